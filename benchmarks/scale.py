@@ -24,10 +24,10 @@ from pathlib import Path
 from time import process_time
 
 from ferrule.backends import CoreFeatures, Face, Target, default_device, default_registry
-from ferrule.codegen import generate
+from ferrule.codegen import Plan, generate
 from ferrule.formats import load, to_tflite
 from ferrule.graph import DataType, Quantization, TensorInfo
-from ferrule.memory import Effort, Region, order_layers, plan_graph, schedule_of_graph, verify, views
+from ferrule.memory import Effort, Region, Requirements, order_layers, plan_graph, schedule_of_graph, verify, views
 from ferrule.network import Network
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.optimizer.simplify import simplify
@@ -173,12 +173,12 @@ def _order(network: Network, _folder: Path) -> Measured:
 
 def _plan(network: Network, _folder: Path) -> Measured:
     order = [layer.name for layer in network.layers]
-    return lambda: plan_graph(network, REGIONS, order=order)
+    return lambda: plan_graph(network, REGIONS, Requirements(order=order))
 
 
 def _verify(network: Network, _folder: Path) -> Measured:
     order = [layer.name for layer in network.layers]
-    found = plan_graph(network, REGIONS, order=order, effort=Effort(placements=0, nodes=0))
+    found = plan_graph(network, REGIONS, Requirements(order=order, effort=Effort(placements=0, nodes=0)))
     run = schedule_of_graph(network, order)
     return lambda: verify(found.plan, found.requests, REGIONS, run, aliases=found.aliases)
 
@@ -190,9 +190,13 @@ def _generate(network: Network, _folder: Path) -> Measured:
     core = CoreFeatures(name="cortex-m4", fpu=True, dsp=True, mve=False)
     target = Target(face=Face.FIRMWARE, device=default_device(backend.id), core=core)
     names = [layer.name for layer in network.layers]
-    return lambda: generate(
-        network, firmware=dict.fromkeys(names, face), targets=dict.fromkeys(names, target), workspace_bytes=1 << 30
+    plan = Plan(
+        graph=network,
+        firmware=dict.fromkeys(names, face),
+        targets=dict.fromkeys(names, target),
+        workspace_bytes=1 << 30,
     )
+    return lambda: generate(plan)
 
 
 PHASES: Mapping[str, Callable[[Network, Path], Measured]] = {

@@ -19,18 +19,18 @@ from ferrule.backends.target import Face, Target
 from ferrule.codegen.cache_code import Upkeep, upkeep
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
 from ferrule.codegen.overlap import overlapped
+from ferrule.codegen.plan import Plan
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.dom import Call as CallExpression
 from ferrule.dom import Identifier
 from ferrule.graph import DataType
-from ferrule.memory import Region, scheduled_layers, scratch_name
+from ferrule.memory import measure_order, scratch_name
 from ferrule.testing.backends.random_networks import random_network
 
 LINE = 32
 NETWORKS, RUNS = 16, 6
 BACKEND = BackendId("Dma")
-REGION = Region(name="sram", size_bytes=1 << 20, reachable_by=frozenset({"cpu", "a", "b", "core"}), line_bytes=LINE)
 
 
 class DmaTarget:
@@ -74,7 +74,7 @@ class PlacingTarget(DmaTarget):
 
 
 @cache
-def planned(seed: int, *, placing: bool = False) -> tuple[LoweredGraph, StoragePlan]:
+def planned(seed: int, *, placing: bool = False) -> StoragePlan:
     """Return a random network that is divided at random between the core and two devices, which work beside it."""
     dice = random.Random(seed)
     target = PlacingTarget() if placing else DmaTarget()
@@ -87,9 +87,16 @@ def planned(seed: int, *, placing: bool = False) -> tuple[LoweredGraph, StorageP
         name: Target(face=Face.FIRMWARE, device=Device(name=runner, backend=BACKEND))
         for name, runner in runners.items()
     }
-    order = [layer.name for layer in scheduled_layers(network)]
-    lowered = lower(network, order, firmware, targets, (REGION,))
-    return overlapped(lowered, plan_storage(lowered, REGION), REGION)
+    plan = Plan(
+        graph=network,
+        firmware=firmware,
+        targets=targets,
+        workspace_bytes=1 << 20,
+        line_bytes=LINE,
+        masters=frozenset({"cpu", "a", "b", "core"}),
+    )
+    lowered = lower(plan, measure_order(network, [layer.name for layer in network.layers]))
+    return overlapped(plan_storage(lowered))
 
 
 class Core:
@@ -146,9 +153,9 @@ class Core:
         self.states[line] = "clean"
 
 
-def faults(lowered: LoweredGraph, storage: StoragePlan, steps: tuple[Upkeep, ...], seed: int) -> Iterator[str]:
+def faults(storage: StoragePlan, steps: tuple[Upkeep, ...], seed: int) -> Iterator[str]:
     """Yield the tensors that are not read as they were written, with the layer."""
-    graph = lowered.graph
+    lowered, graph = storage.lowered, storage.lowered.graph
     core = Core(storage.plan.peak_bytes, random.Random(seed))
     tags: dict[str, int] = {}
 
@@ -252,38 +259,37 @@ def _on_device(item: LoweredLayer) -> bool:
 
 
 def test_devices_work_beside_the_core_in_some_networks() -> None:
-    assert sum(bool(planned(seed)[0].ends) for seed in range(NETWORKS)) >= 5
+    assert sum(bool(planned(seed).lowered.ends) for seed in range(NETWORKS)) >= 5
 
 
 @pytest.mark.parametrize("seed", range(NETWORKS))
 def test_every_read_sees_what_was_written(seed: int) -> None:
-    lowered, storage = planned(seed)
+    storage = planned(seed)
     for activity in range(RUNS):
-        assert list(faults(lowered, storage, upkeep(lowered, storage), activity)) == []
+        assert list(faults(storage, upkeep(storage), activity)) == []
 
 
 @pytest.mark.parametrize("seed", range(NETWORKS))
 def test_so_does_every_read_of_a_program(seed: int) -> None:
-    lowered, storage = planned(seed, placing=True)
+    storage = planned(seed, placing=True)
     for activity in range(RUNS):
-        assert list(faults(lowered, storage, upkeep(lowered, storage), activity)) == []
+        assert list(faults(storage, upkeep(storage), activity)) == []
 
 
 def test_programs_have_tensors_inside_scratch_and_copied_ones() -> None:
     found = [planned(seed, placing=True) for seed in range(NETWORKS)]
-    assert sum(len(storage.ties) for _, storage in found) >= 30
-    assert sum(len(storage.copied) for _, storage in found) >= 20
-    assert sum(len(lowered.ends) for lowered, _ in found) >= 5
+    assert sum(len(storage.ties) for storage in found) >= 30
+    assert sum(len(storage.copied) for storage in found) >= 20
+    assert sum(len(storage.lowered.ends) for storage in found) >= 5
 
 
 def noticed(storage_of: Callable[[LoweredGraph], StoragePlan], damage: Callable[[Upkeep], Upkeep]) -> int:
     """Return the number of networks whose damaged plan or maintenance some run notices."""
     found = 0
     for seed in range(NETWORKS):
-        lowered, _ = planned(seed)
-        storage = storage_of(lowered)
-        steps = tuple(map(damage, upkeep(lowered, storage)))
-        found += any(any(faults(lowered, storage, steps, activity)) for activity in range(RUNS))
+        storage = storage_of(planned(seed).lowered)
+        steps = tuple(map(damage, upkeep(storage)))
+        found += any(any(faults(storage, steps, activity)) for activity in range(RUNS))
     return found
 
 
@@ -299,10 +305,13 @@ def noticed(storage_of: Callable[[LoweredGraph], StoragePlan], damage: Callable[
     ids=["no clean", "no claim", "no invalidate", "one not cleaned", "output not claimed"],
 )
 def test_the_replay_notices_missing_maintenance(damage: Callable[[Upkeep], Upkeep]) -> None:
-    assert noticed(lambda lowered: plan_storage(lowered, REGION), damage) >= 2
+    assert noticed(plan_storage, damage) >= 2
 
 
 def test_the_replay_notices_a_shared_line() -> None:
     """The same networks, planned for a quarter of the line."""
-    narrow = replace(REGION, line_bytes=LINE // 4)
-    assert noticed(lambda lowered: plan_storage(lowered, narrow), lambda step: step) >= 1
+
+    def narrow(lowered: LoweredGraph) -> StoragePlan:
+        return plan_storage(replace(lowered, plan=replace(lowered.plan, line_bytes=LINE // 4)))
+
+    assert noticed(narrow, lambda step: step) >= 1

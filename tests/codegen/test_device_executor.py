@@ -27,7 +27,7 @@ from ferrule.backends.firmware import (
     LoweringContext,
 )
 from ferrule.backends.target import Face, Target, default_target
-from ferrule.codegen import Artifact, CppWriter, CWriter, Writer, generate
+from ferrule.codegen import Artifact, CppWriter, CWriter, Plan, Writer, generate
 from ferrule.codegen.c_writer import C_WRITER
 from ferrule.dom import Assign, Call, Dereference, Identifier, Integer
 from ferrule.errors import FerruleError, UnsupportedError
@@ -113,13 +113,16 @@ def emit(
     writer: Writer = C_WRITER,
 ) -> Artifact:
     return generate(
-        network,
-        firmware=targets,
-        targets={
-            name: Target(face=Face.FIRMWARE, device=(devices or {}).get(name, default_device(UNIT))) for name in targets
-        },
-        workspace_bytes=1 << 16,
-        writer=writer,
+        Plan(
+            graph=network,
+            firmware=targets,
+            targets={
+                name: Target(face=Face.FIRMWARE, device=(devices or {}).get(name, default_device(UNIT)))
+                for name in targets
+            },
+            workspace_bytes=1 << 16,
+            writer=writer,
+        )
     )
 
 

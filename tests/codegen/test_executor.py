@@ -14,7 +14,7 @@ import pytest
 from ferrule.backends import BackendId
 from ferrule.backends.firmware import LoweredOp, LoweringContext, parameter_table
 from ferrule.backends.target import Face, default_target
-from ferrule.codegen import Artifact, generate
+from ferrule.codegen import Artifact, Plan, generate
 from ferrule.codegen.storage import ARENA_ALIGNMENT
 from ferrule.dom import Call, Evaluate, Identifier
 from ferrule.errors import UnsupportedError
@@ -80,10 +80,12 @@ def reshape(graph: Graph, source: str, target: str, *shape: int) -> str:
 def emit(graph: Graph, workspace_bytes: int = 1 << 16) -> Artifact:
     names = [layer.name for layer in graph.layers]
     return generate(
-        graph,
-        firmware=dict.fromkeys(names, Target()),
-        targets=dict.fromkeys(names, default_target(BackendId("Test"), Face.FIRMWARE)),
-        workspace_bytes=workspace_bytes,
+        Plan(
+            graph=graph,
+            firmware=dict.fromkeys(names, Target()),
+            targets=dict.fromkeys(names, default_target(BackendId("Test"), Face.FIRMWARE)),
+            workspace_bytes=workspace_bytes,
+        )
     )
 
 

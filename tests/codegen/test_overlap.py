@@ -16,7 +16,7 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
 from ferrule.backends.firmware import DeviceDriver, FirmwareTarget, LoweredOp, LoweringContext
 from ferrule.backends.target import Face, Target
-from ferrule.codegen import Artifact, generate
+from ferrule.codegen import Artifact, Plan, generate
 from ferrule.codegen.overlap import Arrangement, Task, arrange
 from ferrule.dom import Call, Identifier
 from ferrule.memory import ArenaOverflowError
@@ -180,11 +180,13 @@ def emitted(
 
     names = [layer.name for layer in network.layers]
     return generate(
-        network,
-        firmware={name: npu if device(name).backend == NPU else CpuAccTarget() for name in names},
-        targets={name: Target(face=Face.FIRMWARE, device=device(name)) for name in names},
-        workspace_bytes=workspace_bytes,
-        overlap=overlap,
+        Plan(
+            graph=network,
+            firmware={name: npu if device(name).backend == NPU else CpuAccTarget() for name in names},
+            targets={name: Target(face=Face.FIRMWARE, device=device(name)) for name in names},
+            workspace_bytes=workspace_bytes,
+            overlap=overlap,
+        )
     )
 
 

@@ -97,9 +97,9 @@ def test_boards_with_one_core_share_a_program(known: Choose, monkeypatch: pytest
     emitted: list[str] = []
     emit = fitting.emit_program
 
-    def emitting(networks: Sequence[Network], job: Job) -> Program:
+    def emitting(networks: Sequence[Network], job: Job, *, limited: bool) -> Program:
         emitted.append(job.load_board().name)
-        return emit(networks, job)
+        return emit(networks, job, limited=limited)
 
     monkeypatch.setattr(fitting, "emit_program", emitting)
     known(board("one"), board("two"), load_board("microbit"))
@@ -139,7 +139,7 @@ def test_a_memory_that_the_plan_names_must_be_there(known: Choose, monkeypatch: 
     graph.set_outputs(["y"])
     region = shared_region("dtcm", 4096, 0, frozenset({CORE, placing_compiler.PLACING}))
     program = Program(artifacts=(placing_compiler.emit(graph, named=[region]),))
-    monkeypatch.setattr(fitting, "emit_program", lambda networks, job: program)
+    monkeypatch.setattr(fitting, "emit_program", lambda networks, job, limited: program)
     own = board()
     dtcm = replace(own.memory(own.placement.workspace), name="dtcm", size_bytes=40)
     with_dtcm = board("with", memories=(*own.memories, dtcm))

@@ -17,7 +17,7 @@ from ferrule.backends import BackendId, Face, default_target
 from ferrule.backends.contribution import Contribution, Warnings
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.manifest import read_manifest
-from ferrule.codegen import Artifact, generate
+from ferrule.codegen import Artifact, Plan, generate
 from ferrule.dom import Call, Evaluate, Identifier, Integer
 from ferrule.firmware import BuildError, Job, Project, Toolchain, build_project, write_project
 
@@ -120,10 +120,12 @@ def artifact(folder: Path, *, strict: bool = False) -> Artifact:
     if strict:
         parts = tuple(replace(part, warnings=Warnings.OWN, licence="Apache-2.0") for part in parts)
     return generate(
-        network,
-        firmware={"z": VendorTarget(parts)},
-        targets={"z": default_target(BackendId("Vendor"), Face.FIRMWARE)},
-        workspace_bytes=4096,
+        Plan(
+            graph=network,
+            firmware={"z": VendorTarget(parts)},
+            targets={"z": default_target(BackendId("Vendor"), Face.FIRMWARE)},
+            workspace_bytes=4096,
+        )
     )
 
 

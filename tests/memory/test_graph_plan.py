@@ -8,7 +8,7 @@ import pytest
 from small_networks import int8_input
 
 from ferrule import Network
-from ferrule.memory import Alias, AliasKind, Overlap, Region, plan_graph, scratch_name
+from ferrule.memory import Alias, AliasKind, Overlap, Region, Requirements, ScratchNeed, plan_graph, scratch_name
 
 REGIONS = (Region(name="sram", size_bytes=1 << 16), Region(name="npu", size_bytes=1 << 12, alignment=32))
 
@@ -26,7 +26,9 @@ def reshaped() -> Network:
 
 def test_each_buffer_lies_in_its_own_region() -> None:
     allowed = dict.fromkeys(("a", "flat", scratch_name("y")), ("npu",)) | dict.fromkeys("xy", ("sram",))
-    found = plan_graph(reshaped(), REGIONS, allowed=allowed, scratch_bytes={"y": 24}).plan
+    found = plan_graph(
+        reshaped(), REGIONS, Requirements(allowed=allowed, scratch={"y": [ScratchNeed(size_bytes=24)]})
+    ).plan
     assert {name: found.placements[name].region for name in ("x", "a", "flat", "y", scratch_name("y"))} == {
         "x": "sram", "a": "npu", "flat": "npu", "y": "sram", scratch_name("y"): "npu",
     }  # fmt: skip
@@ -37,20 +39,21 @@ def test_each_buffer_lies_in_its_own_region() -> None:
 def test_only_the_views_that_hold_share_bytes() -> None:
     network = reshaped()
     assert plan_graph(network, REGIONS[:1]).aliases == (Alias(output="flat", input="a", kind=AliasKind.VIEW),)
-    apart = plan_graph(network, REGIONS[:1], shared=())
+    apart = plan_graph(network, REGIONS[:1], Requirements(shared=()))
     assert apart.aliases == ()
     assert apart.plan.placements["flat"] != apart.plan.placements["a"]
 
 
 def test_scratch_has_its_own_alignment() -> None:
-    found = plan_graph(reshaped(), REGIONS[:1], scratch_bytes={"y": 9, "a": 9}, scratch_alignment={"y": 4})
+    scratch = {"y": [ScratchNeed(size_bytes=9, alignment=4)], "a": [ScratchNeed(size_bytes=9)]}
+    found = plan_graph(reshaped(), REGIONS[:1], Requirements(scratch=scratch))
     alignments = {request.name: request.alignment for request in found.requests}
     assert (alignments[scratch_name("y")], alignments[scratch_name("a")]) == (4, 16)
 
 
 def test_constants_that_are_outputs_get_room_if_asked() -> None:
     assert "k" not in plan_graph(reshaped(), REGIONS[:1]).plan.placements
-    found = plan_graph(reshaped(), REGIONS[:1], constant_outputs=True)
+    found = plan_graph(reshaped(), REGIONS[:1], Requirements(constant_outputs=True))
     (request,) = (request for request in found.requests if request.name == "k")
     assert (request.size_bytes, request.lifetime.first, request.lifetime.last) == (40, 2, 2)
 
@@ -61,8 +64,8 @@ def test_an_output_that_is_read_too_is_not_overwritten(through: str) -> None:
     network = reshaped()
     network.set_outputs([through, "y"])
     overlaps = [Overlap(output="y", input="flat", distance_bytes=0)]
-    found = plan_graph(network, REGIONS[:1], overlaps=overlaps)
+    found = plan_graph(network, REGIONS[:1], Requirements(overlaps=overlaps))
     assert found.overlaps == ()
     assert found.plan.placements["y"] != found.plan.placements["flat"]
     network.set_outputs(["y"])
-    assert plan_graph(network, REGIONS[:1], overlaps=overlaps).overlaps == tuple(overlaps)
+    assert plan_graph(network, REGIONS[:1], Requirements(overlaps=overlaps)).overlaps == tuple(overlaps)

@@ -10,7 +10,16 @@ from chains import mlperf_tiny
 
 from ferrule import formats
 from ferrule.graph import Graph
-from ferrule.memory import BufferKind, Region, plan_graph, schedule_of_graph, scratch_name, verify
+from ferrule.memory import (
+    BufferKind,
+    Region,
+    Requirements,
+    ScratchNeed,
+    plan_graph,
+    schedule_of_graph,
+    scratch_name,
+    verify,
+)
 
 FILES = list(mlperf_tiny())
 SRAM = (Region(name="sram", size_bytes=1 << 20),)
@@ -25,9 +34,11 @@ def check_optimum(graph: Graph, optimum: int) -> None:
 
 
 def check_with_scratch(graph: Graph, optimum: int) -> None:
-    scratch = {layer.name: 100 + 700 * (number % 3) for number, layer in enumerate(graph.layers)}
-    found = plan_graph(graph, SRAM, scratch_bytes=scratch)
-    schedule = schedule_of_graph(graph, found.ordering.layers, {layer: scratch_name(layer) for layer in scratch})
+    scratch = {
+        layer.name: [ScratchNeed(size_bytes=100 + 700 * (number % 3))] for number, layer in enumerate(graph.layers)
+    }
+    found = plan_graph(graph, SRAM, Requirements(scratch=scratch))
+    schedule = schedule_of_graph(graph, found.ordering.layers, {layer: [scratch_name(layer)] for layer in scratch})
     verify(found.plan, found.requests, SRAM, schedule, aliases=found.aliases)
     assert (found.plan.activation_peak_bytes, found.plan.activation_certificate) == (optimum, "optimal")
     assert found.plan.certificate == "optimal"

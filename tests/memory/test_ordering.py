@@ -16,6 +16,8 @@ from ferrule.memory import (
     DEFAULT_STEPS,
     Overlap,
     Region,
+    Requirements,
+    ScratchNeed,
     lifetimes,
     measure_order,
     order_layers,
@@ -114,7 +116,7 @@ def test_the_bound_of_orders_holds_with_overlaps(graph: Graph, data: st.DataObje
     found = order_layers(graph, aliases=views(graph), overlaps=overlaps)
     assert found.peak_bytes == measure_order(graph, found.layers, aliases=views(graph), overlaps=overlaps).peak_bytes
     for order in all_orders(graph):
-        planned = plan_graph(graph, SRAM, alignment=1, overlaps=overlaps, order=order)
+        planned = plan_graph(graph, SRAM, Requirements(alignment=1, overlaps=overlaps, order=order))
         assert found.bound_bytes <= planned.ordering.peak_bytes <= planned.plan.peak_bytes
     if found.proved:
         orders = (measure_order(graph, one, aliases=views(graph), overlaps=overlaps) for one in all_orders(graph))
@@ -136,9 +138,10 @@ def test_no_order_is_worse_than_the_graphs_own(graph: Graph, steps: int) -> None
 @settings(max_examples=50)
 def test_whole_graphs_are_planned_and_replayed(graph: Graph, data: st.DataObject) -> None:
     names = [layer.name for layer in graph.layers]
-    scratch = data.draw(st.dictionaries(st.sampled_from(names), st.integers(0, 50)))
-    found = plan_graph(graph, SRAM, alignment=4, scratch_bytes=scratch)
-    buffers = {layer: scratch_name(layer) for layer, size in scratch.items() if size}
+    scratch = data.draw(st.dictionaries(st.sampled_from(names), st.integers(1, 50)))
+    needs = {layer: [ScratchNeed(size_bytes=size, alignment=4)] for layer, size in scratch.items()}
+    found = plan_graph(graph, SRAM, Requirements(alignment=4, scratch=needs))
+    buffers = {layer: [scratch_name(layer)] for layer in scratch}
     schedule = schedule_of_graph(graph, found.ordering.layers, buffers)
     verify(found.plan, found.requests, SRAM, schedule, aliases=found.aliases)
     for alias in found.aliases:
@@ -166,7 +169,7 @@ def fan(branches: int, size: int = 8) -> Graph:
 def test_a_fan_needs_no_search() -> None:
     found = order_layers(fan(500))
     assert (found.peak_bytes, found.proved, found.steps) == (501 * 8, True, 0)
-    planned = plan_graph(fan(500), SRAM, alignment=1).plan
+    planned = plan_graph(fan(500), SRAM, Requirements(alignment=1)).plan
     assert (planned.peak_bytes, planned.certificate) == (501 * 8, "optimal")
 
 
@@ -190,7 +193,7 @@ def test_graphs_side_by_side_are_planned_with_bounded_steps(shape: tuple[int, in
     assert found == order_layers(graph)
     assert found.peak_bytes <= measure_order(graph, [layer.name for layer in graph.layers]).peak_bytes
     assert found.bound_bytes <= found.peak_bytes
-    planned = plan_graph(graph, SRAM, alignment=1)  # this replays the run, too
+    planned = plan_graph(graph, SRAM, Requirements(alignment=1))  # this replays the run, too
     region = planned.plan.region("sram")
     assert planned.ordering.peak_bytes <= region.bound_bytes <= region.peak_bytes
     assert region.certificate.endswith("search cut short") == (region.peak_bytes > region.bound_bytes)
@@ -261,11 +264,11 @@ def test_branches_are_run_one_after_the_other(steps: int) -> None:
 
 def test_the_plan_uses_the_better_order_unless_one_is_given() -> None:
     graph = expanding_branches()
-    assert plan_graph(graph, SRAM, alignment=1).plan.peak_bytes == 115
-    given_order = plan_graph(graph, SRAM, alignment=1, order=["l0", "l1", "l2", "l3", "l4"])
+    assert plan_graph(graph, SRAM, Requirements(alignment=1)).plan.peak_bytes == 115
+    given_order = plan_graph(graph, SRAM, Requirements(alignment=1, order=["l0", "l1", "l2", "l3", "l4"]))
     assert given_order.plan.peak_bytes == 210
     with pytest.raises(ModelError, match="is ordered before"):
-        plan_graph(graph, SRAM, order=["l2", "l0", "l1", "l3", "l4"])
+        plan_graph(graph, SRAM, Requirements(order=["l2", "l0", "l1", "l3", "l4"]))
 
 
 def test_long_chains_are_ordered_at_once() -> None:
@@ -287,15 +290,15 @@ def test_a_graph_without_layers_has_its_inputs() -> None:
     graph = build([("x", 3), ("unread", 4)], [], ["x"])
     found = order_layers(graph)
     assert (found.layers, found.peak_bytes, found.proved) == ((), 7, True)
-    assert plan_graph(graph, SRAM, alignment=1).plan.peak_bytes == 7
+    assert plan_graph(graph, SRAM, Requirements(alignment=1)).plan.peak_bytes == 7
 
 
 def test_buffers_can_be_sent_to_a_region() -> None:
     regions = (Region(name="dtcm", size_bytes=64), Region(name="sram", size_bytes=64))
     graph = chain([8, 8, 8])
-    found = plan_graph(
-        graph, regions, scratch_bytes={"l0": 4}, allowed={"t1": ("sram",), "l0:scratch": ("sram", "dtcm")}
-    )
+    allowed = {"t1": ("sram",), "l0:scratch": ("sram", "dtcm")}
+    needs = Requirements(scratch={"l0": [ScratchNeed(size_bytes=4)]}, allowed=allowed)
+    found = plan_graph(graph, regions, needs)
     assert {name: one.region for name, one in found.plan.placements.items()} == {
         "t0": "dtcm",
         "t1": "sram",

@@ -20,6 +20,7 @@ from ferrule.memory import (
     PlanError,
     Region,
     Request,
+    Requirements,
     plan_graph,
     schedule_of_graph,
     verify,
@@ -46,7 +47,7 @@ def accumulator(*, output: str = "y", later: str = "new") -> Network:
 
 
 def planned(network: Network, **keywords: object) -> GraphPlan:
-    return plan_graph(network, [SRAM], state=STATE, **keywords)  # type: ignore[arg-type]
+    return plan_graph(network, [SRAM], Requirements(state=STATE, **keywords))  # type: ignore[arg-type]
 
 
 def is_in_place(found: GraphPlan) -> bool:
@@ -160,7 +161,7 @@ def test_views_of_the_old_value_are_read_as_it_is() -> None:
 def test_a_new_value_whose_users_do_not_reach_the_states_is_apart() -> None:
     wide = Region(name="sram", size_bytes=1 << 16, reachable_by=frozenset({"cpu", "npu"}))
     accesses = {"new": Access(masters=frozenset({"cpu", "npu"}))}
-    found = plan_graph(accumulator(), [wide], state=STATE, overlaps=[SAFE], accesses=accesses)
+    found = plan_graph(accumulator(), [wide], Requirements(state=STATE, overlaps=[SAFE], accesses=accesses))
     assert not is_in_place(found)
 
 
@@ -199,4 +200,4 @@ def _without_word(found: GraphPlan) -> object:
 def test_states_of_a_network_that_is_too_large_are_refused() -> None:
     small = Region(name="state", size_bytes=16, reachable_by=frozenset({"cpu"}))
     with pytest.raises(FerruleError, match="region 'state' holds 16 B"):
-        plan_graph(accumulator(), [SRAM], state=small)
+        plan_graph(accumulator(), [SRAM], Requirements(state=small))

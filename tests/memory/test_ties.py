@@ -283,7 +283,7 @@ def test_moving_a_tied_tensor_in_the_plan_of_a_graph_is_noticed(seed: int) -> No
     artifact = emit(graph)
     storage = artifact.storage
     order = [record.layer for record in artifact.operators]
-    scratch = {name: scratch_name(name) for name in order if scratch_name(name) in storage.plan.placements}
+    scratch = {name: [scratch_name(name)] for name in order if scratch_name(name) in storage.plan.placements}
     run = schedule_of_graph(graph, order, scratch)
     arguments = (storage.requests, storage.regions, run)
     parts = {"aliases": storage.aliases, "overlaps": storage.overlaps, "ties": storage.ties}

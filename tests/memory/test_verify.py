@@ -27,7 +27,9 @@ from ferrule.memory import (
     Region,
     RegionPlan,
     Request,
+    Requirements,
     Schedule,
+    ScratchNeed,
     Step,
     plan,
     plan_graph,
@@ -267,7 +269,7 @@ def test_buffers_moved_onto_each_other_are_found(data: st.DataObject) -> None:
 
 def test_the_schedule_of_a_graph_has_inputs_outputs_and_scratch() -> None:
     graph = chain([4, 4, 4])
-    assert schedule_of_graph(graph, None, {"l1": "l1:scratch"}) == Schedule(
+    assert schedule_of_graph(graph, None, {"l1": ["l1:scratch"]}) == Schedule(
         steps=(
             Step(name="l0", reads=("t0",), writes=("t1",)),
             Step(name="l1", reads=("t1",), writes=("t2", "l1:scratch")),
@@ -298,14 +300,14 @@ def test_outputs_that_are_constants_are_replayed_too(monkeypatch: pytest.MonkeyP
         graph.add_input(TensorInfo(name=name, shape=(8,), dtype=DataType.UINT8))
     graph.add_constant(TensorInfo(name="k", shape=(8,), dtype=DataType.UINT8), np.zeros(8, np.uint8))
     graph.set_outputs(["x", "k"])
-    plan_graph(graph, SRAM, constant_outputs=True)
+    plan_graph(graph, SRAM, Requirements(constant_outputs=True))
 
     def clashing(requests: Sequence[Request], regions: Sequence[Region], **_: object) -> Plan:
         return lay(list(requests), {"x": 0, "y": 16, "k": 0})
 
     monkeypatch.setattr("ferrule.memory.graph_plan.plan", clashing)
     with pytest.raises(PlanError, match="'x'"):
-        plan_graph(graph, SRAM, constant_outputs=True)
+        plan_graph(graph, SRAM, Requirements(constant_outputs=True))
 
 
 def replayed_byte_by_byte(requests: list[Request], offsets: dict[str, int], steps: list[Step]) -> bool:
@@ -404,10 +406,11 @@ def test_plans_of_layers_that_go_on_are_replayed(seed: int, monkeypatch: pytest.
         last = min(readers, default=len(order)) - 1
         if last > step and layer.type not in having(view=True) and dice.random() < 0.7:
             ends[layer.name] = int(dice.integers(step + 1, last + 1))
-    scratch = dict.fromkeys(order[::2], 40)
+    scratch = {name: [ScratchNeed(size_bytes=40)] for name in order[::2]}
+    needs = Requirements(scratch=scratch, order=order, ends=ends)
 
     def planned() -> None:
-        plan_graph(graph, [Region(name="sram", size_bytes=1 << 22)], scratch_bytes=scratch, order=order, ends=ends)
+        plan_graph(graph, [Region(name="sram", size_bytes=1 << 22)], needs)
 
     planned()
     monkeypatch.setattr("ferrule.memory.graph_plan.lifetimes", lambda graph, order, ends: lifetimes(graph, order))

@@ -22,7 +22,7 @@ from needs import require_cc, require_module
 
 from ferrule.backends.cpu_acc.backend import CpuAcc
 from ferrule.backends.target import CoreFeatures, Face, default_target
-from ferrule.codegen import Artifact, generate
+from ferrule.codegen import Artifact, Plan, generate
 from ferrule.graph import Array, Graph
 from ferrule.network import Network
 
@@ -180,10 +180,12 @@ def _generate(network: Graph, core: CoreFeatures | None) -> Artifact:
     target = backend.firmware_target()
     names = [layer.name for layer in network.layers]
     return generate(
-        network,
-        firmware=dict.fromkeys(names, target),
-        targets=dict.fromkeys(names, replace(default_target(backend.id, Face.FIRMWARE), core=core)),
-        workspace_bytes=_WORKSPACE_BYTES,
+        Plan(
+            graph=network,
+            firmware=dict.fromkeys(names, target),
+            targets=dict.fromkeys(names, replace(default_target(backend.id, Face.FIRMWARE), core=core)),
+            workspace_bytes=_WORKSPACE_BYTES,
+        )
     )
 
 

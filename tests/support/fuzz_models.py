@@ -24,7 +24,7 @@ from sample_networks import valid_samples
 from ferrule import resources
 from ferrule.boards import Board, board_names, load_board
 from ferrule.codegen import Artifact
-from ferrule.codegen.run_code import REGION
+from ferrule.codegen.plan import REGION
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, emit
 from ferrule.formats import load, to_tflite

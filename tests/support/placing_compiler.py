@@ -19,7 +19,7 @@ import numpy as np
 from ferrule.backends import BackendId, PreCompiledDescriptor
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, Overlap, PlacedTensor, Scratch
 from ferrule.backends.target import Face, default_target
-from ferrule.codegen import Artifact, generate
+from ferrule.codegen import Artifact, Plan, generate
 from ferrule.dom import Call, Evaluate, Identifier, Integer, Statement
 from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.operators.reshape import ReshapeDescriptor
@@ -280,13 +280,15 @@ def evaluate(graph: Graph, inputs: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def emit(graph: Graph, target: FirmwareTarget | None = None, **options: Any) -> Artifact:  # noqa: ANN401
-    """Return the C of a graph; `options` are those of `generate`."""
+    """Return the C of a graph; `options` are other fields of the plan."""
     names = [layer.name for layer in graph.layers]
     return generate(
-        graph,
-        firmware=dict.fromkeys(names, PlacingTarget() if target is None else target),
-        targets=dict.fromkeys(names, default_target(PLACING, Face.FIRMWARE)),
-        **{"workspace_bytes": 1 << 16, **options},
+        Plan(
+            graph=graph,
+            firmware=dict.fromkeys(names, PlacingTarget() if target is None else target),
+            targets=dict.fromkeys(names, default_target(PLACING, Face.FIRMWARE)),
+            **{"workspace_bytes": 1 << 16, **options},
+        )
     )
 
 

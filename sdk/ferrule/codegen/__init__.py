@@ -7,13 +7,12 @@ from ferrule.codegen.cpp_writer import CppWriter
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.digest import digest
 from ferrule.codegen.generate import generate
-from ferrule.codegen.lowered import CORE
 from ferrule.codegen.names import identifier
 from ferrule.codegen.overlap import OFF_HINT
+from ferrule.codegen.plan import CORE, Plan, memory_of, shared_region
 from ferrule.codegen.program import Program, program_symbol
 from ferrule.codegen.schedule import Call, DeviceCall, Schedule
 from ferrule.codegen.shared_arena import arena_name
-from ferrule.codegen.storage import memory_of, shared_region
 from ferrule.codegen.writer import Writer
 
 __all__ = [
@@ -26,6 +25,7 @@ __all__ = [
     "DeviceCall",
     "DeviceUse",
     "OperatorRecord",
+    "Plan",
     "Program",
     "Schedule",
     "Writer",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, scratches
+from ferrule.codegen.lowered import LoweredLayer, scratches
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan
 
@@ -29,11 +29,12 @@ class Upkeep:
     """Outputs that the core reads, dropped after the device wrote them."""
 
 
-def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
+def upkeep(storage: StoragePlan) -> tuple[Upkeep, ...]:
     """Return the maintenance around each operator, in the order in which they run; nothing without a cache."""
+    lowered = storage.lowered
     if not storage.has_cache:
         return tuple(Upkeep() for _ in lowered.layers)
-    read = _read_by_core(lowered, storage)
+    read = _read_by_core(storage)
     dirty = {storage.root(info.name) for info in lowered.graph.sources}
     steps = []
     for item in lowered.layers:
@@ -46,11 +47,10 @@ def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
         copied = {tie.buffer for tie in storage.copies(item.layer.name)}
         outputs = tuple(name for name in outputs if name not in copied)
         inputs = {storage.root(name): name for name in item.layer.present_inputs if name not in copied}
-        scratch = tuple(name for name, _, _ in scratches(item))
         steps.append(
             Upkeep(
                 clean=tuple(name for root, name in inputs.items() if root in dirty and storage.region(name).line_bytes),
-                claim=tuple(name for name in (*outputs, *scratch) if storage.region(name).line_bytes),
+                claim=tuple(name for name in (*outputs, *scratches(item)) if storage.region(name).line_bytes),
                 invalidate=tuple(
                     name for name in outputs if storage.root(name) in read and storage.region(name).line_bytes
                 ),
@@ -61,24 +61,24 @@ def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
     return tuple(steps)
 
 
-def written_by_devices(lowered: LoweredGraph, storage: StoragePlan) -> frozenset[str]:
+def written_by_devices(storage: StoragePlan) -> frozenset[str]:
     """Return the roots of the tensors in the core's memory that devices write."""
     return frozenset(
         storage.root(name)
-        for item in lowered.layers
+        for item in storage.lowered.layers
         if _is_shared(item)
         for name in item.layer.outputs
         if name not in {tie.buffer for tie in storage.copies(item.layer.name)}
     )
 
 
-def _read_by_core(lowered: LoweredGraph, storage: StoragePlan) -> frozenset[str]:
+def _read_by_core(storage: StoragePlan) -> frozenset[str]:
     """Return the roots of the tensors that the core reads, or the caller after the run."""
 
     def names() -> Iterator[str]:
-        yield from (info.name for info in lowered.graph.results)
+        yield from (info.name for info in storage.lowered.graph.results)
         yield from (each.tie.buffer for each in storage.copied)
-        for item in lowered.layers:
+        for item in storage.lowered.layers:
             if not (_is_shared(item) or _is_view(item, storage)):
                 yield from item.layer.present_inputs
 

@@ -105,14 +105,12 @@ class Conversion:
         return f"'{one_line(self.info.name)}'"
 
 
-def conversions(
-    prefix: str, inputs: Sequence[tuple[str, TensorInfo]], outputs: Sequence[tuple[str, TensorInfo]]
-) -> tuple[Conversion, ...]:
-    """Return a conversion for each input and output, given by C names, with a scale; the others hold real numbers."""
+def conversions(prefix: str, members: Mapping[str, Sequence[tuple[str, TensorInfo]]]) -> tuple[Conversion, ...]:
+    """Return a conversion for each "input" and "output" with a scale, given by C names; the others are real numbers."""
     return tuple(
-        Conversion(prefix=prefix, member=member, info=info, is_input=members is inputs)
-        for members in (inputs, outputs)
-        for member, info in members
+        Conversion(prefix=prefix, member=member, info=info, is_input=kind == "input")
+        for kind, each in members.items()
+        for member, info in each
         if is_converted(info)
     )
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from ferrule.codegen.cache_code import upkeep
 from ferrule.codegen.device_use import DeviceUse
-from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
+from ferrule.codegen.lowered import LoweredLayer
+from ferrule.codegen.plan import memory_of
 from ferrule.codegen.schedule import Call
-from ferrule.codegen.storage import StoragePlan, memory_of
+from ferrule.codegen.storage import StoragePlan
 from ferrule.graph import LayerType
 from ferrule.memory import Untied
 
@@ -45,16 +46,16 @@ class Crossing:
         return "copied" if self.copied else "shared in place"
 
 
-def crossings(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Crossing, ...]:
+def crossings(storage: StoragePlan) -> tuple[Crossing, ...]:
     """Return the crossings in the order in which the layers run, once for each tensor and pair of ends."""
-    return _Crossings(lowered, storage).all()
+    return _Crossings(storage).all()
 
 
 class _Crossings:
     """Finds the crossings of a planned graph."""
 
-    def __init__(self, lowered: LoweredGraph, storage: StoragePlan) -> None:
-        self._lowered = lowered
+    def __init__(self, storage: StoragePlan) -> None:
+        lowered = self._lowered = storage.lowered
         self._storage = storage
         self._writers = {name: _runner(item) for item in lowered.layers for name in item.layer.outputs}
         for item in lowered.layers:
@@ -70,7 +71,7 @@ class _Crossings:
 
     def _each(self) -> Iterator[Crossing]:
         graph, storage = self._lowered.graph, self._storage
-        for item, lines in zip(self._lowered.layers, upkeep(self._lowered, storage), strict=True):
+        for item, lines in zip(self._lowered.layers, upkeep(storage), strict=True):
             if item.use is not None and item.call in {Call.COPY_TO, Call.COPY_FROM}:
                 yield self._copied(item, item.use)
             elif item.layer.type is LayerType.MEM_COPY:

@@ -14,7 +14,6 @@ from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.graph import Graph, Layer
-from ferrule.memory import Region
 
 MOST_COPIES = 32
 """Limit on the copies tried: each requires a new plan of the memories, which takes some tens of milliseconds."""
@@ -24,34 +23,32 @@ _MOST_PLANNED = 200 * MOST_COPIES
 """Limit on the layers planned in total, so that fewer copies are tried in longer networks."""
 
 
-def with_copies_close(lowered: LoweredGraph, core: Region) -> tuple[LoweredGraph, StoragePlan]:
-    """Return the graph with each copy moved if no memory grows by the move, and the plan of the result.
+def with_copies_close(lowered: LoweredGraph) -> StoragePlan:
+    """Return the plan of a graph with each copy at another place in the order if no memory grows by that.
 
     Raises:
         ArenaOverflowError: the graph does not fit in its original order.
     """
-    storage = plan_storage(lowered, core)
+    storage = plan_storage(lowered)
     hard = int(_is_hard(storage))
     copies = [item for item in lowered.layers if item.call in {Call.COPY_TO, Call.COPY_FROM}]
     for item in copies[: min(MOST_COPIES, _MOST_PLANNED // max(len(lowered.layers), 1))]:
-        names = [other.layer.name for other in lowered.layers]
-        moved = list(_moved(lowered.graph, names, item.layer, out=item.call is Call.COPY_FROM))
-        if moved == names or hard >= _MOST_HARD:
+        names = [other.layer.name for other in storage.lowered.layers]
+        order = list(_with_copy_close(lowered.graph, names, item.layer, out=item.call is Call.COPY_FROM))
+        if order == names or hard >= _MOST_HARD:
             continue
-        by_name = {other.layer.name: other for other in lowered.layers}
-        candidate = replace(lowered, layers=tuple(by_name[name] for name in moved))
-        planned = plan_storage(candidate, core)
+        planned = plan_storage(replace(lowered, layers=lowered.in_order(order)))
         hard += _is_hard(planned)
         if all(planned.plan.region(part.region).peak_bytes <= part.peak_bytes for part in storage.plan.regions):
-            lowered, storage = candidate, planned
-    return lowered, storage
+            storage = planned
+    return storage
 
 
 def _is_hard(storage: StoragePlan) -> bool:
     return any(part.peak_bytes > part.bound_bytes for part in storage.plan.regions)
 
 
-def _moved(graph: Graph, order: Sequence[str], layer: Layer, *, out: bool) -> Iterator[str]:
+def _with_copy_close(graph: Graph, order: Sequence[str], layer: Layer, *, out: bool) -> Iterator[str]:
     """Yield the order with a copy right after its writer (if `out` is set) or right before its first reader."""
     writer = graph.producer(layer.present_inputs[0])
     readers = {reader.name for reader in graph.consumers(layer.outputs[0])}

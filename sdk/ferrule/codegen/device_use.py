@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ferrule.backends import BackendId, Device, Target
-from ferrule.backends.firmware import DeviceDriver, DeviceTarget, FirmwareTarget
+from ferrule.backends import BackendId, Device
+from ferrule.backends.firmware import DeviceDriver, DeviceTarget
 from ferrule.codegen.names import Names
+from ferrule.codegen.plan import Plan
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer, LayerType
 
@@ -44,16 +45,10 @@ class DeviceUse:
         return not self.has_memory
 
 
-def used_devices(
-    order: Sequence[str],
-    firmware: Mapping[str, FirmwareTarget],
-    targets: Mapping[str, Target],
-    pool: Sequence[Device] = (),
-) -> tuple[dict[str, DeviceUse], tuple[DeviceUse, ...]]:
+def used_devices(order: Sequence[str], plan: Plan) -> tuple[dict[str, DeviceUse], tuple[DeviceUse, ...]]:
     """Return, by layer in the given order, the device that runs it through the device API, and all devices by number.
 
-    Core layers are left out. `pool` are the devices of pools, with their bindings; the numbers of a pool's members
-    follow each other.
+    Core layers are left out. The numbers of a pool's members follow each other.
 
     Raises:
         FerruleError: the binding of a device is not valid, or the members of a pool differ.
@@ -64,14 +59,14 @@ def used_devices(
     faces: dict[int, DeviceTarget | None] = {}
     """By identity, since few faces have many layers and the test of a protocol is slow; None without a driver."""
     for layer in order:
-        whole, device = firmware[layer], targets[layer].device
+        whole, device = plan.firmware[layer], plan.targets[layer].device
         if id(whole) not in faces:
             faces[id(whole)] = whole if isinstance(whole, DeviceTarget) else None
         face = faces[id(whole)]
         if face is None:
             continue
         if device.name not in known:
-            others = (each for each in pool if each.backend == device.backend and each.name != device.name)
+            others = (each for each in plan.pool if each.backend == device.backend and each.name != device.name)
             members = (device, *(others if device.pool else ()))
             for use in _members(members, face, names, len(known)):
                 known[use.device.name] = use

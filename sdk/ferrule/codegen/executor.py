@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
 from ferrule.codegen.conversions import HEADER, conversions, declarations
 from ferrule.codegen.device_code import DEADLINE, devices_struct, public_numbers
-from ferrule.codegen.lowered import STATE, LoweredGraph, fed_input
-from ferrule.codegen.run_code import INFO, REGION, RunCode, workspace_size
+from ferrule.codegen.lowered import LoweredGraph
+from ferrule.codegen.plan import REGION, STATE, memory_of
+from ferrule.codegen.run_code import INFO, Members, RunCode, workspace_size
 from ferrule.codegen.schedule import Schedule
 from ferrule.codegen.state_code import StateCode
-from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, memory_of
+from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -61,22 +62,20 @@ _STATUS = Scalar.INT32
 class ExecutorBuilder:
     """Builds the executor's module and the module of its weights from a lowered graph and its storage."""
 
-    def __init__(
-        self, lowered: LoweredGraph, storage: StoragePlan, schedule: Schedule, digest: str, arena: str = ""
-    ) -> None:
-        """`digest` is that of the graph, and `arena` the prefix of the names of an arena that several models share; ""
-        for a workspace of its own.
-        """
-        self._lowered = lowered
-        self._arena = arena
-        self._graph = lowered.graph
+    def __init__(self, storage: StoragePlan, schedule: Schedule) -> None:
+        self.lowered = storage.lowered
+        self.schedule = schedule
+        self._arena = storage.lowered.plan.arena
+        self._graph = storage.lowered.graph
         self._storage = storage
-        self.prefix = f"ferrule_{lowered.symbol}"
-        self._inputs = _member_names(lowered, self._graph.inputs)
-        self._outputs = _member_names(lowered, self._graph.outputs)
-        self._schedule = schedule
-        self._state = StateCode(lowered, storage, digest)
-        self._code = RunCode(lowered, storage, schedule, self._state, self.input_members, self.output_members)
+        self.prefix = f"ferrule_{self.lowered.symbol}"
+        self.members = {
+            "input": _members(self.lowered, self._graph.inputs),
+            "output": _members(self.lowered, self._graph.outputs),
+        }
+        """The members of the structs of inputs and outputs: names and tensors."""
+        self._state = StateCode(storage)
+        self._code = RunCode(storage, schedule, self._state, self.members)
 
     # ---- names that other generated files use
 
@@ -84,37 +83,25 @@ class ExecutorBuilder:
         """Return the full name of a public enumerator of the model."""
         return f"{self.prefix}_{name}".upper()
 
-    @property
-    def input_members(self) -> tuple[tuple[str, TensorInfo], ...]:
-        """The members of the inputs struct: names and tensors."""
-        return tuple(zip(self._inputs, self._graph.inputs, strict=True))
-
-    @property
-    def output_members(self) -> tuple[tuple[str, TensorInfo], ...]:
-        """The members of the outputs struct: names and tensors."""
-        return tuple(zip(self._outputs, self._graph.outputs, strict=True))
-
     def default_address(self, kind: str, member: str) -> Expression:
         """Return the address of an input or output of the default instance; `kind` is "input" or "output"."""
         if self._arena or self._is_apart(kind, member):
             return Identifier(self._own_place(kind, member))
         offset = Identifier(self.constant(f"{kind}_{member}_offset"))
-        members = dict(self.input_members if kind == "input" else self.output_members)
-        arena = self._storage.region(members[member].name)
+        arena = self._storage.region(dict(self.members[kind])[member].name)
         return AddressOf(Index(Identifier(self.default_arena(arena)), offset))
 
     def _is_fed(self, kind: str, member: str) -> bool:
         """Whether an input is given row by row, so that it has no place in the workspace."""
-        return kind == "input" and dict(self.input_members)[member].name == fed_input(self._lowered.layers)
+        return kind == "input" and dict(self.members[kind])[member].name == self.lowered.fed
 
     def _is_apart(self, kind: str, member: str) -> bool:
         """Whether a tensor of the caller has no place in the workspace: given by rows, or a state's old value."""
-        members = dict(self.input_members if kind == "input" else self.output_members)
-        return self._is_fed(kind, member) or self._storage.is_state(members[member].name)
+        return self._is_fed(kind, member) or self._storage.is_state(dict(self.members[kind])[member].name)
 
     def default_arena(self, arena: Region) -> str:
         """Return the name of the array of an arena of the default workspace."""
-        return default_arena(self._lowered.symbol, self._arena, arena)
+        return default_arena(self.lowered.symbol, self._arena, arena)
 
     def default_run(self, devices: Expression | None) -> Call:
         """Return the call that runs the default instance, with `info` as a local name."""
@@ -147,14 +134,14 @@ class ExecutorBuilder:
 
     def module(self) -> Module:
         """Return the module of the executor."""
-        headers = {header for item in self._lowered.layers for header in item.op.headers}
-        found = conversions(self.prefix, self.input_members, self.output_members)
+        headers = {header for item in self.lowered.layers for header in item.op.headers}
+        found = conversions(self.prefix, self.members)
         return Module(
             name=self.prefix,
             doc=f"Executor of the model '{one_line(self._graph.name)}'.",
             interface_includes=(
                 Include(path="ferrule/executor.h"),
-                *((Include(path="ferrule/device.h"),) if self._lowered.devices else ()),
+                *((Include(path="ferrule/device.h"),) if self.lowered.devices else ()),
                 *((Include(path=HEADER),) if found else ()),
                 Include(path="stddef.h", kind=IncludeKind.STANDARD),
                 Include(path="stdint.h", kind=IncludeKind.STANDARD),
@@ -170,7 +157,7 @@ class ExecutorBuilder:
                 *declarations(found),
             ),
             implementation_includes=(
-                *((Include(path="ferrule/held.h"),) if self._lowered.devices else ()),
+                *((Include(path="ferrule/held.h"),) if self.lowered.devices else ()),
                 *((Include(path="ferrule/port.h"),) if self._code.maintains_cache else ()),
                 Include(path=f"{self.prefix}_weights", kind=IncludeKind.MODULE),
                 *((Include(path=self._arena, kind=IncludeKind.MODULE),) if self._arena else ()),
@@ -184,7 +171,7 @@ class ExecutorBuilder:
             implementation=(
                 *self._code.device_numbers(),
                 *self._code.offsets(),
-                *(declaration for item in self._lowered.layers for declaration in item.op.declarations),
+                *(declaration for item in self.lowered.layers for declaration in item.op.declarations),
                 *self._defaults(),
                 *self._code.operators(),
                 *(self._run(declaration=False, until=until) for until in self._kinds_of_run()),
@@ -198,7 +185,7 @@ class ExecutorBuilder:
         """Return the module of the constant arrays."""
         variables = [
             _external(blob_variable(blob), f"Of layer '{one_line(item.layer.name)}'.")
-            for item in self._lowered.layers
+            for item in self.lowered.layers
             for blob in item.op.blobs
         ]
         variables += [_external(item, "") for item in self._constant_outputs()]
@@ -222,7 +209,7 @@ class ExecutorBuilder:
     def _sizes(self) -> Enumeration:
         rows = [
             Enumerator(
-                name=self.constant("operators"), value=len(self._lowered.layers), doc="Operators of one inference."
+                name=self.constant("operators"), value=len(self.lowered.layers), doc="Operators of one inference."
             )
         ]
         for arena in self._storage.arenas:
@@ -244,7 +231,7 @@ class ExecutorBuilder:
                 ),
             ]
         rows += self._state.sizes()
-        for kind, members in (("input", self.input_members), ("output", self.output_members)):
+        for kind, members in self.members.items():
             for name, info in members:
                 rows.append(
                     Enumerator(
@@ -271,7 +258,7 @@ class ExecutorBuilder:
             name=f"{self.prefix}_inputs",
             members=tuple(
                 StructMember(name=name, type=Pointer(Const(SCALARS[info.dtype])), doc=self._described(info))
-                for name, info in self.input_members
+                for name, info in self.members["input"]
             ),
             doc="The inputs of one inference. Each lies in the caller's own memory, or in the workspace at its offset, "
             "where it may be overwritten after the last operator that reads it.",
@@ -280,7 +267,7 @@ class ExecutorBuilder:
             name=f"{self.prefix}_outputs",
             members=tuple(
                 StructMember(name=name, type=Pointer(SCALARS[info.dtype]), doc=self._described(info, output=True))
-                for name, info in self.output_members
+                for name, info in self.members["output"]
             ),
             doc="The outputs of one inference. Each goes to the caller's own memory or to the workspace at its offset.",
         )
@@ -290,9 +277,9 @@ class ExecutorBuilder:
             doc="The memory that one inference uses."
             + (" Its state lives from one run to the next." if self._state else ""),
         )
-        if self._lowered.devices:
-            yield public_numbers(self._lowered.symbol, self._lowered.devices)
-            yield devices_struct(self._lowered.symbol, self._lowered.devices)
+        if self.lowered.devices:
+            yield public_numbers(self.lowered.symbol, self.lowered.devices)
+            yield devices_struct(self.lowered.symbol, self.lowered.devices)
 
     def _memory_members(self, arena: Region) -> tuple[StructMember, StructMember]:
         is_state = arena is self._storage.state
@@ -314,18 +301,18 @@ class ExecutorBuilder:
     @property
     def _part(self) -> str:
         """What a part of the workspace in another memory is for."""
-        return "that devices reach" if self._lowered.devices else "for scratch"
+        return "that devices reach" if self.lowered.devices else "for scratch"
 
     @property
     def _purpose(self) -> str:
-        return "which the devices reach" if self._lowered.devices else "for scratch"
+        return "which the devices reach" if self.lowered.devices else "for scratch"
 
     def _described(self, info: TensorInfo, *, output: bool = False) -> str:
         """Return the description of an input or output, with the rules of its place."""
         text, alignment = describe(info), self._code.alignment(info, output=output)
         if alignment > info.dtype.size_bytes:
             text += f"; at a multiple of {alignment} bytes, for a device"
-        if not output and info.name == fed_input(self._lowered.layers):
+        if not output and info.name == self.lowered.fed:
             text += f"; NULL if its rows were given to {self.prefix}_input_rows, otherwise in memory of its own"
         if output and self._code.has_own_lines(info.name):
             line = self._code.lines(info.name)
@@ -337,7 +324,7 @@ class ExecutorBuilder:
 
     def _own_places(self) -> Iterator[Variable]:
         """Yield the memory of the default inputs and outputs of a model that shares its arena with others."""
-        for kind, members in (("input", self.input_members), ("output", self.output_members)):
+        for kind, members in self.members.items():
             for name, info in members:
                 if not self._arena and not self._is_apart(kind, name):
                     continue
@@ -367,7 +354,7 @@ class ExecutorBuilder:
                 doc=f"{'The state of the default instance' if is_state else 'A workspace'}; it takes no memory in a "
                 "program that does not use it or the default instances below.",
             )
-        for kind, members in (("input", self.input_members), ("output", self.output_members)):
+        for kind, members in self.members.items():
             yield Variable(
                 name=f"{self.prefix}_default_{kind}s",
                 type=Const(StructType(f"{self.prefix}_{kind}s")),
@@ -408,7 +395,7 @@ class ExecutorBuilder:
 
     def _kinds_of_run(self) -> tuple[bool, ...]:
         """Return which functions run the model: without a deadline, and for a model with devices with one."""
-        return (False, True) if self._lowered.devices else (False,)
+        return (False, True) if self.lowered.devices else (False,)
 
     def _run(self, *, declaration: bool, until: bool) -> Function:
         parameters = self._code.parameters()
@@ -463,9 +450,9 @@ class ExecutorBuilder:
         )
 
     def _input_rows(self, *, declaration: bool) -> Iterator[Function]:
-        if not fed_input(self._lowered.layers):
+        if not self.lowered.fed:
             return
-        ((name, info),) = self.input_members
+        ((name, info),) = self.members["input"]
         height, row_bytes = info.shape[1], info.size_bytes // info.shape[1]
         yield Function(
             name=f"{self.prefix}_input_rows",
@@ -484,7 +471,7 @@ class ExecutorBuilder:
         )
 
     def _handle_rule(self) -> str:
-        return " two members of `devices` are the same," if len(self._lowered.devices) > 1 else ""
+        return " two members of `devices` are the same," if len(self.lowered.devices) > 1 else ""
 
     def _device_rule(self) -> str:
         members = ((self._graph.inputs, False), (self._graph.outputs, True))
@@ -496,15 +483,15 @@ class ExecutorBuilder:
         return " or its device" if stricter else ""
 
     def _errors(self) -> str:
-        if self._lowered.devices:
+        if self.lowered.devices:
             return (
                 "\n@retval FERRULE_ERR_CANCELLED ferrule_run_cancel() was called with `info`"
                 "\n@return or the first error of a device, or of `info->stop_at`; all devices are closed and "
                 "deactivated, as after a successful run"
             )
-        if fed_input(self._lowered.layers):
+        if self.lowered.fed:
             return "\n@retval FERRULE_ERR_STATE the input is a null pointer, and rows of it are missing"
-        if any(item.op.status is not None for item in self._lowered.layers):
+        if any(item.op.status is not None for item in self.lowered.layers):
             return "\n@return or the error of the operator that failed"
         return ""
 
@@ -533,9 +520,9 @@ def describe(info: TensorInfo) -> str:
     return text
 
 
-def _member_names(lowered: LoweredGraph, infos: Iterable[TensorInfo]) -> tuple[str, ...]:
+def _members(lowered: LoweredGraph, infos: Sequence[TensorInfo]) -> Members:
     names = UniqueNames()
-    return tuple(names.take(lowered.variables.get(info.name, "constant")) for info in infos)
+    return tuple((names.take(lowered.variables.get(info.name, "constant")), info) for info in infos)
 
 
 def _external(variable: Variable, doc: str) -> Variable:

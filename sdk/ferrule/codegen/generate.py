@@ -4,129 +4,118 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ferrule._version import VERSION
-from ferrule.backends import Device, Target
 from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
-from ferrule.backends.firmware import FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord, ScratchCopy
-from ferrule.codegen.c_writer import C_WRITER
 from ferrule.codegen.crossings import crossings
 from ferrule.codegen.device_order import with_copies_close
 from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.identity import Identity, identity_files, plan_digest, shortened, sources_digest
 from ferrule.codegen.link_table import link_module
-from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, fed_input, lower
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower, scratches
 from ferrule.codegen.overlap import overlapped
-from ferrule.codegen.run_code import REGION
+from ferrule.codegen.plan import Plan
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
-from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, memory_of
+from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_files
-from ferrule.codegen.writer import Writer
 from ferrule.dom import ArrayData, ArrayType, Module, Variable
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
 from ferrule.interface import either
-from ferrule.memory import Lifetime, Ordering, Overlap, Region, measure_order, order_layers, scratch_name, views
+from ferrule.memory import ArenaOverflowError, Lifetime, Overlap, measure_order, order_layers, scratch_name, views
 from ferrule.optimizer.effort import macs
 from ferrule.rendering import one_line
 
 
-def generate(
-    graph: Graph,
-    *,
-    firmware: Mapping[str, FirmwareTarget],
-    targets: Mapping[str, Target],
-    workspace_bytes: int,
-    line_bytes: int = 0,
-    masters: frozenset[str] | None = None,
-    others: Sequence[Region] = (),
-    named: Sequence[Region] = (),
-    workspace: str = "",
-    pool: Sequence[Device] = (),
-    overlap: bool = True,
-    arena: str = "",
-    model: Graph | None = None,
-    writer: Writer = C_WRITER,
-) -> Artifact:
-    """Return the code of a graph; the same graph and targets always produce the same bytes.
-
-    `firmware` maps each layer to the firmware face of its backend, and `targets` to the target that it runs on.
-    `workspace_bytes` is the memory available for the workspace on the board, and `line_bytes` the size of a line of the
-    data cache in front of it; 0 if there is none. `masters` are the bus masters that reach that memory, by default all;
-    `others`, made by `shared_region`, are the board's other memories for tensors that devices use, and `named` those
-    that scratch may name; `workspace` is the name of the workspace's memory on the board. `pool` are the
-    devices of pools, with their bindings. `overlap` is whether devices that can do so work beside the core and one
-    another. `arena` is the prefix of the names of an arena that several models share, `arena_name(...)`; "" for a
-    workspace of its own. `model` is the network as it was given, before it was divided; by default the graph itself.
-    `writer` defines the language.
+def generate(plan: Plan) -> Artifact:
+    """Return the code of a graph; equal plans always produce the same bytes.
 
     Raises:
         UnsupportedError: a target refuses a layer, or the graph has no inputs.
-        ArenaOverflowError: the tensors need more than `workspace_bytes`.
+        ArenaOverflowError: the tensors need more memory than the board has for the workspace, in a limited plan.
     """
+    return written(stored(ordered(lowered(plan))))
+
+
+def lowered(plan: Plan) -> LoweredGraph:
+    """Return the graph with each layer as C, in the order with the least memory if no output overlapped an input."""
+    graph = plan.graph
     if not graph.inputs:
         raise UnsupportedError(
             f"network '{graph.name}' has no inputs, and the C of a model needs at least one",
             hint=either("ferrule evaluate", "Network.run") + " runs it on this machine",
         )
-    ordering = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT)
-    reached = frozenset({CORE, *(target.device.name for target in targets.values())}) if masters is None else masters
-    region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=reached, line_bytes=line_bytes)
+    return lower(plan, order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT))
 
-    memories = {memory_of(each): each for each in named} | ({workspace: region} if workspace else {})
 
-    def lowered_in(order: Sequence[str]) -> LoweredGraph:
-        return lower(graph, order, firmware, targets, (region, *others), pool, memories)
+def ordered(lowered: LoweredGraph) -> LoweredGraph:
+    """Return the layers in the order with the least memory in view of the overlaps that they state."""
+    graph, given = lowered.graph, lowered.ordering.layers
+    overlaps = [overlap for item in lowered.layers for overlap in (*item.op.overlaps, *_inside_scratch(graph, item))]
+    best = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
+    before = measure_order(graph, given, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
+    if best.peak_bytes >= before.peak_bytes:
+        best = replace(best, layers=given, peak_bytes=before.peak_bytes)
+    return replace(lowered, ordering=best, layers=lowered.in_order(best.layers))
 
-    lowered = lowered_in(ordering.layers)
-    ordering, is_new = _with_overlaps(graph, ordering, lowered)
-    lowered = lowered_in(ordering.layers) if is_new else lowered
-    lowered, storage = with_copies_close(lowered, region)
-    if overlap:
-        lowered, storage = overlapped(lowered, storage, region)
-    _check_copies(lowered, storage)
-    planned = schedule_devices(lowered, storage)
-    sha = digest(graph)
-    builder = ExecutorBuilder(lowered, storage, planned, sha, arena)
+
+def stored(lowered: LoweredGraph) -> StoragePlan:
+    """Return the places of all tensors and scratch, and the layers in the order in which devices have the most work."""
+    try:
+        storage = with_copies_close(lowered)
+        if lowered.plan.overlap:
+            storage = overlapped(storage)
+    except ArenaOverflowError:
+        if lowered.plan.limited:
+            raise
+        return stored(replace(lowered, plan=lowered.plan.unlimited))
+    _check_copies(storage)
+    return storage
+
+
+def written(storage: StoragePlan) -> Artifact:
+    """Return the files of a model whose tensors have their places, and facts about them."""
+    lowered = storage.lowered
+    plan, sha = lowered.plan, lowered.digest
+    schedule = schedule_devices(storage)
+    builder = ExecutorBuilder(storage, schedule)
     banner = (
         "SPDX-License-Identifier: Apache-2.0\n"
-        f"Generated by ferrule {VERSION} from '{one_line(graph.name)}' ({sha[:16]}). Do not edit."
+        f"Generated by ferrule {VERSION} from '{one_line(plan.graph.name)}' ({sha[:16]}). Do not edit."
     )
     files: dict[str, str] = {}
-    modules = (builder.module(), builder.weights_module(), link_module(builder, lowered, planned, sha))
+    modules = (builder.module(), builder.weights_module(), link_module(builder))
     for module in modules:
-        files |= writer.files(module, banner)
-    files |= tvm_files(builder, lowered, banner, writer)
-    operators = tuple(
-        _record(lowered, storage, item, step) for item, step in zip(lowered.layers, planned.steps, strict=True)
-    )
+        files |= plan.writer.files(module, banner)
+    files |= tvm_files(builder, banner)
+    operators = tuple(_record(storage, item, step) for item, step in zip(lowered.layers, schedule.steps, strict=True))
     identity = Identity(
-        model=shortened(sha if model is None else digest(model)),
+        model=shortened(sha if plan.model is None else digest(plan.model)),
         plan=plan_digest(sha, operators, storage),
         sources=sources_digest({name: text.encode() for name, text in files.items()}),
     )
     return Artifact(
-        graph=graph,
+        graph=plan.graph,
         symbol=lowered.symbol,
-        arena=arena,
+        arena=plan.arena,
         digest=sha,
         identity=identity,
         banner=banner,
-        writer=writer,
+        writer=plan.writer,
         tables=dict(_tables(modules)),
-        files=files | identity_files(lowered.symbol, identity, banner, writer),
+        files=files | identity_files(lowered.symbol, identity, banner, plan.writer),
         contributions=_contributions(lowered),
         operators=operators,
         devices=lowered.devices,
         storage=storage,
-        ordering=ordering,
+        ordering=lowered.ordering,
         workspace_bytes=sum(storage.plan.region(arena.name).peak_bytes for arena in storage.arenas),
-        input_rows=fed_input(lowered.layers),
-        crossings=crossings(lowered, storage),
+        input_rows=lowered.fed,
+        crossings=crossings(storage),
     )
 
 
@@ -139,8 +128,9 @@ def _tables(modules: Iterable[Module]) -> Iterator[tuple[str, bytes]]:
                 yield item.name, values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
-def _check_copies(lowered: LoweredGraph, storage: StoragePlan) -> None:
+def _check_copies(storage: StoragePlan) -> None:
     """Raise UnsupportedError if a tensor would have to be copied inside a device's own memory, which nothing can do."""
+    lowered = storage.lowered
     for item, each in ((one, untied) for one in lowered.layers for untied in storage.untied(one.layer.name)):
         if each.tie.buffer in lowered.memories or (item.use is not None and item.use.has_memory):
             raise UnsupportedError(
@@ -149,16 +139,6 @@ def _check_copies(lowered: LoweredGraph, storage: StoragePlan) -> None:
                 f"cannot lie: {each.reason}",
                 hint="only the core copies, and it does not reach that memory: compile the program with another place",
             )
-
-
-def _with_overlaps(graph: Graph, ordering: Ordering, lowered: LoweredGraph) -> tuple[Ordering, bool]:
-    """Return the order in view of the overlaps that the lowered layers state, and whether it is another one."""
-    overlaps = [overlap for item in lowered.layers for overlap in (*item.op.overlaps, *_inside_scratch(graph, item))]
-    best = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
-    given = measure_order(graph, ordering.layers, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
-    if best.peak_bytes < given.peak_bytes:
-        return best, True
-    return replace(best, layers=given.layers, peak_bytes=given.peak_bytes), False
 
 
 def _inside_scratch(graph: Graph, item: LoweredLayer) -> Iterator[Overlap]:
@@ -182,8 +162,9 @@ def _contributions(lowered: LoweredGraph) -> tuple[Contribution, ...]:
     return merged((HEADERS, *((DEVICE,) if lowered.devices else ()), *parts))
 
 
-def schedule_devices(lowered: LoweredGraph, storage: StoragePlan) -> Schedule:
-    """Return the schedule of the device calls of a lowered graph."""
+def schedule_devices(storage: StoragePlan) -> Schedule:
+    """Return the schedule of the device calls of a planned graph."""
+    lowered = storage.lowered
     held: dict[str, list[Lifetime]] = {use.name: [] for use in lowered.devices}
     for request in storage.requests:
         if request.name in lowered.memories:
@@ -202,8 +183,8 @@ def schedule_devices(lowered: LoweredGraph, storage: StoragePlan) -> Schedule:
     )
 
 
-def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> OperatorRecord:
-    graph, layer = lowered.graph, item.layer
+def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> OperatorRecord:
+    graph, layer = storage.lowered.graph, item.layer
     kernel = item.op.kernel
     if item.op.view_of is not None:
         kernel = "view" if layer.outputs[0] in storage.views else "copy"
@@ -215,7 +196,7 @@ def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer, ste
         device=item.device,
         macs=macs(graph, layer),
         constant_bytes=sum(blob.data.nbytes for blob in item.op.blobs),
-        scratch_bytes=item.op.scratch_bytes + sum(each.size_bytes for each in item.op.scratches),
+        scratch_bytes=sum(each.size_bytes for each in scratches(item).values()),
         cycles=item.op.cycles,
         device_calls=step.calls,
         considered=item.op.considered,

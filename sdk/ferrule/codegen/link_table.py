@@ -12,7 +12,6 @@ from ferrule.backends.firmware import numbers
 from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.identity import identity_name
 from ferrule.codegen.lowered import LoweredGraph
-from ferrule.codegen.schedule import Schedule
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -57,16 +56,17 @@ _USED = Identifier("used")
 _STATISTIC = "statistic"
 
 
-def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedule, digest: str) -> Module:
+def link_module(builder: ExecutorBuilder) -> Module:
     """Return the module that defines `ferrule_<model>_link_model` and, for a model with devices, `..._link_use`.
 
     Raises:
         UnsupportedError: an input or output has more than 8 dimensions.
     """
+    lowered = builder.lowered
     model = Variable(
         name=f"{builder.prefix}_link_model",
         type=Const(StructType("ferrule_link_model")),
-        value=Aggregate(tuple(_model_fields(builder, lowered, schedule, digest))),
+        value=Aggregate(tuple(_model_fields(builder))),
         linkage=Linkage.EXTERNAL,
         doc=f"The model '{one_line(lowered.graph.name)}' in its default workspace, for ferrule_link_serve().",
     )
@@ -86,7 +86,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
             *((own,) if needs_model else ()),
             Include(path="stddef.h", kind=IncludeKind.STANDARD),
         ),
-        implementation=(*_internals(builder, lowered, schedule), model, *uses),
+        implementation=(*_internals(builder), model, *uses),
     )
 
 
@@ -106,8 +106,9 @@ def _devices_pointer(builder: ExecutorBuilder) -> Pointer:
     return Pointer(Const(StructType(f"{builder.prefix}_devices")))
 
 
-def _internals(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedule) -> Iterator[Declaration]:
-    for kind, members in (("input", builder.input_members), ("output", builder.output_members)):
+def _internals(builder: ExecutorBuilder) -> Iterator[Declaration]:
+    lowered = builder.lowered
+    for kind, members in builder.members.items():
         yield Variable(
             name=f"{kind}s",
             type=ArrayType(Const(StructType("ferrule_link_tensor")), len(members)),
@@ -116,7 +117,7 @@ def _internals(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedu
     yield Variable(name="counters", type=ArrayType(Scalar.UINT32, max(1, len(lowered.layers))))
     without: tuple[Statement, ...] = ()
     if lowered.devices:
-        yield Variable(name="calls", type=ArrayType(StructType("ferrule_link_call"), schedule.longest))
+        yield Variable(name="calls", type=ArrayType(StructType("ferrule_link_call"), builder.schedule.longest))
         yield Variable(name=_USED.name, type=_devices_pointer(builder))
         refusal = Block((Return(Identifier("FERRULE_ERR_STATE")),))
         without = (If(Binary(BinaryOperator.EQUAL, _USED, Null()), refusal),)
@@ -178,20 +179,21 @@ def _tensor(builder: ExecutorBuilder, kind: str, member: str, info: TensorInfo) 
     return Aggregate(tuple(Field(value, name) for name, value in fields.items()))
 
 
-def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedule, digest: str) -> Iterator[Field]:
+def _model_fields(builder: ExecutorBuilder) -> Iterator[Field]:
+    lowered = builder.lowered
     graph = lowered.graph
     fields: dict[str, Expression] = {
         "firmware": String("ferrule"),
         "firmware_version": String(VERSION),
         "name": String(graph.name),
-        "input_hash": String(digest[:_HASH_DIGITS]),
+        "input_hash": String(lowered.digest[:_HASH_DIGITS]),
         "identity": AddressOf(Identifier(identity_name(lowered.symbol))),
         "inputs": Identifier("inputs"),
         "outputs": Identifier("outputs"),
         "counters": Identifier("counters"),
     }
     if lowered.devices:
-        fields |= {"calls": Identifier("calls"), "call_count": Integer(schedule.longest)}
+        fields |= {"calls": Identifier("calls"), "call_count": Integer(builder.schedule.longest)}
     fields |= {
         "run": Identifier("run"),
         "input_count": Integer(len(graph.inputs)),

@@ -3,28 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from ferrule.backends import BackendId, BrokenBackendError, Device, Target
-from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, scratch_offset
+from ferrule.backends import BackendId, BrokenBackendError
+from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, Scratch, scratch_offset
 from ferrule.codegen.device_code import chosen, copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
+from ferrule.codegen.digest import digest
 from ferrule.codegen.names import Names
+from ferrule.codegen.plan import CORE, REGION, STATE, Plan
 from ferrule.codegen.schedule import Call
 from ferrule.dom import AddressOf, Evaluate, Expression, Identifier, Index, Integer, Null
 from ferrule.dom import Call as CallExpression
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
-from ferrule.memory import Region, home, scratch_name, spare_bytes
+from ferrule.memory import Ordering, Region, home, scratch_name, spare_bytes
 
-ARENA = Identifier("sram")
-STATE = "state"
-"""The executor's variable for the memory of the states, and the region of the plan for it."""
 _RESERVED = (STATE, "state_word")
 """Names of tensors that the executor of a model with state needs itself."""
-CORE = "cpu"
-"""The core among the bus masters, as in board.toml."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +42,13 @@ class LoweredLayer:
     """The layer's own device call: COPY_TO, COPY_FROM or RUN; None on the core and for a layer without code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LoweredGraph:
     """A graph with all layers lowered, and the names that the executor uses for tensors."""
 
-    graph: Graph
+    plan: Plan
+    ordering: Ordering
+    """The order of the layers that was chosen for the least memory; `layers` may be in another one."""
     symbol: str
     """The model's C identifier, such as kws_ref_model."""
     layers: tuple[LoweredLayer, ...]
@@ -61,24 +61,41 @@ class LoweredGraph:
     """The device of each tensor that is in a device's own memory."""
     ends: Mapping[str, int] = field(default_factory=dict)
     """By layer that its device only begins at its place: the index of the layer after which its result is collected."""
-    others: tuple[Region, ...] = ()
-    """The memories besides the workspace that the core shares with devices, or that scratch names; they have the names
-    of C variables."""
-    named: Mapping[str, Region] = field(default_factory=dict)
-    """The memories of the board that scratch may name."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the plan."""
+        return self.plan.graph
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the graph."""
+        return digest(self.graph)
+
+    @cached_property
+    def others(self) -> tuple[Region, ...]:
+        """The memories besides the workspace that the core shares with devices, or that scratch names; they have the
+        names of C variables.
+        """
+        wanted = {scratch.memory for item in self.layers for scratch in item.op.scratches}
+        named = (region for name, region in self.plan.names.items() if name in wanted and name != self.plan.workspace)
+        return tuple({region.name: region for region in (*self.plan.others, *named)}.values())
+
+    @cached_property
+    def fed(self) -> str:
+        """The input of the graph whose rows are given one by one; "" if there is none."""
+        return next((str(item.layer.inputs[0]) for item in self.layers if item.op.feed is not None), "")
+
+    def in_order(self, names: Iterable[str]) -> tuple[LoweredLayer, ...]:
+        """Return the layers in the order of their names."""
+        by_name = {item.layer.name: item for item in self.layers}
+        return tuple(by_name[name] for name in names)
 
 
-def fed_input(layers: Iterable[LoweredLayer]) -> str:
-    """Return the input of the graph whose rows are given one by one; "" if there is none."""
-    return next((str(item.layer.inputs[0]) for item in layers if item.op.feed is not None), "")
-
-
-def scratches(item: LoweredLayer) -> Iterator[tuple[str, str, int]]:
-    """Yield each scratch of a layer: its name in a plan, the enumerator of its offset, and its size in bytes."""
-    usual = ("", item.op.scratch_bytes)
-    for part, size_bytes in (usual, *((each.name, each.size_bytes) for each in item.op.scratches)):
-        if size_bytes:
-            yield scratch_name(item.layer.name, part), scratch_offset(item.symbol, part), size_bytes
+def scratches(item: LoweredLayer) -> dict[str, Scratch]:
+    """Return each scratch of a layer by its name in a plan of the memory; the usual one has no name of its own."""
+    usual = Scratch(name="", size_bytes=item.op.scratch_bytes, alignment=item.op.scratch_alignment)
+    return {scratch_name(item.layer.name, each.name): each for each in (usual, *item.op.scratches) if each.size_bytes}
 
 
 def offset_name(variable: str) -> str:
@@ -86,40 +103,29 @@ def offset_name(variable: str) -> str:
     return f"{variable}_OFFSET".upper()
 
 
-def lower(
-    graph: Graph,
-    order: Sequence[str],
-    firmware: Mapping[str, FirmwareTarget],
-    targets: Mapping[str, Target],
-    memories: Sequence[Region] = (),
-    pool: Sequence[Device] = (),
-    named: Mapping[str, Region] | None = None,
-) -> LoweredGraph:
+def lower(plan: Plan, ordering: Ordering) -> LoweredGraph:
     """Lower every layer exactly once, with its firmware face and for its target.
 
-    `memories` are those that the core shares with devices, the workspace first; if there are none, every device reaches
-    the workspace. `pool` are the devices of pools, with their bindings. `named` are the memories of the board that
-    scratch may name.
+    What is given to the backends depends on the order only in the bytes of scratch that are taken to be free.
 
     Raises:
         UnsupportedError: a backend refuses a layer; the message names both.
         FerruleError: a layer reads a tensor in a memory that it cannot reach.
     """
-    names = Names()
-    symbol = Names().take(graph.name)
+    graph, names, symbol = plan.graph, Names(), Names().take(plan.graph.name)
     symbols = {layer.name: names.take(layer.name) for layer in graph.layers}
-    given, devices = used_devices(order, firmware, targets, pool)
-    places = _places(graph, devices, (*memories[1:], *(named or {}).values()))
-    variables = _variables(graph, places)
+    given, devices = used_devices(ordering.layers, plan)
+    variables = _variables(graph, _places(plan, devices))
     uses = _without_core_copies(graph, given)
     inside = tensor_memories(graph, uses)
     pointers: dict[str, Expression] = {
         name: Identifier(variable) for name, variable in variables.items() if name not in inside
     }
-    spare = spare_bytes(graph, order)
+    spare = spare_bytes(graph, ordering.layers)
     lowered = []
-    for layer in map(graph.layer, order):
-        target, use = targets[layer.name], uses.get(layer.name)
+    for layer in map(graph.layer, ordering.layers):
+        target, use = plan.targets[layer.name], uses.get(layer.name)
+        is_apart = use is not None and use.has_memory
         offset = Identifier(scratch_offset(symbols[layer.name]))
         context = LoweringContext(
             graph=graph,
@@ -127,20 +133,18 @@ def lower(
             target=target,
             prefix=f"ferrule_{symbol}_{symbols[layer.name]}",
             pointers=pointers,
-            scratch=offset
-            if use is not None and use.has_memory
-            else AddressOf(Index(_arena_of(use, memories), offset)),
+            scratch=offset if is_apart else AddressOf(Index(_arena_of(use, plan), offset)),
             offsets={
                 name: Identifier(offset_name(variables[name]))
                 for name in (*layer.present_inputs, *layer.outputs)
                 if name in inside
             },
-            spare_bytes=0 if use is not None and use.has_memory else spare[layer.name],
+            spare_bytes=0 if is_apart else spare[layer.name],
             resource_handle=Null() if use is None else handle_of(use),
             offset_prefix=symbols[layer.name],
-            arenas=_arenas(use, memories, named or {}),
+            arenas={} if is_apart else _arenas(use, plan),
         )
-        op, call = _lower(context, firmware[layer.name], use)
+        op, call = _lower(context, plan.firmware[layer.name], use)
         for scratch in op.scratches:
             context.scratch_of(scratch)
         lowered.append(
@@ -155,46 +159,34 @@ def lower(
             )
         )
     return LoweredGraph(
-        graph=graph,
+        plan=plan,
+        ordering=ordering,
         symbol=symbol,
         layers=tuple(lowered),
         variables=variables,
         devices=_needed(devices, uses.values()),
         memories=inside,
-        named=named or {},
-        others=(*memories[1:], *_more_memories(lowered, memories, named or {})),
     )
 
 
-def _places(graph: Graph, devices: Sequence[DeviceUse], memories: Sequence[Region]) -> Names:
+def _places(plan: Plan, devices: Sequence[DeviceUse]) -> Names:
     """Return the names of variables, with those of memories, states and pools taken; layers have names of their own."""
     places = Names()  # an output may have the same name as its layer
-    for name in dict.fromkeys(region.name for region in memories):
-        if name != ARENA.name:
+    for name in dict.fromkeys(region.name for region in (*plan.others, *plan.names.values())):
+        if name != REGION:
             places.take(name)
-    for name in _RESERVED if graph.states else ():
+    for name in _RESERVED if plan.graph.states else ():
         places.take(name)
     for pooled in (each for each in devices if each.pool):
         places.take(chosen(pooled).name)
     return places
 
 
-def _arenas(use: DeviceUse | None, memories: Sequence[Region], named: Mapping[str, Region]) -> dict[str, Expression]:
+def _arenas(use: DeviceUse | None, plan: Plan) -> dict[str, Expression]:
     """Return the variables of the memories that an operator's scratch may name; "" is that of its other scratch."""
-    if use is not None and use.has_memory:
-        return {}
     masters = {CORE} if use is None else {CORE, use.device.name}
-    reached = {name: region for name, region in named.items() if masters <= region.reachable_by}
-    return {"": _arena_of(use, memories), **{name: Identifier(region.name) for name, region in reached.items()}}
-
-
-def _more_memories(
-    lowered: Iterable[LoweredLayer], memories: Sequence[Region], named: Mapping[str, Region]
-) -> tuple[Region, ...]:
-    """Return the memories that scratch names, besides those that hold tensors."""
-    wanted = {scratch.memory for item in lowered for scratch in item.op.scratches}
-    known = {region.name for region in memories}
-    return tuple(region for name, region in named.items() if name in wanted and region.name not in known)
+    reached = {name: Identifier(each.name) for name, each in plan.names.items() if masters <= each.reachable_by}
+    return {"": _arena_of(use, plan), **reached}
 
 
 def _needed(devices: Iterable[DeviceUse], uses: Iterable[DeviceUse]) -> tuple[DeviceUse, ...]:
@@ -210,12 +202,10 @@ def _without_core_copies(graph: Graph, uses: Mapping[str, DeviceUse]) -> dict[st
     }
 
 
-def _arena_of(use: DeviceUse | None, memories: Sequence[Region]) -> Identifier:
+def _arena_of(use: DeviceUse | None, plan: Plan) -> Identifier:
     """Return the variable of the memory for an operator's scratch: the first one that its device reaches."""
-    if use is not None and memories:
-        found = home(memories, {CORE, use.device.name})
-        return ARENA if found is None else Identifier(found.name)
-    return ARENA
+    found = None if use is None else home(plan.memories, {CORE, use.device.name})
+    return Identifier(REGION if found is None else found.name)
 
 
 def _variables(graph: Graph, names: Names) -> dict[str, str]:

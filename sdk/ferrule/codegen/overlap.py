@@ -16,7 +16,7 @@ from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.interface import option
-from ferrule.memory import ArenaOverflowError, Region
+from ferrule.memory import ArenaOverflowError
 from ferrule.optimizer.effort import LEAST_GAIN, core_cycles
 
 OFF_HINT = f"Without devices that work beside the core, less is alive at once: {option('overlap', 'off')}."
@@ -55,12 +55,13 @@ class Arrangement:
     """The estimated time of the run."""
 
 
-def overlapped(lowered: LoweredGraph, storage: StoragePlan, core: Region) -> tuple[LoweredGraph, StoragePlan]:
-    """Return the graph with layers that devices work on beside others, and its plan; as given if there are none.
+def overlapped(storage: StoragePlan) -> StoragePlan:
+    """Return the plan with layers that devices work on beside others; as given if there are none.
 
     Raises:
         ArenaOverflowError: the tensors that are alive at once need too much memory; the hint names the option.
     """
+    lowered = storage.lowered
     waiting = {item.layer.name for item in lowered.layers if not _begins(item) or _copies(item, storage).outputs}
     copying = {item.layer.name for item in lowered.layers if _copies(item, storage).inputs}
     depths = {use.name: max(use.driver.depth, 1) for use in lowered.devices}
@@ -70,19 +71,18 @@ def overlapped(lowered: LoweredGraph, storage: StoragePlan, core: Region) -> tup
             break
         layers = tuple(lowered.layers[number] for number in found.order)
         ends = {lowered.layers[number].layer.name: end for number, end in found.ends.items()}
-        changed = replace(lowered, layers=layers, ends=ends)
         try:
-            planned = plan_storage(changed, core, storage.views)
+            planned = plan_storage(replace(lowered, layers=layers, ends=ends), storage.views)
         except ArenaOverflowError as error:
             error.hint = f"{error.hint} {OFF_HINT}"
             raise
         late = {item.layer.name for item in layers if item.layer.name in ends and _copies(item, planned).outputs}
         early = {item.layer.name for item in layers if _copies(item, planned).inputs}
         if not late and early <= copying:
-            return changed, planned
+            return planned
         waiting |= late
         copying |= early
-    return lowered, storage
+    return storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

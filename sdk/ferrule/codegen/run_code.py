@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache, cached_property
 
@@ -25,7 +25,7 @@ from ferrule.codegen.device_code import (
     ran,
     sets,
 )
-from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, fed_input, offset_name, scratches
+from ferrule.codegen.lowered import LoweredLayer, offset_name, scratches
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import DeviceCall, Schedule, ScheduledStep
 from ferrule.codegen.state_code import StateCode
@@ -67,7 +67,6 @@ from ferrule.dom import (
 from ferrule.graph import TensorInfo
 from ferrule.memory import Region, scratch_name
 
-REGION = "sram"
 _RUN = "run"
 INFO = Identifier("info")
 Members = Sequence[tuple[str, TensorInfo]]
@@ -77,25 +76,18 @@ class RunCode:
     """Generates the functions that run a lowered graph."""
 
     def __init__(
-        self,
-        lowered: LoweredGraph,
-        storage: StoragePlan,
-        schedule: Schedule,
-        state: StateCode,
-        inputs: Members,
-        outputs: Members,
+        self, storage: StoragePlan, schedule: Schedule, state: StateCode, members: Mapping[str, Members]
     ) -> None:
-        self._lowered = lowered
-        self._graph = lowered.graph
+        self._lowered = storage.lowered
+        self._graph = storage.lowered.graph
         self._storage = storage
         self._schedule = schedule
         self._state = state
-        self._inputs = inputs
-        self._outputs = outputs
-        self._prefix = f"ferrule_{lowered.symbol}"
-        self._uses = {use.name: use for use in lowered.devices}
-        self._upkeep = upkeep(lowered, storage)
-        self._from_devices = written_by_devices(lowered, storage)
+        self._inputs, self._outputs = members["input"], members["output"]
+        self._prefix = f"ferrule_{storage.lowered.symbol}"
+        self._uses = {use.name: use for use in storage.lowered.devices}
+        self._upkeep = upkeep(storage)
+        self._from_devices = written_by_devices(storage)
 
     @property
     def maintains_cache(self) -> bool:
@@ -236,10 +228,9 @@ class RunCode:
     def _checks(self) -> Iterator[Statement]:
         pointers = [Identifier(parameter.name) for parameter in self.parameters() if parameter.name != INFO.name]
         yield _refuse_null(pointers)
-        fed = fed_input(self._lowered.layers)
         for struct, members in (("inputs", self._inputs), ("outputs", self._outputs)):
             for name, info in members:
-                if info.name != fed:
+                if info.name != self._lowered.fed:
                     yield _refuse_null([_member(struct, name)])
                 alignment = self.alignment(info, output=struct == "outputs")
                 if alignment > 1:
@@ -302,7 +293,7 @@ class RunCode:
         step = self._schedule.steps[index] if self._uses else ScheduledStep()
         lines = self._upkeep[index]
         yield from called(step.before, self._uses)
-        yield from self._moved(item, item.layer.present_inputs)
+        yield from self._copied_to_scratch(item, item.layer.present_inputs)
         yield from self._maintained("clean", lines.clean, item)
         yield from self._maintained("invalidate", lines.claim, item)
         yield from self._operator(item)
@@ -316,7 +307,7 @@ class RunCode:
             yield from _checked_on_the_core(index, status)
         if not begun:
             yield from self._maintained("invalidate", lines.invalidate, item)
-        yield from self._moved(item, item.layer.outputs)
+        yield from self._copied_to_scratch(item, item.layer.outputs)
         yield from self._released(step.after)
 
     def _released(self, calls: Iterable[DeviceCall]) -> Iterator[Statement]:
@@ -337,12 +328,12 @@ class RunCode:
                 place: Expression = Identifier(self._lowered.variables[name])
                 size = self._graph.info(name).size_bytes
             else:
-                arena = Identifier(self._storage.region(name).name)
-                enumerator, size = next((each, size) for scratch, each, size in scratches(item) if scratch == name)
-                place = AddressOf(Index(arena, Identifier(enumerator)))
+                scratch = scratches(item)[name]
+                offset = Identifier(scratch_offset(item.symbol, scratch.name))
+                place, size = AddressOf(Index(Identifier(self._storage.region(name).name), offset)), scratch.size_bytes
             yield Evaluate(Call(Identifier(f"ferrule_cache_{action}"), (place, Integer(size, unsigned=True))))
 
-    def _moved(self, item: LoweredLayer, tensors: Sequence[str]) -> Iterator[Statement]:
+    def _copied_to_scratch(self, item: LoweredLayer, tensors: Sequence[str]) -> Iterator[Statement]:
         """Yield the copies of inputs to their places in an operator's scratch, or of outputs from there."""
         scratch = scratch_name(item.layer.name)
         for tie in (each for each in self._storage.copies(item.layer.name) if each.buffer in tensors):
@@ -458,15 +449,15 @@ class RunCode:
 
     def _blocks_in_use(self) -> frozenset[str]:
         """Return the names of the caller's blocks of memory that hold a tensor or scratch."""
-        scratch = (name for item in self._lowered.layers if not _private(item) for name, _, _ in scratches(item))
+        scratch = (name for item in self._lowered.layers if not _private(item) for name in scratches(item))
         return frozenset(self._storage.region(name).name for name in (*self._core_tensors(), *scratch))
 
     def _offset_rows(self, tensors: Iterable[str], layers: Iterable[LoweredLayer]) -> Iterator[Enumerator]:
         for name in tensors:
             yield Enumerator(name=self._offset_name(name), value=self._storage.offset(name))
         for item in layers:
-            for name, enumerator, _ in scratches(item):
-                yield Enumerator(name=enumerator, value=self._storage.offset(name))
+            for name, each in scratches(item).items():
+                yield Enumerator(name=scratch_offset(item.symbol, each.name), value=self._storage.offset(name))
 
     def _offset_name(self, tensor: str) -> str:
         return offset_name(self._lowered.variables[tensor])

@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 
 from ferrule.codegen.artifact import Artifact
-from ferrule.codegen.run_code import REGION
-from ferrule.codegen.storage import memory_of
+from ferrule.codegen.plan import REGION, memory_of
 from ferrule.dom import (
     ArrayType,
     Function,

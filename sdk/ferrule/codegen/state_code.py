@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.backends.firmware import Blob
-from ferrule.codegen.lowered import STATE, LoweredGraph, offset_name
+from ferrule.codegen.lowered import offset_name
+from ferrule.codegen.plan import STATE
 from ferrule.codegen.storage import StoragePlan
 from ferrule.dom import (
     AddressOf,
@@ -87,13 +88,16 @@ def updates(states: Mapping[str, str], roots: Mapping[str, str]) -> tuple[Update
 class StateCode:
     """Generates what the executor of a model with state needs; nothing for other models."""
 
-    def __init__(self, lowered: LoweredGraph, storage: StoragePlan, digest: str) -> None:
-        """`digest` is that of the graph: the word of valid states is its own for each model."""
-        self._lowered = lowered
-        self._graph = lowered.graph
+    def __init__(self, storage: StoragePlan) -> None:
+        self._lowered = storage.lowered
+        self._graph = storage.lowered.graph
         self._storage = storage
-        self._valid = int(digest[:8], 16) & _MASK | 1
-        self._prefix = f"ferrule_{lowered.symbol}"
+        self._prefix = f"ferrule_{storage.lowered.symbol}"
+
+    @property
+    def _valid(self) -> int:
+        """The word of valid states, which is its own for each model."""
+        return int(self._lowered.digest[:8], 16) & _MASK | 1
 
     def __bool__(self) -> bool:
         return self._storage.state is not None

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ferrule.codegen.device_use import DeviceUse
-from ferrule.codegen.lowered import CORE, STATE, LoweredGraph, LoweredLayer, fed_input
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, scratches
+from ferrule.codegen.plan import CORE, STATE
 from ferrule.codegen.schedule import Call
 from ferrule.errors import FerruleError
 from ferrule.memory import (
@@ -22,6 +23,7 @@ from ferrule.memory import (
     Plan,
     Region,
     Request,
+    Requirements,
     ScratchNeed,
     Tie,
     Untied,
@@ -31,25 +33,16 @@ from ferrule.memory import (
 )
 
 ARENA_ALIGNMENT = 16
-_SHARED = "shared_"
 _CALLER = "caller"
 """The region of an input that is given row by row: memory of the caller's own, which no plan counts."""
-
-
-def shared_region(memory: str, size_bytes: int, line_bytes: int, masters: frozenset[str]) -> Region:
-    """Return the region of a board's memory besides that of the workspace; its name is a C variable of the executor."""
-    return Region(name=_SHARED + memory, size_bytes=size_bytes, line_bytes=line_bytes, reachable_by=masters)
-
-
-def memory_of(region: Region) -> str:
-    """Return the name of the board's memory of a region that `shared_region` returned."""
-    return region.name.removeprefix(_SHARED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoragePlan:
     """The plan of the arena and of the devices' own memories, with the views in use."""
 
+    lowered: LoweredGraph = field(compare=False, repr=False)
+    """The graph, in the order in which its layers run."""
     plan: Plan
     views: Mapping[str, str]
     """By name of a layer's output: the input whose storage it shares; such a layer does nothing."""
@@ -160,7 +153,7 @@ class StoragePlan:
         return self.plan.placements[buffer].offset
 
 
-def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] | None = None) -> StoragePlan:
+def plan_storage(lowered: LoweredGraph, views: Mapping[str, str] | None = None) -> StoragePlan:
     """Lay out tensors and scratch in the core's region and in the memories of the devices that have their own.
 
     `views` are those that an earlier plan has used, by default as many as possible.
@@ -168,30 +161,24 @@ def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] |
     Raises:
         ArenaOverflowError: the buffers do not fit.
     """
+    core, fed = lowered.plan.core, lowered.fed
     devices = {use.name: _region(use) for use in lowered.devices if use.has_memory}
-    fed = fed_input(lowered.layers)
     own = (Region(name=_CALLER, size_bytes=lowered.graph.info(fed).size_bytes),) if fed else ()
     regions = (core, *lowered.others, *devices.values(), *own)
     state = replace(core, name=STATE) if lowered.graph.states else None
-    views = _views(lowered, core) if views is None else views
-    allowed, accesses = _placed(lowered, core, devices, _roots(views))
+    views = _views(lowered) if views is None else views
+    allowed, accesses = _placed(lowered, devices, _roots(views))
     if fed:
         allowed[fed] = (_CALLER,)
         accesses.pop(fed)
-    scratch = {item.layer.name: item.op for item in lowered.layers if item.op.scratch_bytes}
-    planned = plan_graph(
-        lowered.graph,
-        regions,
+    needs = Requirements(
         alignment=ARENA_ALIGNMENT,
-        scratch_bytes={layer: op.scratch_bytes for layer, op in scratch.items()},
-        scratch_alignment={layer: op.scratch_alignment for layer, op in scratch.items()},
-        more_scratch={
+        scratch={
             item.layer.name: [
-                ScratchNeed(part=each.name, size_bytes=each.size_bytes, alignment=each.alignment)
-                for each in item.op.scratches
+                ScratchNeed(part=each.name, size_bytes=each.size_bytes, alignment=each.alignment) for each in found
             ]
             for item in lowered.layers
-            if item.op.scratches
+            if (found := scratches(item).values())
         },
         allowed=allowed,
         accesses=accesses,
@@ -208,9 +195,11 @@ def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] |
         constant_outputs=True,
         state=state,
     )
+    planned = plan_graph(lowered.graph, regions, needs)
     if state is not None:
         _check_together(planned.plan, core, state)
     return StoragePlan(
+        lowered=lowered,
         plan=planned.plan,
         views=views,
         requests=planned.requests,
@@ -259,7 +248,7 @@ def _roots(views: Mapping[str, str]) -> dict[str, str]:
 
 
 def _placed(
-    lowered: LoweredGraph, core: Region, devices: Mapping[str, Region], roots: Mapping[str, str]
+    lowered: LoweredGraph, devices: Mapping[str, Region], roots: Mapping[str, str]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Access]]:
     """Return, by buffer, its only allowed region, and the masters that use its storage with their needs.
 
@@ -269,7 +258,7 @@ def _placed(
     Raises:
         FerruleError: no memory is reached by all masters that use a storage.
     """
-    cores = (core, *lowered.others)
+    core, cores = lowered.plan.core, (lowered.plan.core, *lowered.others)
     users: dict[str, dict[str, DeviceUse]] = {}
     for name, mine in _users(lowered).items():
         users.setdefault(roots.get(name, name), {}).update(mine)
@@ -308,14 +297,12 @@ def _placed(
                 hint="states lie there; see `masters` in board.toml and `regions` of the devices",
             )
     for item in lowered.layers:
-        if item.use is not None and item.use.has_memory:
-            keep(scratch_name(item.layer.name), item.use)
-        else:
-            place(scratch_name(item.layer.name), {} if item.use is None else {item.use.device.name: item.use}, 1)
-        for scratch in item.op.scratches:
-            region = None if scratch.memory == "" else lowered.named[scratch.memory]
-            masters = {} if item.use is None else {item.use.device.name: item.use}
-            place(scratch_name(item.layer.name, scratch.name), masters, 1, region)
+        masters = {} if item.use is None else {item.use.device.name: item.use}
+        for name, scratch in scratches(item).items():
+            if item.use is not None and item.use.has_memory:
+                keep(name, item.use)
+            else:
+                place(name, masters, 1, lowered.plan.names[scratch.memory] if scratch.memory else None)
     return allowed, accesses
 
 
@@ -329,13 +316,13 @@ def _users(lowered: LoweredGraph) -> dict[str, dict[str, DeviceUse]]:
     return users
 
 
-def _views(lowered: LoweredGraph, core: Region) -> dict[str, str]:
+def _views(lowered: LoweredGraph) -> dict[str, str]:
     """Return the views that can share storage, from output to input.
 
     The caller chooses the places of inputs and outputs, and a state's old value has its own, so a storage can contain
     at most one of them; and all masters that use a storage must reach it. A view against these rules becomes a copy.
     """
-    graph, users, cores = lowered.graph, _users(lowered), (core, *lowered.others)
+    graph, users, cores = lowered.graph, _users(lowered), (lowered.plan.core, *lowered.others)
     given = {info.name for info in (*graph.sources, *graph.outputs)}
     holder: dict[str, str] = {}
     owners: dict[str, set[str]] = {}

@@ -26,8 +26,9 @@ HOST = "host"
 """The member of the devices struct that stands for the core, unless a device has that name."""
 
 
-def tvm_files(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str, writer: Writer) -> dict[str, str]:
+def tvm_files(builder: ExecutorBuilder, banner: str) -> dict[str, str]:
     """Return the header and the source by file name; an empty mapping for a model without devices."""
+    lowered, writer = builder.lowered, builder.lowered.plan.writer
     if not lowered.devices:
         return {}
     name, own = f"tvmgen_{lowered.symbol}", f"{builder.prefix}{writer.header_suffix}"
@@ -43,8 +44,8 @@ def tvm_files(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str, writ
         "headers": sorted({own, _API, *(use.driver.header for use in lowered.devices)}),
         "devices": list(_devices(lowered, writer)),
         "host": all(use.name != HOST for use in lowered.devices),
-        "inputs": _members(builder.input_members, writer),
-        "outputs": _members(builder.output_members, writer),
+        "inputs": _members(builder.members["input"], writer),
+        "outputs": _members(builder.members["output"], writer),
     }
     return {
         f"{name}{writer.header_suffix}": _TEMPLATES.render("tvmgen.h.j2", **values),

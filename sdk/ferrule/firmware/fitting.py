@@ -10,16 +10,14 @@ from dataclasses import dataclass, replace
 from ferrule.backends.target import CoreFeatures
 from ferrule.boards import Board, board_names, load_board
 from ferrule.codegen import Artifact, Program
-from ferrule.codegen.run_code import REGION
+from ferrule.codegen.plan import REGION, memory_of
 from ferrule.codegen.shared_arena import arena_sizes
-from ferrule.codegen.storage import memory_of
 from ferrule.errors import FerruleError
 from ferrule.firmware.arena import ArenaPart, arena_of
 from ferrule.firmware.job import Job
-from ferrule.firmware.linker import roomy_memories
 from ferrule.firmware.placement import emit_program
 from ferrule.firmware.project import SMALLEST_STACK_BYTES
-from ferrule.memory import ArenaOverflowError, Region
+from ferrule.memory import Region
 from ferrule.network import Network
 
 
@@ -75,7 +73,9 @@ def fits(network: Network, job: Job) -> tuple[BoardFit, ...]:
 
     def fit(board: Board) -> BoardFit:
         try:
-            program = programs.get(board.cpu.features) or _unlimited([network], job, board)
+            program = programs.get(board.cpu.features) or emit_program(
+                [network], replace(job, board=board), limited=False
+            )
         except FerruleError as error:
             return BoardFit(board=board.name, fits=False, problem=str(error))
         if not program.devices:  # whose places and memories are the board's
@@ -93,7 +93,7 @@ def fits(network: Network, job: Job) -> tuple[BoardFit, ...]:
 
 def emit_unlimited(network: Network, job: Job) -> Artifact:
     """Return the C of a network, planned as if the memories of the job's board were large if they are too small."""
-    return _unlimited([network], job, job.load_board()).artifacts[0]
+    return emit_program([network], job, limited=False).artifacts[0]
 
 
 def roomier_boards(networks: Sequence[Network], job: Job) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def roomier_boards(networks: Sequence[Network], job: Job) -> tuple[str, ...]:
 
     The plan is that for the core of the job's board; `fits` plans for each core.
     """
-    program = _unlimited(networks, job, job.load_board())
+    program = emit_program(networks, job, limited=False)
     found = []
     for board in _boards():
         places = {memory.name for memory in board.memories}
@@ -116,15 +116,6 @@ def _boards() -> Iterator[Board]:
     for name in board_names():
         with suppress(FerruleError):
             yield load_board(name)
-
-
-def _unlimited(networks: Sequence[Network], job: Job, board: Board) -> Program:
-    """Return the program for a board, planned as if its memories were large if they are too small."""
-    wanted = replace(job, board=board)
-    try:
-        return emit_program(networks, wanted)
-    except ArenaOverflowError:
-        return emit_program(networks, replace(wanted, board=replace(board, memories=roomy_memories(board))))
 
 
 def _others(program: Program) -> Iterator[Region]:

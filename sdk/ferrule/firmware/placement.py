@@ -37,17 +37,20 @@ def emit(network: Network, job: Job | None = None) -> codegen.Artifact:
     return emit_program([network], job).artifacts[0]
 
 
-def emit_program(networks: Sequence[Network], job: Job | None = None) -> codegen.Program:
+def emit_program(networks: Sequence[Network], job: Job | None = None, *, limited: bool = True) -> codegen.Program:
     """Generate the C of one or several networks for one firmware; raises as `divide_all` and `emit_together` do."""
     wanted = job or Job()
     wanted = replace(wanted, board=wanted.load_board())
-    return emit_together(divide_all(networks, wanted), wanted, networks)
+    return emit_together(divide_all(networks, wanted), wanted, networks, limited=limited)
 
 
-def emit_together(optimized: Sequence[OptimizedNetwork], job: Job, networks: Sequence[Network]) -> codegen.Program:
+def emit_together(
+    optimized: Sequence[OptimizedNetwork], job: Job, networks: Sequence[Network], *, limited: bool = True
+) -> codegen.Program:
     """Generate the C of divided networks for one firmware, in which a device has the same place for all of them.
 
-    `networks` are the networks before they were divided, of which the firmware carries digests.
+    `networks` are the networks before they were divided, of which the firmware carries digests. Without `limited`,
+    memories of the board that are too small are taken to be large.
 
     Raises:
         ArenaOverflowError: the tensors of a network do not fit the board's workspace memory.
@@ -67,7 +70,7 @@ def emit_together(optimized: Sequence[OptimizedNetwork], job: Job, networks: Seq
         arena = codegen.arena_name(codegen.program_symbol([codegen.identifier(each.name) for each in networks]))
     made = codegen.Program(
         artifacts=tuple(
-            _emitted(each, network, firmware, devices, board, job, arena)
+            _emitted(each, network, firmware, devices, job, arena, limited=limited)
             for each, network in zip(optimized, networks, strict=True)
         )
     )
@@ -131,33 +134,39 @@ def _emitted(
     network: Network,
     firmware: Faces,
     devices: Mapping[str, Device],
-    board: Board,
     job: Job,
     arena: str,
+    *,
+    limited: bool,
 ) -> codegen.Artifact:
-    graph, workspace = optimized.graph, board.memory(board.placement.workspace)
+    graph, board = optimized.graph, job.load_board()
+    workspace = board.memory(board.placement.workspace)
     masters = _masters(workspace, optimized.devices)
     apart = any(device.name not in masters for device in optimized.devices)
     try:
         artifact = codegen.generate(
-            graph,
-            firmware={
-                layer.name: firmware[devices[optimized.assignment[layer.name].device].backend] for layer in graph.layers
-            },
-            targets={
-                layer.name: optimized.options.target(devices[optimized.assignment[layer.name].device])
-                for layer in graph.layers
-            },
-            workspace_bytes=workspace.size_bytes,
-            line_bytes=workspace.line_bytes,
-            masters=masters,
-            others=_others(board, optimized.devices) if apart else (),
-            named=_others(board, optimized.devices),
-            workspace=workspace.name,
-            arena=arena,
-            overlap=job.overlap == "on",
-            pool=[device for device in devices.values() if device.pool],
-            model=network,
+            codegen.Plan(
+                graph=graph,
+                firmware={
+                    layer.name: firmware[devices[optimized.assignment[layer.name].device].backend]
+                    for layer in graph.layers
+                },
+                targets={
+                    layer.name: optimized.options.target(devices[optimized.assignment[layer.name].device])
+                    for layer in graph.layers
+                },
+                workspace_bytes=workspace.size_bytes,
+                line_bytes=workspace.line_bytes,
+                masters=masters,
+                others=_others(board, optimized.devices) if apart else (),
+                named=_others(board, optimized.devices),
+                workspace=workspace.name,
+                arena=arena,
+                overlap=job.overlap == "on",
+                pool=[device for device in devices.values() if device.pool],
+                model=network,
+                limited=limited,
+            )
         )
     except ArenaOverflowError as error:
         if optimized.notes and spelled(codegen.OFF_HINT) not in str(error.hint):

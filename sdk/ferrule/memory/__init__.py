@@ -2,7 +2,7 @@
 """Memory planning: assigns offsets in memory regions to buffers with sizes and lifetimes."""
 
 from ferrule.memory.aliases import views
-from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, ScratchNeed, plan_graph, scratch_name
+from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, Requirements, ScratchNeed, plan_graph, scratch_name
 from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers, spare_bytes
 from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
 from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan, certify
@@ -34,6 +34,7 @@ __all__ = [
     "Region",
     "RegionPlan",
     "Request",
+    "Requirements",
     "Schedule",
     "ScratchNeed",
     "Step",

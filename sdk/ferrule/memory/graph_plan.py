@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ferrule.graph import Graph
 from ferrule.memory.aliases import views
@@ -48,140 +48,134 @@ def scratch_name(layer: str, part: str = "") -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchNeed:
-    """Scratch of a layer besides its usual one."""
+    """Scratch of a layer."""
 
-    part: str
+    part: str = ""
     """See `scratch_name`."""
     size_bytes: int
-    alignment: int
+    alignment: int = DEFAULT_ALIGNMENT
 
 
-def plan_graph(
-    graph: Graph,
-    regions: Sequence[Region],
-    *,
-    alignment: int = DEFAULT_ALIGNMENT,
-    scratch_bytes: Mapping[str, int] | None = None,
-    scratch_alignment: Mapping[str, int] | None = None,
-    more_scratch: Mapping[str, Sequence[ScratchNeed]] | None = None,
-    allowed: Mapping[str, tuple[str, ...]] | None = None,
-    accesses: Mapping[str, Access] | None = None,
-    shared: Sequence[Alias] | None = None,
-    in_place: Sequence[Alias] = (),
-    overlaps: Sequence[Overlap] = (),
-    ties: Mapping[str, Sequence[Tie]] | None = None,
-    order: Sequence[str] | None = None,
-    ends: Mapping[str, int] | None = None,
-    queues: Mapping[str, str] | None = None,
-    constant_outputs: bool = False,
-    state: Region | None = None,
-    effort: Effort | None = None,
-) -> GraphPlan:
-    """Choose an order of the layers (unless `order` is given) and lay out all non-constant tensors.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """What a plan must provide beside a place for each tensor, and what it may make use of."""
 
-    `scratch_bytes` and `scratch_alignment` (by default `alignment`) are by layer; a layer's scratch buffer has the name
-    `scratch_name(layer)`. `more_scratch` is besides it; the order does not depend on it. `allowed` maps a buffer's name
-    to its allowed regions, the preferred one first; other buffers may use any region. `accesses` maps a buffer's name
-    to the needs of the masters that use it; a buffer that may not share a cache line is padded to whole lines. `ends`
-    maps a layer that goes on beside later ones to the last step at which it uses its tensors and its scratch; any other
-    layer ends at its own step. Layers with the same queue in `queues` are carried out one after the other, so one may
-    read what an earlier one writes. `shared` lists the views, by default all views of the graph; `in_place` lists the
-    outputs that kernels write in place. With `constant_outputs`, graph outputs that are constants get a buffer that is
-    live at the last step.
+    alignment: int = DEFAULT_ALIGNMENT
+    """Of the tensors, in bytes."""
+    scratch: Mapping[str, Sequence[ScratchNeed]] = field(default_factory=dict)
+    """By layer. The order of the layers depends on that without a part's name only."""
+    allowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By buffer: its allowed regions, the preferred one first; other buffers may use any region."""
+    accesses: Mapping[str, Access] = field(default_factory=dict)
+    """By buffer: the needs of the masters that use it. A buffer that may not share a cache line is padded to whole
+    lines."""
+    shared: Sequence[Alias] | None = None
+    """The views; None for all views of the graph."""
+    overlaps: Sequence[Overlap] = ()
+    ties: Mapping[str, Sequence[Tie]] = field(default_factory=dict)
+    """By layer: inputs and outputs at fixed places inside its scratch. The plan keeps a tie unless that would lose
+    bytes, break an alignment, or contradict another tie or the allowed regions; the result names the others."""
+    order: Sequence[str] | None = None
+    """The order of the layers; None to search one."""
+    ends: Mapping[str, int] = field(default_factory=dict)
+    """By layer that goes on beside later ones: the last step at which it uses its tensors and its scratch. Any other
+    layer ends at its own step."""
+    queues: Mapping[str, str] = field(default_factory=dict)
+    """By layer: its queue. The layers of a queue are carried out one after the other, so one may read what an earlier
+    one writes."""
+    constant_outputs: bool = False
+    """Whether graph outputs that are constants get a buffer, which is live at the last step."""
+    state: Region | None = None
+    """The region of the graph's states, which nothing else may use, since it lives from run to run; it also holds the
+    word STATE_WORD. Without it, a run's states are laid out like inputs and outputs. A new value is written in the old
+    one's place where that is possible (see `carried_states`); otherwise, the old one keeps its bytes to the end of the
+    run."""
+    effort: Effort | None = None
 
-    `ties` are by layer: inputs and outputs at fixed places inside its scratch. The plan keeps a tie unless that would
-    lose bytes, break an alignment, or contradict another tie or the allowed regions; the result names the others.
 
-    `state` is the region of the graph's states, which nothing else may use, since it lives from run to run; it also
-    holds the word STATE_WORD. Without it, a run's states are laid out like inputs and outputs. A new value is written
-    in the old one's place where that is possible (see `carried_states`); otherwise, the old one keeps its bytes to the
-    end of the run.
+_PLAIN = Requirements()
+
+
+def plan_graph(graph: Graph, regions: Sequence[Region], needs: Requirements = _PLAIN) -> GraphPlan:
+    """Choose an order of the layers (unless one is required) and lay out all non-constant tensors and the scratch.
 
     Raises:
         ArenaOverflowError: see `plan`.
-        ModelError: `order` is not a valid order of the graph.
+        ModelError: the required order is not a valid order of the graph.
         PlanError: replaying the run shows that the plan is wrong, which is a bug in Ferrule.
     """
-    needed = {layer: size for layer, size in (scratch_bytes or {}).items() if size > 0}
-    aliases = (*(views(graph) if shared is None else shared), *in_place)
-    beside = _beside_tied(graph, aliases, needed, ties or {}, alignment)
-    ordering = (
-        order_layers(graph, aliases=aliases, scratch_bytes=beside, alignment=alignment, overlaps=overlaps)
-        if order is None
-        else measure_order(graph, order, aliases=aliases, scratch_bytes=beside, alignment=alignment, overlaps=overlaps)
-    )
-    copied = _constant_outputs(graph, len(ordering.layers)) if constant_outputs else {}
-    lives = lifetimes(graph, ordering.layers, ends) | copied
-    overlaps = _outlived(graph, aliases, overlaps, ordering.layers, ends or {})
-    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends, queues)
-    run = _with_scratch(run, more_scratch or {})
-    run = _with_copies(run, tuple(copied))
+    aliases = views(graph) if needs.shared is None else tuple(needs.shared)
+    ordering = _ordering(graph, aliases, needs)
+    order, overlaps = ordering.layers, _outlived(graph, aliases, needs, ordering.layers)
+    copied = _constant_outputs(graph, len(order)) if needs.constant_outputs else {}
+    lives = lifetimes(graph, order, needs.ends) | copied
+    scratch = {layer: [scratch_name(layer, need.part) for need in parts] for layer, parts in needs.scratch.items()}
+    run = _with_copies(schedule_of_graph(graph, order, scratch, needs.ends, needs.queues), tuple(copied))
     persistent: tuple[Request, ...] = ()
-    if state is not None:
-        carried = _carried(graph, ordering.layers, aliases, overlaps, regions[0], state, ends, allowed, accesses)
+    if (state := needs.state) is not None:
+        carried = carried_states(graph, order, aliases, overlaps, needs.ends, _may_move(needs, regions[0], state))
         aliases = (*aliases, *carried)
-        allowed = {**(allowed or {}), **_placed_states(graph, aliases, state)}
+        needs = replace(needs, allowed={**needs.allowed, **_placed_states(graph, aliases, state)})
         kept = _kept_states(graph, carried)
-        overlaps = _without_inputs(graph, overlaps, aliases, kept)
-        persistent, lives, run = _persistent(kept, lives, run, state, steps=len(ordering.layers))
-    alignments = {layer: (scratch_alignment or {}).get(layer, alignment) for layer in needed}
-    plain = (
-        *_tensors(graph, lives, regions, alignment, allowed or {}, _askew(aliases, lives, ties or {}, alignment)),
-        *_scratch(ordering.layers, regions, needed, alignments, allowed or {}, ends or {}, more_scratch or {}),
-    )
-    requests = (
-        *(_with_access(request, (accesses or {}).get(request.name)) for request in plain),
-        *persistent,
-    )
+        group = state_groups(graph, aliases)
+        overlaps = tuple(each for each in overlaps if group[each.input] not in kept)
+        persistent, lives, run = _persistent(kept, lives, run, state, steps=len(order))
+    plain = (*_tensors(graph, lives, regions, needs, _askew(aliases, lives, needs)), *_scratch(order, regions, needs))
+    requests = (*(_with_access(request, needs.accesses.get(request.name)) for request in plain), *persistent)
     places = regions if state is None else (*regions, state)
-    forbidden = forbidden_ties(graph, ordering.layers, aliases, ties or {}, lives, ends or {})
-    wanted = [tie for layer in ordering.layers for tie in (ties or {}).get(layer, ())]
+    forbidden = forbidden_ties(graph, order, aliases, needs.ties, lives, needs.ends)
+    wanted = [tie for layer in order for tie in needs.ties.get(layer, ())]
     # The core waits for a layer whose outputs it copies, so one that works beside others keeps its places.
-    beside_others = {tie.scratch for layer in ends or {} for tie in (ties or {}).get(layer, ())}
+    beside_others = {tie.scratch for layer in needs.ends for tie in needs.ties.get(layer, ())}
     held, untied = kept_ties(wanted, requests, places, aliases, forbidden, beside_others)
-    found = plan(requests, places, aliases=aliases, overlaps=overlaps, ties=held, effort=effort)
+    found = plan(requests, places, aliases=aliases, overlaps=overlaps, ties=held, effort=needs.effort)
     verify(found, requests, places, run, aliases=aliases, overlaps=overlaps, ties=held)
     return GraphPlan(
         ordering=ordering,
         requests=requests,
         aliases=aliases,
-        overlaps=tuple(overlaps),
+        overlaps=overlaps,
         plan=found,
         ties=held,
         untied=untied,
     )
 
 
-def _beside_tied(
-    graph: Graph,
-    aliases: Sequence[Alias],
-    scratch_bytes: Mapping[str, int],
-    ties: Mapping[str, Sequence[Tie]],
-    alignment: int,
-) -> dict[str, int]:
+def _ordering(graph: Graph, aliases: Sequence[Alias], needs: Requirements) -> Ordering:
+    """Return the required order of the layers, or the best one found, with its peak."""
+    beside = _beside_tied(graph, aliases, needs)
+    alignment, overlaps = needs.alignment, needs.overlaps
+    if needs.order is None:
+        return order_layers(graph, aliases=aliases, scratch_bytes=beside, alignment=alignment, overlaps=overlaps)
+    return measure_order(
+        graph, needs.order, aliases=aliases, scratch_bytes=beside, alignment=alignment, overlaps=overlaps
+    )
+
+
+def _beside_tied(graph: Graph, aliases: Sequence[Alias], needs: Requirements) -> dict[str, int]:
     """Return, by layer, the bytes of scratch besides those of tied tensors; negative if tied tensors overlap."""
     views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
-    group = group_names((tensor.info.name for tensor in graph.tensors), views) if ties else {}
-    found = dict(scratch_bytes)
-    for layer, mine in ties.items():
-        sizes: dict[str, int] = {}
+    group = group_names((tensor.info.name for tensor in graph.tensors), views) if needs.ties else {}
+    sizes = {layer: sum(n.size_bytes for n in parts if not n.part) for layer, parts in needs.scratch.items()}
+    found = dict(sizes)
+    for layer, mine in needs.ties.items():
+        tied: dict[str, int] = {}
         for tie in mine:
-            if not 0 <= tie.offset <= scratch_bytes.get(layer, 0) - graph.info(tie.buffer).size_bytes:
+            size_bytes = graph.info(tie.buffer).size_bytes
+            if not 0 <= tie.offset <= sizes.get(layer, 0) - size_bytes:
                 raise ValueError(
                     f"'{tie.buffer}' is tied to byte {tie.offset} of '{tie.scratch}', which ends before it"
                 )
             root = group[tie.buffer]
-            sizes[root] = max(sizes.get(root, 0), graph.info(tie.buffer).size_bytes)
-        found[layer] -= sum(round_up(size, alignment) for size in sizes.values())
+            tied[root] = max(tied.get(root, 0), size_bytes)
+        found[layer] -= sum(round_up(size, needs.alignment) for size in tied.values())
     return found
 
 
-def _askew(
-    aliases: Sequence[Alias], lives: Mapping[str, Lifetime], ties: Mapping[str, Sequence[Tie]], alignment: int
-) -> frozenset[str]:
+def _askew(aliases: Sequence[Alias], lives: Mapping[str, Lifetime], needs: Requirements) -> frozenset[str]:
     """Return the tensors whose storage is tied to a place that is no multiple of the tensors' usual alignment."""
     group = group_names(lives, aliases)
-    roots = {group[tie.buffer] for mine in ties.values() for tie in mine if tie.offset % alignment}
+    roots = {group[tie.buffer] for mine in needs.ties.values() for tie in mine if tie.offset % needs.alignment}
     return frozenset(name for name, root in group.items() if root in roots)
 
 
@@ -198,13 +192,7 @@ def _with_access(request: Request, access: Access | None) -> Request:
     )
 
 
-def _outlived(
-    graph: Graph,
-    aliases: Sequence[Alias],
-    overlaps: Sequence[Overlap],
-    order: Sequence[str],
-    ends: Mapping[str, int],
-) -> tuple[Overlap, ...]:
+def _outlived(graph: Graph, aliases: Sequence[Alias], needs: Requirements, order: Sequence[str]) -> tuple[Overlap, ...]:
     """Return the overlaps whose input nothing else needs when the output is written.
 
     Graph outputs are read after the last layer, too, and the tensors of a layer that goes on are in use until its end.
@@ -215,7 +203,7 @@ def _outlived(
     steps = {layer: step for step, layer in enumerate(order)}
     beside: dict[int, set[str]] = {}
     """By step: the groups of the tensors of layers that were begun before and go on."""
-    for name, end in ends.items():
+    for name, end in needs.ends.items():
         layer = graph.layer(name)
         for step in range(steps[name] + 1, end + 1):
             beside.setdefault(step, set()).update(group[each] for each in (*layer.present_inputs, *layer.outputs))
@@ -224,7 +212,7 @@ def _outlived(
         writer = graph.producer(overlap.output)
         return writer is not None and group[overlap.input] in beside.get(steps[writer.name], ())
 
-    return tuple(each for each in overlaps if group[each.input] not in kept and not in_use(each))
+    return tuple(each for each in needs.overlaps if group[each.input] not in kept and not in_use(each))
 
 
 def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
@@ -233,40 +221,21 @@ def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
     return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
 
 
-def _with_scratch(run: Schedule, needs: Mapping[str, Sequence[ScratchNeed]]) -> Schedule:
-    """Return a run whose layers also write the scratch besides their usual one."""
-    steps = (
-        replace(step, writes=(*step.writes, *(scratch_name(step.name, need.part) for need in needs.get(step.name, ()))))
-        for step in run.steps
-    )
-    return replace(run, steps=tuple(steps))
-
-
 def _with_copies(run: Schedule, outputs: tuple[str, ...]) -> Schedule:
     """Return a run that also writes the given outputs, after all layers."""
     last = Step(name="constant outputs", writes=outputs)
     return replace(run, steps=(*run.steps, last), outputs=(*run.outputs, *outputs))
 
 
-def _carried(
-    graph: Graph,
-    order: Sequence[str],
-    aliases: Sequence[Alias],
-    overlaps: Sequence[Overlap],
-    workspace: Region,
-    state: Region,
-    ends: Mapping[str, int] | None,
-    allowed: Mapping[str, tuple[str, ...]] | None,
-    accesses: Mapping[str, Access] | None,
-) -> tuple[Alias, ...]:
-    """Return the aliases of the states whose new value is written in place; their users must reach the region."""
+def _may_move(needs: Requirements, workspace: Region, state: Region) -> Callable[[str], bool]:
+    """Return whether a tensor may lie in the region of the states, which all of its users must reach."""
 
     def may_move(name: str) -> bool:
-        access = (accesses or {}).get(name)
+        access = needs.accesses.get(name)
         reached = access is None or access.masters <= state.reachable_by
-        return reached and workspace.name in (allowed or {}).get(name, (workspace.name,))
+        return reached and workspace.name in needs.allowed.get(name, (workspace.name,))
 
-    return carried_states(graph, order, aliases, overlaps, ends or {}, may_move)
+    return may_move
 
 
 def _placed_states(graph: Graph, aliases: Sequence[Alias], state: Region) -> dict[str, tuple[str, ...]]:
@@ -280,14 +249,6 @@ def _kept_states(graph: Graph, carried: Sequence[Alias]) -> tuple[str, ...]:
     """Return the old values that keep their bytes to the end of the run."""
     replaced = {alias.input for alias in carried}
     return tuple(each.source for each in graph.states if each.source not in replaced)
-
-
-def _without_inputs(
-    graph: Graph, overlaps: Sequence[Overlap], aliases: Sequence[Alias], kept: Sequence[str]
-) -> tuple[Overlap, ...]:
-    """Return the overlaps without those that would overwrite a tensor that is kept."""
-    group = state_groups(graph, aliases)
-    return tuple(each for each in overlaps if group[each.input] not in kept)
 
 
 def _persistent(
@@ -310,8 +271,7 @@ def _tensors(
     graph: Graph,
     lives: Mapping[str, Lifetime],
     regions: Sequence[Region],
-    alignment: int,
-    allowed: Mapping[str, tuple[str, ...]],
+    needs: Requirements,
     askew: Collection[str],
 ) -> Iterator[Request]:
     """Yield the requests of the tensors; those in `askew` are aligned for their elements only."""
@@ -321,31 +281,22 @@ def _tensors(
         yield Request(
             name=name,
             size_bytes=info.size_bytes,
-            alignment=info.dtype.size_bytes if name in askew else alignment,
+            alignment=info.dtype.size_bytes if name in askew else needs.alignment,
             lifetime=lifetime,
-            regions=allowed.get(name, anywhere),
+            regions=needs.allowed.get(name, anywhere),
         )
 
 
-def _scratch(
-    order: Sequence[str],
-    regions: Sequence[Region],
-    sizes: Mapping[str, int],
-    alignments: Mapping[str, int],
-    allowed: Mapping[str, tuple[str, ...]],
-    ends: Mapping[str, int],
-    more: Mapping[str, Sequence[ScratchNeed]],
-) -> Iterator[Request]:
+def _scratch(order: Sequence[str], regions: Sequence[Region], needs: Requirements) -> Iterator[Request]:
     anywhere = tuple(region.name for region in regions)
     for step, layer in enumerate(order):
-        usual = (ScratchNeed(part="", size_bytes=sizes[layer], alignment=alignments[layer]),) if layer in sizes else ()
-        for need in (*usual, *more.get(layer, ())):
+        for need in needs.scratch.get(layer, ()):
             name = scratch_name(layer, need.part)
             yield Request(
                 name=name,
                 size_bytes=need.size_bytes,
                 alignment=need.alignment,
-                lifetime=Lifetime(first=step, last=ends.get(layer, step)),
-                regions=allowed.get(name, anywhere),
+                lifetime=Lifetime(first=step, last=needs.ends.get(layer, step)),
+                regions=needs.allowed.get(name, anywhere),
                 kind=BufferKind.SCRATCH,
             )

@@ -56,16 +56,16 @@ class Schedule:
 def schedule_of_graph(
     graph: Graph,
     order: Sequence[str] | None = None,
-    scratch: Mapping[str, str] | None = None,
+    scratch: Mapping[str, Sequence[str]] | None = None,
     ends: Mapping[str, int] | None = None,
     queues: Mapping[str, str] | None = None,
 ) -> Schedule:
-    """Return the run of a graph; `scratch` maps a layer's name to the name of its scratch buffer, `ends` a layer that
+    """Return the run of a graph; `scratch` maps a layer's name to the names of its scratch buffers, `ends` a layer that
     goes on beside later ones to the step at which it ends, and `queues` such a layer to its queue.
     """
     steps = []
     for layer in scheduled_layers(graph, order):
-        own = (scratch[layer.name],) if scratch is not None and layer.name in scratch else ()
+        own = () if scratch is None else scratch.get(layer.name, ())
         reads = tuple(name for name in layer.present_inputs if not graph.tensor(name).is_constant)
         steps.append(
             Step(

@@ -10,7 +10,7 @@ from ferrule.codegen import Artifact
 from ferrule.firmware import Job
 from ferrule.firmware.arena import arena_of
 from ferrule.graph import Graph, Layer, TensorInfo
-from ferrule.memory import GraphPlan, Region, plan_graph
+from ferrule.memory import GraphPlan, Region, Requirements, plan_graph
 from ferrule.network import Network
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
@@ -24,7 +24,7 @@ from ferrule.report.surroundings import environment
 def _activation_plan(graph: Graph) -> GraphPlan:
     """Return the plan of only the activations, in one region without a size limit, and of the state in another."""
     region = Region(name="sram", size_bytes=sys.maxsize, reachable_by=frozenset({"core"}))
-    return plan_graph(graph, [region], state=replace(region, name="state") if graph.states else None)
+    return plan_graph(graph, [region], Requirements(state=replace(region, name="state") if graph.states else None))
 
 
 def inspect_network(graph: Graph) -> Inspection:

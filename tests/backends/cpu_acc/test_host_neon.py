@@ -29,7 +29,7 @@ from ferrule.backends.cpu_acc.host.lowering.call import POOL, Host
 from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import Face, default_target
-from ferrule.codegen import Artifact, generate
+from ferrule.codegen import Artifact, Plan, generate
 from ferrule.dom import Call, Evaluate, Null
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.network import Network, run_graph
@@ -78,10 +78,12 @@ def run_emulated(network: Network, inputs: list[Array], folder: Path) -> tuple[l
     emulator = require_program("qemu-aarch64", "apt-get install qemu-user")
     names = [layer.name for layer in network.layers]
     artifact = generate(
-        network,
-        firmware=dict.fromkeys(names, NeonTarget()),
-        targets=dict.fromkeys(names, default_target(BackendId("Neon"), Face.FIRMWARE)),
-        workspace_bytes=1 << 30,
+        Plan(
+            graph=network,
+            firmware=dict.fromkeys(names, NeonTarget()),
+            targets=dict.fromkeys(names, default_target(BackendId("Neon"), Face.FIRMWARE)),
+            workspace_bytes=1 << 30,
+        )
     )
     parts = contribution.merged((*artifact.contributions, contribution.KERNELS.part(), HOST))
     includes = (folder, *(path for part in parts for path in part.include_paths))

@@ -10,56 +10,104 @@ from dataclasses import replace
 
 import pytest
 import small_networks
+from composed_networks import composed_network
+from mobilenet_v2 import mobilenet_v2
 
-from ferrule import DataType, Quantization, TensorInfo
-from ferrule.backends import BackendId, Device, Face, default_target
+from ferrule import DataType, Network, Quantization, TensorInfo
+from ferrule.backends import BackendId, Face, default_target
 from ferrule.backends.cpu_acc.backend import CpuAccSupport, CpuAccTarget
 from ferrule.backends.cpu_acc.lowering import table
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.soft_npu.firmware import SoftNpuTarget
 from ferrule.backends.uart_woofles.firmware import UartWooflesTarget
 from ferrule.backends.woofles.firmware import WooflesTarget
+from ferrule.boards import load_board
 from ferrule.dom import Identifier
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.firmware import Job, emit
+from ferrule.firmware.fitting import emit_unlimited
+from ferrule.firmware.job import GOALS
 from ferrule.graph import Graph, Layer, LayerType
+from ferrule.memory import ArenaOverflowError
 from ferrule.network.validation import check_layer
 from ferrule.operators.table import OPERATORS
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, placed, placements
 
+Calls = list[tuple[str, LoweringContext]]
 TARGET = default_target(BackendId("CpuAcc"), Face.FIRMWARE)
-NPU = Device(name="npu0", backend=BackendId("SoftNpu"))
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count, by layer, the lowerings of CpuAcc's table and the calls of each firmware face's `lower`."""
-    counts: Counter[str] = Counter()
+def lowered(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """Return all calls of the firmware faces' `lower`, as they are made: the face's name and the context."""
+    calls: Calls = []
 
-    def counting(name: str, original: Callable[..., LoweredOp]) -> Callable[..., LoweredOp]:
-        def lowering(*arguments: object) -> LoweredOp:
-            context = arguments[-1]
-            assert isinstance(context, LoweringContext)
-            counts[f"{name} {context.layer.name}"] += 1
-            return original(*arguments)
+    def recording(original: Callable[..., LoweredOp]) -> Callable[..., LoweredOp]:
+        def lower(face: object, context: LoweringContext) -> LoweredOp:
+            calls.append((type(face).__name__, context))
+            return original(face, context)
 
-        return lowering
+        return lower
 
-    for type_, original in table.LOWERINGS.items():
-        monkeypatch.setitem(table.LOWERINGS, type_, counting("table", original))  # type: ignore[arg-type]
     for face in (CpuAccTarget, SoftNpuTarget, WooflesTarget, UartWooflesTarget):
-        monkeypatch.setattr(face, "lower", counting(face.__name__, face.lower))
-    return counts
+        monkeypatch.setattr(face, "lower", recording(face.lower))
+    return calls
+
+
+def prefixes(calls: Calls) -> Counter[str]:
+    """Count the lowerings by the prefix of their C names; a band has its own, and the division of chains has none."""
+    return Counter(context.prefix for _, context in calls if context.prefix)
+
+
+def composed(index: int) -> Network:
+    network = composed_network(1, index)
+    assert network is not None
+    return network
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("reordered", [False, True])
+def test_a_layer_is_lowered_once_even_if_overlaps_change_the_order(lowered: Calls, goal: str, reordered: bool) -> None:
+    artifact = emit(composed(8 if reordered else 7), Job(goal=goal))
+    order = [context.layer.name for _, context in lowered if context.prefix]
+    assert (order != [record.layer for record in artifact.operators]) is reordered
+    assert sorted(order) == sorted(layer.name for layer in artifact.graph.layers)
+    assert set(prefixes(lowered).values()) == {1}
+
+
+@pytest.mark.parametrize("input_rows", [False, True])
+def test_each_band_of_a_chain_is_lowered_once(lowered: Calls, input_rows: bool) -> None:
+    network = mobilenet_v2(64, 0.35, classes=10, blocks=4)
+    artifact = emit(network, Job(goal="memory", input_rows=input_rows))
+    assert any(record.kernel == "stream" for record in artifact.operators)
+    assert set(prefixes(lowered).values()) == {1}
+    trials = Counter(context.layer.name for _, context in lowered if not context.prefix)
+    assert set(trials.values()) == {1}, "the overlap of a layer is asked for once"
 
 
 @pytest.mark.parametrize("backends", [("CpuAcc",), ("SoftNpu", "CpuAcc"), ("Woofles", "CpuAcc")])
-def test_each_layer_is_lowered_once(counted: Counter[str], backends: tuple[str, ...]) -> None:
+def test_each_layer_is_lowered_once(lowered: Calls, backends: tuple[str, ...]) -> None:
     artifact = emit(small_networks.dense(), Job(backends=backends))
-    lowered = {layer.name for layer in artifact.graph.layers if layer.type is not LayerType.MEM_COPY}
-    faces = {key.split()[1]: key for key in counted if not key.startswith("table")}
-    assert {name for key in counted for name in key.split()[1:]} == lowered
-    assert set(faces) == lowered
-    assert set(counted.values()) == {1}, counted
+    faces = Counter((face, context.layer.name) for face, context in lowered)
+    names = {layer.name for layer in artifact.graph.layers if layer.type is not LayerType.MEM_COPY}
+    assert {name for _, name in faces} == names
+    assert set(faces.values()) == {1}, "a device's face may ask CpuAcc's, once"
+
+
+@pytest.mark.parametrize("workspace_bytes", [16, 1 << 20])
+def test_a_layer_is_lowered_once_for_a_board_that_is_too_small(lowered: Calls, workspace_bytes: int) -> None:
+    board = load_board("mps2-an386")
+    memories = tuple(
+        replace(each, size_bytes=workspace_bytes) if each.name == board.placement.workspace else each
+        for each in board.memories
+    )
+    job = Job(board=replace(board, memories=memories))
+    artifact = emit_unlimited(small_networks.dense(), job)
+    assert (artifact.workspace_bytes > workspace_bytes) is (workspace_bytes == 16)
+    assert set(prefixes(lowered).values()) == {1}
+    if workspace_bytes == 16:
+        with pytest.raises(ArenaOverflowError):
+            emit(small_networks.dense(), job)
 
 
 def cases(seeds: Iterable[int]) -> Iterator[Graph]:

@@ -188,7 +188,7 @@ def test_a_division_that_needs_too_much_memory_names_the_option(monkeypatch: pyt
         Job(board="mps2-an505", backends=["EthosU", "CpuAcc"], hints={"conv_2d_6": "CpuAcc"}),
     )
     generate = codegen.generate
-    monkeypatch.setattr(codegen, "generate", lambda *a, **k: generate(*a, **k | {"workspace_bytes": 63_000}))
+    monkeypatch.setattr(codegen, "generate", lambda plan: generate(replace(plan, workspace_bytes=63_000)))
     with pytest.raises(ArenaOverflowError) as caught:
         emit(ferrule.load(given), job)
     assert str(caught.value.hint).count('overlap="off"') == 1

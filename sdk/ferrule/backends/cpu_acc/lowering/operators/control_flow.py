@@ -42,7 +42,7 @@ from ferrule.dom import (
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, LayerType, TensorInfo
-from ferrule.memory import Region, plan_graph, scratch_name
+from ferrule.memory import Region, Requirements, ScratchNeed, plan_graph, scratch_name
 from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
 from ferrule.rendering import one_line
 
@@ -330,19 +330,21 @@ def _part(
 def _plan(graph: Graph, ops: Sequence[LoweredOp], given: Collection[str]) -> dict[str, int]:
     """Return the offsets of the graph's tensors and of its layers' scratch, and the size of all by the name ""."""
     regions = [Region(name=name, size_bytes=sys.maxsize) for name in (_ARENA, _GIVEN)]
-    needs = {layer.name: op for layer, op in zip(graph.layers, ops, strict=True) if op.scratch_bytes}
+    scratch = {
+        layer.name: [ScratchNeed(size_bytes=op.scratch_bytes, alignment=max(op.scratch_alignment, _ALIGNMENT))]
+        for layer, op in zip(graph.layers, ops, strict=True)
+        if op.scratch_bytes
+    }
     allowed = {tensor.info.name: (_GIVEN if tensor.info.name in given else _ARENA,) for tensor in graph.tensors}
-    planned = plan_graph(
-        graph,
-        regions,
+    needs = Requirements(
         alignment=_ALIGNMENT,
-        scratch_bytes={name: op.scratch_bytes for name, op in needs.items()},
-        scratch_alignment={name: max(op.scratch_alignment, _ALIGNMENT) for name, op in needs.items()},
-        allowed=allowed | {scratch_name(name): (_ARENA,) for name in needs},
+        scratch=scratch,
+        allowed=allowed | {scratch_name(name): (_ARENA,) for name in scratch},
         shared=(),
         order=[layer.name for layer in graph.layers],
         constant_outputs=True,
-    ).plan
+    )
+    planned = plan_graph(graph, regions, needs).plan
     places = {name: place.offset for name, place in planned.placements.items()}
     return places | {"": _up(planned.region(_ARENA).peak_bytes)}
 
