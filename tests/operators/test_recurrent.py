@@ -13,12 +13,11 @@ from oracle import random_inputs, tflm_sequence
 
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.formats.tflite.operators import OPERATORS as ROWS
-from ferrule.formats.tflite.row import keeps_nothing
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo, reset_value
 from ferrule.network import Network
 from ferrule.network.bounds import initial_bounded, outside, run_bounded
 from ferrule.operators.lstm import LstmDescriptor, LstmScaling
-from ferrule.operators.operator import OWN_CODE, Operands
+from ferrule.operators.operator import OWN_CODE, Operands, keeps_nothing
 from ferrule.operators.running_error import Bounded
 from ferrule.operators.signal_frames import SignalFramerDescriptor, SignalStackerDescriptor
 from ferrule.operators.spectrum import SignalEnergyDescriptor
@@ -28,7 +27,7 @@ from ferrule.testing.backends.layer_cases import layer_case
 STATEFUL = [
     type_
     for type_, row in ROWS.items()
-    if row.state_inputs or row.hidden_states is not keeps_nothing or type_.startswith("SIGNAL_")
+    if row.state_inputs or OPERATORS[type_].states is not keeps_nothing or type_.startswith("SIGNAL_")
 ]
 TYPES = [dtype for dtype in DataType if dtype is not DataType.FLOAT16]
 RUNS = 5
@@ -48,7 +47,7 @@ def stateful(graph: Graph) -> Network:
     """Return the graph's layer in a network that keeps the layer's states."""
     (layer,) = graph.layers
     row, count = ROWS[layer.type], len(layer.inputs)
-    hidden = len(row.hidden_states(layer.descriptor, graph.input_infos(layer)))
+    hidden = len(OPERATORS[layer.type].states(layer.descriptor, Operands.of(graph, layer)))
     positions = row.state_inputs or range(count - hidden, count)
     old = [layer.inputs[position] for position in positions]
     network = Network(graph.name)

@@ -321,7 +321,7 @@ def state_positions(graph: Graph, layer: Layer) -> range | tuple[int, ...]:
     row = ROWS.get(layer.type)
     if row is None:
         return ()
-    count = len(OPERATORS[layer.type].states(layer.descriptor, graph.input_infos(layer)))
+    count = len(OPERATORS[layer.type].states(layer.descriptor, Operands.of(graph, layer)))
     return row.state_inputs or range(len(layer.inputs) - count, len(layer.inputs))
 
 

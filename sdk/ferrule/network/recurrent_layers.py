@@ -13,6 +13,7 @@ from ferrule.network.builder import Constant, LayerBuilder, bias_quantization
 from ferrule.operators.activation import Activation
 from ferrule.operators.circular_buffer import CircularBufferDescriptor, kept_by
 from ferrule.operators.lstm import ABSENT, GATES, LstmDescriptor
+from ferrule.operators.operator import Operands
 from ferrule.operators.svdf import SvdfDescriptor
 
 
@@ -70,7 +71,7 @@ class RecurrentLayers(LayerBuilder):
         """
         info = self.info(source)
         descriptor = CircularBufferDescriptor(slots=slots)
-        inputs: list[str | Constant | Kept | None] = [source, *kept_by(descriptor, [info])]
+        inputs: list[str | Constant | Kept | None] = [source, *kept_by(descriptor, Operands(inputs=(info,)))]
         return self._append(descriptor, inputs, name=name, quantization=info.quantization)[0]
 
     def add_lstm_layer(

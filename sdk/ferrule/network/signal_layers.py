@@ -16,7 +16,7 @@ from ferrule.operators.filter_bank import (
     SignalFilterBankSquareRootDescriptor,
     SignalPcanDescriptor,
 )
-from ferrule.operators.operator import Operator
+from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.signal_frames import (
     SignalDelayDescriptor,
     SignalFramerDescriptor,
@@ -179,4 +179,4 @@ class SignalLayers(LayerBuilder):
         """Return the input and the states that a layer keeps."""
         type_ = type_of(descriptor)
         with place(str(type_)):
-            return [source, *OPERATORS[type_].states(descriptor, [self.info(source)])]
+            return [source, *OPERATORS[type_].states(descriptor, Operands(inputs=(self.info(source),)))]

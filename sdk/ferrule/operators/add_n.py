@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise import Result, result_of
 from ferrule.operators.error_bound import monotone, of_floats, sums
 from ferrule.operators.fixed_point import Int64Array, quantize_multiplier
 from ferrule.operators.movement import check_quantisations, check_types
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, required_array
 
@@ -44,12 +44,10 @@ class IntegerSum:
         return self.result.apply(total << FRACTION_BITS)
 
 
-def infer(descriptor: AddNDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer(_: AddNDescriptor, operands: Operands) -> Shapes:
     """Return the shape of the inputs, which all have the same."""
-    del descriptor
-    operands = Operands(inputs=tuple(inputs), outputs=())
     first = operands.input(0)
-    for index in range(1, len(inputs)):
+    for index in range(1, len(operands.inputs)):
         info = operands.input(index)
         if info.shape != first.shape:
             raise ModelError(
@@ -67,16 +65,15 @@ def integer_sum(operands: Operands) -> IntegerSum:
     return IntegerSum(zero_point=source.zero_point, result=result_of(output, Activation.NONE, multiplier, shift))
 
 
-def check(descriptor: AddNDescriptor, operands: Operands) -> None:
+def check(_: AddNDescriptor, operands: Operands) -> None:
     """Refuse types and quantisations that TensorFlow Lite Micro's kernel does not support."""
-    del descriptor
     check_types(operands, _TYPES)
     count = len(operands.inputs)
     if count < 2:
         raise UnsupportedError(f"it has {count} inputs, expected at least 2")
     if operands.output.dtype.is_float:
         return
-    check_quantisations(Operands(inputs=operands.inputs, outputs=()))
+    check_quantisations(Operands(inputs=operands.inputs))
     for info in (operands.input(0), operands.output):
         check_activation_tensor(info)
     if count > _MOST_INT8:
@@ -84,9 +81,8 @@ def check(descriptor: AddNDescriptor, operands: Operands) -> None:
     integer_sum(operands)
 
 
-def kernel(descriptor: AddNDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(_: AddNDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the sum, added up in the order of the inputs."""
-    del descriptor
     given = [required_array(arrays, index) for index in range(len(arrays))]
     if operands.output.dtype is DataType.INT8:
         return [integer_sum(operands).apply([array.astype(np.int64) for array in given]).astype(np.int8)]
@@ -97,8 +93,7 @@ def kernel(descriptor: AddNDescriptor, operands: Operands, arrays: Sequence[Arra
     return [total]
 
 
-def _terms(descriptor: AddNDescriptor, operands: Operands) -> int:
-    del descriptor
+def _terms(_: AddNDescriptor, operands: Operands) -> int:
     return len(operands.inputs)
 
 
@@ -114,7 +109,7 @@ ADD_N = Operator(
     descriptor=AddNDescriptor,
     type=LayerType.ADD_N,
     elementwise=True,
-    infer=infer,
+    shapes=infer,
     check=check,
     kernel=kernel,
     bound=of_floats(sums(_terms), monotone),

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import known_inputs
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -27,8 +26,8 @@ class ArgSelectDescriptor(Descriptor):
     """The axis, not negative."""
 
 
-def _infer(descriptor: ArgSelectDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    source = Operands(inputs=tuple(inputs), outputs=()).input(0)
+def _infer(descriptor: ArgSelectDescriptor, operands: Operands) -> Shapes:
+    source = operands.input(0)
     if not 0 <= descriptor.axis < len(source.shape):
         raise ModelError(
             f"tensor '{source.name}' of shape {list(source.shape)} has no axis {descriptor.axis}, "
@@ -39,7 +38,7 @@ def _infer(descriptor: ArgSelectDescriptor, inputs: Sequence[TensorInfo | None])
 
 def _check(layer_type: LayerType, descriptor: ArgSelectDescriptor, operands: Operands) -> None:
     source, output = operands.input(0), operands.output
-    _infer(descriptor, operands.inputs)
+    _infer(descriptor, operands)
     if source.dtype not in _TYPES or output.dtype is not DataType.INT32:
         raise UnsupportedError(
             f"{layer_type} of {source.dtype} to {output.dtype} has no reference kernel, "
@@ -47,9 +46,7 @@ def _check(layer_type: LayerType, descriptor: ArgSelectDescriptor, operands: Ope
         )
 
 
-def _kernel(
-    layer_type: LayerType, descriptor: ArgSelectDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def _kernel(layer_type: LayerType, descriptor: ArgSelectDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the index of the first of equal elements; a NaN is selected only if it is the first element."""
     data = required_array(arrays, 0)
     axis, largest = descriptor.axis, layer_type is LayerType.ARG_MAX
@@ -72,7 +69,7 @@ def _operator(layer_type: LayerType) -> Operator:
     return Operator(
         descriptor=ArgSelectDescriptor,
         type=layer_type,
-        infer=_infer,
+        shapes=_infer,
         check=partial(_check, layer_type),
         kernel=partial(_kernel, layer_type),
         bound=known_inputs,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +21,7 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import WEIGHTED_RULES, Factor, check_activation_tensor, required_array
 
@@ -45,8 +44,7 @@ class BatchMatmulDescriptor(Descriptor):
     """Whether the last two axes of the second input are [columns, depth]."""
 
 
-def _infer(descriptor: BatchMatmulDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer(descriptor: BatchMatmulDescriptor, operands: Operands) -> Shapes:
     left, right = operands.input(0), operands.input(1)
     for info in (left, right):
         if len(info.shape) not in _RANKS:
@@ -107,7 +105,7 @@ def factor_of(operands: Operands) -> Factor:
     return Factor(multiplier=multiplier, shift=shift)
 
 
-def _kernel(descriptor: BatchMatmulDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _kernel(descriptor: BatchMatmulDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the products; float64 holds sums of integer products exactly."""
     output = operands.output
     left, right = (
@@ -166,7 +164,7 @@ def _sample(sample: LayerSample) -> None:
 BATCH_MATMUL = Operator(
     descriptor=BatchMatmulDescriptor,
     type=LayerType.BATCH_MATMUL,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     kernel=_kernel,
     bound=sums(_terms),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from ferrule.operators.elementwise import Combination, combine, product_of, sum_
 from ferrule.operators.error_bound import rounded
 from ferrule.operators.movement import check_quantisations
 from ferrule.operators.onnx_elementwise import onnx_combination_of
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, required_array
 
@@ -78,7 +78,7 @@ def check_arithmetic_tensors(layer_type: LayerType, descriptor: BinaryDescriptor
 
 
 def _compute_arithmetic(
-    layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands, arrays: Sequence[Array | None]
+    layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands, arrays: Arrays
 ) -> list[Array]:
     first, second = required_array(arrays, 0), required_array(arrays, 1)
     dtype = operands.output.dtype
@@ -90,16 +90,12 @@ def _compute_arithmetic(
     return [np.clip(values, *float_limits(descriptor.activation)) if dtype.is_float else values]
 
 
-def _check_extremum(descriptor: ExtremumDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_extremum(_: ExtremumDescriptor, operands: Operands) -> None:
     check_broadcast(operands, _EXTREMUM_TYPES)
     check_quantisations(operands)
 
 
-def _compute_extremum(
-    layer_type: LayerType, descriptor: ExtremumDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
-    del descriptor, operands
+def _compute_extremum(layer_type: LayerType, _: ExtremumDescriptor, __: Operands, arrays: Arrays) -> list[Array]:
     first, second = required_array(arrays, 0), required_array(arrays, 1)
     # If either value is NaN, the result is the second, as in the reference kernels.
     return [np.where(_TAKES_FIRST[layer_type](first, second), first, second)]
@@ -121,7 +117,7 @@ def _arithmetic(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
         descriptor=BinaryDescriptor,
         type=layer_type,
         elementwise=True,
-        infer=infer_broadcast,
+        shapes=infer_broadcast,
         check=partial(_check_arithmetic, layer_type),
         kernel=partial(_compute_arithmetic, layer_type),
         bound=rounded(),
@@ -135,7 +131,7 @@ def _extremum(layer_type: LayerType) -> Operator:
         descriptor=ExtremumDescriptor,
         type=layer_type,
         elementwise=True,
-        infer=infer_broadcast,
+        shapes=infer_broadcast,
         check=_check_extremum,
         kernel=partial(_compute_extremum, layer_type),
         sample=_sample_extremum,

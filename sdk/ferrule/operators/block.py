@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import MOVABLE, check_quantisations, check_types, data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.movement import MOVABLE, check_quantisations, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -63,9 +62,9 @@ DepthDescriptor = SpaceToDepthDescriptor | DepthToSpaceDescriptor
 BatchDescriptor = SpaceToBatchNdDescriptor | BatchToSpaceNdDescriptor
 
 
-def infer_depth(descriptor: DepthDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_depth(descriptor: DepthDescriptor, operands: Operands) -> Shapes:
     """Return the shape after the exchange of pixels and channels."""
-    source, size = data_input(inputs), descriptor.block_size
+    source, size = operands.input(0), descriptor.block_size
     if len(source.shape) == _IMAGE_AXES and size >= 1:
         batches, rows, columns, channels = source.shape
         if isinstance(descriptor, SpaceToDepthDescriptor):
@@ -78,9 +77,9 @@ def infer_depth(descriptor: DepthDescriptor, inputs: Sequence[TensorInfo | None]
     )
 
 
-def infer_batch(descriptor: BatchDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_batch(descriptor: BatchDescriptor, operands: Operands) -> Shapes:
     """Return the shape after the exchange of blocks and batches."""
-    source = data_input(inputs)
+    source = operands.input(0)
     block, before, after = descriptor.block, descriptor.before, descriptor.after
     batches, *middle = source.shape[:-1] if len(source.shape) in _BATCH_AXES else (1,)
     count = math.prod(block)
@@ -102,9 +101,8 @@ def infer_batch(descriptor: BatchDescriptor, inputs: Sequence[TensorInfo | None]
     )
 
 
-def check_depth(descriptor: DepthDescriptor, operands: Operands) -> None:
+def check_depth(_: DepthDescriptor, operands: Operands) -> None:
     """Refuse types without a reference kernel."""
-    del descriptor
     check_types(operands, _DEPTH_TYPES)
 
 
@@ -120,9 +118,7 @@ def fill_value(operands: Operands) -> int:
     return 0 if operands.output.quantization is None else operands.output.zero_point
 
 
-def compute_space_to_depth(
-    descriptor: SpaceToDepthDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_space_to_depth(descriptor: SpaceToDepthDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the pixels of each block as one pixel."""
     batches, rows, columns, _ = operands.output.shape
     size = descriptor.block_size
@@ -130,9 +126,7 @@ def compute_space_to_depth(
     return [np.ascontiguousarray(parts.transpose(0, 1, 3, 2, 4, 5)).reshape(operands.output.shape)]
 
 
-def compute_depth_to_space(
-    descriptor: DepthToSpaceDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_depth_to_space(descriptor: DepthToSpaceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return each pixel as the pixels of a block."""
     batches, rows, columns, _ = operands.input(0).shape
     size = descriptor.block_size
@@ -140,9 +134,7 @@ def compute_depth_to_space(
     return [np.ascontiguousarray(parts.transpose(0, 1, 3, 2, 4, 5)).reshape(operands.output.shape)]
 
 
-def compute_space_to_batch(
-    descriptor: SpaceToBatchNdDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_space_to_batch(descriptor: SpaceToBatchNdDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the elements at each place of a block as batches of their own."""
     data = required_array(arrays, 0)
     pads = [(0, 0), *zip(descriptor.before, descriptor.after, strict=True), (0, 0)]
@@ -154,9 +146,7 @@ def compute_space_to_batch(
     return [np.ascontiguousarray(parts.transpose(order)).reshape(operands.output.shape)]
 
 
-def compute_batch_to_space(
-    descriptor: BatchToSpaceNdDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_batch_to_space(descriptor: BatchToSpaceNdDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the batches as elements of blocks."""
     data, output = required_array(arrays, 0), operands.output
     block = descriptor.block
@@ -208,7 +198,7 @@ SPACE_TO_DEPTH = Operator(
     descriptor=SpaceToDepthDescriptor,
     type=LayerType.SPACE_TO_DEPTH,
     moves=True,
-    infer=infer_depth,
+    shapes=infer_depth,
     check=check_depth,
     kernel=compute_space_to_depth,
     sample=_sample_space_to_depth,
@@ -217,7 +207,7 @@ DEPTH_TO_SPACE = Operator(
     descriptor=DepthToSpaceDescriptor,
     type=LayerType.DEPTH_TO_SPACE,
     moves=True,
-    infer=infer_depth,
+    shapes=infer_depth,
     check=check_depth,
     kernel=compute_depth_to_space,
     sample=_sample_depth_to_space,
@@ -226,7 +216,7 @@ SPACE_TO_BATCH_ND = Operator(
     descriptor=SpaceToBatchNdDescriptor,
     type=LayerType.SPACE_TO_BATCH_ND,
     moves=True,
-    infer=infer_batch,
+    shapes=infer_batch,
     check=check_batch,
     kernel=compute_space_to_batch,
     sample=_sample_space_to_batch,
@@ -235,7 +225,7 @@ BATCH_TO_SPACE_ND = Operator(
     descriptor=BatchToSpaceNdDescriptor,
     type=LayerType.BATCH_TO_SPACE_ND,
     moves=True,
-    infer=infer_batch,
+    shapes=infer_batch,
     check=check_batch,
     kernel=compute_batch_to_space,
     sample=_sample_batch_to_space,

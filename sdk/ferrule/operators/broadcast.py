@@ -3,23 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import DataType, Descriptor, Shape, TensorInfo
+from ferrule.graph import DataType, Descriptor
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import Operands, Shapes
 
 MAX_AXES = 6
 """The most axes that TensorFlow Lite Micro's kernels broadcast."""
 
 
-def infer_broadcast(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_broadcast(_: Descriptor, operands: Operands) -> Shapes:
     """Return the shape that both inputs broadcast to."""
-    del descriptor
-    operands = Operands(inputs=tuple(inputs), outputs=())
     first, second = operands.input(0), operands.input(1)
     try:
         return (np.broadcast_shapes(first.shape, second.shape),)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,8 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.unary import infer_same_shape
 from ferrule.operators.weighted import required_array
 
 _TYPES = frozenset(DataType) - {DataType.FLOAT16, DataType.UINT64}
@@ -24,18 +22,16 @@ class CastDescriptor(Descriptor):
     """One input, one output of any element type; for the same one, the layer is a copy."""
 
 
-def check(descriptor: CastDescriptor, operands: Operands) -> None:
+def check(_: CastDescriptor, operands: Operands) -> None:
     """Raise UnsupportedError for a type that has no conversion; equal types are a copy."""
-    del descriptor
     source, output = operands.input(0), operands.output
     for info in (source, output):
         if info.dtype not in _TYPES:
             raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {', '.join(sorted(_TYPES))}")
 
 
-def kernel(descriptor: CastDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(_: CastDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the values: integers wrap, floats are cut towards zero and saturate, and NaN becomes 0."""
-    del descriptor
     data, dtype = required_array(arrays, 0), operands.output.dtype.numpy
     if data.dtype.kind == "f" and dtype.kind in "iu":
         return [_saturated(data, dtype)]
@@ -62,7 +58,6 @@ CAST = Operator(
     descriptor=CastDescriptor,
     type=LayerType.CAST,
     elementwise=True,
-    infer=infer_same_shape,
     check=check,
     kernel=kernel,
     sample=_sample,

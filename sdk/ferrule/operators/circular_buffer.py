@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, TensorInfo
-from ferrule.operators.operator import Operands, Operator
+from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -32,9 +31,9 @@ class CircularBufferDescriptor(Descriptor):
     """The period in runs; only a count if it is longer than 1: what depends on it is another layer's part."""
 
 
-def kept_by(descriptor: CircularBufferDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Kept, ...]:
+def kept_by(descriptor: CircularBufferDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the states of a layer."""
-    frame = inputs[0]
+    frame = operands.inputs[0]
     if frame is None or len(frame.shape) != 4 or descriptor.slots < 1:
         raise ModelError(f"its frame has shape {[] if frame is None else list(frame.shape)}, expected 4 axes")
     shape = (frame.shape[0], descriptor.slots, *frame.shape[2:])
@@ -44,8 +43,7 @@ def kept_by(descriptor: CircularBufferDescriptor, inputs: Sequence[TensorInfo | 
     return frames, Kept(role="count", shape=(1,), dtype=DataType.INT32)
 
 
-def _infer(descriptor: CircularBufferDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer(descriptor: CircularBufferDescriptor, operands: Operands) -> Shapes:
     frame, frames = operands.input(0), operands.input(FRAMES)
     if len(frame.shape) != 4 or frame.shape[:2] != (1, 1):
         raise UnsupportedError(f"frame '{frame.name}' has shape {list(frame.shape)}, expected [1, 1, width, depth]")
@@ -74,8 +72,7 @@ def _check(descriptor: CircularBufferDescriptor, operands: Operands) -> None:
                 raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}{list(info.shape)}, expected int32[1]")
 
 
-def _kernel(descriptor: CircularBufferDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
-    del operands
+def _kernel(descriptor: CircularBufferDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     frame, frames = required_array(arrays, 0), required_array(arrays, FRAMES)
     new = np.concatenate([frames[:, 1:], frame], axis=1)
     if descriptor.cycles == 1:
@@ -88,7 +85,7 @@ def _sample(sample: LayerSample) -> None:
     dice = sample.dice
     frame = sample.take((1, 1, dice.randint(1, 4), dice.randint(1, 8)))
     descriptor = CircularBufferDescriptor(slots=dice.randint(1, 6), cycles=dice.choice([1, 1, 2, 3]))
-    for kept in kept_by(descriptor, [frame]):
+    for kept in kept_by(descriptor, Operands(inputs=(frame,))):
         sample.inputs.append(kept.info(kept.role))
     sample.output = frame.quantization
     sample.further = [(frame.dtype, frame.quantization), (DataType.INT32, None)]
@@ -99,7 +96,7 @@ CIRCULAR_BUFFER = Operator(
     descriptor=CircularBufferDescriptor,
     type=LayerType.CIRCULAR_BUFFER,
     states=kept_by,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     kernel=_kernel,
     sample=_sample,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from ferrule.operators.binary import sample_pair
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Term
 from ferrule.operators.fixed_point import quantize_multiplier
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, required_array
 
@@ -51,8 +51,7 @@ def term_of(info: TensorInfo) -> Term:
     return Term(offset=-info.zero_point, left_shift=LEFT_SHIFT, multiplier=multiplier, shift=shift)
 
 
-def _check(allowed: frozenset[DataType], descriptor: Descriptor, operands: Operands) -> None:
-    del descriptor
+def _check(allowed: frozenset[DataType], _: Descriptor, operands: Operands) -> None:
     first, second, output = operands.input(0), operands.input(1), operands.output
     if output.dtype is not DataType.BOOL:
         raise UnsupportedError(f"tensor '{output.name}' is {output.dtype}, expected bool")
@@ -64,10 +63,7 @@ def _check(allowed: frozenset[DataType], descriptor: Descriptor, operands: Opera
             term_of(info)
 
 
-def _compute(
-    function: Callable[[Any, Any], Any], descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
-    del descriptor
+def _compute(function: Callable[[Any, Any], Any], _: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     first, second = required_array(arrays, 0), required_array(arrays, 1)
     if first.dtype == np.int8:
         first, second = (
@@ -89,7 +85,7 @@ def _operator(
         descriptor=descriptor,
         type=type_,
         elementwise=True,
-        infer=infer_broadcast,
+        shapes=infer_broadcast,
         check=partial(_check, allowed),
         kernel=partial(_compute, function),
         sample=partial(_sample, descriptor()),

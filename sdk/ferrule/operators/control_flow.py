@@ -13,13 +13,13 @@ import numpy as np
 from ferrule._typing import override
 from ferrule.budget import Resource, Tally
 from ferrule.errors import FerruleError, IterationLimitError, ModelError, UnsupportedError, place
-from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, TensorInfo
 from ferrule.operators import running_error
 from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.error_bound import known_inputs, or_zeros
 from ferrule.operators.interpreter import execute
 from ferrule.operators.join import ConcatenationDescriptor
-from ferrule.operators.operator import Arithmetic, Evaluation, Operands, Operator
+from ferrule.operators.operator import Arithmetic, Arrays, Evaluation, Operands, Operator, Shapes
 from ferrule.operators.running_error import Bounded
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.slice import SliceDescriptor
@@ -63,15 +63,13 @@ class WhileDescriptor(Descriptor):
         return {"condition": self.condition, "body": self.body}
 
 
-def infer_if(descriptor: IfDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_if(descriptor: IfDescriptor, _: Operands) -> Shapes:
     """Return the shapes of the branches' outputs."""
-    del inputs
     return tuple(info.shape for info in descriptor.then_branch.outputs)
 
 
-def infer_while(descriptor: WhileDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_while(descriptor: WhileDescriptor, _: Operands) -> Shapes:
     """Return the shapes of the body's outputs."""
-    del inputs
     return tuple(info.shape for info in descriptor.body.outputs)
 
 
@@ -137,17 +135,15 @@ def _check_depth(graph: Graph) -> None:
         depth += 1
 
 
-def run_if(descriptor: IfDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def run_if(descriptor: IfDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the outputs of the selected branch."""
-    del operands
     condition, *values = arrays
     assert condition is not None, "checked"
     return _called(descriptor.then_branch if bool(condition.reshape(())) else descriptor.else_branch, values)
 
 
-def run_while(descriptor: WhileDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def run_while(descriptor: WhileDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the values behind the last iteration; IterationLimitError if there are too many."""
-    del operands
     values = [array for array in arrays if array is not None]
     with counted() as iterations:
         work = work_of_iteration(descriptor)
@@ -243,7 +239,7 @@ def counted() -> Iterator[Iterations]:
         _ITERATIONS.reset(token)
 
 
-def _called(graph: Graph, values: Sequence[Array | None]) -> list[Array]:
+def _called(graph: Graph, values: Arrays) -> list[Array]:
     arrays = {info.name: value for info, value in zip(graph.inputs, values, strict=True) if value is not None}
     return execute(graph, arrays, _operator)
 
@@ -277,14 +273,12 @@ def _macs(graph: Graph) -> int:
     return sum(_operator(layer.type).macs(layer.descriptor, Operands.of(graph, layer)) for layer in graph.layers)
 
 
-def _most_macs(descriptor: IfDescriptor, operands: Operands) -> int:
+def _most_macs(descriptor: IfDescriptor, _: Operands) -> int:
     """Return the multiply-accumulates of the larger branch."""
-    del operands
     return max(map(_macs, descriptor.graphs.values()))
 
 
-def _macs_of_one_iteration(descriptor: WhileDescriptor, operands: Operands) -> int:
-    del operands
+def _macs_of_one_iteration(descriptor: WhileDescriptor, _: Operands) -> int:
     return sum(map(_macs, descriptor.graphs.values()))
 
 
@@ -382,7 +376,7 @@ def _part(graph: Graph, source: str, name: str, begin: int, size: int) -> str:
 IF = Operator(
     type=LayerType.IF,
     descriptor=IfDescriptor,
-    infer=infer_if,
+    shapes=infer_if,
     check=check_if,
     kernel=run_if,
     bound=_if_bound,
@@ -392,7 +386,7 @@ IF = Operator(
 WHILE = Operator(
     type=LayerType.WHILE,
     descriptor=WhileDescriptor,
-    infer=infer_while,
+    shapes=infer_while,
     check=check_while,
     kernel=run_while,
     bound=_while_bound,

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, Descriptor, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.error_bound import sums
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
@@ -66,8 +65,7 @@ def groups_of(image: TensorInfo, weights: TensorInfo) -> int:
     return image.shape[3] // weights.shape[3]
 
 
-def _infer(descriptor: Conv2dDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer(descriptor: Conv2dDescriptor, operands: Operands) -> Shapes:
     image, weights = operands.input(0), operands.input(1)
     height, width = descriptor.window(weights).output_size(image)
     if image.shape[3] % weights.shape[3]:
@@ -92,7 +90,7 @@ def _check(descriptor: Conv2dDescriptor, operands: Operands) -> None:
         )
 
 
-def _check_values(_: Conv2dDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+def _check_values(_: Conv2dDescriptor, operands: Operands, values: Arrays) -> None:
     check_weights(operands, values, channel_axis=0)
 
 
@@ -109,7 +107,7 @@ class _Plan:
 _PLANS: PackedConstants[_Plan] = PackedConstants()
 
 
-def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
     others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
     plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
@@ -174,7 +172,7 @@ CONV_2D = Operator(
     descriptor=Conv2dDescriptor,
     type=LayerType.CONV_2D,
     channel_axis=0,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     check_values=_check_values,
     kernel=_kernel,

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.unary import infer_same_shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,21 +24,18 @@ class ConvertFp32ToFp16Descriptor(Descriptor):
     """One float32 input, one float16 output."""
 
 
-def check_widening(descriptor: ConvertFp16ToFp32Descriptor, operands: Operands) -> None:
+def check_widening(_: ConvertFp16ToFp32Descriptor, operands: Operands) -> None:
     """Refuse any conversion except float16 to float32."""
-    del descriptor
     _check(operands, DataType.FLOAT16, DataType.FLOAT32)
 
 
-def check_narrowing(descriptor: ConvertFp32ToFp16Descriptor, operands: Operands) -> None:
+def check_narrowing(_: ConvertFp32ToFp16Descriptor, operands: Operands) -> None:
     """Refuse any conversion except float32 to float16."""
-    del descriptor
     _check(operands, DataType.FLOAT32, DataType.FLOAT16)
 
 
-def convert(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def convert(_: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the values in the output's type: widening is exact, narrowing rounds halves to even."""
-    del descriptor
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return [np.asarray(arrays[0]).astype(operands.output.dtype.numpy)]
 
@@ -62,7 +58,6 @@ def _sample(descriptor: Descriptor, output: DataType) -> Callable[[LayerSample],
 CONVERT_FP16_TO_FP32 = Operator(
     descriptor=ConvertFp16ToFp32Descriptor,
     type=LayerType.CONVERT_FP16_TO_FP32,
-    infer=infer_same_shape,
     check=check_widening,
     kernel=convert,
     sample=_sample(ConvertFp16ToFp32Descriptor(), DataType.FLOAT32),
@@ -70,7 +65,6 @@ CONVERT_FP16_TO_FP32 = Operator(
 CONVERT_FP32_TO_FP16 = Operator(
     descriptor=ConvertFp32ToFp16Descriptor,
     type=LayerType.CONVERT_FP32_TO_FP16,
-    infer=infer_same_shape,
     check=check_narrowing,
     kernel=convert,
     sample=_sample(ConvertFp32ToFp16Descriptor(), DataType.FLOAT16),

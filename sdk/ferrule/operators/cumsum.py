@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import monotone, of_floats, sums
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, wrap_int32
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor
 from ferrule.operators.weighted import Factor, required_array
@@ -32,8 +31,8 @@ class CumsumDescriptor(Descriptor):
     """Whether the sums begin at the end of the axis."""
 
 
-def _infer(descriptor: CumsumDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    source = Operands(inputs=tuple(inputs), outputs=()).input(0)
+def _infer(descriptor: CumsumDescriptor, operands: Operands) -> Shapes:
+    source = operands.input(0)
     if not 0 <= descriptor.axis < len(source.shape):
         raise ModelError(
             f"tensor '{source.name}' of shape {list(source.shape)} is added up along axis {descriptor.axis}, "
@@ -67,7 +66,7 @@ def cumsum_factor(operands: Operands) -> Factor:
     return Factor(multiplier=multiplier, shift=shift)
 
 
-def _kernel(descriptor: CumsumDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _kernel(descriptor: CumsumDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Add up from a first term: 0 for float32, and minus the zero point for int8, as the reference kernel does."""
     data, source, output, axis = required_array(arrays, 0), operands.input(0), operands.output, descriptor.axis
     is_float = source.dtype.is_float
@@ -103,7 +102,7 @@ def _sample(sample: LayerSample) -> None:
 CUMSUM = Operator(
     descriptor=CumsumDescriptor,
     type=LayerType.CUMSUM,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     kernel=_kernel,
     bound=of_floats(sums(_terms), monotone),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.error_bound import sums
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
@@ -59,8 +58,7 @@ class DepthwiseConv2dDescriptor(Descriptor):
         )
 
 
-def _infer(descriptor: DepthwiseConv2dDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> Shapes:
     image, weights = operands.input(0), operands.input(1)
     height, width = descriptor.window(weights).output_size(image)
     if image.shape[3] * descriptor.depth_multiplier != weights.shape[3]:
@@ -75,7 +73,7 @@ def _check(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> None:
     check_weighted(operands, descriptor.activation, channel_axis=3)
 
 
-def _check_values(_: DepthwiseConv2dDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+def _check_values(_: DepthwiseConv2dDescriptor, operands: Operands, values: Arrays) -> None:
     check_weights(operands, values, channel_axis=3)
 
 
@@ -92,7 +90,7 @@ class _Plan:
 _PLANS: PackedConstants[_Plan] = PackedConstants()
 
 
-def _kernel(descriptor: DepthwiseConv2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _kernel(descriptor: DepthwiseConv2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
     others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
     plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
@@ -177,7 +175,7 @@ DEPTHWISE_CONV_2D = Operator(
     descriptor=DepthwiseConv2dDescriptor,
     type=LayerType.DEPTHWISE_CONV_2D,
     channel_axis=3,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     check_values=_check_values,
     kernel=_kernel,

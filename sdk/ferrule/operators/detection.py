@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import known_inputs, rounding
-from ferrule.operators.operator import Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -45,8 +45,7 @@ class DetectionPostprocessDescriptor(Descriptor):
     """The most detections of a class, if classes are selected one by one."""
 
 
-def _infer(descriptor: DetectionPostprocessDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> Shapes:
     boxes, scores, anchors = (operands.input(index) for index in range(3))
     for info in (boxes, scores):
         if len(info.shape) != 3 or info.shape[0] != 1:
@@ -82,10 +81,7 @@ def _check(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> No
         raise ModelError(f"score_threshold is {descriptor.score_threshold}, expected a finite number")
 
 
-def _kernel(
-    descriptor: DetectionPostprocessDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
-    del operands
+def _kernel(descriptor: DetectionPostprocessDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     encoded, scores, anchors = (required_array(arrays, index) for index in range(3))
     with np.errstate(all="ignore"):
         boxes = _decoded(descriptor, encoded[0, :, :_COORDINATES], anchors)
@@ -204,7 +200,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
 DETECTION_POSTPROCESS = Operator(
     descriptor=DetectionPostprocessDescriptor,
     type=LayerType.DETECTION_POSTPROCESS,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     kernel=_kernel,
     bound=_bound,

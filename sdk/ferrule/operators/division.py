@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,7 +25,7 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.onnx_real import computed_as_real
-from ferrule.operators.operator import Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -98,7 +98,7 @@ def _check_div(descriptor: BinaryDescriptor, operands: Operands) -> None:
         quotient_of(descriptor, operands)
 
 
-def _compute_div(descriptor: BinaryDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _compute_div(descriptor: BinaryDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     first, second = required_array(arrays, 0), required_array(arrays, 1)
     if operands.output.dtype is DataType.INT8:
         return [combine(quotient_of(descriptor, operands), first, second)]
@@ -108,18 +108,16 @@ def _compute_div(descriptor: BinaryDescriptor, operands: Operands, arrays: Seque
         return [np.clip(first / second, *float_limits(descriptor.activation))]
 
 
-def _check_floored(descriptor: FlooredDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_floored(_: FlooredDescriptor, operands: Operands) -> None:
     check_broadcast(operands, _FLOORED_TYPES)
 
 
 def _compute_floored(
     function: Callable[[Array, Array], Array],
-    descriptor: FlooredDescriptor,
-    operands: Operands,
-    arrays: Sequence[Array | None],
+    _: FlooredDescriptor,
+    __: Operands,
+    arrays: Arrays,
 ) -> list[Array]:
-    del descriptor, operands
     with np.errstate(all="ignore"):
         return [function(required_array(arrays, 0), required_array(arrays, 1))]
 
@@ -179,7 +177,7 @@ DIV = computed_as_real(
         descriptor=BinaryDescriptor,
         type=LayerType.DIV,
         elementwise=True,
-        infer=infer_broadcast,
+        shapes=infer_broadcast,
         check=_check_div,
         kernel=_compute_div,
         bound=_bound,
@@ -191,7 +189,7 @@ FLOOR_DIV, FLOOR_MOD = (
         descriptor=FlooredDescriptor,
         type=type_,
         elementwise=True,
-        infer=infer_broadcast,
+        shapes=infer_broadcast,
         check=_check_floored,
         kernel=partial(_compute_floored, function),
         bound=known_inputs,

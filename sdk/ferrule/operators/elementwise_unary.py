@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,10 +14,9 @@ from ferrule.operators import stored_unary
 from ferrule.operators.error_bound import rounded
 from ferrule.operators.movement import check_types
 from ferrule.operators.onnx_real import tabulated
-from ferrule.operators.operator import Bound, Operands, Operator
+from ferrule.operators.operator import Arrays, Bound, Operands, Operator
 from ferrule.operators.sample import sample_unary
 from ferrule.operators.stored_unary import StoredFunction
-from ferrule.operators.unary import infer_same_shape
 from ferrule.operators.weighted import check_activation_tensor
 
 
@@ -29,11 +28,10 @@ class ElementwiseUnaryDescriptor(Descriptor):
 def _check(
     allowed: frozenset[DataType],
     stored: StoredFunction | None,
-    descriptor: ElementwiseUnaryDescriptor,
+    _: ElementwiseUnaryDescriptor,
     operands: Operands,
 ) -> None:
     """Refuse every type without a kernel in TensorFlow Lite Micro, and scales that its arithmetic cannot convert."""
-    del descriptor
     check_types(operands, allowed)
     if stored is not None and operands.output.dtype.is_quantizable:
         for info in (operands.input(0), operands.output):
@@ -44,11 +42,10 @@ def _check(
 def _kernel(
     function: Callable[[Array], Array],
     stored: StoredFunction | None,
-    descriptor: ElementwiseUnaryDescriptor,
+    _: ElementwiseUnaryDescriptor,
     operands: Operands,
-    arrays: Sequence[Array | None],
+    arrays: Arrays,
 ) -> list[Array]:
-    del descriptor
     data = np.asarray(arrays[0])
     if stored is not None and operands.output.dtype.is_quantizable:
         return [stored(operands)(data.astype(np.int64)).astype(data.dtype)]
@@ -68,7 +65,6 @@ def _operator(
         descriptor=ElementwiseUnaryDescriptor,
         type=type_,
         elementwise=True,
-        infer=infer_same_shape,
         check=partial(_check, allowed, stored),
         kernel=partial(_kernel, function, stored),
         bound=bound,

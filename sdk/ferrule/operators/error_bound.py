@@ -8,7 +8,7 @@ its own element only. `unit` is the unit roundoff of the judged arithmetic.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ferrule.graph import Array
 from ferrule.operators.activation import Activation
-from ferrule.operators.operator import Bound, Evaluation, Operands
+from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands
 
 Terms = Callable[[Any, Operands], int]
 """(descriptor, operands) -> the number of terms that each element adds up."""
@@ -126,9 +126,8 @@ def accumulated(evaluation: Evaluation, magnitude: Array, terms: int) -> Array:
         return np.nan_to_num(factor * magnitude + (terms + 1) * least(evaluation), nan=np.inf, posinf=np.inf)
 
 
-def mean_terms(descriptor: Any, operands: Operands) -> int:  # noqa: ANN401 - any descriptor
+def mean_terms(_: Any, __: Operands) -> int:  # noqa: ANN401 - any descriptor
     """Return what compensated sums count as, whose errors do not grow with the number of terms."""
-    del descriptor, operands
     return _KAHAN_TERMS
 
 
@@ -151,7 +150,7 @@ def _grown(evaluation: Evaluation, here: Array, there: Array) -> Array:
         return np.nan_to_num(there - here + 4 * evaluation.arithmetic.unit * there, nan=np.inf, posinf=np.inf)
 
 
-def _magnitudes(evaluation: Evaluation, errors: Sequence[Array | None]) -> list[Array]:
+def _magnitudes(evaluation: Evaluation, errors: Arrays) -> list[Array]:
     """Return the outputs for the magnitudes of all operands and their errors; infinity where they are too large."""
     inputs: list[Array | None] = []
     for array, error in zip(evaluation.inputs, errors, strict=True):

@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, TensorInfo
 from ferrule.operators.error_bound import known_inputs
 from ferrule.operators.fixed_point import wrap_int32
-from ferrule.operators.movement import data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.signal_frames import expect_axes, expect_range, expect_shape, expect_types
+from ferrule.operators.signal_frames import expect_axes, expect_range, expect_shape, expect_types, take_states
 from ferrule.operators.weighted import required_array
 
 _LARGEST = 2**31 - 1
@@ -41,10 +39,8 @@ class SignalFilterBankDescriptor(Descriptor):
     """Energies of each band."""
 
 
-def _infer_filter_bank(
-    descriptor: SignalFilterBankDescriptor, inputs: Sequence[TensorInfo | None]
-) -> tuple[Shape, ...]:
-    data = data_input(inputs)
+def _infer_filter_bank(descriptor: SignalFilterBankDescriptor, operands: Operands) -> Shapes:
+    data = operands.input(0)
     expect_axes(data, 1, 1)
     bands, count = len(descriptor.widths), len(descriptor.weights)
     if bands < 2:
@@ -74,12 +70,11 @@ def _infer_filter_bank(
     return ((bands - 1,),)
 
 
-def _check_filter_bank(descriptor: SignalFilterBankDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_filter_bank(_: SignalFilterBankDescriptor, operands: Operands) -> None:
     expect_types(operands, [DataType.UINT32], [DataType.UINT64])
 
 
-def _filter_bank(descriptor: SignalFilterBankDescriptor, _: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _filter_bank(descriptor: SignalFilterBankDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     energies = required_array(arrays, 0).astype(np.uint64)
     weighted = np.zeros((2, len(descriptor.widths)), np.uint64)
     for row, factors in enumerate((descriptor.weights, descriptor.unweights)):
@@ -115,7 +110,7 @@ def _sample_filter_bank(sample: LayerSample) -> None:
 SIGNAL_FILTER_BANK = Operator(
     descriptor=SignalFilterBankDescriptor,
     type=LayerType.SIGNAL_FILTER_BANK,
-    infer=_infer_filter_bank,
+    shapes=_infer_filter_bank,
     check=_check_filter_bank,
     kernel=_filter_bank,
     bound=known_inputs,
@@ -132,22 +127,17 @@ class SignalFilterBankSquareRootDescriptor(Descriptor):
     """
 
 
-def _infer_root(
-    descriptor: SignalFilterBankSquareRootDescriptor, inputs: Sequence[TensorInfo | None]
-) -> tuple[Shape, ...]:
-    del descriptor
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer_root(_: SignalFilterBankSquareRootDescriptor, operands: Operands) -> Shapes:
     expect_axes(operands.input(0), 1, 1)
     expect_shape(operands.input(1), ())
     return (operands.input(0).shape,)
 
 
-def _check_root(descriptor: SignalFilterBankSquareRootDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_root(_: SignalFilterBankSquareRootDescriptor, operands: Operands) -> None:
     expect_types(operands, [DataType.UINT64, DataType.INT32], [DataType.UINT32])
 
 
-def _root(_: SignalFilterBankSquareRootDescriptor, __: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _root(_: SignalFilterBankSquareRootDescriptor, __: Operands, arrays: Arrays) -> list[Array]:
     data, bits = required_array(arrays, 0), int(required_array(arrays, 1))
     roots = [_rounded_root(int(value)) >> min(max(bits, 0), 31) for value in data]
     return [np.array(roots, np.uint32)]
@@ -169,7 +159,7 @@ def _sample_root(sample: LayerSample) -> None:
 SIGNAL_FILTER_BANK_SQUARE_ROOT = Operator(
     descriptor=SignalFilterBankSquareRootDescriptor,
     type=LayerType.SIGNAL_FILTER_BANK_SQUARE_ROOT,
-    infer=_infer_root,
+    shapes=_infer_root,
     check=_check_root,
     kernel=_root,
     bound=known_inputs,
@@ -199,18 +189,12 @@ class SignalFilterBankSpectralSubtractionDescriptor(Descriptor):
     """Whether the estimate is at most the channel."""
 
 
-def subtraction_states(
-    descriptor: SignalFilterBankSpectralSubtractionDescriptor, inputs: Sequence[TensorInfo | None]
-) -> tuple[Kept, ...]:
+def subtraction_states(_: SignalFilterBankSpectralSubtractionDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the estimate of the noise."""
-    del descriptor
-    return (Kept(role="noise", shape=data_input(inputs).shape, dtype=DataType.UINT32),)
+    return (Kept(role="noise", shape=operands.input(0).shape, dtype=DataType.UINT32),)
 
 
-def _infer_subtraction(
-    descriptor: SignalFilterBankSpectralSubtractionDescriptor, inputs: Sequence[TensorInfo | None]
-) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer_subtraction(descriptor: SignalFilterBankSpectralSubtractionDescriptor, operands: Operands) -> Shapes:
     data = operands.input(0)
     expect_axes(data, 1, 1)
     expect_shape(operands.input(1), data.shape)
@@ -220,14 +204,11 @@ def _infer_subtraction(
     return (data.shape,) * 3
 
 
-def _check_subtraction(descriptor: SignalFilterBankSpectralSubtractionDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_subtraction(_: SignalFilterBankSpectralSubtractionDescriptor, operands: Operands) -> None:
     expect_types(operands, [DataType.UINT32] * 2, [DataType.UINT32] * 3)
 
 
-def _subtraction(
-    descriptor: SignalFilterBankSpectralSubtractionDescriptor, _: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def _subtraction(descriptor: SignalFilterBankSpectralSubtractionDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, noise = (required_array(arrays, index).astype(np.uint64) for index in range(2))
     alternate = np.arange(data.size) % 2 == 1
     smoothing = np.where(alternate, descriptor.alternate_smoothing, descriptor.smoothing).astype(np.uint64)
@@ -257,14 +238,14 @@ def _sample_subtraction(sample: LayerSample) -> None:
         spectral_subtraction_bits=bits,
         clamping=dice.random() < 0.5,
     )
-    sample.inputs += [state.info(state.role) for state in subtraction_states(sample.descriptor, sample.inputs)]
+    take_states(sample, subtraction_states, (DataType.UINT32, None))
 
 
 SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION = Operator(
     descriptor=SignalFilterBankSpectralSubtractionDescriptor,
     type=LayerType.SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION,
     states=subtraction_states,
-    infer=_infer_subtraction,
+    shapes=_infer_subtraction,
     check=_check_subtraction,
     kernel=_subtraction,
     bound=known_inputs,
@@ -288,8 +269,7 @@ _GAINS = 125
 _SNR_BITS, _OUTPUT_BITS = 12, 6
 
 
-def _infer_pcan(descriptor: SignalPcanDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer_pcan(descriptor: SignalPcanDescriptor, operands: Operands) -> Shapes:
     data, noise, gains = (operands.input(index) for index in range(3))
     expect_axes(data, 1, 1)
     expect_shape(noise, data.shape)
@@ -300,12 +280,11 @@ def _infer_pcan(descriptor: SignalPcanDescriptor, inputs: Sequence[TensorInfo | 
     return (data.shape,)
 
 
-def _check_pcan(descriptor: SignalPcanDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_pcan(_: SignalPcanDescriptor, operands: Operands) -> None:
     expect_types(operands, [DataType.UINT32, DataType.UINT32, DataType.INT16], [DataType.UINT32])
 
 
-def _pcan(descriptor: SignalPcanDescriptor, _: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _pcan(descriptor: SignalPcanDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, noise, gains = (required_array(arrays, index) for index in range(3))
     gain = np.array([_gain(int(value), gains.tolist()) & _WORD for value in noise], np.uint64)
     word = np.uint64(_WORD)
@@ -336,7 +315,7 @@ def _sample_pcan(sample: LayerSample) -> None:
 SIGNAL_PCAN = Operator(
     descriptor=SignalPcanDescriptor,
     type=LayerType.SIGNAL_PCAN,
-    infer=_infer_pcan,
+    shapes=_infer_pcan,
     check=_check_pcan,
     kernel=_pcan,
     bound=known_inputs,
@@ -363,20 +342,19 @@ _LN_2 = 45426
 """ln(2) in Q16."""
 
 
-def _infer_log(descriptor: SignalFilterBankLogDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    data = data_input(inputs)
+def _infer_log(descriptor: SignalFilterBankLogDescriptor, operands: Operands) -> Shapes:
+    data = operands.input(0)
     expect_axes(data, 1, 1)
     expect_range("input_correction_bits", descriptor.input_correction_bits, 0, 31)
     expect_range("output_scale", descriptor.output_scale, 0, _LARGEST)
     return (data.shape,)
 
 
-def _check_log(descriptor: SignalFilterBankLogDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_log(_: SignalFilterBankLogDescriptor, operands: Operands) -> None:
     expect_types(operands, [DataType.UINT32], [DataType.INT16])
 
 
-def _log(descriptor: SignalFilterBankLogDescriptor, _: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _log(descriptor: SignalFilterBankLogDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     bits, scale = descriptor.input_correction_bits, descriptor.output_scale
     values = ((int(value) << bits) & _WORD for value in required_array(arrays, 0))
     return [np.array([0 if value <= 1 else _scaled_log(value, scale) for value in values], np.int16)]
@@ -404,7 +382,7 @@ def _sample_log(sample: LayerSample) -> None:
 SIGNAL_FILTER_BANK_LOG = Operator(
     descriptor=SignalFilterBankLogDescriptor,
     type=LayerType.SIGNAL_FILTER_BANK_LOG,
-    infer=_infer_log,
+    shapes=_infer_log,
     check=_check_log,
     kernel=_log,
     bound=known_inputs,

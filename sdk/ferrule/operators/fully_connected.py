@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, Descriptor, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.error_bound import sums
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
@@ -42,8 +41,7 @@ class FullyConnectedDescriptor(Descriptor):
     activation: Activation = Activation.NONE
 
 
-def _infer(descriptor: FullyConnectedDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer(descriptor: FullyConnectedDescriptor, operands: Operands) -> Shapes:
     data, weights = operands.input(0), operands.input(1)
     if len(weights.shape) != 2:
         raise UnsupportedError(f"weights '{weights.name}' have shape {list(weights.shape)}, expected [outputs, inputs]")
@@ -75,7 +73,7 @@ def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
         )
 
 
-def _check_values(_: FullyConnectedDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+def _check_values(_: FullyConnectedDescriptor, operands: Operands, values: Arrays) -> None:
     check_weights(operands, values, channel_axis=0, offset_from_run_time=True)
 
 
@@ -89,7 +87,7 @@ class _Plan:
 _PLANS: PackedConstants[_Plan] = PackedConstants()
 
 
-def _kernel(descriptor: FullyConnectedDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _kernel(descriptor: FullyConnectedDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
     others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
     plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
@@ -123,7 +121,7 @@ FULLY_CONNECTED = Operator(
     descriptor=FullyConnectedDescriptor,
     type=LayerType.FULLY_CONNECTED,
     channel_axis=0,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     check_values=_check_values,
     kernel=_kernel,

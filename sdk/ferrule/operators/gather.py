@@ -8,7 +8,6 @@ TensorFlow Lite Micro checks the indices of GATHER in debug builds only, and rea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.error_bound import known
 from ferrule.operators.movement import MOVABLE, check_axes, check_types
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Infos, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -88,14 +87,14 @@ def gathering(descriptor: Descriptor, data: TensorInfo, indices: TensorInfo) -> 
     )
 
 
-def _pair(inputs: Sequence[TensorInfo | None], data: int = 0) -> tuple[TensorInfo, TensorInfo]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _pair(inputs: Infos, data: int = 0) -> tuple[TensorInfo, TensorInfo]:
+    operands = Operands(inputs=tuple(inputs))
     return operands.input(data), operands.input(1 - data)
 
 
-def infer_gather(descriptor: GatherDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_gather(descriptor: GatherDescriptor, operands: Operands) -> Shapes:
     """Return the data's shape with the axis replaced by the axes of the indices."""
-    data, indices = _pair(inputs)
+    data, indices = _pair(operands.inputs)
     axis, batch = descriptor.axis, descriptor.batch_dims
     if not 0 <= axis < len(data.shape) or not 0 <= batch <= min(axis, len(indices.shape)):
         raise ModelError(
@@ -110,10 +109,9 @@ def infer_gather(descriptor: GatherDescriptor, inputs: Sequence[TensorInfo | Non
     return ((*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :]),)
 
 
-def infer_gather_nd(descriptor: GatherNdDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_gather_nd(_: GatherNdDescriptor, operands: Operands) -> Shapes:
     """Return the shape of the indices without the last axis, then the data's axes that are not indexed."""
-    del descriptor
-    data, indices = _pair(inputs)
+    data, indices = _pair(operands.inputs)
     if not indices.shape or indices.shape[-1] > len(data.shape):
         raise ModelError(
             f"the indices '{indices.name}' have shape {list(indices.shape)}, expected a last axis of at most "
@@ -122,12 +120,9 @@ def infer_gather_nd(descriptor: GatherNdDescriptor, inputs: Sequence[TensorInfo 
     return ((*indices.shape[:-1], *data.shape[indices.shape[-1] :]),)
 
 
-def infer_embedding_lookup(
-    descriptor: EmbeddingLookupDescriptor, inputs: Sequence[TensorInfo | None]
-) -> tuple[Shape, ...]:
+def infer_embedding_lookup(_: EmbeddingLookupDescriptor, operands: Operands) -> Shapes:
     """Return one row of the data per index."""
-    del descriptor
-    data, indices = _pair(inputs, 1)
+    data, indices = _pair(operands.inputs, 1)
     if len(indices.shape) != 1 or len(data.shape) < 2:
         raise ModelError(
             f"tensors '{indices.name}' and '{data.name}' have shapes {list(indices.shape)} and {list(data.shape)}, "
@@ -136,10 +131,8 @@ def infer_embedding_lookup(
     return ((*indices.shape, *data.shape[1:]),)
 
 
-def infer_update(descriptor: DynamicUpdateSliceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_update(_: DynamicUpdateSliceDescriptor, operands: Operands) -> Shapes:
     """Return the data's shape."""
-    del descriptor
-    operands = Operands(inputs=tuple(inputs), outputs=())
     data, update, starts = (operands.input(index) for index in range(3))
     fits = len(update.shape) == len(data.shape) and all(
         part <= whole for part, whole in zip(update.shape, data.shape, strict=True)
@@ -153,21 +146,18 @@ def infer_update(descriptor: DynamicUpdateSliceDescriptor, inputs: Sequence[Tens
     return (data.shape,)
 
 
-def check_gather(descriptor: GatherDescriptor | GatherNdDescriptor, operands: Operands) -> None:
+def check_gather(_: GatherDescriptor | GatherNdDescriptor, operands: Operands) -> None:
     """Refuse types and ranks without a reference kernel."""
-    del descriptor
     _check(operands, (operands.input(0),), operands.input(1))
 
 
-def check_embedding_lookup(descriptor: EmbeddingLookupDescriptor, operands: Operands) -> None:
+def check_embedding_lookup(_: EmbeddingLookupDescriptor, operands: Operands) -> None:
     """Refuse types and ranks without a reference kernel, and int8 rows that become float32."""
-    del descriptor
     _check(operands, (operands.input(1),), operands.input(0))
 
 
-def check_update(descriptor: DynamicUpdateSliceDescriptor, operands: Operands) -> None:
+def check_update(_: DynamicUpdateSliceDescriptor, operands: Operands) -> None:
     """Refuse types and ranks without a reference kernel."""
-    del descriptor
     _check(operands, (operands.input(0), operands.input(1)), operands.input(2))
 
 
@@ -180,20 +170,18 @@ def _check(operands: Operands, data: tuple[TensorInfo, ...], indices: TensorInfo
 
 
 def compute_gather(
-    descriptor: GatherDescriptor | GatherNdDescriptor, operands: Operands, arrays: Sequence[Array | None]
+    descriptor: GatherDescriptor | GatherNdDescriptor, operands: Operands, arrays: Arrays
 ) -> list[Array]:
     """Return the selected elements."""
     return _gather(descriptor, operands, 0, arrays)
 
 
-def compute_embedding_lookup(
-    descriptor: EmbeddingLookupDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_embedding_lookup(descriptor: EmbeddingLookupDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the selected rows."""
     return _gather(descriptor, operands, 1, arrays)
 
 
-def _gather(descriptor: Descriptor, operands: Operands, data: int, arrays: Sequence[Array | None]) -> list[Array]:
+def _gather(descriptor: Descriptor, operands: Operands, data: int, arrays: Arrays) -> list[Array]:
     way = gathering(descriptor, operands.input(data), operands.input(1 - data))
     indices = required_array(arrays, 1 - data).reshape(way.batches, 1, way.count, len(way.extents))
     limits = np.array(way.extents) - 1
@@ -203,11 +191,8 @@ def _gather(descriptor: Descriptor, operands: Operands, data: int, arrays: Seque
     return [np.ascontiguousarray(blocks[batch[..., None], outer[..., None], runs]).reshape(operands.output.shape)]
 
 
-def compute_update(
-    descriptor: DynamicUpdateSliceDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_update(_: DynamicUpdateSliceDescriptor, __: Operands, arrays: Arrays) -> list[Array]:
     """Return the data with a part replaced."""
-    del descriptor, operands
     result, update = required_array(arrays, 0).copy(), required_array(arrays, 1)
     starts = required_array(arrays, 2).tolist()
     part = tuple(
@@ -266,7 +251,7 @@ GATHER = Operator(
     type=LayerType.GATHER,
     moves=True,
     indices=(1,),
-    infer=infer_gather,
+    shapes=infer_gather,
     check=check_gather,
     kernel=compute_gather,
     bound=known(1),
@@ -277,7 +262,7 @@ GATHER_ND = Operator(
     type=LayerType.GATHER_ND,
     moves=True,
     indices=(1,),
-    infer=infer_gather_nd,
+    shapes=infer_gather_nd,
     check=check_gather,
     kernel=compute_gather,
     bound=known(1),
@@ -288,7 +273,7 @@ EMBEDDING_LOOKUP = Operator(
     type=LayerType.EMBEDDING_LOOKUP,
     moves=True,
     indices=(0,),
-    infer=infer_embedding_lookup,
+    shapes=infer_embedding_lookup,
     check=check_embedding_lookup,
     kernel=compute_embedding_lookup,
     bound=known(0),
@@ -299,7 +284,7 @@ DYNAMIC_UPDATE_SLICE = Operator(
     type=LayerType.DYNAMIC_UPDATE_SLICE,
     moves=True,
     indices=(2,),
-    infer=infer_update,
+    shapes=infer_update,
     check=check_update,
     kernel=compute_update,
     bound=known(2),

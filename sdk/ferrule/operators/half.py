@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.error_bound import monotone
-from ferrule.operators.operator import Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
 
 _SPACING, _LEAST = 2.0**-10, 2.0**-24
 """The largest relative distance of neighbouring numbers of float16, and the distance around zero."""
@@ -30,7 +29,7 @@ def with_float16(operator: Operator) -> Operator:
             _check_unmixed(operands)
         operator.check(descriptor, _widened(operands))
 
-    def kernel(descriptor: Any, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:  # noqa: ANN401
+    def kernel(descriptor: Any, operands: Operands, arrays: Arrays) -> list[Array]:  # noqa: ANN401
         if not _has_half(operands):
             return operator.kernel(descriptor, operands, arrays)
         results = operator.kernel(descriptor, _widened(operands), [_widest(array) for array in arrays])

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph, Layer, LayerType
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator
 
 Observer = Callable[[Layer, Sequence[Array]], None]
 """A function called after each layer with the layer and its output arrays, which it must not modify."""
@@ -25,7 +25,7 @@ def execute(
     `arrays` has a checked array for each source of the graph. Each tensor is freed after its last reader.
     """
 
-    def run(graph: Graph, layer: Layer, inputs: Sequence[Array | None]) -> list[Array]:
+    def run(graph: Graph, layer: Layer, inputs: Arrays) -> list[Array]:
         made = run_layer(graph, layer, operator_of, inputs)
         if observe is not None:
             observe(layer, made)
@@ -61,7 +61,7 @@ def last_readers(graph: Graph) -> dict[str, int]:
     return found | dict.fromkeys((info.name for info in graph.results), len(graph.layers))
 
 
-def run_layer(graph: Graph, layer: Layer, operator_of: FindOperator, arrays: Sequence[Array | None]) -> list[Array]:
+def run_layer(graph: Graph, layer: Layer, operator_of: FindOperator, arrays: Arrays) -> list[Array]:
     """Return the outputs of one layer; a FerruleError names the layer."""
     operands = Operands.of(graph, layer)
     try:

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types, data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -46,10 +45,9 @@ class SplitVDescriptor(Descriptor):
     """The extent of each output along the axis; their sum is the input's extent."""
 
 
-def infer_concatenation(descriptor: ConcatenationDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_concatenation(descriptor: ConcatenationDescriptor, operands: Operands) -> Shapes:
     """Return the shape of the inputs concatenated along the axis."""
-    operands = Operands(inputs=tuple(inputs), outputs=())
-    infos = [operands.input(index) for index in range(max(len(inputs), 1))]
+    infos = [operands.input(index) for index in range(max(len(operands.inputs), 1))]
     shape, axis = infos[0].shape, descriptor.axis
     if not 0 <= axis < len(shape):
         raise ModelError(f"the axis is {axis}, expected one of tensor '{infos[0].name}' of shape {list(shape)}")
@@ -64,26 +62,22 @@ def infer_concatenation(descriptor: ConcatenationDescriptor, inputs: Sequence[Te
     return ((*shape[:axis], sum(info.shape[axis] for info in infos), *shape[axis + 1 :]),)
 
 
-def check_concatenation(descriptor: ConcatenationDescriptor, operands: Operands) -> None:
+def check_concatenation(_: ConcatenationDescriptor, operands: Operands) -> None:
     """Refuse layers that TensorFlow Lite Micro refuses, in particular inputs that would need requantisation."""
-    del descriptor
     check_types(operands, MOVABLE)
     check_quantisations(operands)
     check_axes(operands.output, _MAX_AXES)
 
 
-def compute_concatenation(
-    descriptor: ConcatenationDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_concatenation(descriptor: ConcatenationDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the inputs concatenated along the axis."""
-    del operands
     parts = [required_array(arrays, index) for index in range(len(arrays))]
     return [np.concatenate(parts, axis=descriptor.axis)]
 
 
-def infer_split(descriptor: SplitDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_split(descriptor: SplitDescriptor, operands: Operands) -> Shapes:
     """Return one shape per output."""
-    source = data_input(inputs)
+    source = operands.input(0)
     shape, axis, splits = source.shape, descriptor.axis, descriptor.splits
     if not 0 <= axis < len(shape) or splits < 1 or shape[axis] % splits:
         raise ModelError(
@@ -92,9 +86,9 @@ def infer_split(descriptor: SplitDescriptor, inputs: Sequence[TensorInfo | None]
     return ((*shape[:axis], shape[axis] // splits, *shape[axis + 1 :]),) * splits
 
 
-def infer_split_v(descriptor: SplitVDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_split_v(descriptor: SplitVDescriptor, operands: Operands) -> Shapes:
     """Return one shape per size."""
-    source = data_input(inputs)
+    source = operands.input(0)
     shape, axis, sizes = source.shape, descriptor.axis, descriptor.sizes
     if not 0 <= axis < len(shape) or min(sizes, default=0) < 1 or sum(sizes) != shape[axis]:
         raise ModelError(
@@ -113,16 +107,14 @@ def check_split(descriptor: SplitDescriptor | SplitVDescriptor, operands: Operan
         raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {count}")
 
 
-def compute_split(descriptor: SplitDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def compute_split(descriptor: SplitDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the equal parts of the input."""
-    del operands
     parts = np.split(np.asarray(arrays[0]), descriptor.splits, axis=descriptor.axis)
     return [np.ascontiguousarray(part) for part in parts]
 
 
-def compute_split_v(descriptor: SplitVDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def compute_split_v(descriptor: SplitVDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the parts of the input."""
-    del operands
     ends = np.cumsum(descriptor.sizes)[:-1]
     parts = np.split(required_array(arrays, 0), ends, axis=descriptor.axis)
     return [np.ascontiguousarray(part) for part in parts]
@@ -157,7 +149,7 @@ CONCATENATION = Operator(
     type=LayerType.CONCATENATION,
     is_identity=lambda _, operands: len(operands.inputs) == 1,
     moves=True,
-    infer=infer_concatenation,
+    shapes=infer_concatenation,
     check=check_concatenation,
     kernel=compute_concatenation,
     sample=_sample_concatenation,
@@ -167,7 +159,7 @@ SPLIT = Operator(
     type=LayerType.SPLIT,
     is_identity=lambda descriptor, _: descriptor.splits == 1,
     moves=True,
-    infer=infer_split,
+    shapes=infer_split,
     check=check_split,
     kernel=compute_split,
     sample=_sample_split,
@@ -176,7 +168,7 @@ SPLIT_V = Operator(
     descriptor=SplitVDescriptor,
     type=LayerType.SPLIT_V,
     moves=True,
-    infer=infer_split_v,
+    shapes=infer_split_v,
     check=check_split,
     kernel=compute_split_v,
     sample=_sample_split_v,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +13,9 @@ from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
 from ferrule.operators.movement import check_axes, check_types
-from ferrule.operators.operator import Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
 from ferrule.operators.sample import FROM_MINUS_1_TO_1, sample_fixed
-from ferrule.operators.unary import check_per_tensor, infer_same_shape
+from ferrule.operators.unary import check_per_tensor
 from ferrule.operators.weighted import required_array
 
 EPSILON = float(np.float32(1e-6))
@@ -33,9 +32,8 @@ class L2NormalizationDescriptor(Descriptor):
     """One input, one output, over the last axis."""
 
 
-def check(descriptor: L2NormalizationDescriptor, operands: Operands) -> None:
+def check(_: L2NormalizationDescriptor, operands: Operands) -> None:
     """Refuse types and quantisations that TensorFlow Lite Micro's kernel does not support or would misinterpret."""
-    del descriptor
     check_types(operands, _TYPES)
     source, output = operands.input(0), operands.output
     if not source.shape:
@@ -57,9 +55,8 @@ def check(descriptor: L2NormalizationDescriptor, operands: Operands) -> None:
         )
 
 
-def kernel(descriptor: L2NormalizationDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(_: L2NormalizationDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the values divided by the square root of the sum of their squares over the last axis."""
-    del descriptor
     data = required_array(arrays, 0)
     if operands.output.dtype is DataType.INT8:
         centred = data.astype(np.int64) - operands.input(0).zero_point
@@ -88,7 +85,6 @@ L2_NORMALIZATION = Operator(
     descriptor=L2NormalizationDescriptor,
     type=LayerType.L2_NORMALIZATION,
     prescribed=FROM_MINUS_1_TO_1,
-    infer=infer_same_shape,
     check=check,
     kernel=kernel,
     bound=of_floats(_bound),

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +19,10 @@ from ferrule.operators.fixed_point import (
     rounding_divide_by_pot,
 )
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
 from ferrule.operators.sample import sample_fixed
 from ferrule.operators.softmax import check_rows, exponentials
-from ferrule.operators.unary import check_per_tensor, infer_same_shape
+from ferrule.operators.unary import check_per_tensor
 from ferrule.operators.weighted import required_array
 
 OUTPUT: dict[DataType, Quantization] = {DataType.INT8: Quantization.of(1 / 16, 127)}
@@ -59,9 +58,8 @@ class Scaling:
         )
 
 
-def check(descriptor: LogSoftmaxDescriptor, operands: Operands) -> None:
+def check(_: LogSoftmaxDescriptor, operands: Operands) -> None:
     """Refuse types and quantisations that TensorFlow Lite Micro's kernel does not support."""
-    del descriptor
     check_types(operands, _TYPES)
     source, output = operands.input(0), operands.output
     if not source.shape:
@@ -84,9 +82,8 @@ def check(descriptor: LogSoftmaxDescriptor, operands: Operands) -> None:
         raise UnsupportedError(f"tensor '{source.name}' has scale {source.scale:g}, LOG_SOFTMAX needs less than 16")
 
 
-def kernel(descriptor: LogSoftmaxDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(_: LogSoftmaxDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the logarithm of the softmax over the last axis."""
-    del descriptor
     data = required_array(arrays, 0)
     if operands.output.dtype is DataType.INT8:
         return [_int8(data, operands.input(0).scale)]
@@ -130,7 +127,6 @@ LOG_SOFTMAX = Operator(
     descriptor=LogSoftmaxDescriptor,
     type=LayerType.LOG_SOFTMAX,
     prescribed=OUTPUT,
-    infer=infer_same_shape,
     check=check,
     kernel=kernel,
     bound=of_floats(_bound),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.error_bound import accumulated, known_inputs, of_floats, or_zeros, rounding
 from ferrule.operators.fixed_point import (
@@ -26,7 +26,7 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.nonlinear import logistic_s16, tanh_s16
-from ferrule.operators.operator import Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Factor,
@@ -64,10 +64,9 @@ class LstmDescriptor(Descriptor):
     """Limit on the magnitude of the cell state; 0 or less for none."""
 
 
-def _infer(descriptor: LstmDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer(descriptor: LstmDescriptor, operands: Operands) -> Shapes:
     for index in ABSENT:
-        info = inputs[index] if index < len(inputs) else None
+        info = operands.inputs[index] if index < len(operands.inputs) else None
         if info is not None:
             raise UnsupportedError(f"input {index} is '{info.name}', expected no peephole, projection or normalisation")
     data, hidden = operands.input(0), operands.input(HIDDEN)
@@ -120,7 +119,7 @@ def _check(descriptor: LstmDescriptor, operands: Operands) -> None:
     LstmScaling.of(operands, descriptor)
 
 
-def _check_values(_: LstmDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+def _check_values(_: LstmDescriptor, operands: Operands, values: Arrays) -> None:
     """Refuse weights and biases from run time, and weights with which a sum may overflow."""
     weights, recurrent, bias = (
         np.concatenate(required_constants(operands, values, indices))
@@ -188,7 +187,7 @@ def _factor(real: float, info: TensorInfo, limit: int) -> Factor:
     return Factor(multiplier=multiplier, shift=shift)
 
 
-def _kernel(descriptor: LstmDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _kernel(descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, hidden, cell = (required_array(arrays, index) for index in (0, HIDDEN, CELL))
     steps = data if descriptor.time_major else data.swapaxes(0, 1)
     step = _float_step if data.dtype == np.float32 else _integer_step
@@ -204,7 +203,7 @@ def _kernel(descriptor: LstmDescriptor, operands: Operands, arrays: Sequence[Arr
 class _Step:
     """Advances the states by one step; `weights`, `recurrent` and `bias` have the four gates after one another."""
 
-    def __init__(self, arrays: Sequence[Array | None], dtype: type) -> None:
+    def __init__(self, arrays: Arrays, dtype: type) -> None:
         def joined(indices: range) -> Array:
             return np.concatenate([required_array(arrays, index).astype(dtype) for index in indices])
 
@@ -212,7 +211,7 @@ class _Step:
 
 
 class _FloatStep(_Step):
-    def __init__(self, descriptor: LstmDescriptor, arrays: Sequence[Array | None]) -> None:
+    def __init__(self, descriptor: LstmDescriptor, arrays: Arrays) -> None:
         super().__init__(arrays, np.float64)
         self._clip = descriptor.cell_clip if descriptor.cell_clip > 0 else math.inf
 
@@ -306,7 +305,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 class _IntegerStep(_Step):
-    def __init__(self, descriptor: LstmDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> None:
+    def __init__(self, descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> None:
         super().__init__(arrays, np.int64)
         self._scaling = LstmScaling.of(operands, descriptor)
         self._zero_point, self._hidden = operands.input(0).zero_point, operands.input(HIDDEN)
@@ -358,12 +357,11 @@ def _saturated(values: Array) -> Array:
     return np.asarray(np.clip(values, -32768, 32767), np.int64)
 
 
-def _float_step(descriptor: LstmDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> _FloatStep:
-    del operands
+def _float_step(descriptor: LstmDescriptor, _: Operands, arrays: Arrays) -> _FloatStep:
     return _FloatStep(descriptor, arrays)
 
 
-def _integer_step(descriptor: LstmDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> _IntegerStep:
+def _integer_step(descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> _IntegerStep:
     return _IntegerStep(descriptor, operands, arrays)
 
 
@@ -402,7 +400,7 @@ def _sample(sample: LayerSample) -> None:
 UNIDIRECTIONAL_SEQUENCE_LSTM = Operator(
     descriptor=LstmDescriptor,
     type=LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     check_values=_check_values,
     kernel=_kernel,

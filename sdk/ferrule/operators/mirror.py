@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.graph import Array, Descriptor, LayerType
+from ferrule.operators.movement import MOVABLE, check_axes, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample, sample_unary
 from ferrule.operators.weighted import required_array
 
@@ -38,9 +37,9 @@ class MirrorPadDescriptor(Descriptor):
     """Whether the outermost element is the axis of reflection and not repeated (REFLECT, or else SYMMETRIC)."""
 
 
-def infer_reverse(descriptor: ReverseV2Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_reverse(descriptor: ReverseV2Descriptor, operands: Operands) -> Shapes:
     """Return the input's shape."""
-    source, axes = data_input(inputs), descriptor.axes
+    source, axes = operands.input(0), descriptor.axes
     if axes != tuple(sorted(set(axes))) or any(not 0 <= axis < len(source.shape) for axis in axes):
         raise ModelError(
             f"the axes are {list(axes)}, expected ascending ones of tensor '{source.name}' of shape "
@@ -49,9 +48,9 @@ def infer_reverse(descriptor: ReverseV2Descriptor, inputs: Sequence[TensorInfo |
     return (source.shape,)
 
 
-def infer_mirror_pad(descriptor: MirrorPadDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_mirror_pad(descriptor: MirrorPadDescriptor, operands: Operands) -> Shapes:
     """Return the input's shape plus the padding on both sides of each axis."""
-    source, before, after = data_input(inputs), descriptor.before, descriptor.after
+    source, before, after = operands.input(0), descriptor.before, descriptor.after
     fits = len(before) == len(after) == len(source.shape) and all(
         min(pads) >= 0 and max(pads) <= extent - int(descriptor.reflect)
         for *pads, extent in zip(before, after, source.shape, strict=True)
@@ -74,24 +73,19 @@ def check_reverse(descriptor: ReverseV2Descriptor, operands: Operands) -> None:
         raise UnsupportedError(f"the axes are {list(axes)}, expected one or more without gaps")
 
 
-def check_mirror_pad(descriptor: MirrorPadDescriptor, operands: Operands) -> None:
+def check_mirror_pad(_: MirrorPadDescriptor, operands: Operands) -> None:
     """Refuse types and ranks without a reference kernel."""
-    del descriptor
     check_types(operands, MOVABLE)
     check_axes(operands.input(0), _MAX_AXES)
 
 
-def compute_reverse(descriptor: ReverseV2Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def compute_reverse(descriptor: ReverseV2Descriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the input in reverse order along the axes."""
-    del operands
     return [np.ascontiguousarray(np.flip(required_array(arrays, 0), descriptor.axes))]
 
 
-def compute_mirror_pad(
-    descriptor: MirrorPadDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_mirror_pad(descriptor: MirrorPadDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the input with its reflection around it."""
-    del operands
     result = required_array(arrays, 0)
     for axis, (before, after) in enumerate(zip(descriptor.before, descriptor.after, strict=True)):
         extent, skipped = result.shape[axis], int(descriptor.reflect)
@@ -119,7 +113,7 @@ REVERSE_V2 = Operator(
     descriptor=ReverseV2Descriptor,
     type=LayerType.REVERSE_V2,
     moves=True,
-    infer=infer_reverse,
+    shapes=infer_reverse,
     check=check_reverse,
     kernel=compute_reverse,
     sample=sample_unary(_sample_reverse),
@@ -128,7 +122,7 @@ MIRROR_PAD = Operator(
     descriptor=MirrorPadDescriptor,
     type=LayerType.MIRROR_PAD,
     moves=True,
-    infer=infer_mirror_pad,
+    shapes=infer_mirror_pad,
     check=check_mirror_pad,
     kernel=compute_mirror_pad,
     sample=sample_unary(_sample_mirror_pad),

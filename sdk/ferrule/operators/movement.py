@@ -3,19 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.operator import Operands
 
 MOVABLE = frozenset(DataType) - {DataType.FLOAT16, DataType.UINT32, DataType.UINT64}
 """The types for which TensorFlow Lite Micro or LiteRT has kernels that move elements."""
-
-
-def data_input(inputs: Sequence[TensorInfo | None]) -> TensorInfo:
-    """Return the first input; UnsupportedError if it is absent."""
-    return Operands(inputs=tuple(inputs), outputs=()).input(0)
 
 
 def check_types(operands: Operands, allowed: frozenset[DataType]) -> None:

@@ -8,7 +8,6 @@ interpolate a shared table of the sigmoid.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,10 +23,10 @@ from ferrule.operators.fixed_point import (
     rounding_divide_by_pot,
 )
 from ferrule.operators.onnx_real import tabulated
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator
 from ferrule.operators.sample import FROM_0_TO_1, FROM_MINUS_1_TO_1, sample_fixed, sample_unary
 from ferrule.operators.sigmoid_table import SIGMOID_TABLE
-from ferrule.operators.unary import check_per_tensor, infer_same_shape
+from ferrule.operators.unary import check_per_tensor
 
 _INT8 = np.arange(-128, 128, dtype=np.int64)
 _TABLES = 64
@@ -49,30 +48,26 @@ class HardSwishDescriptor(Descriptor):
     """One input, one output."""
 
 
-def check_logistic(descriptor: LogisticDescriptor, operands: Operands) -> None:
+def check_logistic(_: LogisticDescriptor, operands: Operands) -> None:
     """Refuse layers that TensorFlow Lite Micro refuses, and outputs that its kernel would misinterpret."""
-    del descriptor
     _check_sigmoidal("LOGISTIC", operands, int8_scale=1 / 256, int8_zero_point=-128)
 
 
-def check_tanh(descriptor: TanhDescriptor, operands: Operands) -> None:
+def check_tanh(_: TanhDescriptor, operands: Operands) -> None:
     """Refuse layers that TensorFlow Lite Micro refuses, and outputs that its kernel would misinterpret."""
-    del descriptor
     _check_sigmoidal("TANH", operands, int8_scale=1 / 128, int8_zero_point=0)
 
 
-def check_hard_swish(descriptor: HardSwishDescriptor, operands: Operands) -> None:
+def check_hard_swish(_: HardSwishDescriptor, operands: Operands) -> None:
     """Refuse types without a reference kernel, and scales outside the range of the 16-bit arithmetic."""
-    del descriptor
     source, output = operands.input(0), operands.output
     _check_types("HARD_SWISH", source, output, (DataType.FLOAT32, DataType.INT8))
     if source.dtype is DataType.INT8:
         _HardSwish.of(source, output)
 
 
-def logistic(descriptor: LogisticDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def logistic(_: LogisticDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return 1 / (1 + exp(-x))."""
-    del descriptor
     data, source = np.asarray(arrays[0]), operands.input(0)
     match source.dtype:
         case DataType.INT8:
@@ -83,9 +78,8 @@ def logistic(descriptor: LogisticDescriptor, operands: Operands, arrays: Sequenc
         return [np.asarray(1 / (1 + np.exp(-data.astype(np.float64))), np.float32)]
 
 
-def tanh(descriptor: TanhDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def tanh(_: TanhDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the hyperbolic tangent."""
-    del descriptor
     data, source = np.asarray(arrays[0]), operands.input(0)
     match source.dtype:
         case DataType.INT8:
@@ -95,9 +89,8 @@ def tanh(descriptor: TanhDescriptor, operands: Operands, arrays: Sequence[Array 
     return [np.asarray(np.tanh(data.astype(np.float64)), np.float32)]
 
 
-def hard_swish(descriptor: HardSwishDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def hard_swish(_: HardSwishDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return x * min(max(x + 3, 0), 6) / 6."""
-    del descriptor
     data, source = np.asarray(arrays[0]), operands.input(0)
     if source.dtype is DataType.INT8:
         return [look_up(hard_swish_table(source, operands.output), data)]
@@ -314,7 +307,6 @@ LOGISTIC = tabulated(
         type=LayerType.LOGISTIC,
         prescribed=FROM_0_TO_1,
         elementwise=True,
-        infer=infer_same_shape,
         check=check_logistic,
         kernel=logistic,
         bound=rounded(3),
@@ -327,7 +319,6 @@ TANH = tabulated(
         type=LayerType.TANH,
         prescribed=FROM_MINUS_1_TO_1,
         elementwise=True,
-        infer=infer_same_shape,
         check=check_tanh,
         kernel=tanh,
         bound=rounded(2),
@@ -339,7 +330,6 @@ HARD_SWISH = tabulated(
         descriptor=HardSwishDescriptor,
         type=LayerType.HARD_SWISH,
         elementwise=True,
-        infer=infer_same_shape,
         check=check_hard_swish,
         kernel=hard_swish,
         bound=rounded(3, slope=1.5),

@@ -8,7 +8,6 @@ docs/operators.md). With one input they are a table of 256.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import EVERY_INT8, Operands, Operator
+from ferrule.operators.operator import EVERY_INT8, Arrays, Operands, Operator
 from ferrule.operators.quantize import quantize_to_even, real_values
 from ferrule.operators.weighted import check_activation_tensor, required_array
 
@@ -25,7 +24,7 @@ def tabulated(operator: Operator) -> Operator:
     """Return an operator with one input and one output extended to ONNX's rule for int8."""
     extended = computed_as_real(operator)
 
-    def kernel(descriptor: Any, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:  # noqa: ANN401
+    def kernel(descriptor: Any, operands: Operands, arrays: Arrays) -> list[Array]:  # noqa: ANN401
         if operands.rounding is not Rounding.ONNX:
             return operator.kernel(descriptor, operands, arrays)
         (table,) = extended.kernel(descriptor, operands, [EVERY_INT8])
@@ -45,7 +44,7 @@ def computed_as_real(operator: Operator) -> Operator:
             operands = _real(operands)
         operator.check(descriptor, operands)
 
-    def kernel(descriptor: Any, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:  # noqa: ANN401
+    def kernel(descriptor: Any, operands: Operands, arrays: Arrays) -> list[Array]:  # noqa: ANN401
         if operands.rounding is not Rounding.ONNX:
             return operator.kernel(descriptor, operands, arrays)
         values = [real_values(required_array(arrays, i), info) for i, info in enumerate(_inputs(operands))]

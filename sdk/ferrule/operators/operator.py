@@ -15,13 +15,20 @@ from ferrule.graph.lookup import Lookup
 from ferrule.operators.activation import Activation
 from ferrule.operators.sample import LayerSample
 
+Arrays = Sequence[Array | None]
+"""The data of a layer's inputs, in order; None for those that are absent, or that are not known."""
+Infos = Sequence[TensorInfo | None]
+"""The descriptions of a layer's inputs, in order; None for those that are absent."""
+Shapes = tuple[Shape, ...]
+"""The shapes of a layer's outputs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operands:
     """The tensor infos of a layer's inputs and outputs; None stands for an absent optional input."""
 
     inputs: tuple[TensorInfo | None, ...]
-    outputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...] = ()
     rounding: Rounding = Rounding.TFLM
     """The layer's rule."""
 
@@ -53,13 +60,18 @@ def no_macs(_: Descriptor, __: Operands) -> int:
     return 0
 
 
-def _any_values(_: Descriptor, __: Operands, ___: Sequence[Array | None]) -> None:
+def _any_values(_: Descriptor, __: Operands, ___: Arrays) -> None:
     """Accept all values."""
 
 
-def keeps_nothing(_: Descriptor, __: Sequence[TensorInfo | None]) -> Sequence[Kept]:
+def keeps_nothing(_: Descriptor, __: Operands) -> Sequence[Kept]:
     """Return the states of an operator without any: none."""
     return ()
+
+
+def same_shape(_: Descriptor, operands: Operands) -> Shapes:
+    """Return the shape of the first input."""
+    return (operands.input(0).shape,)
 
 
 def always(_: Descriptor, __: Operands) -> bool:
@@ -92,7 +104,7 @@ OTHER_CODE = Arithmetic(spare=8.0)
 EVERY_INT8: Array = np.arange(-128, 128, dtype=np.int8)
 """The inputs of a table of 256 results."""
 
-Kernel = Callable[[Any, Operands, Sequence[Array | None]], list[Array]]
+Kernel = Callable[[Any, Operands, Arrays], list[Array]]
 """(descriptor, operands, input arrays) -> output arrays."""
 
 
@@ -103,8 +115,8 @@ class Evaluation:
     descriptor: Any
     operands: Operands
     kernel: Kernel
-    inputs: Sequence[Array | None]
-    errors: Sequence[Array | None]
+    inputs: Arrays
+    errors: Arrays
     """By input: how far each element of the other code's input may be away, as float64; None if they are equal."""
     outputs: Sequence[Array]
     arithmetic: Arithmetic = OWN_CODE
@@ -129,8 +141,6 @@ class Operator:
 
     descriptor: type[Descriptor]
     type: LayerType
-    infer: Callable[[Any, Sequence[TensorInfo | None]], tuple[Shape, ...]]
-    """(descriptor, inputs) -> output shapes; UnsupportedError or ModelError names the mismatch."""
     check: Callable[[Any, Operands], None]
     """(descriptor, operands): UnsupportedError names the tensor, type or parameter that the kernel refuses.
 
@@ -138,9 +148,14 @@ class Operator:
     """
     kernel: Kernel
     """(descriptor, operands, input arrays) -> output arrays; the reference that every backend must match."""
+    shapes: Callable[[Any, Operands], Shapes] = same_shape
+    """(descriptor, operands without outputs) -> output shapes; UnsupportedError or ModelError names the mismatch.
+
+    Call `infer` instead.
+    """
     bound: Bound | None = None
     """The bound of float results, and of results for inputs that differ; None stands for `error_bound.monotone`."""
-    check_values: Callable[[Any, Operands, Sequence[Array | None]], None] = _any_values
+    check_values: Callable[[Any, Operands, Arrays], None] = _any_values
     """(descriptor, operands, data of the constant inputs, None for the others): UnsupportedError names the tensor that
     must be a constant, or the constants with which results would be undefined.
 
@@ -173,9 +188,9 @@ class Operator:
     have the same type, shape and quantisation."""
     prescribed: Mapping[DataType, Quantization] = field(default_factory=dict)
     """The output's quantisation that TensorFlow Lite prescribes, by the type of the data."""
-    states: Callable[[Any, Sequence[TensorInfo | None]], Sequence[Kept]] = keeps_nothing
-    """(descriptor, inputs before the states) -> the states whose shapes and types follow from these inputs. They are
-    the last inputs, and their new values the last outputs."""
+    states: Callable[[Any, Operands], Sequence[Kept]] = keeps_nothing
+    """(descriptor, operands: the inputs before the states) -> the states whose shapes and types follow from these
+    inputs. They are the last inputs, and their new values the last outputs."""
 
     @property
     def weighted(self) -> bool:
@@ -191,6 +206,10 @@ class Operator:
     def linear(self) -> bool:
         """Whether the work of the kernel is proportional to the size of its tensors."""
         return self.macs is no_macs and self.reads is None
+
+    def infer(self, descriptor: Descriptor, inputs: Infos) -> Shapes:
+        """Return the shapes of the outputs; UnsupportedError or ModelError names the mismatch."""
+        return self.shapes(descriptor, Operands(inputs=tuple(inputs)))
 
     def accept(self, descriptor: Descriptor, operands: Operands) -> None:
         """Check a layer; UnsupportedError names the rule, tensor, type or parameter that the kernel refuses."""

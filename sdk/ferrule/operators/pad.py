@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.movement import MOVABLE, check_axes, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample, sample_unary
 
 _MAX_AXES = 5
@@ -41,9 +40,9 @@ class PadV2Descriptor(Descriptor):
 AnyPadDescriptor = PadDescriptor | PadV2Descriptor
 
 
-def infer(descriptor: AnyPadDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer(descriptor: AnyPadDescriptor, operands: Operands) -> Shapes:
     """Return the input's shape plus the padding on both sides of each axis."""
-    source = data_input(inputs)
+    source = operands.input(0)
     if not len(descriptor.before) == len(descriptor.after) == len(source.shape):
         raise ModelError(
             f"there are paddings for {len(descriptor.before)} and {len(descriptor.after)} axes, "
@@ -92,7 +91,7 @@ def fill_value(descriptor: AnyPadDescriptor, operands: Operands) -> int | float:
     return 0 if operands.output.quantization is None else operands.output.zero_point
 
 
-def kernel(descriptor: AnyPadDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(descriptor: AnyPadDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the input with padding around it."""
     data = np.asarray(arrays[0])
     padded = np.full(operands.output.shape, fill_value(descriptor, operands), data.dtype)
@@ -128,7 +127,7 @@ PAD = Operator(
     type=LayerType.PAD,
     is_identity=_pads_nothing,
     moves=True,
-    infer=infer,
+    shapes=infer,
     check=check,
     kernel=kernel,
     sample=sample_unary(_sample_pad),
@@ -138,7 +137,7 @@ PADV2 = Operator(
     type=LayerType.PADV2,
     is_identity=_pads_nothing,
     moves=True,
-    infer=infer,
+    shapes=infer,
     check=check,
     kernel=kernel,
     sample=sample_unary(_sample_pad_v2),

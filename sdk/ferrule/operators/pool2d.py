@@ -4,18 +4,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Rounding
 from ferrule.operators.activation import Activation
 from ferrule.operators.error_bound import least, monotone, of_floats, rounding, sums
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.onnx_elementwise import OnnxOutput
-from ferrule.operators.operator import Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes
 from ferrule.operators.quantize import real_values
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, clamp_float, required_array
@@ -48,8 +47,8 @@ class Pool2dDescriptor(Descriptor):
         )
 
 
-def _infer(descriptor: Pool2dDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    image = Operands(inputs=tuple(inputs), outputs=()).input(0)
+def _infer(descriptor: Pool2dDescriptor, operands: Operands) -> Shapes:
+    image = operands.input(0)
     height, width = descriptor.window.output_size(image)
     return ((image.shape[0], height, width, image.shape[3]),)
 
@@ -96,7 +95,7 @@ def _means(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Ar
     return _reduce_windows(np.add, source, descriptor.window, out_h, out_w) / _counts(descriptor, operands)
 
 
-def _average(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _average(descriptor: Pool2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     image = required_array(arrays, 0)
     _, out_h, out_w, _ = operands.output.shape
     if operands.output.dtype.is_float:
@@ -138,9 +137,8 @@ def _average_onnx(descriptor: Pool2dDescriptor, operands: Operands, image: Array
         return result.store(steps).astype(np.int8)
 
 
-def _terms(descriptor: Pool2dDescriptor, operands: Operands) -> int:
+def _terms(descriptor: Pool2dDescriptor, _: Operands) -> int:
     """Return the pixels of a window, and one for the division."""
-    del operands
     return descriptor.pool_h * descriptor.pool_w + 1
 
 
@@ -171,13 +169,13 @@ def _check_norm(descriptor: Pool2dDescriptor, operands: Operands) -> None:
     _check(descriptor, operands)
 
 
-def _norm(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _norm(descriptor: Pool2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the square roots of the means of the squares."""
     image = required_array(arrays, 0).astype(np.float64)
     return [clamp_float(np.sqrt(_means(descriptor, operands, image * image)), descriptor.activation).astype(np.float32)]
 
 
-def _maximum(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _maximum(descriptor: Pool2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     image = required_array(arrays, 0)
     _, out_h, out_w, _ = operands.output.shape
     dtype = operands.output.dtype.numpy
@@ -230,7 +228,7 @@ def _sample(sample: LayerSample) -> None:
 AVERAGE_POOL_2D = Operator(
     descriptor=Pool2dDescriptor,
     type=LayerType.AVERAGE_POOL_2D,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     kernel=_average,
     bound=of_floats(sums(_terms), monotone),
@@ -241,7 +239,7 @@ AVERAGE_POOL_2D = Operator(
 MAX_POOL_2D = Operator(
     descriptor=Pool2dDescriptor,
     type=LayerType.MAX_POOL_2D,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     kernel=_maximum,
     reads=_reads,
@@ -250,7 +248,7 @@ MAX_POOL_2D = Operator(
 L2_POOL_2D = Operator(
     descriptor=Pool2dDescriptor,
     type=LayerType.L2_POOL_2D,
-    infer=_infer,
+    shapes=_infer,
     check=_check_norm,
     kernel=_norm,
     bound=_norm_bound,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +17,9 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     wrap_int32,
 )
-from ferrule.operators.operator import EVERY_INT8, Operands, Operator
+from ferrule.operators.operator import EVERY_INT8, Arrays, Operands, Operator
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.unary import check_per_tensor, infer_same_shape
+from ferrule.operators.unary import check_per_tensor
 
 _QUANTIZE_TO = {
     DataType.FLOAT32: (DataType.INT8, DataType.INT16),
@@ -44,9 +43,8 @@ class DequantizeDescriptor(Descriptor):
     """One integer input, one float32 output."""
 
 
-def check_quantize(descriptor: QuantizeDescriptor, operands: Operands) -> None:
+def check_quantize(_: QuantizeDescriptor, operands: Operands) -> None:
     """Refuse pairs of types without a TensorFlow Lite Micro kernel, and scales too far apart."""
-    del descriptor
     source, output = operands.input(0), operands.output
     if output.dtype not in _QUANTIZE_TO.get(source.dtype, ()):
         pairs = "; ".join(f"{a} to {', '.join(b)}" for a, b in _QUANTIZE_TO.items())
@@ -68,9 +66,8 @@ def check_quantize(descriptor: QuantizeDescriptor, operands: Operands) -> None:
         )
 
 
-def check_dequantize(descriptor: DequantizeDescriptor, operands: Operands) -> None:
+def check_dequantize(_: DequantizeDescriptor, operands: Operands) -> None:
     """Refuse pairs of types without a TensorFlow Lite Micro kernel."""
-    del descriptor
     source, output = operands.input(0), operands.output
     if source.dtype not in _DEQUANTIZE_FROM or output.dtype is not DataType.FLOAT32:
         raise UnsupportedError(
@@ -80,13 +77,12 @@ def check_dequantize(descriptor: DequantizeDescriptor, operands: Operands) -> No
     check_per_tensor(source)
 
 
-def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def quantize(_: QuantizeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the input converted to the output's scale, with halves rounded away from zero; by ONNX's rule, to even.
 
     ONNX's rule converts integers to float32 and back, as DequantizeLinear and QuantizeLinear do. The result saturates
     at the limits of the output's type; NaN becomes the zero point, by ONNX's rule the lowest value.
     """
-    del descriptor
     data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
     if operands.rounding is Rounding.ONNX:
         real = data if source.dtype.is_float else real_values(data, source)
@@ -97,9 +93,8 @@ def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequenc
     return [requantize(data, source.zero_point, multiplier, shift, output)]
 
 
-def dequantize(descriptor: DequantizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def dequantize(_: DequantizeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return scale * (input - zero point), rounded once to float32."""
-    del descriptor
     return [real_values(np.asarray(arrays[0]), operands.input(0))]
 
 
@@ -159,7 +154,6 @@ QUANTIZE = Operator(
     type=LayerType.QUANTIZE,
     is_identity=_keeps_values,
     elementwise=True,
-    infer=infer_same_shape,
     check=check_quantize,
     kernel=quantize,
     rules=frozenset({Rounding.TFLM, Rounding.ONNX}),
@@ -169,7 +163,6 @@ DEQUANTIZE = Operator(
     descriptor=DequantizeDescriptor,
     type=LayerType.DEQUANTIZE,
     elementwise=True,
-    infer=infer_same_shape,
     check=check_dequantize,
     kernel=dequantize,
     bound=rounded(),

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise import combine
 from ferrule.operators.error_bound import rounded
@@ -22,9 +22,9 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     wrap_int32,
 )
-from ferrule.operators.movement import check_axes, check_quantisations, check_types, data_input
+from ferrule.operators.movement import check_axes, check_quantisations, check_types
 from ferrule.operators.onnx_real import computed_as_real, tabulated
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample, sample_unary
 from ferrule.operators.weighted import check_activation_tensor, required_array
 
@@ -153,16 +153,13 @@ def int8_table(rectifier: Rectifier) -> Array:
     return table
 
 
-def infer(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer(_: Descriptor, operands: Operands) -> Shapes:
     """Return the input's shape."""
-    del descriptor
-    return (data_input(inputs).shape,)
+    return (operands.input(0).shape,)
 
 
-def infer_prelu(descriptor: PreluDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_prelu(_: PreluDescriptor, operands: Operands) -> Shapes:
     """Return the data's shape; the factors must broadcast to it."""
-    del descriptor
-    operands = Operands(inputs=tuple(inputs), outputs=())
     source, alpha = operands.input(0), operands.input(1)
     try:
         fits = np.broadcast_shapes(source.shape, alpha.shape) == source.shape
@@ -187,9 +184,8 @@ def _check(layer_type: LayerType, descriptor: Descriptor, operands: Operands) ->
     rectifier_of(layer_type, descriptor, operands)
 
 
-def check_prelu(descriptor: PreluDescriptor, operands: Operands) -> None:
+def check_prelu(_: PreluDescriptor, operands: Operands) -> None:
     """Refuse types, ranks and quantisations that TensorFlow Lite Micro's kernel does not support."""
-    del descriptor
     source, alpha, output = operands.input(0), operands.input(1), operands.output
     check_types(Operands(inputs=(source,), outputs=(output,)), _TYPES)
     wanted = DataType.INT8 if source.dtype is DataType.INT16 else source.dtype
@@ -206,9 +202,7 @@ def check_prelu(descriptor: PreluDescriptor, operands: Operands) -> None:
     prelu_of(operands)
 
 
-def _compute(
-    layer_type: LayerType, descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def _compute(layer_type: LayerType, descriptor: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data = required_array(arrays, 0)
     if data.dtype == np.int8:
         return [int8_table(rectifier_of(layer_type, descriptor, operands))[data.astype(np.intp) + 128]]
@@ -221,9 +215,8 @@ def _compute(
     return [np.clip(data, *Activation[layer_type].limits)]
 
 
-def compute_prelu(descriptor: PreluDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def compute_prelu(_: PreluDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the data with its negative values multiplied by the factors."""
-    del descriptor
     data, alpha = required_array(arrays, 0), required_array(arrays, 1)
     if not operands.output.dtype.is_float:
         return [combine(prelu_of(operands), data, alpha)]
@@ -249,7 +242,7 @@ def _operator(
             type=layer_type,
             elementwise=True,
             clamp=None if descriptor is LeakyReluDescriptor else Activation[layer_type],
-            infer=infer,
+            shapes=infer,
             check=partial(_check, layer_type),
             kernel=partial(_compute, layer_type),
             bound=rounded() if descriptor is LeakyReluDescriptor else None,
@@ -279,7 +272,7 @@ PRELU = computed_as_real(
     Operator(
         descriptor=PreluDescriptor,
         type=LayerType.PRELU,
-        infer=infer_prelu,
+        shapes=infer_prelu,
         check=check_prelu,
         kernel=compute_prelu,
         bound=rounded(),

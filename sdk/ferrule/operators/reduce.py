@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
 from ferrule.operators.error_bound import mean_terms, monotone, of_floats, sums
 from ferrule.operators.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.quantize import quantize_to_even, real_values, requantize
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor
@@ -34,9 +33,9 @@ class ReduceDescriptor(Descriptor):
     keep_dims: bool = False
 
 
-def infer(descriptor: ReduceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer(descriptor: ReduceDescriptor, operands: Operands) -> Shapes:
     """Return the shape without the reduced axes, or with extent 1 for them if `keep_dims` is set."""
-    source = Operands(inputs=tuple(inputs), outputs=()).input(0)
+    source = operands.input(0)
     _check_axes(descriptor, source)
     kept = enumerate(source.shape)
     if descriptor.keep_dims:
@@ -67,9 +66,7 @@ def check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operand
         )
 
 
-def kernel(
-    layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def kernel(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the mean or sum over the axes; integer sums wrap at 32 bits."""
     data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
     axes = descriptor.axes
@@ -158,7 +155,7 @@ def _operator(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
     return Operator(
         descriptor=ReduceDescriptor,
         type=layer_type,
-        infer=infer,
+        shapes=infer,
         check=partial(check, layer_type),
         kernel=partial(kernel, layer_type),
         bound=of_floats(sums(mean_terms), monotone),

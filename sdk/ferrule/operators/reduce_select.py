@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator
 from ferrule.operators.reduce import MAX_RANK, ReduceDescriptor, infer
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor
@@ -38,7 +38,7 @@ _SELECTIONS: Mapping[LayerType, _Selection] = {
 
 def _check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> None:
     source, output, types = operands.input(0), operands.output, _SELECTIONS[layer_type].types
-    infer(descriptor, operands.inputs)
+    infer(descriptor, operands)
     if source.dtype is not output.dtype or source.dtype not in types:
         raise UnsupportedError(
             f"{layer_type} of {source.dtype} to {output.dtype} has no reference kernel, "
@@ -55,9 +55,7 @@ def _check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operan
         raise UnsupportedError(f"'{source.name}' and '{output.name}' differ in quantisation, expected the same")
 
 
-def _kernel(
-    layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def _kernel(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Select the first of equal elements, in memory order; a NaN is selected never, and an infinity becomes finite."""
     data, output = required_array(arrays, 0), operands.output
     largest = _SELECTIONS[layer_type].largest
@@ -83,7 +81,7 @@ REDUCE_SELECT: tuple[Operator, ...] = tuple(
     Operator(
         descriptor=ReduceDescriptor,
         type=type_,
-        infer=infer,
+        shapes=infer,
         check=partial(_check, type_),
         kernel=partial(_kernel, type_),
         sample=_sample,

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.movement import MOVABLE, check_axes, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample, sample_unary
 from ferrule.operators.weighted import required_array
 
@@ -48,9 +47,9 @@ class ZerosLikeDescriptor(Descriptor):
     """One input, whose elements are not read, and one output of the same shape; it stores 0, not the zero point."""
 
 
-def infer_tile(descriptor: TileDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_tile(descriptor: TileDescriptor, operands: Operands) -> Shapes:
     """Return the input's extents times the multiples."""
-    source, multiples = data_input(inputs), descriptor.multiples
+    source, multiples = operands.input(0), descriptor.multiples
     if len(multiples) != len(source.shape) or min(multiples, default=1) < 1:
         raise ModelError(
             f"the multiples are {list(multiples)}, expected a positive one per axis of tensor '{source.name}' of shape "
@@ -59,9 +58,9 @@ def infer_tile(descriptor: TileDescriptor, inputs: Sequence[TensorInfo | None]) 
     return (tuple(extent * times for extent, times in zip(source.shape, multiples, strict=True)),)
 
 
-def infer_broadcast_to(descriptor: BroadcastToDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_broadcast_to(descriptor: BroadcastToDescriptor, operands: Operands) -> Shapes:
     """Return the new shape."""
-    source, shape = data_input(inputs), descriptor.shape
+    source, shape = operands.input(0), descriptor.shape
     last = shape[len(shape) - len(source.shape) :] if len(shape) >= len(source.shape) else None
     fits = last is not None and all(mine in {1, other} for mine, other in zip(source.shape, last, strict=True))
     if not fits or min(shape, default=1) < 1:
@@ -71,9 +70,9 @@ def infer_broadcast_to(descriptor: BroadcastToDescriptor, inputs: Sequence[Tenso
     return (shape,)
 
 
-def infer_fill(descriptor: FillDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_fill(descriptor: FillDescriptor, operands: Operands) -> Shapes:
     """Return the new shape."""
-    source = data_input(inputs)
+    source = operands.input(0)
     if source.elements != 1 or min(descriptor.shape, default=1) < 1:
         raise ModelError(
             f"tensor '{source.name}' of shape {list(source.shape)} does not fill shape {list(descriptor.shape)}, "
@@ -82,32 +81,28 @@ def infer_fill(descriptor: FillDescriptor, inputs: Sequence[TensorInfo | None]) 
     return (descriptor.shape,)
 
 
-def infer_zeros_like(descriptor: ZerosLikeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_zeros_like(_: ZerosLikeDescriptor, operands: Operands) -> Shapes:
     """Return the input's shape."""
-    del descriptor
-    return (data_input(inputs).shape,)
+    return (operands.input(0).shape,)
 
 
-def check(descriptor: Descriptor, operands: Operands) -> None:
+def check(_: Descriptor, operands: Operands) -> None:
     """Refuse types that no kernel moves, and more axes than the reference kernels have."""
-    del descriptor
     check_types(operands, MOVABLE)
     check_axes(operands.output, _MAX_AXES)
 
 
-def check_zeros_like(descriptor: ZerosLikeDescriptor, operands: Operands) -> None:
+def check_zeros_like(_: ZerosLikeDescriptor, operands: Operands) -> None:
     """Refuse types without a reference kernel."""
-    del descriptor
     check_types(operands, _ZEROS_TYPES)
 
 
-def compute_tile(descriptor: TileDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def compute_tile(descriptor: TileDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the repeated input."""
-    del operands
     return [np.tile(required_array(arrays, 0), descriptor.multiples)]
 
 
-def compute_broadcast(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def compute_broadcast(descriptor: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the input broadcast to the output's shape."""
     data = required_array(arrays, 0)
     if isinstance(descriptor, FillDescriptor):
@@ -115,11 +110,8 @@ def compute_broadcast(descriptor: Descriptor, operands: Operands, arrays: Sequen
     return [np.array(np.broadcast_to(data, operands.output.shape), order="C")]
 
 
-def compute_zeros_like(
-    descriptor: ZerosLikeDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_zeros_like(_: ZerosLikeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return zeros."""
-    del descriptor
     return [np.zeros(operands.output.shape, required_array(arrays, 0).dtype)]
 
 
@@ -143,7 +135,7 @@ TILE = Operator(
     descriptor=TileDescriptor,
     type=LayerType.TILE,
     moves=True,
-    infer=infer_tile,
+    shapes=infer_tile,
     check=check,
     kernel=compute_tile,
     sample=sample_unary(_sample_tile),
@@ -152,7 +144,7 @@ BROADCAST_TO = Operator(
     descriptor=BroadcastToDescriptor,
     type=LayerType.BROADCAST_TO,
     moves=True,
-    infer=infer_broadcast_to,
+    shapes=infer_broadcast_to,
     check=check,
     kernel=compute_broadcast,
     sample=_sample_broadcast_to,
@@ -161,7 +153,7 @@ FILL = Operator(
     descriptor=FillDescriptor,
     type=LayerType.FILL,
     moves=True,
-    infer=infer_fill,
+    shapes=infer_fill,
     check=check,
     kernel=compute_broadcast,
     sample=_sample_fill,
@@ -170,7 +162,7 @@ ZEROS_LIKE = Operator(
     descriptor=ZerosLikeDescriptor,
     type=LayerType.ZEROS_LIKE,
     moves=True,
-    infer=infer_zeros_like,
+    shapes=infer_zeros_like,
     check=check_zeros_like,
     kernel=compute_zeros_like,
     sample=sample_unary(lambda _: ZerosLikeDescriptor()),

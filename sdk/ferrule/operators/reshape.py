@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import MOVABLE, check_types, data_input
-from ferrule.operators.operator import Operands, Operator, always
+from ferrule.graph import Array, Descriptor, LayerType
+from ferrule.operators.movement import MOVABLE, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, always
 from ferrule.operators.sample import LayerSample, sample_unary
 
 
@@ -40,9 +39,9 @@ class ExpandDimsDescriptor(Descriptor):
     """Index of the new axis in the output, non-negative."""
 
 
-def infer_reshape(descriptor: ReshapeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_reshape(descriptor: ReshapeDescriptor, operands: Operands) -> Shapes:
     """Return the new shape, with an extent of -1 replaced by the inferred one."""
-    source = data_input(inputs)
+    source = operands.input(0)
     shape = descriptor.shape
     known = math.prod(extent for extent in shape if extent != -1)
     unknown = shape.count(-1)
@@ -56,9 +55,9 @@ def infer_reshape(descriptor: ReshapeDescriptor, inputs: Sequence[TensorInfo | N
     return (tuple(source.elements // known if extent == -1 else extent for extent in shape),)
 
 
-def infer_squeeze(descriptor: SqueezeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_squeeze(descriptor: SqueezeDescriptor, operands: Operands) -> Shapes:
     """Return the input's shape without the removed axes."""
-    source = data_input(inputs)
+    source = operands.input(0)
     for axis in descriptor.axes:
         if not 0 <= axis < len(source.shape) or source.shape[axis] != 1:
             raise ModelError(
@@ -69,9 +68,9 @@ def infer_squeeze(descriptor: SqueezeDescriptor, inputs: Sequence[TensorInfo | N
     return (tuple(extent for axis, extent in enumerate(source.shape) if axis not in removed),)
 
 
-def infer_expand_dims(descriptor: ExpandDimsDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_expand_dims(descriptor: ExpandDimsDescriptor, operands: Operands) -> Shapes:
     """Return the input's shape with an additional axis of extent 1."""
-    source = data_input(inputs)
+    source = operands.input(0)
     axis = descriptor.axis
     if not 0 <= axis <= len(source.shape):
         raise ModelError(
@@ -81,15 +80,13 @@ def infer_expand_dims(descriptor: ExpandDimsDescriptor, inputs: Sequence[TensorI
     return ((*source.shape[:axis], 1, *source.shape[axis:]),)
 
 
-def check(descriptor: Descriptor, operands: Operands) -> None:
+def check(_: Descriptor, operands: Operands) -> None:
     """Refuse inputs and outputs of different types; quantisations may differ, since the bytes are only copied."""
-    del descriptor
     check_types(operands, MOVABLE)
 
 
-def kernel(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(_: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the same elements in the output's shape."""
-    del descriptor
     return [np.asarray(arrays[0]).reshape(operands.output.shape)]
 
 
@@ -103,7 +100,7 @@ RESHAPE = Operator(
     moves=True,
     view=True,
     is_identity=always,
-    infer=infer_reshape,
+    shapes=infer_reshape,
     check=check,
     kernel=kernel,
     sample=sample_unary(_sample_reshape),
@@ -114,7 +111,7 @@ SQUEEZE = Operator(
     moves=True,
     view=True,
     is_identity=always,
-    infer=infer_squeeze,
+    shapes=infer_squeeze,
     check=check,
     kernel=kernel,
     sample=sample_unary(lambda _: SqueezeDescriptor()),
@@ -125,7 +122,7 @@ EXPAND_DIMS = Operator(
     moves=True,
     view=True,
     is_identity=always,
-    infer=infer_expand_dims,
+    shapes=infer_expand_dims,
     check=check,
     kernel=kernel,
     sample=sample_unary(lambda sample: ExpandDimsDescriptor(axis=sample.dice.randint(0, 1))),

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding
 from ferrule.graph.real_values import round_half_away
 from ferrule.operators.error_bound import monotone, of_floats, sums
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.quantize import quantize_to_even, real_values
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, required_array
@@ -141,8 +141,8 @@ def displacement(descriptor: ResizeDescriptor, extent: int, count: int) -> float
     return float(np.abs(taken - ((index + half) * scale - half)).max())
 
 
-def _infer(descriptor: ResizeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    image = Operands(inputs=tuple(inputs), outputs=()).input(0)
+def _infer(descriptor: ResizeDescriptor, operands: Operands) -> Shapes:
+    image = operands.input(0)
     if len(image.shape) != 4:
         raise UnsupportedError(f"tensor '{image.name}' has shape {list(image.shape)}, expected NHWC")
     if min(descriptor.height, descriptor.width) < 1:
@@ -165,8 +165,7 @@ def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataTyp
         raise UnsupportedError(f"'{image.name}' and '{output.name}' differ in quantisation, expected the same")
 
 
-def _check_nearest(descriptor: ResizeDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_nearest(_: ResizeDescriptor, operands: Operands) -> None:
     _check_types(LayerType.RESIZE_NEAREST_NEIGHBOR, operands, (DataType.FLOAT32, DataType.INT8, DataType.INT16))
 
 
@@ -196,7 +195,7 @@ def _check_bilinear(descriptor: ResizeDescriptor, operands: Operands) -> None:
             )
 
 
-def _nearest(descriptor: ResizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _nearest(descriptor: ResizeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     image = required_array(arrays, 0)
     _, height, width, _ = operands.output.shape
     rows = nearest_pixels(descriptor, image.shape[1], height)
@@ -204,7 +203,7 @@ def _nearest(descriptor: ResizeDescriptor, operands: Operands, arrays: Sequence[
     return [np.ascontiguousarray(image[:, rows][:, :, columns])]
 
 
-def _bilinear(descriptor: ResizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _bilinear(descriptor: ResizeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     image = required_array(arrays, 0)
     _, height, width, _ = operands.output.shape
     if operands.rounding is Rounding.ONNX:
@@ -251,9 +250,8 @@ def _sample(sample: LayerSample) -> None:
     )
 
 
-def _terms(descriptor: ResizeDescriptor, operands: Operands) -> int:
+def _terms(_: ResizeDescriptor, __: Operands) -> int:
     """Return the roundings on the way to an element: a weight, a product and a sum for each of two axes."""
-    del descriptor, operands
     return 6
 
 
@@ -261,7 +259,7 @@ RESIZE_NEAREST_NEIGHBOR = Operator(
     descriptor=ResizeDescriptor,
     type=LayerType.RESIZE_NEAREST_NEIGHBOR,
     moves=True,
-    infer=_infer,
+    shapes=_infer,
     check=_check_nearest,
     kernel=_nearest,
     sample=_sample,
@@ -269,7 +267,7 @@ RESIZE_NEAREST_NEIGHBOR = Operator(
 RESIZE_BILINEAR = Operator(
     descriptor=ResizeDescriptor,
     type=LayerType.RESIZE_BILINEAR,
-    infer=_infer,
+    shapes=_infer,
     check=_check_bilinear,
     kernel=_bilinear,
     bound=of_floats(sums(_terms), monotone),

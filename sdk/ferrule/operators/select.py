@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators.error_bound import known
 from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -24,10 +23,8 @@ class SelectV2Descriptor(Descriptor):
     """Inputs: a bool condition, the elements where it is true, and those where it is false. One output."""
 
 
-def infer(descriptor: SelectV2Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer(_: SelectV2Descriptor, operands: Operands) -> Shapes:
     """Return the shape that all inputs broadcast to."""
-    del descriptor
-    operands = Operands(inputs=tuple(inputs), outputs=())
     infos = [operands.input(index) for index in range(3)]
     try:
         return (np.broadcast_shapes(*(info.shape for info in infos)),)
@@ -36,9 +33,8 @@ def infer(descriptor: SelectV2Descriptor, inputs: Sequence[TensorInfo | None]) -
         raise ModelError(f"its inputs do not broadcast to one shape: {shapes}") from None
 
 
-def check(descriptor: SelectV2Descriptor, operands: Operands) -> None:
+def check(_: SelectV2Descriptor, operands: Operands) -> None:
     """Refuse a condition that is not bool, and tensors of different types or quantisations."""
-    del descriptor
     condition = operands.input(0)
     if condition.dtype is not DataType.BOOL:
         raise UnsupportedError(f"tensor '{condition.name}' is {condition.dtype}, expected bool")
@@ -48,9 +44,8 @@ def check(descriptor: SelectV2Descriptor, operands: Operands) -> None:
     check_axes(operands.output, MAX_AXES)
 
 
-def kernel(descriptor: SelectV2Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(_: SelectV2Descriptor, __: Operands, arrays: Arrays) -> list[Array]:
     """Return the elements that the condition selects."""
-    del descriptor, operands
     return [np.where(required_array(arrays, 0), required_array(arrays, 1), required_array(arrays, 2))]
 
 
@@ -68,7 +63,7 @@ SELECT_V2 = Operator(
     descriptor=SelectV2Descriptor,
     type=LayerType.SELECT_V2,
     elementwise=True,
-    infer=infer,
+    shapes=infer,
     check=check,
     kernel=kernel,
     bound=known(0),

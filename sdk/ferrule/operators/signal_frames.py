@@ -6,16 +6,16 @@ TensorFlow Lite Micro keeps the states in ring buffers; here they are the last s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, TensorInfo
 from ferrule.operators.error_bound import rounded
-from ferrule.operators.movement import data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -74,8 +74,7 @@ class SignalWindowDescriptor(Descriptor):
     shift: int
 
 
-def _infer_window(descriptor: SignalWindowDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer_window(descriptor: SignalWindowDescriptor, operands: Operands) -> Shapes:
     data, weights = operands.input(0), operands.input(1)
     expect_axes(data, 1)
     expect_shape(weights, data.shape[-1:])
@@ -83,12 +82,11 @@ def _infer_window(descriptor: SignalWindowDescriptor, inputs: Sequence[TensorInf
     return (data.shape,)
 
 
-def _check_window(descriptor: SignalWindowDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_window(_: SignalWindowDescriptor, operands: Operands) -> None:
     expect_types(operands, [DataType.INT16] * 2, [DataType.INT16])
 
 
-def _window(descriptor: SignalWindowDescriptor, _: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _window(descriptor: SignalWindowDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, weights = required_array(arrays, 0), required_array(arrays, 1)
     shifted = (data.astype(np.int64) * weights) >> descriptor.shift
     return [shifted.clip(_LIMITS.min, _LIMITS.max).astype(np.int16)]
@@ -104,7 +102,7 @@ def _sample_window(sample: LayerSample) -> None:
 SIGNAL_WINDOW = Operator(
     descriptor=SignalWindowDescriptor,
     type=LayerType.SIGNAL_WINDOW,
-    infer=_infer_window,
+    shapes=_infer_window,
     check=_check_window,
     kernel=_window,
     sample=_sample_window,
@@ -137,44 +135,42 @@ class SignalFramerDescriptor(Descriptor):
         return 0 if self.prefill else -(-self.frame_size // self.frame_step) - 1
 
 
-def framer_states(descriptor: SignalFramerDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Kept, ...]:
+def framer_states(descriptor: SignalFramerDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the last samples, and the number of frames so far up to the first whole one.
 
     Raises:
         ModelError, UnsupportedError: the descriptor is not valid for the inputs.
     """
-    data = data_input(inputs)
+    data = operands.input(0)
     expect_axes(data, 1)
     size, step = descriptor.frame_size, descriptor.frame_step
     expect_range("frame_step", step, 1, data.shape[-1])
     expect_range("frame_size", size, step if descriptor.prefill else 1, _MOST)
     if data.shape[-1] % step:
         raise ModelError(f"its frame_step is {step}, expected a divisor of the {data.shape[-1]} samples of a run")
-    shape = (_rows(data_input(inputs)), max(descriptor.kept, 1))
+    shape = (_rows(operands.input(0)), max(descriptor.kept, 1))
     return _kept("samples", shape), Kept(role="frames", shape=(), dtype=DataType.INT32)
 
 
-def _infer_framer(descriptor: SignalFramerDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    data, size, step = data_input(inputs), descriptor.frame_size, descriptor.frame_step
-    states = _expect_states(inputs, framer_states(descriptor, inputs))
+def _infer_framer(descriptor: SignalFramerDescriptor, operands: Operands) -> Shapes:
+    data, size, step = operands.input(0), descriptor.frame_size, descriptor.frame_step
+    states = _expect_states(operands, framer_states(descriptor, operands))
     return (*data.shape[:-1], data.shape[-1] // step, size), (), *states
 
 
-def _expect_states(inputs: Sequence[TensorInfo | None], states: Sequence[Kept]) -> tuple[Shape, ...]:
+def _expect_states(operands: Operands, states: Sequence[Kept]) -> Shapes:
     """Check the shapes of the states behind the first input, and return them."""
-    operands = Operands(inputs=tuple(inputs), outputs=())
     for index, state in enumerate(states, 1):
         expect_shape(operands.input(index), state.shape)
     return tuple(state.shape for state in states)
 
 
-def _check_framer(descriptor: SignalFramerDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_framer(_: SignalFramerDescriptor, operands: Operands) -> None:
     states = [DataType.INT16, DataType.INT32]
     expect_types(operands, [DataType.INT16, *states], [DataType.INT16, DataType.BOOL, *states])
 
 
-def _framer(descriptor: SignalFramerDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _framer(descriptor: SignalFramerDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, samples, counted = (required_array(arrays, index) for index in range(3))
     size, step, kept = descriptor.frame_size, descriptor.frame_step, descriptor.kept
     before = min(max(int(counted), 0), descriptor.missing)
@@ -198,19 +194,23 @@ def _sample_framer(sample: LayerSample) -> None:
     size = step + dice.randint(0, 11) if prefill else dice.randint(1, 14)
     sample.descriptor = SignalFramerDescriptor(frame_size=size, frame_step=step, prefill=prefill)
     sample.take((*sample.shape(2)[:-1], step * dice.randint(1, 4)))
-    _take_states(sample, framer_states(sample.descriptor, sample.inputs), [(DataType.BOOL, None)])
+    take_states(sample, framer_states, (DataType.BOOL, None))
 
 
-def _take_states(sample: LayerSample, states: Sequence[Kept], outputs: Sequence[tuple[DataType, None]] = ()) -> None:
-    sample.inputs += [state.info(state.role) for state in states]
-    sample.further = [*outputs, *((state.dtype, None) for state in states)]
+def take_states(
+    sample: LayerSample, states: Callable[[Any, Operands], Sequence[Kept]], *outputs: tuple[DataType, None]
+) -> None:
+    """Add the states that follow the inputs; `outputs` are the outputs between the first and the new states."""
+    kept = states(sample.descriptor, Operands(inputs=tuple(sample.inputs)))
+    sample.inputs += [state.info(state.role) for state in kept]
+    sample.further = [*outputs, *((state.dtype, None) for state in kept)]
 
 
 SIGNAL_FRAMER = Operator(
     descriptor=SignalFramerDescriptor,
     type=LayerType.SIGNAL_FRAMER,
     states=framer_states,
-    infer=_infer_framer,
+    shapes=_infer_framer,
     check=_check_framer,
     kernel=_framer,
     sample=_sample_framer,
@@ -224,23 +224,22 @@ class SignalDelayDescriptor(Descriptor):
     delay_length: int
 
 
-def delay_states(descriptor: SignalDelayDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Kept, ...]:
+def delay_states(descriptor: SignalDelayDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the last samples; UnsupportedError if their number is not valid."""
     expect_range("delay_length", descriptor.delay_length, 0, _MOST)
-    shape = (_rows(data_input(inputs)), max(descriptor.delay_length, 1))
+    shape = (_rows(operands.input(0)), max(descriptor.delay_length, 1))
     return (_kept("samples", shape),)
 
 
-def _infer_delay(descriptor: SignalDelayDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    return data_input(inputs).shape, *_expect_states(inputs, delay_states(descriptor, inputs))
+def _infer_delay(descriptor: SignalDelayDescriptor, operands: Operands) -> Shapes:
+    return operands.input(0).shape, *_expect_states(operands, delay_states(descriptor, operands))
 
 
-def _check_delay(descriptor: SignalDelayDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_delay(_: SignalDelayDescriptor, operands: Operands) -> None:
     expect_types(operands, [DataType.INT16] * 2, [DataType.INT16] * 2)
 
 
-def _delay(descriptor: SignalDelayDescriptor, _: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _delay(descriptor: SignalDelayDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, samples = required_array(arrays, 0), required_array(arrays, 1)
     length, size = descriptor.delay_length, data.shape[-1]
     stream = np.concatenate([samples[:, :length], data.reshape(samples.shape[0], -1)], axis=1)
@@ -251,14 +250,14 @@ def _delay(descriptor: SignalDelayDescriptor, _: Operands, arrays: Sequence[Arra
 def _sample_delay(sample: LayerSample) -> None:
     sample.descriptor = SignalDelayDescriptor(delay_length=sample.dice.choice([0, 1, 3, 7, 20]))
     sample.take(sample.shape(3))
-    _take_states(sample, delay_states(sample.descriptor, sample.inputs))
+    take_states(sample, delay_states)
 
 
 SIGNAL_DELAY = Operator(
     descriptor=SignalDelayDescriptor,
     type=LayerType.SIGNAL_DELAY,
     states=delay_states,
-    infer=_infer_delay,
+    shapes=_infer_delay,
     check=_check_delay,
     kernel=_delay,
     sample=_sample_delay,
@@ -272,32 +271,26 @@ class SignalOverlapAddDescriptor(Descriptor):
     frame_step: int
 
 
-def overlap_add_states(descriptor: SignalOverlapAddDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Kept, ...]:
+def overlap_add_states(_: SignalOverlapAddDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the sums of the samples that further frames overlap."""
-    del descriptor
-    data = data_input(inputs)
+    data = operands.input(0)
     expect_axes(data, 2)
     return (_kept("sums", (_rows(data) // data.shape[-2], data.shape[-1]), data.dtype),)
 
 
-def _infer_overlap_add(
-    descriptor: SignalOverlapAddDescriptor, inputs: Sequence[TensorInfo | None]
-) -> tuple[Shape, ...]:
-    data = data_input(inputs)
-    states = _expect_states(inputs, overlap_add_states(descriptor, inputs))
+def _infer_overlap_add(descriptor: SignalOverlapAddDescriptor, operands: Operands) -> Shapes:
+    data = operands.input(0)
+    states = _expect_states(operands, overlap_add_states(descriptor, operands))
     expect_range("frame_step", descriptor.frame_step, 1, data.shape[-1])
     return (*data.shape[:-2], data.shape[-2] * descriptor.frame_step), *states
 
 
-def _check_overlap_add(descriptor: SignalOverlapAddDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_overlap_add(_: SignalOverlapAddDescriptor, operands: Operands) -> None:
     dtype = operands.input(0).dtype
     expect_types(operands, [dtype if dtype is DataType.FLOAT32 else DataType.INT16] * 2, [dtype] * 2)
 
 
-def _overlap_add(
-    descriptor: SignalOverlapAddDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def _overlap_add(descriptor: SignalOverlapAddDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, sums = required_array(arrays, 0), required_array(arrays, 1).copy()
     step, outputs = descriptor.frame_step, []
     frames = data.reshape(sums.shape[0], -1, sums.shape[1])
@@ -316,14 +309,14 @@ def _overlap_add(
 def _sample_overlap_add(sample: LayerSample) -> None:
     info = sample.take((*sample.shape(2)[:-1], sample.dice.randint(1, 4), sample.dice.randint(1, 9)))
     sample.descriptor = SignalOverlapAddDescriptor(frame_step=sample.dice.randint(1, info.shape[-1]))
-    _take_states(sample, overlap_add_states(sample.descriptor, sample.inputs))
+    take_states(sample, overlap_add_states)
 
 
 SIGNAL_OVERLAP_ADD = Operator(
     descriptor=SignalOverlapAddDescriptor,
     type=LayerType.SIGNAL_OVERLAP_ADD,
     states=overlap_add_states,
-    infer=_infer_overlap_add,
+    shapes=_infer_overlap_add,
     check=_check_overlap_add,
     kernel=_overlap_add,
     bound=rounded(),
@@ -350,29 +343,28 @@ class SignalStackerDescriptor(Descriptor):
         return self.stacker_left_context + 1 + self.stacker_right_context
 
 
-def stacker_states(descriptor: SignalStackerDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Kept, ...]:
+def stacker_states(descriptor: SignalStackerDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the last frames, and 1 more than their number; UnsupportedError if the descriptor is not valid."""
-    expect_axes(data_input(inputs), 1, 1)
+    expect_axes(operands.input(0), 1, 1)
     expect_range("stacker_left_context", descriptor.stacker_left_context, 0, _MOST_FRAMES)
     expect_range("stacker_right_context", descriptor.stacker_right_context, 0, _MOST_FRAMES)
     expect_range("stacker_step", descriptor.stacker_step, 1, descriptor.frames)
-    shape = (max(descriptor.frames - 1, 1), data_input(inputs).elements)
+    shape = (max(descriptor.frames - 1, 1), operands.input(0).elements)
     return _kept("stored", shape), Kept(role="count", shape=(), dtype=DataType.INT32)
 
 
-def _infer_stacker(descriptor: SignalStackerDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    data = data_input(inputs)
-    states = _expect_states(inputs, stacker_states(descriptor, inputs))
+def _infer_stacker(descriptor: SignalStackerDescriptor, operands: Operands) -> Shapes:
+    data = operands.input(0)
+    states = _expect_states(operands, stacker_states(descriptor, operands))
     return (descriptor.frames * data.elements,), (), *states
 
 
-def _check_stacker(descriptor: SignalStackerDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_stacker(_: SignalStackerDescriptor, operands: Operands) -> None:
     states = [DataType.INT16, DataType.INT32]
     expect_types(operands, [DataType.INT16, *states], [DataType.INT16, DataType.BOOL, *states])
 
 
-def _stacker(descriptor: SignalStackerDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _stacker(descriptor: SignalStackerDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, stored, counted = (required_array(arrays, index) for index in range(3))
     count = min(max(int(counted), 0), descriptor.frames)
     copies = 1 if count else 1 + descriptor.stacker_left_context
@@ -394,14 +386,14 @@ def _sample_stacker(sample: LayerSample) -> None:
         stacker_left_context=left, stacker_right_context=right, stacker_step=step
     )
     sample.take((dice.randint(1, 9),))
-    _take_states(sample, stacker_states(sample.descriptor, sample.inputs), [(DataType.BOOL, None)])
+    take_states(sample, stacker_states, (DataType.BOOL, None))
 
 
 SIGNAL_STACKER = Operator(
     descriptor=SignalStackerDescriptor,
     type=LayerType.SIGNAL_STACKER,
     states=stacker_states,
-    infer=_infer_stacker,
+    shapes=_infer_stacker,
     check=_check_stacker,
     kernel=_stacker,
     sample=_sample_stacker,

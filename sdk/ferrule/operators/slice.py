@@ -10,8 +10,8 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
-from ferrule.operators.operator import Operands, Operator, always
+from ferrule.operators.movement import MOVABLE, check_axes, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, always
 from ferrule.operators.sample import LayerSample, sample_unary
 from ferrule.operators.weighted import required_array
 
@@ -110,12 +110,12 @@ def _strided_range(descriptor: StridedSliceDescriptor, axis: int, source: Tensor
     return Range(start=taken.start, step=step, count=len(taken))
 
 
-def infer_slice(descriptor: SliceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_slice(descriptor: SliceDescriptor, operands: Operands) -> Shapes:
     """Return the number of elements selected on each axis."""
-    if len(inputs) > 1:
-        _check_begin(descriptor, Operands(inputs=tuple(inputs), outputs=()))
+    if len(operands.inputs) > 1:
+        _check_begin(descriptor, operands)
         return (descriptor.size,)
-    return (tuple(taken.count for taken in slice_ranges(descriptor, data_input(inputs))),)
+    return (tuple(taken.count for taken in slice_ranges(descriptor, operands.input(0))),)
 
 
 def _check_begin(descriptor: SliceDescriptor, operands: Operands) -> None:
@@ -135,15 +135,14 @@ def _check_begin(descriptor: SliceDescriptor, operands: Operands) -> None:
         )
 
 
-def infer_strided_slice(descriptor: StridedSliceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) -> Shapes:
     """Return the number of elements selected on each axis, without the removed axes."""
-    ranges = strided_ranges(descriptor, data_input(inputs))
+    ranges = strided_ranges(descriptor, operands.input(0))
     return (tuple(taken.count for axis, taken in enumerate(ranges) if not descriptor.shrink_axis_mask >> axis & 1),)
 
 
-def check_slice(descriptor: SliceDescriptor, operands: Operands) -> None:
+def check_slice(_: SliceDescriptor, operands: Operands) -> None:
     """Refuse types that no kernel moves, and ranks without a TensorFlow Lite Micro kernel."""
-    del descriptor
     check_types(Operands(inputs=operands.inputs[:1], outputs=operands.outputs), MOVABLE)
     check_axes(operands.input(0), _MAX_AXES)
     if len(operands.inputs) > 1 and operands.input(1).dtype is not DataType.INT32:
@@ -161,7 +160,7 @@ def check_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) 
             raise UnsupportedError(f"axis {axis} is removed with a stride of {step}, expected a positive one")
 
 
-def compute_slice(descriptor: SliceDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def compute_slice(descriptor: SliceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the elements within the ranges."""
     if len(arrays) > 1:
         data = required_array(arrays, 0)
@@ -172,9 +171,7 @@ def compute_slice(descriptor: SliceDescriptor, operands: Operands, arrays: Seque
     return [_take(np.asarray(arrays[0]), slice_ranges(descriptor, operands.input(0)), operands.output.shape)]
 
 
-def compute_strided_slice(
-    descriptor: StridedSliceDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
+def compute_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return every stride-th element within the ranges."""
     return [_take(np.asarray(arrays[0]), strided_ranges(descriptor, operands.input(0)), operands.output.shape)]
 
@@ -212,7 +209,7 @@ SLICE = Operator(
     moves=True,
     indices=(1,),
     is_identity=always,
-    infer=infer_slice,
+    shapes=infer_slice,
     check=check_slice,
     kernel=compute_slice,
     sample=sample_unary(_sample_slice),
@@ -221,7 +218,7 @@ STRIDED_SLICE = Operator(
     descriptor=StridedSliceDescriptor,
     type=LayerType.STRIDED_SLICE,
     moves=True,
-    infer=infer_strided_slice,
+    shapes=infer_strided_slice,
     check=check_strided_slice,
     kernel=compute_strided_slice,
     sample=sample_unary(_sample_strided_slice),

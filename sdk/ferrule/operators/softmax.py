@@ -13,7 +13,7 @@ they are quantised as QuantizeLinear does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -32,10 +32,10 @@ from ferrule.operators.fixed_point import (
     saturating_rounding_doubling_high_mul,
 )
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
 from ferrule.operators.quantize import quantize_to_even
 from ferrule.operators.sample import FROM_0_TO_1, sample_fixed
-from ferrule.operators.unary import check_per_tensor, infer_same_shape
+from ferrule.operators.unary import check_per_tensor
 
 _DIFFERENCE_BITS = 5
 _SUM_BITS = 12
@@ -118,7 +118,7 @@ def check_rows(info: TensorInfo, beta: float) -> None:
         )
 
 
-def kernel(descriptor: SoftmaxDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(descriptor: SoftmaxDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the softmax over the last axis."""
     data = np.asarray(arrays[0])
     source, output = operands.input(0), operands.output
@@ -285,7 +285,6 @@ SOFTMAX = Operator(
     descriptor=SoftmaxDescriptor,
     type=LayerType.SOFTMAX,
     prescribed=FROM_0_TO_1,
-    infer=infer_same_shape,
     check=check,
     kernel=kernel,
     bound=of_floats(_bound),

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import accumulated, known_inputs, of_floats, or_zeros
 from ferrule.operators.fixed_fft import FixedFft, radices
-from ferrule.operators.movement import data_input
-from ferrule.operators.operator import Bound, Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.signal_frames import expect_axes, expect_range, expect_types
 from ferrule.operators.weighted import required_array
@@ -50,8 +49,8 @@ def _check_length(length: int) -> None:
         )
 
 
-def _infer_rfft(descriptor: SignalRfftDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    data = data_input(inputs)
+def _infer_rfft(descriptor: SignalRfftDescriptor, operands: Operands) -> Shapes:
+    data = operands.input(0)
     expect_axes(data, 1)
     _check_length(descriptor.fft_length)
     if data.shape[-1] > descriptor.fft_length:
@@ -62,8 +61,8 @@ def _infer_rfft(descriptor: SignalRfftDescriptor, inputs: Sequence[TensorInfo | 
     return ((*data.shape[:-1], descriptor.fft_length + 2),)
 
 
-def _infer_irfft(descriptor: SignalIrfftDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    data = data_input(inputs)
+def _infer_irfft(descriptor: SignalIrfftDescriptor, operands: Operands) -> Shapes:
+    data = operands.input(0)
     expect_axes(data, 1)
     _check_length(descriptor.fft_length)
     if data.shape[-1] != descriptor.fft_length + 2:
@@ -74,15 +73,14 @@ def _infer_irfft(descriptor: SignalIrfftDescriptor, inputs: Sequence[TensorInfo 
     return ((*data.shape[:-1], descriptor.fft_length),)
 
 
-def _check_transform(descriptor: SignalRfftDescriptor | SignalIrfftDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_transform(_: SignalRfftDescriptor | SignalIrfftDescriptor, operands: Operands) -> None:
     dtype = operands.input(0).dtype
     if dtype not in TRANSFORMED:
         raise UnsupportedError(f"tensor '{operands.input(0).name}' is {dtype}, expected {', '.join(TRANSFORMED)}")
     expect_types(operands, [dtype], [dtype])
 
 
-def _rfft(descriptor: SignalRfftDescriptor, _: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _rfft(descriptor: SignalRfftDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, length = required_array(arrays, 0), descriptor.fft_length
     if data.dtype == np.float32:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -94,7 +92,7 @@ def _rfft(descriptor: SignalRfftDescriptor, _: Operands, arrays: Sequence[Array 
     return [FixedFft(length // 2, data.dtype).forward(padded)]
 
 
-def _irfft(descriptor: SignalIrfftDescriptor, _: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _irfft(descriptor: SignalIrfftDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, length = required_array(arrays, 0), descriptor.fft_length
     if data.dtype == np.float32:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -142,7 +140,7 @@ def _sample_irfft(sample: LayerSample) -> None:
 SIGNAL_RFFT = Operator(
     descriptor=SignalRfftDescriptor,
     type=LayerType.SIGNAL_RFFT,
-    infer=_infer_rfft,
+    shapes=_infer_rfft,
     check=_check_transform,
     kernel=_rfft,
     bound=_transform_bound(lambda _: 1.0),
@@ -152,7 +150,7 @@ SIGNAL_RFFT = Operator(
 SIGNAL_IRFFT = Operator(
     descriptor=SignalIrfftDescriptor,
     type=LayerType.SIGNAL_IRFFT,
-    infer=_infer_irfft,
+    shapes=_infer_irfft,
     check=_check_transform,
     kernel=_irfft,
     bound=_transform_bound(lambda length: 2.0 / length),
@@ -165,19 +163,17 @@ class SignalFftAutoScaleDescriptor(Descriptor):
     """One input, samples [N]; outputs: the samples shifted to the left as far as all fit, and the number of bits []."""
 
 
-def _infer_scale(descriptor: SignalFftAutoScaleDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    del descriptor
-    data = data_input(inputs)
+def _infer_scale(_: SignalFftAutoScaleDescriptor, operands: Operands) -> Shapes:
+    data = operands.input(0)
     expect_axes(data, 1, 1)
     return data.shape, ()
 
 
-def _check_scale(descriptor: SignalFftAutoScaleDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_scale(_: SignalFftAutoScaleDescriptor, operands: Operands) -> None:
     expect_types(operands, [DataType.INT16], [DataType.INT16, DataType.INT32])
 
 
-def _scale(_: SignalFftAutoScaleDescriptor, __: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _scale(_: SignalFftAutoScaleDescriptor, __: Operands, arrays: Arrays) -> list[Array]:
     data = required_array(arrays, 0)
     magnitude = _magnitude(data)
     bits = max(15 - magnitude.bit_length(), 0) if magnitude > 0 else 0
@@ -206,7 +202,7 @@ def _sample_scale(sample: LayerSample) -> None:
 SIGNAL_FFT_AUTO_SCALE = Operator(
     descriptor=SignalFftAutoScaleDescriptor,
     type=LayerType.SIGNAL_FFT_AUTO_SCALE,
-    infer=_infer_scale,
+    shapes=_infer_scale,
     check=_check_scale,
     kernel=_scale,
     bound=known_inputs,
@@ -223,8 +219,8 @@ class SignalEnergyDescriptor(Descriptor):
     """Excluded."""
 
 
-def _infer_energy(descriptor: SignalEnergyDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    data = data_input(inputs)
+def _infer_energy(descriptor: SignalEnergyDescriptor, operands: Operands) -> Shapes:
+    data = operands.input(0)
     expect_axes(data, 1, 1)
     if data.elements % 2:
         raise ModelError(f"tensor '{data.name}' has {data.elements} elements, expected an even number")
@@ -233,12 +229,11 @@ def _infer_energy(descriptor: SignalEnergyDescriptor, inputs: Sequence[TensorInf
     return ((data.elements // 2,),)
 
 
-def _check_energy(descriptor: SignalEnergyDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check_energy(_: SignalEnergyDescriptor, operands: Operands) -> None:
     expect_types(operands, [DataType.INT16], [DataType.UINT32])
 
 
-def _energy(descriptor: SignalEnergyDescriptor, _: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _energy(descriptor: SignalEnergyDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     energies = (required_array(arrays, 0).astype(np.int64) ** 2).reshape(-1, 2).sum(axis=1)
     energies[: descriptor.start_index] = 0
     energies[descriptor.end_index :] = 0
@@ -256,7 +251,7 @@ def _sample_energy(sample: LayerSample) -> None:
 SIGNAL_ENERGY = Operator(
     descriptor=SignalEnergyDescriptor,
     type=LayerType.SIGNAL_ENERGY,
-    infer=_infer_energy,
+    shapes=_infer_energy,
     check=_check_energy,
     kernel=_energy,
     bound=known_inputs,

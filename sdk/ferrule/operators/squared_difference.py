@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Result, Term, combine, result_of, terms_of
 from ferrule.operators.error_bound import rounded
 from ferrule.operators.fixed_point import MAX_SHIFT, Int64Array, quantize_multiplier
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -53,18 +52,14 @@ def squared_difference_of(operands: Operands) -> SquaredDifference:
     return SquaredDifference(first=first, second=second, result=result_of(output, Activation.NONE, multiplier, shift))
 
 
-def _check(descriptor: SquaredDifferenceDescriptor, operands: Operands) -> None:
-    del descriptor
+def _check(_: SquaredDifferenceDescriptor, operands: Operands) -> None:
     dtype = check_broadcast(operands, _TYPES)
     check_arithmetic_tensors(LayerType.SQUARED_DIFFERENCE, BinaryDescriptor(), operands)
     if dtype in _LEFT_SHIFT:
         squared_difference_of(operands)
 
 
-def _compute(
-    descriptor: SquaredDifferenceDescriptor, operands: Operands, arrays: Sequence[Array | None]
-) -> list[Array]:
-    del descriptor
+def _compute(_: SquaredDifferenceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     first, second = required_array(arrays, 0), required_array(arrays, 1)
     if operands.output.dtype in _LEFT_SHIFT:
         return [combine(squared_difference_of(operands), first, second)]
@@ -82,7 +77,7 @@ SQUARED_DIFFERENCE = Operator(
     descriptor=SquaredDifferenceDescriptor,
     type=LayerType.SQUARED_DIFFERENCE,
     elementwise=True,
-    infer=infer_broadcast,
+    shapes=infer_broadcast,
     check=_check,
     kernel=_compute,
     bound=rounded(),

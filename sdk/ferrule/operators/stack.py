@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.movement import MOVABLE, check_axes, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -36,10 +35,9 @@ class UnpackDescriptor(Descriptor):
     """The axis that is removed, non-negative."""
 
 
-def infer_pack(descriptor: PackDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_pack(descriptor: PackDescriptor, operands: Operands) -> Shapes:
     """Return the inputs' shape with an additional axis, whose extent is the number of inputs."""
-    operands = Operands(inputs=tuple(inputs), outputs=())
-    infos = [operands.input(index) for index in range(max(len(inputs), 1))]
+    infos = [operands.input(index) for index in range(max(len(operands.inputs), 1))]
     shape, axis = infos[0].shape, descriptor.axis
     if not 0 <= axis <= len(shape):
         raise ModelError(
@@ -53,18 +51,17 @@ def infer_pack(descriptor: PackDescriptor, inputs: Sequence[TensorInfo | None]) 
     return ((*shape[:axis], len(infos), *shape[axis:]),)
 
 
-def infer_unpack(descriptor: UnpackDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_unpack(descriptor: UnpackDescriptor, operands: Operands) -> Shapes:
     """Return one shape per index of the axis, without the axis."""
-    source = data_input(inputs)
+    source = operands.input(0)
     shape, axis = source.shape, descriptor.axis
     if not 0 <= axis < len(shape):
         raise ModelError(f"the axis is {axis}, expected one of tensor '{source.name}' of shape {list(shape)}")
     return ((*shape[:axis], *shape[axis + 1 :]),) * shape[axis]
 
 
-def check_pack(descriptor: PackDescriptor, operands: Operands) -> None:
+def check_pack(_: PackDescriptor, operands: Operands) -> None:
     """Refuse types without a reference kernel; quantisations may differ, since the bytes are only copied."""
-    del descriptor
     check_types(operands, _PACK_TYPES)
     check_axes(operands.output, _MAX_AXES)
 
@@ -79,13 +76,12 @@ def check_unpack(descriptor: UnpackDescriptor, operands: Operands) -> None:
         raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {count}")
 
 
-def compute_pack(descriptor: PackDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def compute_pack(descriptor: PackDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the inputs joined along the new axis."""
-    del operands
     return [np.stack([required_array(arrays, index) for index in range(len(arrays))], axis=descriptor.axis)]
 
 
-def compute_unpack(descriptor: UnpackDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def compute_unpack(descriptor: UnpackDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the parts of the input, without the axis."""
     data = required_array(arrays, 0)
     return [np.array(data.take(index, axis=descriptor.axis), order="C") for index in range(len(operands.outputs))]
@@ -109,7 +105,7 @@ PACK = Operator(
     descriptor=PackDescriptor,
     type=LayerType.PACK,
     moves=True,
-    infer=infer_pack,
+    shapes=infer_pack,
     check=check_pack,
     kernel=compute_pack,
     sample=_sample_pack,
@@ -118,7 +114,7 @@ UNPACK = Operator(
     descriptor=UnpackDescriptor,
     type=LayerType.UNPACK,
     moves=True,
-    infer=infer_unpack,
+    shapes=infer_unpack,
     check=check_unpack,
     kernel=compute_unpack,
     sample=_sample_unpack,

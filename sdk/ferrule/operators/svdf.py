@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.error_bound import sums
@@ -20,7 +19,7 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     wrap_int32,
 )
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Factor,
@@ -51,8 +50,7 @@ class SvdfDescriptor(Descriptor):
     activation: Activation = Activation.NONE
 
 
-def _infer(descriptor: SvdfDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer(descriptor: SvdfDescriptor, operands: Operands) -> Shapes:
     data, feature, time, state = (operands.input(index) for index in (0, 1, 2, STATE))
     for info in (data, feature, time):
         if len(info.shape) != 2:
@@ -105,7 +103,7 @@ def _check(descriptor: SvdfDescriptor, operands: Operands) -> None:
     svdf_factors(operands)
 
 
-def _check_values(_: SvdfDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+def _check_values(_: SvdfDescriptor, operands: Operands, values: Arrays) -> None:
     """Refuse weights and biases from run time, and weights with which a sum may overflow."""
     present = [position for position in (1, 2, 3) if operands.inputs[position] is not None]
     feature = required_constants(operands, values, present)[0]
@@ -134,7 +132,7 @@ def _factor(real: float, name: str) -> Factor:
     return Factor(multiplier=multiplier, shift=shift)
 
 
-def _kernel(descriptor: SvdfDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _kernel(descriptor: SvdfDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, feature, time, state = (required_array(arrays, index) for index in (0, 1, 2, STATE))
     batches, (filters, memory) = data.shape[0], time.shape
     compute = _float if data.dtype == np.float32 else _integer
@@ -209,7 +207,7 @@ def _sample(sample: LayerSample) -> None:
 SVDF = Operator(
     descriptor=SvdfDescriptor,
     type=LayerType.SVDF,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     check_values=_check_values,
     kernel=_kernel,

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType
-from ferrule.operators.operator import Operands, Operator
-from ferrule.operators.unary import infer_same_shape
+from ferrule.operators.operator import Arrays, Operands, Operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +48,8 @@ class DebugDescriptor(Descriptor):
     """Index of the layer's output that is shown."""
 
 
-def check(descriptor: Descriptor, operands: Operands) -> None:
+def check(_: Descriptor, operands: Operands) -> None:
     """Refuse an output that differs from the input in type or quantisation."""
-    del descriptor
     source, output = operands.input(0), operands.output
     if output.dtype is not source.dtype:
         raise UnsupportedError(f"tensor '{output.name}' is {output.dtype}, expected {source.dtype} as '{source.name}'")
@@ -60,23 +57,17 @@ def check(descriptor: Descriptor, operands: Operands) -> None:
         raise UnsupportedError(f"tensor '{output.name}' has another quantisation than '{source.name}'")
 
 
-def kernel(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(_: Descriptor, __: Operands, arrays: Arrays) -> list[Array]:
     """Return the input."""
-    del descriptor, operands
     return [np.asarray(arrays[0])]
 
 
-MEM_COPY = Operator(
-    descriptor=MemCopyDescriptor, type=LayerType.MEM_COPY, infer=infer_same_shape, check=check, kernel=kernel
-)
-MEM_IMPORT = Operator(
-    descriptor=MemImportDescriptor, type=LayerType.MEM_IMPORT, infer=infer_same_shape, check=check, kernel=kernel
-)
+MEM_COPY = Operator(descriptor=MemCopyDescriptor, type=LayerType.MEM_COPY, check=check, kernel=kernel)
+MEM_IMPORT = Operator(descriptor=MemImportDescriptor, type=LayerType.MEM_IMPORT, check=check, kernel=kernel)
 FALLBACK_IMPORT = Operator(
     descriptor=FallbackImportDescriptor,
     type=LayerType.FALLBACK_IMPORT,
-    infer=infer_same_shape,
     check=check,
     kernel=kernel,
 )
-DEBUG = Operator(descriptor=DebugDescriptor, type=LayerType.DEBUG, infer=infer_same_shape, check=check, kernel=kernel)
+DEBUG = Operator(descriptor=DebugDescriptor, type=LayerType.DEBUG, check=check, kernel=kernel)

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.graph import Array, Descriptor, LayerType
+from ferrule.operators.movement import MOVABLE, check_axes, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample, sample_unary
 
 _MAX_AXES = 6
@@ -25,9 +24,9 @@ class TransposeDescriptor(Descriptor):
     """Axis i of the output is axis permutation[i] of the input."""
 
 
-def infer(descriptor: TransposeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer(descriptor: TransposeDescriptor, operands: Operands) -> Shapes:
     """Return the input's extents in the new order."""
-    source = data_input(inputs)
+    source = operands.input(0)
     if sorted(descriptor.permutation) != list(range(len(source.shape))):
         raise ModelError(
             f"the permutation is {list(descriptor.permutation)}, expected each axis of tensor '{source.name}' of shape "
@@ -36,16 +35,14 @@ def infer(descriptor: TransposeDescriptor, inputs: Sequence[TensorInfo | None]) 
     return (tuple(source.shape[axis] for axis in descriptor.permutation),)
 
 
-def check(descriptor: TransposeDescriptor, operands: Operands) -> None:
+def check(_: TransposeDescriptor, operands: Operands) -> None:
     """Refuse types that no kernel moves, and ranks without a reference kernel."""
-    del descriptor
     check_types(operands, MOVABLE)
     check_axes(operands.input(0), _MAX_AXES)
 
 
-def kernel(descriptor: TransposeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def kernel(descriptor: TransposeDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the input with its axes in the new order."""
-    del operands
     return [np.ascontiguousarray(np.transpose(np.asarray(arrays[0]), descriptor.permutation))]
 
 
@@ -63,7 +60,7 @@ TRANSPOSE = Operator(
     type=LayerType.TRANSPOSE,
     moves=True,
     is_identity=_keeps_order,
-    infer=infer,
+    shapes=infer,
     check=check,
     kernel=kernel,
     sample=sample_unary(_sample),

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Descriptor, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph import Array, Descriptor, LayerType, Quantization
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.error_bound import sums
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
@@ -48,8 +47,7 @@ class TransposeConvDescriptor(Descriptor):
     activation: Activation = Activation.NONE
 
 
-def _infer(descriptor: TransposeConvDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
-    operands = Operands(inputs=tuple(inputs), outputs=())
+def _infer(descriptor: TransposeConvDescriptor, operands: Operands) -> Shapes:
     image, weights = operands.input(0), operands.input(1)
     for info, layout in ((image, "NHWC"), (weights, "OHWI")):
         if len(info.shape) != 4:
@@ -77,7 +75,7 @@ def _check(descriptor: TransposeConvDescriptor, operands: Operands) -> None:
         raise UnsupportedError(f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights")
 
 
-def _check_values(_: TransposeConvDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+def _check_values(_: TransposeConvDescriptor, operands: Operands, values: Arrays) -> None:
     check_weights(operands, values, channel_axis=0)
 
 
@@ -93,7 +91,7 @@ class _Plan:
 _PLANS: PackedConstants[_Plan] = PackedConstants()
 
 
-def _kernel(descriptor: TransposeConvDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+def _kernel(descriptor: TransposeConvDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Convolve the image, spread out by the strides, with the turned window."""
     image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
     others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
@@ -170,7 +168,7 @@ TRANSPOSE_CONV = Operator(
     descriptor=TransposeConvDescriptor,
     type=LayerType.TRANSPOSE_CONV,
     channel_axis=0,
-    infer=_infer,
+    shapes=_infer,
     check=_check,
     check_values=_check_values,
     kernel=_kernel,

@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Descriptor, Shape, TensorInfo
-from ferrule.operators.operator import Operands
+from ferrule.graph import Descriptor, TensorInfo
+from ferrule.operators.operator import Operands, Shapes
 
 
-def infer_same_shape(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+def infer_same_shape(_: Descriptor, operands: Operands) -> Shapes:
     """Return the input's shape."""
-    del descriptor
-    return (Operands(inputs=tuple(inputs), outputs=()).input(0).shape,)
+    return (operands.input(0).shape,)
 
 
 def check_per_tensor(*infos: TensorInfo) -> None:

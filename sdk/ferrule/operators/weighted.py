@@ -20,7 +20,7 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     rescale,
 )
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import Arrays, Operands
 from ferrule.operators.rescaler import Rescaler, Scaling
 
 WEIGHTED_RULES = frozenset({Rounding.TFLM, Rounding.SINGLE, Rounding.ONNX})
@@ -60,12 +60,12 @@ def bias_info(operands: Operands) -> TensorInfo | None:
     return operands.inputs[2] if len(operands.inputs) > 2 else None
 
 
-def optional_array(arrays: Sequence[Array | None], index: int) -> Array | None:
+def optional_array(arrays: Arrays, index: int) -> Array | None:
     """Return an optional input array; None if it is absent."""
     return arrays[index] if index < len(arrays) else None
 
 
-def required_array(arrays: Sequence[Array | None], index: int) -> Array:
+def required_array(arrays: Arrays, index: int) -> Array:
     """Return a required input array; UnsupportedError if it is absent."""
     array = arrays[index]
     if array is None:
@@ -107,9 +107,7 @@ def check_weighted(operands: Operands, activation: Activation, *, channel_axis: 
     factors(operands, channel_axis)
 
 
-def check_weights(
-    operands: Operands, values: Sequence[Array | None], *, channel_axis: int, offset_from_run_time: bool = False
-) -> None:
+def check_weights(operands: Operands, values: Arrays, *, channel_axis: int, offset_from_run_time: bool = False) -> None:
     """Check weights and bias: those that are constants by their values, those from run time for any value.
 
     Weights from run time are accepted, with a zero point only if `offset_from_run_time`. A bias of integers from run
@@ -189,7 +187,7 @@ def _check_finite(info: TensorInfo, weights: Array) -> None:
         )
 
 
-def required_constants(operands: Operands, values: Sequence[Array | None], positions: Sequence[int]) -> list[Array]:
+def required_constants(operands: Operands, values: Arrays, positions: Sequence[int]) -> list[Array]:
     """Return the constants at these positions; UnsupportedError if one is computed at run time."""
     found = []
     for position in positions:

@@ -11,6 +11,7 @@ from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.writer import to_tflite
 from ferrule.graph import Graph, State, SubgraphView, TensorInfo, reset_value
 from ferrule.graph.assembly import assemble
+from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS as KERNELS
 
 
@@ -57,7 +58,7 @@ def _states(view: SubgraphView) -> list[State]:
         row = OPERATORS.get(layer.type)
         if row is None:
             continue
-        if row.state_inputs or KERNELS[layer.type].states(layer.descriptor, view.graph.input_infos(layer)):
+        if row.state_inputs or KERNELS[layer.type].states(layer.descriptor, Operands.of(view.graph, layer)):
             own = [each for each in view.graph.states if each.source in layer.inputs and each.result in layer.outputs]
             found += sorted(own, key=lambda state: layer.inputs.index(state.source))
     return [replace(state, initial=reset_value(view.info(state.source))) for state in found]

@@ -32,6 +32,7 @@ from ferrule.interface import option
 from ferrule.network import Network, check_kernel
 from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
+from ferrule.operators.operator import Operands
 from ferrule.operators.quantize import DequantizeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
 
@@ -337,9 +338,8 @@ class _Reader:
         states: dict[int | str, TensorInfo] = {
             index: self._variables.new_value(index) for index in (record.inputs[each] for each in row.state_inputs)
         }
-        for kept in KERNELS[type_].states(
-            descriptor, [None if each is None else self._network.info(each) for each in sources]
-        ):
+        infos_of = tuple(None if each is None else self._network.info(each) for each in sources)
+        for kept in KERNELS[type_].states(descriptor, Operands(inputs=infos_of)):
             old, states[old.name] = self._variables.hidden(name, kept)
             sources.append(old.name)
         outputs = [*infos, *states.values()]

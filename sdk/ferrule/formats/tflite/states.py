@@ -13,6 +13,7 @@ from ferrule.formats.tflite.encoder import OperatorContent, Options, OptionValue
 from ferrule.formats.tflite.row import Row
 from ferrule.graph import Graph, Layer, LayerType, State, Tensor, reset_value
 from ferrule.graph.names import UniqueNames
+from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
 _INITIALISER = 1
@@ -32,7 +33,7 @@ class WrittenStates:
             row = rows.get(layer.type)
             if row is None:
                 continue
-            count = len(OPERATORS[layer.type].states(layer.descriptor, graph.input_infos(layer)))
+            count = len(OPERATORS[layer.type].states(layer.descriptor, Operands.of(graph, layer)))
             positions = row.state_inputs or range(len(layer.inputs) - count, len(layer.inputs))
             if positions:
                 kept |= {state.source: state for state in self._kept_by(layer, positions, states)}
