@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -22,6 +23,7 @@ from ferrule.archives import open_archive, unpacked
 from ferrule.budget import hold
 from ferrule.errors import InputError
 from ferrule.evaluation.data.conversion import Conversion, samples_in
+from ferrule.evaluation.data.rows import Rows, RowSource
 from ferrule.graph import Array, Shape
 from ferrule.reading import open_file
 from ferrule.recognition import recognised
@@ -95,55 +97,35 @@ class Arrays(Mapping[str, Array]):
             return _mapped(file, member.file_size, where)
 
 
-class ArraySource:
-    """Samples of arrays, one per input of the model."""
+def array_source(form: str, arrays: Sequence[tuple[str, Array]], conversions: Sequence[Conversion]) -> RowSource:
+    """Return the samples of arrays, each with the place that errors name, one for each conversion.
 
-    def __init__(self, form: str, arrays: Sequence[tuple[str, Array]], conversions: Sequence[Conversion]) -> None:
-        """Take an array with the place that errors name for each conversion.
+    Raises:
+        InputError: a type or shape does not fit its input, or the arrays have different numbers of samples.
+    """
+    pairs = list(zip(conversions, arrays, strict=True))
+    rules = [each.rule(array.dtype, where) for each, (where, array) in pairs]
+    counts = [samples_in(array.shape, each.info, where) for each, (where, array) in pairs]
+    if len(set(counts)) > 1:
+        listed = ", ".join(f"{where} has {count}" for (where, _), count in zip(arrays, counts, strict=True))
+        raise InputError(f"the arrays have different numbers of samples: {listed}")
 
-        Raises:
-            InputError: a type or shape does not fit its input, or the arrays have different numbers of samples.
-        """
-        self.form = form
-        self._places = [where for where, _ in arrays]
-        self._conversions = list(conversions)
-        self._rules = [each.rule(array.dtype, where) for each, (where, array) in zip(conversions, arrays, strict=True)]
-        counts = [
-            samples_in(array.shape, each.info, where) for each, (where, array) in zip(conversions, arrays, strict=True)
-        ]
-        if len(set(counts)) > 1:
-            listed = ", ".join(f"{where} has {count}" for where, count in zip(self._places, counts, strict=True))
-            raise InputError(f"the arrays have different numbers of samples: {listed}")
-        self._count = counts[0]
-        # a view: one row per sample, without a copy of a mapped file
-        self._rows = [_by_sample(array, counts[0]) for _, array in arrays]
+    def place(where: str, first: int, last: int) -> str:
+        return f"{where}, sample {first}" if first == last else f"{where}, of samples {first} to {last}"
 
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """What is done to each sample."""
-        found = [each.steps(rule) for each, rule in zip(self._conversions, self._rules, strict=True)]
-        return tuple(dict.fromkeys(step for steps in found for step in steps))
-
-    def read(self, indices: Sequence[int]) -> list[Array]:
-        """Return samples; see `Source`."""
-        chosen: list[int] | slice = list(indices)
-        if len(indices) and list(range(indices[0], indices[0] + len(indices))) == chosen:
-            chosen = slice(indices[0], indices[0] + len(indices))
-        arrays = []
-        for rows, conversion, rule, where in zip(self._rows, self._conversions, self._rules, self._places, strict=True):
-            shape = conversion.info.shape
-            taken = rows[chosen].reshape(len(indices) * (shape[0] if shape else 1), *shape[1:])
-            first, last = indices[0], indices[-1]
-            place = f"{where}, sample {first}" if first == last else f"{where}, of samples {first} to {last}"
-            arrays.append(conversion.stored(taken, rule, place))
-        return arrays
-
-    def name(self, index: int) -> str:
-        """Return the sample's place."""
-        return str(index)
+    return RowSource(
+        form,
+        [
+            Rows(
+                values=_by_sample(array, counts[0]),
+                conversion=each,
+                rule=rule,
+                steps=each.steps(rule),
+                where=partial(place, where),
+            )
+            for (each, (where, array)), rule in zip(pairs, rules, strict=True)
+        ],
+    )
 
 
 def _by_sample(array: Array, count: int) -> Array:

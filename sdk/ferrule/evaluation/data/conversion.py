@@ -156,6 +156,11 @@ class Conversion:
         return (*self.normalisation.steps(), *quantised)
 
 
+def batch_shape(info: TensorInfo, samples: int) -> tuple[int, ...]:
+    """Return the shape of some samples of an input, joined along the first axis."""
+    return (samples * (info.shape[0] if info.shape else 1), *info.shape[1:])
+
+
 def samples_in(shape: Sequence[int], info: TensorInfo, where: str) -> int:
     """Return how many samples of an input an array of this shape has.
 

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from ferrule.errors import FerruleError, InputError
+from ferrule.evaluation.data.conversion import batch_shape
 from ferrule.graph import Array, TensorInfo
 from ferrule.report.evaluation_document import DataPart
 
@@ -34,6 +35,10 @@ class Source(Protocol):
 
     form: str
     """As in `DataPart`."""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What is done to each sample, as in `DataPart.preparation`."""
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -117,7 +122,7 @@ class DataSet:
         places = [self.order[index] for index in indices]
         arrays = self.source.read(places)
         for info, array in zip(self.inputs, arrays, strict=True):
-            expected = (len(places) * (info.shape[0] if info.shape else 1), *info.shape[1:])
+            expected = batch_shape(info, len(places))
             assert (array.shape, array.dtype) == (expected, info.dtype.numpy), (info, array.shape, array.dtype)
         return Chunk(
             inputs=arrays,

@@ -96,7 +96,7 @@ class ImageSource:
         """What is done to each sample."""
         frame, settings = self._frame, self._settings
         size = f"{frame.width}x{frame.height}"
-        steps = [f"decode to {frame.colour}, Pillow {self._version}"]
+        steps = [*self._listing.steps, f"decode to {frame.colour}, Pillow {self._version}"]
         if settings.resize is not None and settings.fit == "stretch":
             steps.append(f"resize to {size}, {settings.resize}")
         elif settings.resize is not None:

@@ -171,18 +171,17 @@ def _of_table(path: Path, names: Sequence[str]) -> Array | list[str]:
     columns = [name for name in header if name != key]
     if not columns:
         raise InputError(f"{path} has no column of labels")
-    if len(columns) > 1:
-        table = read_table(path, columns, () if key is None else (key,))
-        values: Array = table.numbers
-        order = _by_name(path, table.texts[key], table.lines, names) if key is not None else range(len(values))
-        return values[list(order)]
-    table = read_table(path, (), (*columns, *(() if key is None else (key,))))
-    texts = [text.strip() for text in table.texts[columns[0]]]
-    places = [f"line {line}" for line in table.lines]
+    keys = () if key is None else (key,)
+    targets, texts = (columns, keys) if len(columns) > 1 else ((), (*columns, *keys))
+    table = read_table(path, targets, texts)
+    order: Sequence[int] = range(len(table.lines))
     if key is not None:
         order = _by_name(path, table.texts[key], table.lines, names)
-        texts, places = [texts[index] for index in order], [places[index] for index in order]
-    return of_texts(texts, str(path), places)
+    if targets:
+        values: Array = table.numbers[list(order)]
+        return values
+    labels = table.texts[columns[0]]
+    return of_texts([labels[index] for index in order], str(path), [f"line {table.lines[index]}" for index in order])
 
 
 def _by_name(path: Path, keys: Sequence[str], lines: Sequence[int], names: Sequence[str]) -> list[int]:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from ferrule.budget import begun
 from ferrule.errors import FerruleError, InputError, unknown_name
-from ferrule.evaluation.data.array_files import Arrays, ArraySource, map_array
+from ferrule.evaluation.data.array_files import Arrays, array_source, map_array
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.dataset import DataSet, Labels, Source, drawn, drawn_sequences
 from ferrule.evaluation.data.folders import list_folder
-from ferrule.evaluation.data.generator import GeneratorSource, function_of
+from ferrule.evaluation.data.generator import function_of, generated, of_values
 from ferrule.evaluation.data.images import ImageSource
 from ferrule.evaluation.data.labels import labelled, numbered, of_array, of_texts, read_labels, read_sequences
 from ferrule.evaluation.data.sounds import SoundSource
-from ferrule.evaluation.data.table import TableSource, read_header, read_table
+from ferrule.evaluation.data.table import read_header, read_table, table_source
 from ferrule.graph import Array, TensorInfo
 from ferrule.interface import either, name_of
 from ferrule.reading import exists, is_folder, near_names
@@ -35,10 +35,10 @@ class Opened:
     """A source with what it brings itself."""
 
     source: Source
-    steps: tuple[str, ...]
-    """The preparation of each sample."""
     labels: Labels | None = None
     sequences: Array | None = None
+    steps: tuple[str, ...] = ()
+    """What precedes the preparation of each sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,11 @@ class Wanted:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     limit: int | None
+
+    @property
+    def conversions(self) -> list[Conversion]:
+        """The conversion to each input; FerruleError if the settings are wrong."""
+        return [Conversion.of(info, self.settings) for info in self.inputs]
 
     @property
     def single(self) -> TensorInfo:
@@ -108,7 +113,7 @@ def open_data(
     if sequence is not None and sequences is None:
         sequences = read_sequences(Path(sequence), count)
     order: Sequence[int] = range(count)
-    steps = opened.steps
+    steps = (*opened.steps, *source.steps)
     if limit is not None and limit < count:
         order = drawn(count, limit, seed) if sequences is None else drawn_sequences(sequences, limit, seed)
         what = "" if sequences is None else ", whole sequences"
@@ -133,7 +138,7 @@ def open_data(
 def _open(paths: Sequence[str], wanted: Wanted) -> Opened:
     named = _by_input(paths, wanted.inputs)
     if named is not None:
-        return _arrays("npy", [(path, map_array(Path(path))) for path in named], wanted)
+        return Opened(source=array_source("npy", [(path, map_array(Path(path))) for path in named], wanted.conversions))
     if len(paths) != 1:
         raise InputError(
             f"{_DATA} is given {len(paths)} times, expected once, or NAME=FILE.npy for each input",
@@ -147,7 +152,7 @@ def _open(paths: Sequence[str], wanted: Wanted) -> Opened:
         return _generator(*function, wanted)
     if suffix == ".npy":
         wanted.single  # noqa: B018 raises
-        return _arrays("npy", [(text, map_array(path))], wanted)
+        return Opened(source=array_source("npy", [(text, map_array(path))], wanted.conversions))
     if suffix == ".npz":
         return _archive(path, wanted)
     if suffix == ".csv":
@@ -182,12 +187,6 @@ def _by_input(paths: Sequence[str], inputs: Sequence[TensorInfo]) -> list[str] |
     return [found[name] for name in names]
 
 
-def _arrays(form: str, arrays: Sequence[tuple[str, Array]], wanted: Wanted) -> Opened:
-    conversions = [Conversion.of(info, wanted.settings) for info in wanted.inputs]
-    source = ArraySource(form, arrays, conversions)
-    return Opened(source=source, steps=source.steps)
-
-
 def _archive(path: Path, wanted: Wanted) -> Opened:
     arrays = Arrays(path)
     names = [info.name for info in wanted.inputs]
@@ -199,13 +198,12 @@ def _archive(path: Path, wanted: Wanted) -> Opened:
             error = unknown_name("array", missing[0], arrays, where=f"in {path}, for the model's input of that name")
             raise InputError(str(error), hint=error.hint)
         chosen = names
-    opened = _arrays("npz", [(f"{path}: array '{name}'", arrays[name]) for name in chosen], wanted)
-    key = wanted.labels
+    places = [(f"{path}: array '{name}'", arrays[name]) for name in chosen]
+    source, labels, key = array_source("npz", places, wanted.conversions), None, wanted.labels
     if key is not None and key in arrays:
-        values = of_array(f"{path}: array '{key}'", arrays[key])
-        labels = labelled(values, f"{path}: array '{key}'", wanted.settings, wanted.outputs)
-        return Opened(source=opened.source, steps=opened.steps, labels=labels)
-    return opened
+        where = f"{path}: array '{key}'"
+        labels = labelled(of_array(where, arrays[key]), where, wanted.settings, wanted.outputs)
+    return Opened(source=source, labels=labels)
 
 
 def _folder(path: Path, wanted: Wanted) -> Opened:
@@ -216,23 +214,22 @@ def _folder(path: Path, wanted: Wanted) -> Opened:
     elif listing.classes:
         labels = replace(labelled(list(listing.classes), str(path), wanted.settings, wanted.outputs), origin="folders")
     if not listing.sounds:
-        images = ImageSource(listing, wanted.single, wanted.settings)
-        return Opened(source=images, steps=(*listing.steps, *images.steps), labels=labels)
+        return Opened(source=ImageSource(listing, wanted.single, wanted.settings), labels=labels)
     sounds = SoundSource(listing, wanted.single, wanted.settings)
     return Opened(
         source=sounds,
-        steps=(*listing.steps, *sounds.steps),
         labels=None if labels is None else replace(labels, values=labels.values[sounds.files]),
         sequences=sounds.files if wanted.sequence == FILES else None,
     )
 
 
 def _generator(path: Path, name: str, wanted: Wanted) -> Opened:
-    conversions = [Conversion.of(info, wanted.settings) for info in wanted.inputs]
-    source = GeneratorSource(path, name, conversions, wanted.limit)
-    found = source.labels() if wanted.labels is None else None
-    labels = None if found is None else labelled(found, f"{path}:{name}", wanted.settings, wanted.outputs)
-    return Opened(source=source, steps=source.steps, labels=labels)
+    source, steps, found = generated(path, name, wanted.conversions, wanted.limit)
+    labels = None
+    if found and wanted.labels is None:
+        where = f"{path}:{name}"
+        labels = labelled(of_values(found, f"{where}: labels"), where, wanted.settings, wanted.outputs)
+    return Opened(source=source, steps=steps, labels=labels)
 
 
 def _table(path: Path, wanted: Wanted) -> Opened:
@@ -244,11 +241,11 @@ def _table(path: Path, wanted: Wanted) -> Opened:
     texts = [name for name in (label, sequence) if name is not None]
     columns = settings.features or tuple(name for name in header if name not in texts)
     table = read_table(path, columns, texts)
-    source = TableSource(path, table, columns, Conversion.of(info, settings))
+    source = table_source(path, table, columns, Conversion.of(info, settings))
     found = None
     if label is not None:
         origin = f"column '{label}'"
         values = of_texts(table.texts[label], f"{path}, {origin}", [f"line {line}" for line in table.lines])
         found = labelled(values, origin, settings, wanted.outputs)
     sequences = None if sequence is None else numbered(table.texts[sequence], f"{path}, column '{sequence}'")
-    return Opened(source=source, steps=source.steps, labels=found, sequences=sequences)
+    return Opened(source=source, labels=found, sequences=sequences)

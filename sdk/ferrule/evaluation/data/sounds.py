@@ -25,7 +25,7 @@ from ferrule.evaluation.data.audio_features import (
     stride_samples,
     window_samples,
 )
-from ferrule.evaluation.data.conversion import Conversion
+from ferrule.evaluation.data.conversion import Conversion, batch_shape
 from ferrule.evaluation.data.folders import Listing
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.reading import open_file
@@ -71,7 +71,7 @@ class SoundSource:
     def steps(self) -> tuple[str, ...]:
         """What is done to each sample."""
         audio = self._settings
-        steps = [f"recordings of {audio.sample_rate_hz} Hz"]
+        steps = [*self._listing.steps, f"recordings of {audio.sample_rate_hz} Hz"]
         if audio.bits == "any":
             steps.append("the upper 16 bits of each value")
         if audio.channel is not None:
@@ -107,7 +107,7 @@ class SoundSource:
         files = [file for file, _ in groupby(places, lambda p: p[0])]
         for values, pieces in zip(self._values(files), runs, strict=True):
             parts += [values[piece * self._rows : (piece + 1) * self._rows] for piece in pieces]
-        stacked = np.stack(parts).reshape(len(indices) * info.shape[0], *info.shape[1:])
+        stacked = np.stack(parts).reshape(batch_shape(info, len(indices)))
         if self._output in {"int8", "samples"}:
             return [np.ascontiguousarray(stacked, info.dtype.numpy)]
         return [self._conversion.stored(stacked, "real", "the recordings")]

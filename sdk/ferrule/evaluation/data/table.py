@@ -12,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
 from ferrule.budget import Resource, afford, hold
 from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.data.conversion import Conversion
+from ferrule.evaluation.data.rows import Rows, RowSource
 from ferrule.graph import Array
 from ferrule.reading import open_file
 from ferrule.recognition import recognised
@@ -82,65 +83,37 @@ def read_table(path: Path, numbers: Sequence[str], texts: Sequence[str] = ()) ->
     return Table(header=header, numbers=array.reshape(len(lines), len(places)), texts=found, lines=lines)
 
 
-class TableSource:
-    """Samples of a CSV file: the columns of a row are the elements of the model's input, in C order."""
+def table_source(path: Path, table: Table, columns: Sequence[str], conversion: Conversion) -> RowSource:
+    """Return the samples of a CSV file: a row's columns of numbers are the elements of the model's input, in C order.
 
-    form = "csv"
-
-    def __init__(self, path: Path, table: Table, columns: Sequence[str], conversion: Conversion) -> None:
-        """Take the columns of numbers of a table.
-
-        Raises:
-            InputError: there are more or fewer columns than elements, or the rule for integers does not fit.
-        """
-        info = conversion.info
-        if len(columns) != info.elements:
-            raise InputError(
-                f"{path} has {len(columns)} columns of values, expected {info.elements} for the input '{info.name}'",
-                hint="name the columns of the values with `features`, and that of the labels with `label`, in [data]",
-            )
-        self._path, self._table, self._conversion = path, table, conversion
-        self._rule = "real"
-        if conversion.integers in {"stored", "shift"}:
-            dtype = info.dtype.numpy if conversion.integers == "stored" else np.dtype(np.uint8)
-            self._rule = conversion.rule(dtype, str(path))
-            self._as_integers(columns, dtype)
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """What is done to each sample."""
-        return self._conversion.steps(self._rule)
-
-    def __len__(self) -> int:
-        return len(self._table.lines)
-
-    def read(self, indices: Sequence[int]) -> list[Array]:
-        """Return samples; see `Source`."""
-        info = self._conversion.info
-        values = self._table.numbers[list(indices)]
-        if self._rule != "real":
-            values = values.astype(np.int64 if self._rule == "stored" else np.uint8)
-        shape = (len(indices) * (info.shape[0] if info.shape else 1), *info.shape[1:])
-        lines = [self._table.lines[index] for index in (indices[0], indices[-1])]
-        where = (
-            f"{self._path}, line {lines[0]}" if len(indices) == 1 else f"{self._path}, lines {lines[0]} to {lines[1]}"
+    Raises:
+        InputError: there are more or fewer columns than elements, or the rule for integers does not fit.
+    """
+    info, values, rule = conversion.info, table.numbers, "real"
+    if len(columns) != info.elements:
+        raise InputError(
+            f"{path} has {len(columns)} columns of values, expected {info.elements} for the input '{info.name}'",
+            hint="name the columns of the values with `features`, and that of the labels with `label`, in [data]",
         )
-        return [self._conversion.stored(values.reshape(shape), self._rule, where)]
-
-    def name(self, index: int) -> str:
-        """Return the row's place, counted from 0."""
-        return str(index)
-
-    def _as_integers(self, columns: Sequence[str], dtype: np.dtype[Any]) -> None:
+    if conversion.integers in {"stored", "shift"}:
+        dtype = info.dtype.numpy if conversion.integers == "stored" else np.dtype(np.uint8)
+        rule = conversion.rule(dtype, str(path))
         limits = np.iinfo(dtype)
-        values = self._table.numbers
         wrong = np.argwhere((values != np.floor(values)) | (values < limits.min) | (values > limits.max))
         if len(wrong):
             row, column = wrong[0]
             raise InputError(
-                f"{self._path}, line {self._table.lines[row]}, column '{columns[column]}': {values[row, column]:g} is "
-                f"no stored value, expected whole numbers from {limits.min} to {limits.max}"
+                f"{path}, line {table.lines[row]}, column '{columns[column]}': {values[row, column]:g} is no stored "
+                f"value, expected whole numbers from {limits.min} to {limits.max}"
             )
+        values = values.astype(dtype)
+
+    def place(first: int, last: int) -> str:
+        lines = table.lines
+        return f"{path}, line {lines[first]}" if first == last else f"{path}, lines {lines[first]} to {lines[last]}"
+
+    rows = Rows(values=values, conversion=conversion, rule=rule, steps=conversion.steps(rule), where=place)
+    return RowSource("csv", [rows])
 
 
 def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[str, ...]:
