@@ -11,8 +11,8 @@ import numpy as np
 
 from ferrule.budget import hold
 from ferrule.evaluation.data import Chunk, DataSet
-from ferrule.evaluation.host import HostRuns, compile_kernels, joined_rows
-from ferrule.evaluation.on_board import beginnings, cpu_s
+from ferrule.evaluation.host import HostRuns, compile_kernels
+from ferrule.evaluation.on_board import beginnings, cpu_s, joined_rows
 from ferrule.evaluation.scoring import reconstruction_errors
 from ferrule.graph import Array
 from ferrule.network import Network
@@ -106,7 +106,7 @@ def on_host(
         wall_s=time.perf_counter() - started,
     )
     return Answers(
-        outputs=[joined_rows([part[index] for part in parts]) for index in range(len(network.outputs))],
+        outputs=joined_rows(parts),
         samples=len(data),
         labels=np.concatenate(labels) if labels else None,
         names=tuple(names),

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-import numpy as np
-
 from ferrule._typing import override
 from ferrule.backends import BackendId
 from ferrule.backends.cpu_acc.host.library import native_library
 from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.closing import Closing
 from ferrule.errors import FerruleError
+from ferrule.evaluation.on_board import joined_rows
 from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.optimizer import OptimizerOptions, optimize
@@ -76,7 +75,7 @@ class HostRuns(Closing):
                 self._runtime.reset_state(self._number)
             part = [array[first * len(array) // len(begins) : end * len(array) // len(begins)] for array in inputs]
             results.append(self._runtime.enqueue_workload(self._number, part))
-        return [joined_rows([result[index] for result in results]) for index in range(len(self._network.outputs))]
+        return joined_rows(results)
 
     @override
     def close(self) -> None:
@@ -102,8 +101,3 @@ def _stretches(begins: Sequence[bool]) -> Iterator[tuple[int, int]]:
     """Yield the places at which a state is reset, each with that of the next reset or the end."""
     starts = [index for index, begin in enumerate(begins) if begin or index == 0]
     yield from zip(starts, [*starts[1:], len(begins)], strict=True)
-
-
-def joined_rows(parts: Sequence[Array]) -> Array:
-    """Return arrays joined along the first axis; scalars become rows."""
-    return np.concatenate([np.atleast_1d(part) for part in parts], axis=0)

@@ -7,8 +7,9 @@ import atexit
 import multiprocessing
 import os
 import signal
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 
@@ -92,36 +93,33 @@ def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -
     phase = f"running all samples on {firmware.board.name} by {request.engine}"
     progress = request.progress
     progress(Step(phase=phase))
-    total, done = len(data), 0
-    spent: dict[int, float] = {}
-    results: dict[int, list[Array]] = {}
-    ranges = list(pieces(data, jobs))
-    if processes(data, jobs) == 1:
+    results: list[list[Array]] = []
+    used = processes(data, jobs)
+    if used == 1:
         before = cpu_s()
         with RunningFirmware(firmware, request) as running:
-            for first, end in ranges:
-                results[first] = _run_piece(running, data.take(range(first, end)), beginnings(data, range(first, end)))
-                progress(Step(phase=phase, done=end, total=total))
-        return _joined(results), cpu_s() - before
-    with _pool(firmware, request, processes(data, jobs)) as pool:
-        waiting: dict[Future[_Answer], tuple[int, int]] = {}
-        queue = iter(ranges)
+            for first, end in pieces(data, jobs):
+                results.append(_run_piece(running, *_piece(data, first, end)))
+                progress(Step(phase=phase, done=end, total=len(data)))
+        return joined_rows(results), cpu_s() - before
+    spent: dict[int, float] = {}
+    waiting: deque[tuple[int, Future[_Answer]]] = deque()
+
+    def collect() -> None:
+        end, future = waiting.popleft()
+        answer = future.result()
+        spent[answer.process] = answer.cpu_s
+        results.append(answer.result())
+        progress(Step(phase=phase, done=end, total=len(data)))
+
+    with _pool(firmware, request, used) as pool:
         try:
-            while True:
-                for first, end in queue:
-                    piece = data.take(range(first, end))
-                    waiting[pool.submit(_work, piece, beginnings(data, range(first, end)))] = (first, end)
-                    if len(waiting) >= 2 * jobs:  # the inputs of few pieces are in memory at a time
-                        break
-                if not waiting:
-                    break
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    first, end = waiting.pop(future)
-                    answer = future.result()
-                    spent[answer.process] = answer.cpu_s
-                    results[first] = answer.result()
-                    done += end - first
-                    progress(Step(phase=phase, done=done, total=total))
+            for first, end in pieces(data, jobs):
+                if len(waiting) >= 2 * jobs:  # the inputs of few pieces are in memory at a time
+                    collect()
+                waiting.append((end, pool.submit(_work, *_piece(data, first, end))))
+            while waiting:
+                collect()
         except BrokenProcessPool as error:
             raise FerruleError(
                 "a process that ran samples on the board has ended unexpectedly",
@@ -129,18 +127,21 @@ def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -
             ) from error
         finally:
             pool.shutdown(cancel_futures=True)
-    return _joined(results), sum(spent.values())
+    return joined_rows(results), sum(spent.values())
 
 
-def _joined(results: dict[int, list[Array]]) -> list[Array]:
-    parts = [results[first] for first in sorted(results)]
+def _piece(data: DataSet, first: int, end: int) -> tuple[Chunk, list[bool]]:
+    return data.take(range(first, end)), beginnings(data, range(first, end))
+
+
+def joined_rows(parts: Sequence[Sequence[Array]]) -> list[Array]:
+    """Return the arrays of several results joined along the first axis; scalars become rows."""
     return [np.concatenate([np.atleast_1d(part[index]) for part in parts]) for index in range(len(parts[0]))]
 
 
 def _run_piece(running: RunningFirmware, chunk: Chunk, begins: Sequence[bool]) -> list[Array]:
     samples = split(running.network.inputs, chunk.inputs)
-    answers = [running.run(sample, reset=begin) for sample, begin in zip(samples, begins, strict=True)]
-    return [np.concatenate([np.atleast_1d(answer[index]) for answer in answers]) for index in range(len(answers[0]))]
+    return joined_rows([running.run(sample, reset=begin) for sample, begin in zip(samples, begins, strict=True)])
 
 
 def _pool(firmware: Firmware, request: RunRequest, jobs: int) -> ProcessPoolExecutor:

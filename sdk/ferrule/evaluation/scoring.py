@@ -120,44 +120,36 @@ def worst_samples(scored: Scored, classes: Sequence[str], names: Sequence[str], 
     """
     if count <= 0:
         return ()
-    if not scored.are_classes:
-        errors = np.abs(scored.scores.astype(np.float64) - scored.targets()).mean(axis=1)
-        order = _worst_first(errors)[:count]
-        return tuple(
-            WorstPart(
-                index=int(index),
-                name=names[index],
-                expected=_values(scored.targets()[index]),
-                predicted=_values(scored.scores[index]),
-                score=_finite(errors[index]),
-            )
-            for index in order
-        )
-    expected, predicted = scored.expected(), scored.predicted()
-    margins = _margins(scored, expected, predicted)
-    unordered = np.asarray(np.isnan(scored.scores).any(axis=1))
-    wrong = np.flatnonzero((expected != predicted) | unordered)
-    order = wrong[_worst_first(margins[wrong])][:count]
-    return tuple(
-        WorstPart(
-            index=int(index),
-            name=names[index],
-            expected=name_of(int(expected[index]), classes),
-            predicted="none (NaN)" if unordered[index] else name_of(int(predicted[index]), classes),
-            score=_finite(margins[index]),
-        )
-        for index in order
-    )
+    if scored.are_classes:
+        expected, predicted = scored.expected(), scored.predicted()
+        scores = _margins(scored, expected, predicted)
+        unordered = np.asarray(np.isnan(scored.scores).any(axis=1))
+        wrong = np.flatnonzero((expected != predicted) | unordered)
+        order = wrong[_worst_first(scores[wrong])]
+
+        def texts(index: int) -> tuple[str, str]:
+            found = "none (NaN)" if unordered[index] else name_of(int(predicted[index]), classes)
+            return name_of(int(expected[index]), classes), found
+    else:
+        targets = scored.targets()
+        scores = np.abs(scored.scores.astype(np.float64) - targets).mean(axis=1)
+        order = _worst_first(scores)
+
+        def texts(index: int) -> tuple[str, str]:
+            return _values(targets[index]), _values(scored.scores[index])
+
+    parts = []
+    for index in order[:count].tolist():
+        wanted, found = texts(index)
+        score = float(scores[index]) if np.isfinite(scores[index]) else None
+        parts.append(WorstPart(index=index, name=names[index], expected=wanted, predicted=found, score=score))
+    return tuple(parts)
 
 
 def _worst_first(values: Array) -> Array:
     """Return the places of values from the largest to the smallest; those that are not finite come first."""
     order: Array = np.argsort(-np.where(np.isfinite(values), values, np.inf), kind="stable")
     return order
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _margins(scored: Scored, expected: Array, predicted: Array) -> Array:

@@ -22,7 +22,7 @@ from ferrule.backends.origin import NOT_TRIED
 from ferrule.backends.registry import BackendRegistry, default_registry, registry_with
 from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
-from ferrule.firmware import Job, JobKeywords
+from ferrule.firmware import Job
 from ferrule.reading import exists
 from ferrule.running.data_settings import DataSettings
 
@@ -161,7 +161,7 @@ class Configuration(_Choices, frozen=True, kw_only=True):
         finally:
             registry.close()
 
-    def job(self, chosen: JobKeywords, options: Iterable[str] = ()) -> Job:
+    def job(self, chosen: Mapping[str, Any], options: Iterable[str] = ()) -> Job:
         """Return the job with what is chosen, or else what this project chooses, and with its backends and devices.
 
         `options` are the `--backend-option` options, "Backend.name=value". A choice that is None or empty is none.

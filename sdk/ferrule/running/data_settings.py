@@ -10,9 +10,6 @@ import msgspec
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 _PerChannel = Annotated[tuple[float, ...], msgspec.Meta(min_length=1)]
 
-RESIZING = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
-"""The resampling filters, by Pillow's names in lower case."""
-
 
 class AudioSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[data.audio]: how recordings become inputs. The defaults are those of TFLM's micro_speech."""

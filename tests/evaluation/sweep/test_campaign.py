@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,11 @@ from ferrule.report.sweep_document import SweepDocument, SweepRow
 Planned = Callable[..., Plan]
 
 
-class AtOnce(Executor, Workers):
+class AtOnce(Workers):
     """Workers that work in the caller's process."""
 
     def __init__(self, answers: Mapping[str, Any] | None = None) -> None:
         self.answers = answers
-
-    @override
-    def executor(self, resources: Resources = ()) -> Executor:
-        return self
 
     @override
     def slots(self) -> int:
@@ -50,10 +45,10 @@ class AtOnce(Executor, Workers):
         return {"here": function(*arguments)}
 
     @override
-    def submit(self, fn: Callable[..., Any], /, *args: object, **kwargs: object) -> Attempt:
+    def submit(self, resources: Resources, function: Callable[..., Any], *arguments: object) -> Attempt:
         attempt = Attempt()
         try:
-            attempt.set_result(fn(*args, **kwargs))
+            attempt.set_result(function(*arguments))
         except Exception as error:  # noqa: BLE001 as executors do
             attempt.set_exception(error)
         return attempt
@@ -158,11 +153,11 @@ def test_a_process_answers_until_the_block_ends(planned: Planned, tmp_path: Path
     notes.mkdir()
     with LocalWorkers(1) as workers:
         with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-            workers.executor().submit(divmod, 1, 0).result(timeout=60)
-        assert workers.executor().submit(divmod, 7, 2).result(timeout=60) == (3, 1)
+            workers.submit((), divmod, 1, 0).result(timeout=60)
+        assert workers.submit((), divmod, 7, 2).result(timeout=60) == (3, 1)
         with pytest.raises(Exception, match=r"pickle|local object"):
-            workers.executor().submit(lambda: 1).result(timeout=60)
-        future = workers.executor().submit(sweep_jobs.waiting(notes), next(plan.runs({"zig": "1"})))
+            workers.submit((), lambda: 1).result(timeout=60)
+        future = workers.submit((), sweep_jobs.waiting(notes), next(plan.runs({"zig": "1"})))
         deadline = time.monotonic() + 60
         while not (found := list(notes.iterdir())) or not found[0].read_text().endswith("\n"):
             assert time.monotonic() < deadline

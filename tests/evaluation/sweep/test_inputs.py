@@ -200,11 +200,10 @@ def test_a_warm_process_forgets_nothing(swept: Path) -> None:
         path = swept.parent / f"warm{number}.jsonl"
         with ResultsFile(path) as results, LocalWorkers(1) as workers:
             run = next(plan.runs({"zig": "", **_versions(plan)}))
-            executor = workers.executor()
             from ferrule.evaluation.sweep.run import carry_out, recorded
 
             for _ in range(number):
-                row, reads = executor.submit(recorded, carry_out, run).result()
+                row, reads = workers.submit((), recorded, carry_out, run).result()
             assert row.error == ""
             results.append(row, reads)
             records.append({each[:2] for each in reads})

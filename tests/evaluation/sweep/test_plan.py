@@ -210,6 +210,6 @@ def test_later_needs_precede(planned: Planned) -> None:
     )
     (run,) = plan.runs(VERSIONS)
     assert run.resources == (("A", 1), ("B", 2))
-    assert (run.port, run.baud) == ("two", 9600)
+    assert (run.needs.port, run.needs.baud) == ("two", 9600)
     assert run.lease is not None
     assert run.lease.place == "p"

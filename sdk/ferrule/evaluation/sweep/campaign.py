@@ -7,7 +7,7 @@ import queue
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
 
 from ferrule._version import VERSION
@@ -95,7 +95,7 @@ class _Group:
     whose resources are taken.
     """
 
-    executor: Executor
+    resources: Resources
     runs: Iterator[Run]
     at_work: set[str]
 
@@ -124,8 +124,7 @@ class _Campaign:
             run for run, status in results.statuses.items() if status not in repeated and run not in self.outdated
         }
         self._groups = [
-            _Group(executor=workers.executor(taken), runs=self._waiting(taken, found), at_work=set())
-            for taken in plan.resource_sets()
+            _Group(resources=taken, runs=self._waiting(taken, found), at_work=set()) for taken in plan.resource_sets()
         ]
         todo = sum(run.digest not in self._kept for run in plan.runs(found))
         self._pace = _Pace(plan.name, todo, progress)
@@ -164,7 +163,7 @@ class _Campaign:
             self._submit(group, run)
 
     def _submit(self, group: _Group, run: Run) -> None:
-        future = group.executor.submit(recorded, self._settings.job, run)
+        future = self._workers.submit(group.resources, recorded, self._settings.job, run)
         future.add_done_callback(lambda done: self._ended.put((group, run, done)))
 
     def _row(self, group: _Group, run: Run, future: Future[_Ended]) -> _Ended | None:

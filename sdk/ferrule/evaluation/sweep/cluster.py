@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule._typing import override
@@ -85,10 +84,6 @@ class ClusterWorkers(Workers):
         self._slots, self._asked = 0, 0.0
 
     @override
-    def executor(self, resources: Resources = ()) -> Executor:
-        return _ClusterExecutor(self, resources)
-
-    @override
     def slots(self) -> int:
         if not self._slots or time.monotonic() > self._asked + _REFRESH_S:
             self._slots = max(1, sum(int(worker["nthreads"]) for worker in self._info().values()))
@@ -114,8 +109,8 @@ class ClusterWorkers(Workers):
         if self._cluster is not None:
             self._cluster.close()
 
-    def submit(self, resources: Resources, function: Callable[..., Any], arguments: Any, keywords: Any) -> Attempt:  # noqa: ANN401
-        """Send a call to the scheduler."""
+    @override
+    def submit(self, resources: Resources, function: Callable[..., Any], *arguments: object) -> Attempt:
         key = f"ferrule-run-{self._client.id}-{next(self._numbers)}"
         attempt = Attempt()
         attempt.set_running_or_notify_cancel()
@@ -126,7 +121,6 @@ class ClusterWorkers(Workers):
             key,
             function,
             arguments,
-            keywords,
             key=key,
             resources=dict(resources),
             pure=False,
@@ -168,21 +162,7 @@ class ClusterWorkers(Workers):
         return found
 
 
-class _ClusterExecutor(Executor):
-    """Submits calls that take certain resources."""
-
-    def __init__(self, workers: ClusterWorkers, resources: Resources) -> None:
-        self._workers = workers
-        self._resources = resources
-
-    @override
-    def submit(self, fn: Callable[..., _T], /, *args: object, **kwargs: object) -> Future[_T]:
-        return self._workers.submit(self._resources, fn, args, kwargs)
-
-
-def _announced(
-    topic: str, key: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
-) -> tuple[str, Any]:
+def _announced(topic: str, key: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str, Any]:
     """Tell the scheduler, on a worker, that a call begins, and return the worker's name and the result.
 
     The scheduler has heard it before the call begins, so that one which ends its worker at once is counted, too.
@@ -192,4 +172,4 @@ def _announced(
 
     worker = get_worker()
     sync(worker.loop, worker.scheduler.log_event, topic=topic, msg=key)
-    return str(worker.name), function(*arguments, **keywords)
+    return str(worker.name), function(*arguments)

@@ -48,6 +48,9 @@ class NeedsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The command that loads the firmware onto a real board before the run; {elf} stands for the file."""
 
 
+NO_NEEDS = NeedsEntry(match={})
+
+
 class LeaseEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[lease.<name>]: a place of labgrid, which a run acquires before it begins and releases at its end."""
 

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import structs
 
 from ferrule.budget import anew, current
 from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.evaluation.sweep.axes import FITTING, MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
-from ferrule.evaluation.sweep.file import DataEntry, LeaseEntry, NeedsEntry, SweepFile, read_file
-from ferrule.evaluation.sweep.run import SWEEP_FOLDER, Run, job_of, read_project
+from ferrule.evaluation.sweep.file import NO_NEEDS, DataEntry, NeedsEntry, SweepFile, read_file
+from ferrule.evaluation.sweep.run import READING, SWEEP_FOLDER, Run, job_of, read_model, read_project
 from ferrule.evaluation.sweep.samples import is_there, placed, request_of
 from ferrule.reading import exists, is_file, open_file
 from ferrule.record import Reads, recording
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _Versions = Mapping[str, str]
 _Matched = Mapping[str, frozenset[str]]
+_SINGLE_NEEDS = ("lease", "port", "baud", "load")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class Plan:
         seen: dict[tuple[str, ...], Choice] = {}
         for choice in self.axes.choices():
             seen.setdefault(tuple(choice[axis] for axis in axes), choice)
-        return tuple(dict.fromkeys(self._need(choice).sorted_resources for choice in seen.values()))
+        return tuple(dict.fromkeys(_resources(self._needs(choice)) for choice in seen.values()))
 
     def runs(self, versions: _Versions) -> Iterator[Run]:
         """Yield the runs in order; `versions` are those of `ferrule.evaluation.sweep.run.versions` on the workers."""
@@ -84,7 +86,7 @@ class Plan:
 
     def _run(self, choice: Choice, versions: _Versions) -> Run:
         path, digest = self.models[choice["model"]]
-        need = self._need(choice)
+        needs = self._needs(choice)
         run = Run(
             digest="",
             model=choice["model"],
@@ -102,11 +104,9 @@ class Plan:
             data=self.data,
             samples=self.file.samples,
             timeout_s=self.file.timeout_s,
-            resources=need.sorted_resources,
-            lease=need.lease,
-            port=need.port,
-            baud=need.baud,
-            load=need.load,
+            resources=_resources(needs),
+            lease=None if needs.lease is None else self.file.lease[needs.lease],
+            needs=needs,
             limits=current().limits,
         )
         return replace(run, digest=self._digest(run, versions))
@@ -138,36 +138,18 @@ class Plan:
     def _board_path(self, board: str) -> str:
         return _board_path(self.path, board)
 
-    def _need(self, choice: Choice) -> _Need:
-        need = _Need(resources={})
+    def _needs(self, choice: Choice) -> NeedsEntry:
+        """Return what a run needs besides a processor: of the entries that match it, the later ones precede."""
+        needs = NO_NEEDS
         for matched, entry in self.needs:
             if matches(matched, choice):
-                need = _Need(
-                    resources={**need.resources, **entry.resources},
-                    lease=need.lease if entry.lease is None else self._lease(entry.lease),
-                    port=entry.port or need.port,
-                    baud=entry.baud or need.baud,
-                    load=entry.load or need.load,
-                )
-        return need
-
-    def _lease(self, name: str) -> LeaseEntry:
-        return self.file.lease[name]
+                given = {name: getattr(entry, name) or getattr(needs, name) for name in _SINGLE_NEEDS}
+                needs = structs.replace(needs, resources=needs.resources | entry.resources, **given)
+        return needs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Need:
-    """What a run needs besides a processor."""
-
-    resources: Mapping[str, float]
-    lease: LeaseEntry | None = None
-    port: str | None = None
-    baud: int | None = None
-    load: tuple[str, ...] = ()
-
-    @property
-    def sorted_resources(self) -> tuple[tuple[str, float], ...]:
-        return tuple(sorted(self.resources.items()))
+def _resources(needs: NeedsEntry) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(needs.resources.items()))
 
 
 def read_plan(path: Path, configuration: Path | None = None) -> Plan:
@@ -322,8 +304,6 @@ def _check(plan: Plan) -> None:
 
 def _check_jobs(plan: Plan) -> None:
     """Raise FerruleError for jobs and models that no run could begin with."""
-    from ferrule import formats
-
     jobs: set[tuple[str, ...]] = set()
     models: set[tuple[str | None, ...]] = set()
     for choice in plan.axes.choices():
@@ -332,17 +312,10 @@ def _check_jobs(plan: Plan) -> None:
         if job not in jobs:
             jobs.add(job)
             job_of(choice["board"], choice["toolchain"], ("CpuAcc",), options, plan.configuration)
-        reading = [options.get(name) for name in ("rounding", "dequantize_weights", "onnx_arithmetic", "signature")]
-        model = (choice["model"], *reading)
+        model = (choice["model"], *(options.get(name) for name in READING))
         if model not in models:
             models.add(model)
             with anew():
-                network = formats.load(
-                    plan.models[choice["model"]][0],
-                    rounding=reading[0],
-                    dequantize_weights=reading[1] == "true",
-                    onnx_arithmetic=reading[2],
-                    signature=reading[3],
-                )
+                network = read_model(plan.models[choice["model"]][0], options)
                 if plan.data is not None:
                     request_of(plan.data, read_project(plan.configuration).data).opened(network)

@@ -11,7 +11,6 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -35,8 +34,7 @@ class _Call:
     """A call that waits for a process."""
 
     function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any]
+    arguments: tuple[object, ...]
     resources: Resources
     future: Attempt = field(default_factory=Attempt)
 
@@ -57,10 +55,6 @@ class LocalWorkers(Workers):
         self._closed = False
         self._processes: dict[int, _Process] = {}
         self._threads: list[threading.Thread] = []
-
-    @override
-    def executor(self, resources: Resources = ()) -> Executor:
-        return _LocalExecutor(self, resources)
 
     @override
     def slots(self) -> int:
@@ -97,8 +91,9 @@ class LocalWorkers(Workers):
         for thread in self._threads:
             thread.join()
 
-    def submit(self, call: _Call) -> Attempt:
-        """Let the next free process that has the resources work on a call."""
+    @override
+    def submit(self, resources: Resources, function: Callable[..., Any], *arguments: object) -> Attempt:
+        call = _Call(function, arguments, resources)
         with self._changed:
             if self._closed:
                 raise RuntimeError("the workers have ended")
@@ -172,18 +167,6 @@ class LocalWorkers(Workers):
             self._changed.notify_all()
 
 
-class _LocalExecutor(Executor):
-    """Submits calls that take certain resources."""
-
-    def __init__(self, workers: LocalWorkers, resources: Resources) -> None:
-        self._workers = workers
-        self._resources = resources
-
-    @override
-    def submit(self, fn: Callable[..., _T], /, *args: object, **kwargs: object) -> Future[_T]:
-        return self._workers.submit(_Call(fn, args, kwargs, self._resources))
-
-
 class _Process:
     """A process that works on calls."""
 
@@ -202,7 +185,7 @@ class _Process:
 
     def call(self, call: _Call) -> tuple[bool, Any]:
         """Return whether a call has succeeded, and its result or the reason; EOFError if the process ends."""
-        self._connection.send((call.function, call.arguments, call.keywords))
+        self._connection.send((call.function, call.arguments))
         succeeded, result = self._connection.recv()
         return succeeded, result
 
@@ -233,9 +216,9 @@ def serve(connection: Connection) -> None:
         signal.signal(number, _leave)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            function, arguments, keywords = connection.recv()
+            function, arguments = connection.recv()
             try:
-                answer = (True, function(*arguments, **keywords))
+                answer = (True, function(*arguments))
             except Exception:  # noqa: BLE001 the other side gets the traceback
                 answer = (False, traceback.format_exc())
             connection.send(answer)

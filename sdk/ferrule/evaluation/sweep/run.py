@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -12,16 +11,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ferrule import child_process
 from ferrule._version import VERSION
 from ferrule.budget import Resource, afford, limited
 from ferrule.child_process import CommandError
 from ferrule.errors import FerruleError
-from ferrule.evaluation.sweep.file import DataEntry
+from ferrule.evaluation.sweep.file import NO_NEEDS, DataEntry, NeedsEntry
 from ferrule.evaluation.sweep.lease import LeaseEntry, leased
 from ferrule.evaluation.sweep.samples import proved
 from ferrule.reading import read_bytes
@@ -29,14 +26,17 @@ from ferrule.record import Reads, declare, recording, remembered
 from ferrule.report.sweep_document import SweepRow
 
 if TYPE_CHECKING:
-    from ferrule.firmware import Job, JobKeywords
+    from ferrule.firmware import Job
     from ferrule.graph import Array
+    from ferrule.network import Network
     from ferrule.report import ReportDocument
     from ferrule.running import Firmware
     from ferrule.running.configuration import Configuration
 
 DONE, FAILED = "done", "failed"
 SWEEP_FOLDER = "{sweep}"
+READING = ("rounding", "dequantize_weights", "signature", "onnx_arithmetic")
+"""The options with which a model is read."""
 _ARRAY_BYTES = 200
 """What an array takes beside its elements."""
 LOAD_LIMIT_S = 300.0
@@ -73,9 +73,7 @@ class Run:
     timeout_s: float = 60.0
     resources: tuple[tuple[str, float], ...] = ()
     lease: LeaseEntry | None = None
-    port: str | None = None
-    baud: int | None = None
-    load: tuple[str, ...] = ()
+    needs: NeedsEntry = NO_NEEDS
     limits: Mapping[Resource, int] = field(default_factory=dict)
     """The limits of the sweep's budget, which each run has anew."""
 
@@ -86,23 +84,15 @@ class Run:
 
     def row(self, **results: object) -> SweepRow:
         """Return the row of this run with its results."""
-        return SweepRow(
-            run=self.digest,
-            model=self.model,
-            model_digest=self.model_digest,
-            board=self.board,
-            toolchain=self.toolchain,
-            toolchain_version=self.toolchain_version,
-            engine=self.engine,
-            backends=self.backends,
-            options=dict(self.options),
-            ferrule_version=VERSION,
-            **results,  # type: ignore[arg-type]
-        )
+        shared: dict[str, Any] = {name: getattr(self, name) for name in _SHARED}
+        return SweepRow(run=self.digest, **shared, ferrule_version=VERSION, **results)  # type: ignore[arg-type]
 
     def failed(self, error: str, **results: object) -> SweepRow:
         """Return the row of this run with the reason why there is no result."""
         return self.row(status=FAILED, error=error, **results)
+
+
+_SHARED = [name for name in Run.__dataclass_fields__ if name in SweepRow.__dataclass_fields__ and name != "samples"]
 
 
 def recorded(job: Callable[[Run], SweepRow], run: Run) -> tuple[SweepRow, Reads]:
@@ -114,7 +104,9 @@ def recorded(job: Callable[[Run], SweepRow], run: Run) -> tuple[SweepRow, Reads]
 
 def carry_out(run: Run) -> SweepRow:
     """Compile and run a model, compare it with the reference, and return the row; problems become its `error`."""
-    started, begun, worked = datetime.now(UTC), time.perf_counter(), _processor_s()
+    from ferrule.evaluation.on_board import cpu_s
+
+    started, begun, worked = datetime.now(UTC), time.perf_counter(), cpu_s()
     try:
         with limited(run.limits), leased(run.lease):
             row = _measured(run)
@@ -128,7 +120,7 @@ def carry_out(run: Run) -> SweepRow:
         row,
         started=started.isoformat(timespec="milliseconds"),
         seconds=round(time.perf_counter() - begun, 6),
-        cpu_s=round(_processor_s() - worked, 6),
+        cpu_s=round(cpu_s() - worked, 6),
     )
 
 
@@ -167,16 +159,17 @@ def lacks(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 def _measured(run: Run) -> SweepRow:
     from ferrule.emulation import EngineOptions
+    from ferrule.link import DEFAULT_BAUD
     from ferrule.running import RunRequest
     from ferrule.running.run import run as run_firmware
 
     _check_worker(run)
     firmware = _compiled(run)
-    if run.load:
+    if run.needs.load:
         _load(run, firmware)
     request = RunRequest(
         engine=run.engine,
-        options=EngineOptions(port=run.port) if run.baud is None else EngineOptions(port=run.port, baud=run.baud),
+        options=EngineOptions(port=run.needs.port, baud=run.needs.baud or DEFAULT_BAUD),
         timeout_s=run.timeout_s,
     )
     if run.data is not None:
@@ -230,21 +223,28 @@ def _firmware(
     options: tuple[tuple[str, str], ...],
     configuration: str | None,
 ) -> Firmware:
-    from ferrule import formats, running
+    from ferrule import running
 
     chosen = dict(options)
     _declare_program_of(toolchain)
     data = _bytes_of(Path(path))
     if hashlib.sha256(data).hexdigest() != digest:
         raise FerruleError(f"{path} is not the file with which the sweep began", hint="begin the sweep again")
-    network = formats.load(
-        path,
-        rounding=chosen.get("rounding"),
-        dequantize_weights=chosen.get("dequantize_weights") == "true",
-        signature=chosen.get("signature"),
-        onnx_arithmetic=chosen.get("onnx_arithmetic"),
-    )
+    network = read_model(path, chosen)
     return running.compile(network, job_of(board, toolchain, backends, chosen, configuration))
+
+
+def read_model(path: str, options: Mapping[str, str]) -> Network:
+    """Return the network of a model's file, read by a run's options; raises as `formats.load` does."""
+    from ferrule import formats
+
+    return formats.load(
+        path,
+        rounding=options.get("rounding"),
+        dequantize_weights=options.get("dequantize_weights") == "true",
+        signature=options.get("signature"),
+        onnx_arithmetic=options.get("onnx_arithmetic"),
+    )
 
 
 def job_of(
@@ -255,10 +255,8 @@ def job_of(
     Raises:
         FerruleError: a backend does not exist, or an option is not valid; the message names it.
     """
-    chosen: JobKeywords = {"board": board, "toolchain": toolchain, "backends": backends}
-    for name in ("optimization", "overlap", "goal"):
-        if name in options:
-            chosen[name] = options[name]
+    chosen: dict[str, object] = {"board": board, "toolchain": toolchain, "backends": backends}
+    chosen |= {name: options[name] for name in ("optimization", "overlap", "goal") if name in options}
     if "input_rows" in options:
         chosen["input_rows"] = options["input_rows"] == "true"
     of_backends = [f"{name}={value}" for name, value in options.items() if "." in name]
@@ -275,7 +273,7 @@ def read_project(configuration: str | None) -> Configuration:
 
 def _inputs(run: Run, firmware: Firmware) -> list[Array] | None:
     """Return the random inputs of a run; None for the fixed pattern."""
-    from ferrule.network.samples import random_sample
+    from ferrule.network.samples import joined, random_sample
 
     if "seed" not in run.options:
         return None
@@ -283,13 +281,11 @@ def _inputs(run: Run, firmware: Firmware) -> list[Array] | None:
     size = sum(2 * info.size_bytes + _ARRAY_BYTES for info in infos)
     afford(Resource.BYTES, run.samples * size, f"{run.samples:,} samples of random inputs")
     drawn = [random_sample(infos, first + index) for index in range(run.samples)]
-    if run.samples == 1:
-        return drawn[0]
-    return [np.concatenate([np.atleast_1d(sample[index]) for sample in drawn]) for index in range(len(infos))]
+    return joined(infos, drawn)
 
 
 def _load(run: Run, firmware: Firmware) -> None:
-    command = [part.replace("{elf}", str(firmware.elf)) for part in run.load]
+    command = [part.replace("{elf}", str(firmware.elf)) for part in run.needs.load]
     try:
         child_process.run(command, LOAD_LIMIT_S)
     except CommandError as error:
@@ -304,12 +300,6 @@ def _bytes_of(path: Path) -> bytes:
             f"{path} cannot be read: {error.strerror or error}",
             hint="the files of a sweep must have the same paths on all workers' machines",
         ) from error
-
-
-def _processor_s() -> float:
-    """Return the processor seconds of this process and of its children that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 @cache

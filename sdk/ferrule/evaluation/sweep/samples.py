@@ -51,20 +51,8 @@ def request_of(entry: DataEntry, settings: DataSettings, run: RunRequest | None 
     from ferrule.evaluation.request import EvaluationRequest
     from ferrule.running import RunRequest
 
-    return EvaluationRequest(
-        data=entry.path,
-        labels=entry.labels,
-        settings=settings,
-        limit=entry.limit,
-        sequence=entry.sequence,
-        metrics=entry.metrics,
-        score=entry.score,
-        output=entry.output,
-        seed=entry.seed,
-        worst=0,
-        proof=entry.proof,
-        run=run or RunRequest(),
-    )
+    asked = msgspec.structs.asdict(entry)
+    return EvaluationRequest(data=asked.pop("path"), settings=settings, worst=0, run=run or RunRequest(), **asked)
 
 
 def proved(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from typing import Any, Protocol, Self, TypeVar
 
 from ferrule.errors import FerruleError
@@ -30,8 +30,8 @@ class Attempt(Future[Any]):
 class Workers(Protocol):
     """Workers; used as a context manager, they end with its block."""
 
-    def executor(self, resources: Resources = ()) -> Executor:
-        """Return an executor for calls that take these resources; its futures are of the class `Attempt`."""
+    def submit(self, resources: Resources, function: Callable[..., Any], *arguments: object) -> Attempt:
+        """Let the next free worker that has the resources carry out a call."""
 
     def slots(self) -> int:
         """Return how many calls can be at work at the same time at present, at least 1."""
