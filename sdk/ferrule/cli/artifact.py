@@ -9,7 +9,7 @@ import click
 
 from ferrule.cli.console import console, echo_document, log_safe
 from ferrule.cli.main import exit_of
-from ferrule.cli.options import quiet_option
+from ferrule.cli.options import PATH, quiet_option
 from ferrule.cli.outputs import report_option
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
@@ -21,7 +21,7 @@ def command() -> None:
 
 
 @command.command("run")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 @click.option(
     "--input",
     "inputs",
@@ -33,7 +33,7 @@ def command() -> None:
 @click.option("--seed", type=click.IntRange(min=0), help="Draw the inputs at random, from this seed.")
 @click.option(
     "--sysroot",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The folder that scripts/acl_sysroot.sh made, or another arm64 sysroot.  [default: $FERRULE_ACL_SYSROOT]",
 )
 @click.option(

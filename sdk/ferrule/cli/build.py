@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import echo
-from ferrule.cli.options import OPTIMIZATIONS, quiet_option
+from ferrule.cli.options import FOLDER, OPTIMIZATIONS, quiet_option
 from ferrule.cli.progress import progress
 
 
 @click.command("build")
-@click.argument("project", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("project", type=FOLDER)
 @click.option("--toolchain", help="The compiler; by default the one that the project was generated for.")
 @click.option(
     "-O",

@@ -10,7 +10,7 @@ import click
 
 from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
-from ferrule.cli.options import quiet_option
+from ferrule.cli.options import FILE, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.errors import FerruleError
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command("compare", short_help="Show what has changed from one saved document to another.")
-@click.argument("old", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument("new", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("old", type=FILE)
+@click.argument("new", type=FILE)
 @click.option(
     "--fail-on",
     "limits",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TextIO
@@ -67,6 +67,33 @@ def console() -> Console:
 
     stream = report_stream()
     return Output(file=stream, width=None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH_ELSEWHERE)
+
+
+def print_texts(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Collection[str] = (),
+    whole: Collection[str] = (),
+    title: str = "",
+) -> None:
+    """Print a table of texts without markup; see `ferrule.report.tables.print_table`."""
+    from rich.markup import escape
+
+    from ferrule.report.tables import print_table
+
+    escaped = [[escape(cell) for cell in row] for row in rows]
+    print_table(console(), headings, escaped, right=right, whole=whole, title=escape(title))
+
+
+def print_notes(notes: Sequence[str], most: int, where: str = "") -> None:
+    """Print notes on standard error, and how many are left out, which are `where`."""
+    from ferrule.rendering import shown
+
+    for note in notes[:most]:
+        click.echo(f"note: {shown(note)}", err=True)
+    if len(notes) > most:
+        click.echo(f"note: and {len(notes) - most} more{where}", err=True)
 
 
 def print_json(document: object) -> None:

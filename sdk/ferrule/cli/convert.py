@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console, echo, print_json
-from ferrule.cli.options import json_option, model_argument
+from ferrule.cli.console import echo, print_json, print_texts
+from ferrule.cli.options import FILE, json_option, model_argument
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
@@ -22,7 +22,7 @@ _SAMPLES = 8
 
 @click.command("convert")
 @model_argument
-@click.argument("output", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("output", type=FILE)
 @click.option(
     "--rounding",
     type=click.Choice(["tflm"]),
@@ -76,17 +76,13 @@ def command(
 
 
 def _print(change: RoundingChange) -> None:
-    from rich.markup import escape
-
-    from ferrule.report.tables import print_table
-
     if not change.layers:
         return
     rows = [
-        (escape(layer.name), str(layer.type), str(layer.rounding), _share(layer.differing, layer.results))
+        (layer.name, str(layer.type), str(layer.rounding), _share(layer.differing, layer.results))
         for layer in change.layers
     ]
-    print_table(console(), ["layer", "type", "rule before", "results that differ"], rows, right=["results that differ"])
+    print_texts(["layer", "type", "rule before", "results that differ"], rows, right=["results that differ"])
     for output in change.outputs:
         echo(f"output '{output.name}': {_share(output.differing, output.results)} elements differ")
 

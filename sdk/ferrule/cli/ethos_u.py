@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console, echo, print_json
+from ferrule.cli.console import echo, print_json, print_texts
 from ferrule.cli.main import EXIT_DIFFERENT
-from ferrule.cli.options import json_option
+from ferrule.cli.options import PATH, json_option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PREVIEW = 16
 """Elements of an output that are printed."""
 
-stream_argument = click.argument("path", metavar="STREAM.NPZ", type=click.Path(path_type=Path))
+stream_argument = click.argument("path", metavar="STREAM.NPZ", type=PATH)
 
 
 @click.group("ethos-u")
@@ -172,41 +172,37 @@ def _result(stream: EthosUStream, done: StreamRun, *, trace: bool) -> dict[str, 
 
 
 def _print_head(stream: EthosUStream) -> None:
-    from ferrule.report.tables import print_table
+    from ferrule.backends.ethos_u.standalone import plain_shape
 
     compiled = stream.stream
     echo(f"{compiled.configuration.name}, digest {compiled.digest}")
-    regions = [("0", "read-only: weights, scales, tables", len(compiled.read_only)), ("1", "scratch", None)]
-    sizes = {"1": compiled.scratch_bytes}
+    regions = [
+        ("", "command stream", len(compiled.payload)),
+        ("0", "read-only: weights, scales, tables", len(compiled.read_only)),
+        ("1", "scratch", compiled.scratch_bytes),
+    ]
     if compiled.fast_scratch_bytes:
-        regions.append(("2", "fast scratch", None))
-        sizes["2"] = compiled.fast_scratch_bytes
-    rows = [(number, what, f"{size if size is not None else sizes[number]:,}") for number, what, size in regions]
-    rows.insert(0, ("", "command stream", f"{len(compiled.payload):,}"))
-    print_table(console(), ["region", "what", "bytes"], rows, right=["region", "bytes"])
+        regions.append(("2", "fast scratch", compiled.fast_scratch_bytes))
+    rows = [(number, what, f"{size:,}") for number, what, size in regions]
+    print_texts(["region", "what", "bytes"], rows, right=["region", "bytes"])
     tensors = [
-        (tensor.name, " x ".join(map(str, _tensor(tensor)["shape"])), str(tensor.dtype), str(tensor.region),  # type: ignore[call-overload]
-         f"{tensor.offset:#x}")
-        for tensor in (*stream.inputs, *stream.outputs, *stream.states)
-    ]  # fmt: skip
-    print_table(console(), ["tensor", "shape", "type", "region", "offset"], tensors, right=["region", "offset"])
+        (each.name, " x ".join(map(str, plain_shape(each))), str(each.dtype), str(each.region), f"{each.offset:#x}")
+        for each in (*stream.inputs, *stream.outputs, *stream.states)
+    ]
+    print_texts(["tensor", "shape", "type", "region", "offset"], tensors, right=["region", "offset"])
 
 
 def _print_operations(steps: Sequence[Step]) -> None:
-    from ferrule.report.tables import print_table
-
     rows = [
         (
             str(step.operation.word_offset),
             step.operation.name,
-            f"{step.macs:,}" if step.macs else "",
-            f"{step.bytes_read:,}" if step.bytes_read else "",
-            f"{step.bytes_written:,}" if step.bytes_written else "",
+            *(f"{count:,}" if count else "" for count in (step.macs, step.bytes_read, step.bytes_written)),
         )
         for step in steps
     ]
     numbers = ["word", "MACs", "bytes read", "bytes written"]
-    print_table(console(), ["word", "operation", *numbers[1:]], rows, right=numbers, whole=["operation"])
+    print_texts(["word", "operation", *numbers[1:]], rows, right=numbers, whole=["operation"])
     macs, read, written = (sum(getattr(s, name) for s in steps) for name in ("macs", "bytes_read", "bytes_written"))
     echo(f"{len(steps)} operations, {macs:,} MACs, {read:,} bytes read, {written:,} bytes written")
 

@@ -14,6 +14,7 @@ from ferrule.cli import limits
 from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, exit_of
 from ferrule.cli.options import (
+    FILE,
     JobOptions,
     check_toolchain,
     collected,
@@ -130,7 +131,7 @@ if TYPE_CHECKING:
 @click.option(
     "--float",
     "float_model",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     metavar="MODEL",
     help="Evaluate this float32 model on the same samples, too, and compare.",
 )
@@ -170,7 +171,7 @@ def command(
     where all outputs are NaN.
     """
     from ferrule.evaluation.evaluate import evaluated
-    from ferrule.evaluation.metrics import parse_limit
+    from ferrule.evaluation.metrics import METRICS, parse_limit
     from ferrule.evaluation.request import EvaluationRequest
     from ferrule.progress import Step
     from ferrule.running.configuration import read_configuration
@@ -178,7 +179,7 @@ def command(
     results.check()
     lower = dict(parse_limit("--fail-below", text) for text in fail_below)
     upper = dict(parse_limit("--fail-above", text) for text in fail_above)
-    _check_limits((*lower, *upper), asked["metrics"])
+    _check_limits((*lower, *upper), [metric.rpartition(":")[2] for metric in asked["metrics"] or METRICS])
     configuration = read_configuration(options.config)
     board = options.board or configuration.board
     results.check_board(named=bool(board))
@@ -220,11 +221,8 @@ def _verdicts(document: EvaluationDocument) -> Iterator[str]:
         yield "nothing_compared"
 
 
-def _check_limits(limited: Iterable[str], metrics: Sequence[str]) -> None:
-    """Raise FerruleError for a limit of a metric that these metrics lack, before anything is computed."""
-    from ferrule.evaluation.metrics import METRICS
-
-    known = [metric.rpartition(":")[2] for metric in metrics or METRICS]
+def _check_limits(limited: Iterable[str], known: Sequence[str]) -> None:
+    """Raise FerruleError for a limit of a metric that an evaluation with these metrics lacks."""
     for name in limited:
         if name not in known:
             raise unknown_name("metric", name, known, where="in this evaluation")
@@ -234,14 +232,9 @@ def _with_limits(
     document: EvaluationDocument, lower: Mapping[str, float], upper: Mapping[str, float]
 ) -> EvaluationDocument:
     """Return the document with the limits of its metrics; FerruleError for one of a metric that it lacks."""
-    names = [part.name for part in document.metrics]
-    for name in (*lower, *upper):
-        if name not in names:
-            raise unknown_name("metric", name, names, where="in this evaluation")
-    return replace(
-        document,
-        metrics=tuple(_with_limit(part, lower.get(part.name), upper.get(part.name)) for part in document.metrics),
-    )
+    _check_limits((*lower, *upper), [part.name for part in document.metrics])
+    parts = (_with_limit(part, lower.get(part.name), upper.get(part.name)) for part in document.metrics)
+    return replace(document, metrics=tuple(parts))
 
 
 def _with_limit(part: MetricPart, at_least: float | None, at_most: float | None) -> MetricPart:

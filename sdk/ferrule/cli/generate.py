@@ -10,6 +10,7 @@ import click
 
 from ferrule.cli.console import echo
 from ferrule.cli.options import (
+    PATH,
     ClassOptions,
     JobOptions,
     arena_option,
@@ -57,12 +58,12 @@ if TYPE_CHECKING:
 @click.option(
     "--emit-renode",
     "renode",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="Also write a platform description (.repl), a script (.resc) and a Robot test to this folder, which run the "
     "project with Renode alone.",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The project's folder.")
+@click.option("--out", type=PATH, required=True, help="The project's folder.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -152,15 +153,11 @@ def _is_given(context: click.Context, parameter: str) -> bool:
     return context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
 
 
-_READING_OPTIONS = {
-    "dequantize_weights",
-    "max_iterations",
-    "onnx_arithmetic",
-    "rounding",
-    "signature",
-    "states",
+_CLASS_OPTIONS = {
+    *ReadingOptions.__dataclass_fields__,
+    *ClassOptions.__dataclass_fields__,
+    *("models", "names", "force", "out"),
 }
-_CLASS_OPTIONS = _READING_OPTIONS | {"models", "target", "acl_version", "float16", "names", "force", "out"}
 
 
 def _refuse_firmware_options(context: click.Context) -> None:

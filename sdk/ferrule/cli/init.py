@@ -12,6 +12,7 @@ import click
 
 from ferrule.cli import completion
 from ferrule.cli.console import echo
+from ferrule.cli.options import PATH
 from ferrule.errors import FerruleError, unknown_name
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ WITH_BACKEND = ("accelerator", "npu")
 
 @click.command("init")
 @click.argument("template", required=False)
-@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.argument("folder", required=False, type=PATH)
 @click.option(
     "--board", shell_complete=completion.boards, help="The board.  [default: mps2-an386, for zephyr mps2-an385]"
 )

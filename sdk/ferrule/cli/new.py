@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import echo
+from ferrule.cli.console import echo, print_notes
+from ferrule.cli.options import FILE, PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[0-9]+")
 
 out_option = click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path(),
     help="The folder in which to create the new one; by default the current folder.",
 )
@@ -89,8 +90,8 @@ def board(name: str, base: str, out: Path) -> None:
 
 @command.command("model")
 @click.argument("name", required=False)
-@click.option("--svd", type=click.Path(dir_okay=False, path_type=Path), help="An SVD file with the registers.")
-@click.option("--rdl", type=click.Path(dir_okay=False, path_type=Path), help="A SystemRDL file with the registers.")
+@click.option("--svd", type=FILE, help="An SVD file with the registers.")
+@click.option("--rdl", type=FILE, help="A SystemRDL file with the registers.")
 @click.option("--peripheral", help="The peripheral of the file; not needed if the file has only one.")
 @click.option(
     "--prefer",
@@ -133,10 +134,7 @@ def model(
     }
     _write(out / package, "new_model", package, values)
     echo(f"{out / package}: {len(list(found.table))} registers; test them with: pytest {out / package}")
-    for note in found.notes[:10]:
-        click.echo(f"note: {one_line(note)}", err=True)
-    if len(found.notes) > 10:
-        click.echo(f"note: and {len(found.notes) - 10} more, in {out / package / 'model.py'}", err=True)
+    print_notes([one_line(note) for note in found.notes], 10, f", in {out / package / 'model.py'}")
 
 
 def _check_package(package: str, what: str) -> None:

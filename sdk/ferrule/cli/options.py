@@ -18,13 +18,17 @@ if TYPE_CHECKING:
     from ferrule.boards import Board
     from ferrule.codegen.acl import AclOptions
     from ferrule.devices import Fault
-    from ferrule.firmware import Job, JobKeywords
+    from ferrule.firmware import Job
     from ferrule.running import RunRequest
     from ferrule.running.configuration import Configuration
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Option = Callable[[Any], Any]
 """A decorator that adds an option to a command."""
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+PATH = click.Path(path_type=Path)
 
 BOARD = "mps2-an386"
 TOOLCHAIN = "zig"
@@ -95,11 +99,9 @@ def _names(option: _Option) -> list[str]:
     return [parameter.name for parameter in stub.__click_params__]  # type: ignore[attr-defined]
 
 
-model_argument = click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+model_argument = click.argument("model", type=FILE)
 """The argument MODEL, a .tflite or .onnx file, or - for standard input."""
-models_argument = click.argument(
-    "models", metavar="MODEL...", type=click.Path(dir_okay=False, path_type=Path), nargs=-1, required=True
-)
+models_argument = click.argument("models", metavar="MODEL...", type=FILE, nargs=-1, required=True)
 """The argument MODEL..., one or several of them."""
 arena_option = click.option(
     "--arena",
@@ -116,7 +118,7 @@ board_option = click.option(
 )
 config_option = click.option(
     "--config",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="The file with the project's board, toolchain, engine, backends and devices, all of which are optional; "
     "by default ferrule.toml in the current folder, if it exists.",
 )
@@ -226,12 +228,7 @@ class JobOptions:
 
         assert self.backends is not None  # if --backends has no default, the command has checked it
         project = (configuration or read_configuration(self.config)).with_devices(self.devices)
-        chosen: JobKeywords = {
-            "board": self.board or "",
-            "toolchain": self.toolchain or "",
-            "optimization": self.optimization,
-            "overlap": self.overlap or "",
-            "goal": self.goal or "",
+        chosen = {name: getattr(self, name) for name in ("board", "toolchain", "optimization", "overlap", "goal")} | {
             "input_rows": self.input_rows or project.input_rows,
             "self_test": self.self_test,
             "backends": [name.strip() for name in self.backends.split(",")],
@@ -441,7 +438,7 @@ def _faults(texts: Sequence[str]) -> dict[str, Fault]:
 dynamic_options = together(
     click.option(
         "--dynamic-path",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="The folder to search for dynamic backends, instead of the default folders; it must be absolute.",
     ),
     click.option(

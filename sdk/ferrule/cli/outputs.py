@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ferrule.cli.console import echo_document, log_safe
-from ferrule.cli.options import collected
+from ferrule.cli.options import PATH, collected
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 STDOUT = Path("-")
 report_option = click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), help="Write the report to this file as JSON; - for stdout."
+    "--json", "json_path", type=PATH, help="Write the report to this file as JSON; - for stdout."
 )
 JOB_SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable that names the file of a job's summary on hosted runners."""
@@ -170,36 +170,24 @@ class Outputs:
         try:
             yield
         except FerruleError as error:
-            self._write_failure(error, command, models, board, engine, faults)
+            names = [form.name for form in _FORMS if form.failures and form.name in self.paths]
+            if names or self.job_summary:
+                from ferrule.report.failure_document import failure_document
+                from ferrule.report.naming import shared_name
+
+                document = failure_document(
+                    error,
+                    command=command,
+                    models=tuple(map(shared_name, models)),
+                    board=board,
+                    engine=engine,
+                    faults=tuple(faults),
+                )
+                try:
+                    self._write([_with_command(document)], names)
+                except FerruleError as second:
+                    click.echo(f"warning: the failure is not written to a file: {second}", err=True)
             raise
-
-    def _write_failure(
-        self,
-        error: FerruleError,
-        command: str,
-        models: Sequence[Path],
-        board: str,
-        engine: str,
-        faults: Sequence[str],
-    ) -> None:
-        names = [form.name for form in _FORMS if form.failures and form.name in self.paths]
-        if not names and not self.job_summary:
-            return
-        from ferrule.report.failure_document import failure_document
-        from ferrule.report.naming import shared_name
-
-        document = failure_document(
-            error,
-            command=command,
-            models=tuple(map(shared_name, models)),
-            board=board,
-            engine=engine,
-            faults=tuple(faults),
-        )
-        try:
-            self._write([_with_command(document)], names)
-        except FerruleError as second:
-            click.echo(f"warning: the failure is not written to a file: {second}", err=True)
 
     def _write(self, documents: Sequence[Document], names: Sequence[str]) -> None:
         from ferrule.cli.arrays import save

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli import completion
-from ferrule.cli.console import console, echo
-from ferrule.cli.options import BOARD, config_option
+from ferrule.cli.console import echo, print_notes, print_texts
+from ferrule.cli.options import BOARD, PATH, config_option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ _NOTES = 20
     help=f"The board of the devices.  [default: that of ferrule.toml, else {BOARD}]",
 )
 @config_option
-@click.option("--svd", type=click.Path(path_type=Path), help="Write the registers as CMSIS-SVD, for debuggers.")
-@click.option("--header", type=click.Path(path_type=Path), help="Write the C header of one peripheral.")
-@click.option("--python", type=click.Path(path_type=Path), help="Write the register table of one peripheral as Python.")
-@click.option("--markdown", type=click.Path(path_type=Path), help="Write the registers as tables in Markdown.")
+@click.option("--svd", type=PATH, help="Write the registers as CMSIS-SVD, for debuggers.")
+@click.option("--header", type=PATH, help="Write the C header of one peripheral.")
+@click.option("--python", type=PATH, help="Write the register table of one peripheral as Python.")
+@click.option("--markdown", type=PATH, help="Write the registers as tables in Markdown.")
 def command(
     source: str,
     names: tuple[str, ...],
@@ -98,7 +98,7 @@ def command(
         echo(f"{path}: {_count(peripherals)}")
     if not texts:
         _print(peripherals)
-    _print_notes(peripherals)
+    print_notes([f"{each.name}.{note}" for each in peripherals for note in each.notes], _NOTES)
 
 
 def _of_backend(
@@ -156,51 +156,32 @@ def _count(peripherals: Sequence[Peripheral]) -> str:
 
 
 def _list(description: Description, prefer: Sequence[str]) -> None:
-    from rich.markup import escape
-
-    from ferrule.report.tables import print_table
-
     rows = []
     for name in description.names:
         try:
             found = description.peripheral(name, prefer=prefer)
         except FerruleError as error:
-            rows.append((escape(name), "", "", escape(f"cannot be read: {error}")))
+            rows.append((name, "", "", f"cannot be read: {error}"))
             continue
-        base, count = f"0x{found.base:08x}", str(len(list(found.table)))
-        rows.append((escape(name), base, count, escape(found.table.doc)))
-    print_table(console(), ["peripheral", "base", "registers", "what"], rows, right=["registers"], whole=["base"])
+        rows.append((name, f"0x{found.base:08x}", str(len(list(found.table))), found.table.doc))
+    print_texts(["peripheral", "base", "registers", "what"], rows, right=["registers"], whole=["base"])
 
 
 def _print(peripherals: Sequence[Peripheral]) -> None:
-    from rich.markup import escape
-
-    from ferrule.report.tables import print_table
-
     for each in peripherals:
         rows = [
             (
                 f"0x{register.offset:03x}",
-                escape(register.name),
+                register.name,
                 register.access.value + (", rc" if register.read_clears else ""),
                 str(register.size_bits),
                 f"{register.reset:#x}",
-                escape(", ".join(field.name for field in register.fields)),
-                escape(register.doc),
+                ", ".join(field.name for field in register.fields),
+                register.doc,
             )
             for register in each.table
         ]
         interrupts = "".join(f", interrupt {line.number}" for line in each.interrupts)
-        title = f"{escape(each.name)} at 0x{each.base:08x}, {each.table.size_bytes} bytes{interrupts}"
+        title = f"{each.name} at 0x{each.base:08x}, {each.table.size_bytes} bytes{interrupts}"
         headings = ["offset", "register", "access", "bits", "reset", "fields", "what"]
-        print_table(console(), headings, rows, right=["bits", "reset"], whole=["offset"], title=title)
-
-
-def _print_notes(peripherals: Sequence[Peripheral]) -> None:
-    from ferrule.rendering import shown
-
-    notes = [f"{each.name}.{note}" for each in peripherals for note in each.notes]
-    for note in notes[:_NOTES]:
-        click.echo(f"note: {shown(note)}", err=True)
-    if len(notes) > _NOTES:
-        click.echo(f"note: and {len(notes) - _NOTES} more", err=True)
+        print_texts(headings, rows, right=["bits", "reset"], whole=["offset"], title=title)

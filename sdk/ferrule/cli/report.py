@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import console
+from ferrule.cli.options import FILE
 from ferrule.cli.outputs import ALL, Outputs, outputs_options
 
 
 @click.command("report", short_help="Write a saved document in another format.")
-@click.argument("document", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("document", type=FILE)
 @outputs_options(ALL)
 def command(document: Path, results: Outputs) -> None:
     """Write DOCUMENT, which a command wrote with --json, in other formats; without options, print it.

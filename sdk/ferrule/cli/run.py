@@ -12,6 +12,7 @@ import click
 from ferrule.cli.console import console
 from ferrule.cli.main import exit_of
 from ferrule.cli.options import (
+    PATH,
     JobOptions,
     arena_option,
     check_toolchain,
@@ -99,9 +100,7 @@ if TYPE_CHECKING:
     help="The file for an output array; for several outputs, repeat the option with their names.",
 )
 @outputs_options("run")
-@click.option(
-    "--keep", type=click.Path(path_type=Path), help="Keep the generated project and its build in this folder."
-)
+@click.option("--keep", type=PATH, help="Keep the generated project and its build in this folder.")
 @click.option(
     "--until",
     metavar="REGEX",

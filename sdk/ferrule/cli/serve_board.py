@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from ferrule.cli import completion
-from ferrule.cli.options import BOARD, ENGINE, board_option, config_option, engine_name
+from ferrule.cli.options import BOARD, ENGINE, FILE, board_option, config_option, engine_name
 from ferrule.cli.serve_accelerator import interrupted, logger
 
 
 @click.command("serve-board", short_help="Offer a UART of an emulated board as a serial port.")
-@click.argument("elf", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("elf", type=FILE)
 @config_option
 @board_option
 @click.option(

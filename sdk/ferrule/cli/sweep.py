@@ -13,7 +13,7 @@ import click
 
 from ferrule.cli.console import console, echo
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
-from ferrule.cli.options import config_option, quiet_option
+from ferrule.cli.options import FILE, config_option, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
@@ -30,11 +30,11 @@ _LISTED = 50
 
 
 @click.command("sweep", short_help="Run models over boards, toolchains, engines, backends and options.")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @click.option(
     "--results",
     "results_path",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     metavar="FILE.JSONL",
     help="Where each run adds a row as it ends, and from which the sweep goes on after a stop.  [default: the name of "
     "FILE with the suffix .jsonl, beside it]",
@@ -73,7 +73,7 @@ _LISTED = 50
 @click.option("--dry-run", is_flag=True, help="Check the file and list its runs, but run nothing.")
 @click.option(
     "--parquet",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Write the rows as a Parquet table.",
 )

@@ -11,6 +11,8 @@ import click
 from ferrule.cli.console import echo
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
 from ferrule.cli.options import (
+    FILE,
+    FOLDER,
     PLATFORMS,
     JobOptions,
     arena_option,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command("verify", short_help="Compare a firmware with a model: its digests, constants and code.")
-@click.argument("elf", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("elf", type=FILE)
 @models_argument
 @names_option()
 @arena_option
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--platform", type=click.Choice(PLATFORMS), help="The platform; by default the one the firmware states.")
 @click.option(
     "--project",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="FOLDER",
     help="The project of which the firmware was built, for the files that you have edited, such as main.c.",
 )
