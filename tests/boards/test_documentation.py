@@ -70,8 +70,10 @@ def test_every_key_is_documented() -> None:
 def test_every_shipped_board_is_listed(name: str) -> None:
     """The table of boards has its memories and UART; the table of tried boards has the board or its family."""
     first, _, tried = DOCUMENT.read_text(encoding="utf-8").partition("The four int8 models of MLPerf Tiny")
-    row = next(line for line in first.splitlines() if line.startswith(f"| {name} |"))
-    assert any(f"| {each} |" in tried for each in (name, f"{name.partition('-')[0]}-*"))
+    row = next((line for line in first.splitlines() if line.startswith(f"| {name} |")), "")
+    assert row, f"docs/boards.md: the table of boards has no row of {name}"
+    listed = any(f"| {each} |" in tried for each in (name, f"{name.partition('-')[0]}-*"))
+    assert listed, f"docs/boards.md: the table of the models that were run has no row of {name}"
     board = load_board(name)
     addresses = [board.memory(each).address for each in (board.placement.code, board.placement.data)]
     said = "the same" in row

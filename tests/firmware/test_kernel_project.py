@@ -16,7 +16,7 @@ from formatting import check_formatted
 
 from ferrule import generate
 from ferrule.backends import BackendId, Device
-from ferrule.boards import load_board
+from ferrule.boards import board_names, load_board
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, Project
 from ferrule.firmware.platforms import PLATFORMS
@@ -24,10 +24,6 @@ from ferrule.firmware.platforms.kernel import KernelPlatform
 from ferrule.resources import root
 
 KERNELS = {name: each.kernel for name, each in PLATFORMS.items() if isinstance(each, KernelPlatform)}
-BOARDS = (
-    *("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547"),
-    *("stm32f4_discovery", "nrf52840dk", "stm32g0b1", "microbit"),
-)
 YOURS = {"freertos": "kernel/FreeRTOSConfig.h", "threadx": "kernel/tx_user.h"}
 Make = Callable[[str, Path], Project]
 
@@ -88,7 +84,7 @@ def test_generated_c_is_formatted(name: str, make: Make, tmp_path: Path) -> None
     check_formatted(files)
 
 
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("board", board_names())
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_board_has_a_port(name: str, board: str, tmp_path: Path) -> None:
     project = core(name, tmp_path / "project", board)
