@@ -210,8 +210,6 @@ def test_a_model_that_fails_is_told(build: Build, qemu: str) -> None:
 
 
 def test_who_cannot_have_it_says_so(firmware: ferrule.Firmware) -> None:
-    assert engine("unicorn").refuses_wires(["far"]) is None
-    assert engine("serial").refuses_wires(["far"]) is None
     wire = AttachedWire(name="far", model=Silence(), uart="uart9")
     with pytest.raises(FerruleError, match="no UART 'uart9' for device far"):
         engine("unicorn").start(Machine(board=firmware.board, elf=firmware.elf, wires=(wire,)))

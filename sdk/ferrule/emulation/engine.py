@@ -198,6 +198,9 @@ def version_of(program: str) -> str:
 class Engine(Protocol):
     """An emulator, or a connection to real boards."""
 
+    checks_ownership: bool = False
+    """Whether the engine can check the ownership of a firmware's workspace."""
+
     @property
     def name(self) -> str:
         """The name that users select the engine by."""
@@ -211,10 +214,6 @@ class Engine(Protocol):
 
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
         """Return why the engine cannot run a board with device models of these names on its bus; None if it can."""
-
-    def refuses_wires(self, names: Sequence[str]) -> str | None:
-        """Return why the engine cannot connect devices of these names to serial lines; None if it can."""
-        return f"it does not connect devices behind serial lines ({', '.join(names)}); unicorn, qemu and renode do"
 
     def lacks(self, options: EngineOptions) -> FerruleError | None:
         """Return the error for a missing option, or None if the options suffice."""
@@ -237,4 +236,14 @@ class Engine(Protocol):
         Raises:
             MissingToolError: a program or package is missing.
             EngineError: the engine cannot run this board or this firmware.
+            FerruleError: an option is missing, or the engine cannot check ownership.
         """
+        if machine.ownership is not None and not self.checks_ownership:
+            raise FerruleError(f"engine {self.name} cannot check ownership", hint="the engine that can: unicorn")
+        lacking = self.missing() or self.lacks(machine.options)
+        if lacking is not None:
+            raise lacking
+        return self._start(machine)
+
+    def _start(self, machine: Machine) -> Session:
+        """Start a machine, for which nothing is missing."""

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Self
 
 from ferrule.codegen import Artifact, Call
 from ferrule.codegen.executor import default_arena
 from ferrule.devices import Range
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
-from ferrule.errors import FerruleError
 from ferrule.firmware import Image
 from ferrule.interface import either
 from ferrule.memory import STATE_WORD, AliasKind, BufferKind, Request, scratch_name
@@ -27,6 +25,10 @@ OF_DEVICES = frozenset({Call.RUN, Call.COPY_TO, Call.COPY_FROM})
 UNANNOUNCED = -2
 """In place of a step: FERRULE_STEP_UNKNOWN of the unicorn engine."""
 UNCHECKED = "ownership cannot be checked: "
+_HINT = (
+    "docs/emulation.md, 'Ownership', has the rules; "
+    f"{either('--keep FOLDER', 'out=FOLDER')} keeps the executor and its offsets"
+)
 NEXT, RAN, FINISH = "ferrule_held_next", "ferrule_held_ran", "ferrule_held_finish"
 
 
@@ -132,52 +134,6 @@ class OwnershipCounts:
     """Whether the core's data cache was on at the end of the run, so that its lines were modelled."""
 
 
-class OwnershipError(EngineError):
-    """An access to the workspace that the plan does not allow."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        violation: Violation,
-        layer: str,
-        tensor: str,
-        device: str | None,
-        address: int,
-        pc: int,
-        exact: bool,
-        hint: str | None = None,
-        report: CrashReport | None = None,
-    ) -> None:
-        super().__init__(message, hint=hint, report=report)
-        self.reason = message
-        self.violation = violation
-        self.layer = layer
-        self.tensor = tensor
-        """The tensor that is accessed by mistake or whose bytes would be lost; empty if the byte belongs to none."""
-        self.device = device
-        """The device that made the access; None for the core."""
-        self.address = address
-        self.pc = pc
-        self.exact = exact
-        """Whether `pc` is the accessing instruction; otherwise, it is the start of its basic block."""
-
-    def reported(self, report: CrashReport) -> Self:
-        """Return the error with the state of the firmware."""
-        return type(self)(
-            self.reason,
-            violation=self.violation,
-            layer=self.layer,
-            tensor=self.tensor,
-            device=self.device,
-            address=self.address,
-            pc=report.pc,
-            exact=self.exact,
-            hint=self.hint,
-            report=report,
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
     """An access that breaks the rules, as the engine found it."""
@@ -190,9 +146,9 @@ class Violated:
     size_bytes: int
     step: int
     """Index of the step; UNANNOUNCED in an inference whose layers are not known, -1 outside of inferences."""
-    holder: int | None
+    holder: int | None = None
     """Index of the buffer whose value the byte holds; None if it is none."""
-    target: int | None
+    target: int | None = None
     """Index of the buffer that the layer may write there; None if it may write none."""
     busy: tuple[str, ...] = field(default=())
     """The devices at work."""
@@ -204,10 +160,29 @@ class Violated:
     """The constant that is written; empty if it is none."""
 
 
-def refuse_ownership(name: str, plan: OwnershipPlan | None) -> None:
-    """Raise FerruleError if there is a plan, for an engine that cannot watch the workspace."""
-    if plan is not None:
-        raise FerruleError(f"engine {name} cannot check ownership", hint="the engine that can: unicorn")
+class OwnershipError(EngineError):
+    """An access to the workspace that the plan does not allow."""
+
+    def __init__(
+        self, message: str, found: Violated, *, layer: str, tensor: str, report: CrashReport | None = None
+    ) -> None:
+        super().__init__(message, hint=_HINT, report=report)
+        self.reason = message
+        self.violation = found.violation
+        self.layer = layer
+        self.tensor = tensor
+        """The tensor that is accessed by mistake or whose bytes would be lost; empty if the byte belongs to none."""
+        self.device = found.device
+        """The device that made the access; None for the core."""
+        self.address = found.address
+        self.pc = found.pc if report is None else report.pc
+        self.exact = found.exact
+        """Whether `pc` is the accessing instruction; otherwise, it is the start of its basic block."""
+        self._found = found
+
+    def reported(self, report: CrashReport) -> OwnershipError:
+        """Return the error with the state of the firmware."""
+        return OwnershipError(self.reason, self._found, layer=self.layer, tensor=self.tensor, report=report)
 
 
 def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
@@ -406,18 +381,8 @@ def ownership_error(plan: OwnershipPlan, found: Violated) -> OwnershipError:
     busy = [name for name in found.busy if name != found.device]
     note = f"; device {', '.join(busy)} is still at work" if busy else ""
     tensor = _tensor(plan, found)
-    return OwnershipError(
-        f"ownership: {where}, {access}{cause}: {_reason(plan, found, tensor)}{note}",
-        violation=found.violation,
-        layer=layer,
-        tensor=tensor,
-        device=found.device,
-        address=found.address,
-        pc=found.pc,
-        exact=found.exact,
-        hint="docs/emulation.md, 'Ownership', has the rules; "
-        f"{either('--keep FOLDER', 'out=FOLDER')} keeps the executor and its offsets",
-    )
+    message = f"ownership: {where}, {access}{cause}: {_reason(plan, found, tensor)}{note}"
+    return OwnershipError(message, found, layer=layer, tensor=tensor)
 
 
 def _tensor(plan: OwnershipPlan, found: Violated) -> str:

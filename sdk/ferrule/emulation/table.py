@@ -26,8 +26,6 @@ VARIANTS: Mapping[str, Engine] = {
 
 GDB_ENGINES = ("unicorn", "qemu")
 """The engines that gdb can attach to."""
-OWNERSHIP_ENGINES = ("unicorn",)
-"""The engines that can check the ownership of a firmware's workspace."""
 
 
 def require_gdb(name: str) -> None:
@@ -46,8 +44,8 @@ def require_ownership(name: str) -> None:
     Raises:
         FerruleError: it cannot.
     """
-    if name not in OWNERSHIP_ENGINES:
-        able = ", ".join(OWNERSHIP_ENGINES)
+    if not engine(name).checks_ownership:
+        able = ", ".join(each.name for each in ENGINES.values() if each.checks_ownership)
         raise FerruleError(f"engine {name} cannot check ownership", hint=f"engines that can: {able}")
 
 

@@ -100,8 +100,4 @@ def engine_for(name: str, board: Board, program: Program | None = None) -> Engin
             f"engine {name} cannot run board {board.name}: {reason}",
             hint=f"engines that can: {', '.join(able)}" if able else None,
         )
-    wires = [use.name for use in devices if use.driver.wire is not None]
-    reason = chosen.refuses_wires(wires) if wires else None
-    if reason is not None:
-        raise FerruleError(f"engine {chosen.name} cannot run this firmware: {reason}")
     return chosen

@@ -353,8 +353,6 @@ def check_machine(chosen: Engine, machine: Machine) -> None:
         if lacking is not None:
             raise lacking
     reason = chosen.refuses(machine.board, [each.name for each in machine.devices])
-    if reason is None and machine.wires:
-        reason = chosen.refuses_wires([each.name for each in machine.wires])
     if reason is not None:
         raise FerruleError(f"engine {chosen.name} cannot run this on board {machine.board.name}: {reason}")
     for segment in read_image(machine.elf).segments:

@@ -93,8 +93,6 @@ class BoardStarter:
         if not isinstance(firmware, (str, Path)):
             names += [use.name for use in firmware.program.devices if use.driver.model is not None]
         reason = chosen.refuses(self.description, names)
-        if reason is None and wires:
-            reason = chosen.refuses_wires([each.name for each in wires])
         if reason is not None:
             pytest.skip(f"engine {self.engine} cannot run this on board {self.name}: {reason}")
         if options is None:

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 
 from ferrule._typing import override
 from ferrule.boards import Board
-from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import Engine, Machine, Session, version_of
-from ferrule.emulation.ownership import refuse_ownership
 from ferrule.emulation.qemu.session import QemuSession
 from ferrule.errors import MissingToolError
 
@@ -43,14 +41,5 @@ class QemuEngine(Engine):
         return None
 
     @override
-    def refuses_wires(self, names: Sequence[str]) -> str | None:
-        del names
-        return None
-
-    @override
-    def start(self, machine: Machine) -> Session:
-        refuse_ownership(self.name, machine.ownership)
-        program = shutil.which(PROGRAM)
-        if program is None:
-            raise self.missing() or EngineError(f"{PROGRAM} is no longer available")
-        return QemuSession(program, machine)
+    def _start(self, machine: Machine) -> Session:
+        return QemuSession(shutil.which(PROGRAM) or PROGRAM, machine)

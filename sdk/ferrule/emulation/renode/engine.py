@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import Engine, Machine, Session, version_of
-from ferrule.emulation.ownership import refuse_ownership
 from ferrule.emulation.renode.attachment import AttachmentKind
 from ferrule.emulation.renode.install import REMEDY, find_renode
 from ferrule.emulation.renode.server import RenodeServer
@@ -44,16 +42,8 @@ class RenodeEngine(Engine):
         return None
 
     @override
-    def refuses_wires(self, names: Sequence[str]) -> str | None:
-        return None
-
-    @override
-    def start(self, machine: Machine) -> Session:
-        refuse_ownership(self.name, machine.ownership)
-        program = find_renode()
-        if program is None:
-            raise self.missing() or EngineError("Renode is no longer available")
-        return RenodeSession(lambda: RenodeServer(program), machine, self._kind)
+    def _start(self, machine: Machine) -> Session:
+        return RenodeSession(RenodeServer, machine, self._kind)
 
     @override
     def kept(self) -> Engine:
@@ -84,17 +74,13 @@ class KeptRenode(RenodeEngine):
         self._server = self._session = None
 
     @override
-    def start(self, machine: Machine) -> Session:
-        refuse_ownership(self.name, machine.ownership)
-        program = find_renode()
-        if program is None:
-            raise self.missing() or EngineError("Renode is no longer available")
+    def _start(self, machine: Machine) -> Session:
         if self._session is not None and not self._session.is_over:
             raise EngineError(f"the kept engine {self.name} runs one firmware at a time", hint="stop the other session")
-        self._session = RenodeSession(lambda: self._current(program), machine, self._kind, keep=True)
+        self._session = RenodeSession(self._current, machine, self._kind, keep=True)
         return self._session
 
-    def _current(self, program: Path) -> RenodeServer:
+    def _current(self) -> RenodeServer:
         if self._server is None or not self._server.is_running:
-            self._server = RenodeServer(program)
+            self._server = RenodeServer()
         return self._server

@@ -62,6 +62,7 @@ class RenodeProcess(Supervised):
         if connected is None:
             raise OSError(f"no connection to port {port} was passed")
         connected.settimeout(timeout_s)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connected
 
     def listen(self) -> tuple[socket.socket, int]:

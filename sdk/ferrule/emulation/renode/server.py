@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ferrule.emulation.renode import bridge
 from ferrule.emulation.renode.errors import RenodeError
-from ferrule.emulation.renode.install import release
+from ferrule.emulation.renode.install import find_renode, release
 from ferrule.emulation.renode.process import RenodeProcess
 from ferrule.emulation.renode.robot import RobotServer
 from ferrule.scratch import ScratchFolder
@@ -24,13 +24,13 @@ class RenodeServer:
         RenodeError, OSError: its server cannot be reached.
     """
 
-    def __init__(self, program: Path) -> None:
+    def __init__(self) -> None:
         self._scratch = ScratchFolder()
         self._process: RenodeProcess | None = None
         self._robot: RobotServer | None = None
         self._included = False
         try:
-            self._process = RenodeProcess(program, self._scratch.path)
+            self._process = RenodeProcess(find_renode() or Path("renode"), self._scratch.path)
             self._robot = RobotServer(self._process.robot_port(), connector=self._process.connect)
             self.release = release(self._robot.execute("version"))
         except BaseException:

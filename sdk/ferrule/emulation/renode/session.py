@@ -10,9 +10,9 @@ from collections.abc import Callable
 from ferrule._typing import override
 from ferrule.devices.watchdog import POLL_S
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
-from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, Machine
 from ferrule.emulation.fault_record import FIELDS
+from ferrule.emulation.process_session import ProcessSession
 from ferrule.emulation.renode.attachment import Attachment, AttachmentKind, attach
 from ferrule.emulation.renode.errors import RenodeError
 from ferrule.emulation.renode.install import OLDEST
@@ -27,15 +27,10 @@ from ferrule.emulation.renode.script import (
     write_files,
 )
 from ferrule.emulation.renode.server import RenodeServer
-from ferrule.emulation.renode.terminal import SocketTerminal
-from ferrule.emulation.socket_wire import SocketWire
 from ferrule.firmware import read_image
 from ferrule.firmware.thumb import instructions
 from ferrule.interface import option
-from ferrule.link import Channel
 
-FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
-"""Times without a byte after which Renode's state is queried; the wait doubles from the first to the second."""
 RESOLUTION = 2.0
 """Measured with 1.16.1: the counts of a model are within one instruction of those of the engine unicorn. Before 1.16
 the cycle counter does not advance within a quantum of virtual time."""
@@ -58,51 +53,11 @@ def _require_correct_selects(machine: Machine, found: tuple[int, int]) -> None:
         )
 
 
-class RenodeChannel(Channel):
-    """The channel of one UART."""
-
-    def __init__(self, session: RenodeSession, terminal: SocketTerminal) -> None:
-        self._session = session
-        self._terminal = terminal
-
-    @override
-    def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        """Return the bytes that the firmware has sent; empty on a time-out.
-
-        Raises:
-            EngineError: the firmware faulted, a device failed, or Renode ended.
-        """
-        self._session.require_running()
-        deadline = time.monotonic() + timeout_s
-        silence = FIRST_SILENCE_S
-        while True:
-            remaining = deadline - time.monotonic()
-            try:
-                data = self._terminal.read(max_bytes, max(0.0, min(remaining, silence)))
-            except RenodeError as error:
-                raise self._session.died() from error
-            if data or remaining <= 0:
-                self._session.check_devices()
-                return data
-            self._session.check_health()
-            silence = min(2 * silence, SILENCE_S)
-
-    @override
-    def write(self, data: bytes) -> None:
-        """Send bytes to the firmware."""
-        self._session.require_running()
-        try:
-            self._terminal.write(data)
-        except RenodeError as error:
-            raise self._session.died() from error
-
-    @override
-    def close(self) -> None:
-        """Do nothing: the session owns the connection."""
-
-
-class RenodeSession(EmulatorSession):
+class RenodeSession(ProcessSession):
     """A firmware in Renode, which runs concurrently, in virtual time that is not tied to the host's clock."""
+
+    emulator = "Renode"
+    silence_s = (0.05, 1.0)
 
     def __init__(
         self, start: Callable[[], RenodeServer], machine: Machine, kind: AttachmentKind, *, keep: bool = False
@@ -118,9 +73,7 @@ class RenodeSession(EmulatorSession):
         self._has_ticks = kind is AttachmentKind.COSIMULATION_TICKS and bool(machine.devices)
         self._release = OLDEST
         self._attachments: list[Attachment] = []
-        self._terminals: dict[str, SocketTerminal] = {}
-        self._wires: list[SocketWire] = []
-        self._wire_sockets: list[socket.socket] = []
+        self._sockets: dict[str, socket.socket] = {}
         self._server: RenodeServer | None = None
         try:
             self._server = start()
@@ -158,24 +111,17 @@ class RenodeSession(EmulatorSession):
         _require_correct_selects(machine, self._release)
         self._attachments = attach(kind, machine.devices, self._board, process, self._release, machine.callback_s)
         write_files(server.folder, self._board, [each.entry() for each in self._attachments], machine.elf)
-        uarts = {self._board.link_uart.name, self._board.console_uart.name}
-        wired = {wire.uart: wire for wire in machine.wires}
-        ports = {name: process.free_port() for name in sorted(uarts | set(wired))}
+        ports = {name: process.free_port() for name in self._uarts(machine)}
         bridged = bool(machine.devices) and kind is AttachmentKind.BRIDGE
         for command in machine_commands(self._board, bridged=bridged, terminals=ports):
             server.execute(command)
             if command.endswith(f"@{PLATFORM_FILE}"):
                 for attachment in self._attachments:
                     attachment.connect(robot)
-        self._terminals = {name: SocketTerminal(process.connect(ports[name])) for name in sorted(uarts)}
-        for name, wire in wired.items():
-            self._wire_sockets.append(process.connect(ports[name]))
-            self._wires.append(SocketWire(wire.name, self._wire_sockets[-1], wire.model, limit_s=machine.callback_s))
+        for name, port in ports.items():
+            self._sockets[name] = process.connect(port)
+        self._connect(machine, self._sockets)
         robot.start()
-
-    @override
-    def channel(self, name: str = "link") -> RenodeChannel:
-        return RenodeChannel(self, self._find_uart(name, self._terminals, "that is connected to Renode"))
 
     @override
     def counters(self) -> Counters:
@@ -185,6 +131,7 @@ class RenodeSession(EmulatorSession):
             resolution=max(resolution, TICK_CYCLES) if self._has_ticks else resolution,
         )
 
+    @override
     def died(self) -> EngineError:
         """Return the error for a Renode that ended unexpectedly; a device's failure takes precedence."""
         self._broken = True
@@ -194,24 +141,15 @@ class RenodeSession(EmulatorSession):
             self._failure = failures[0] if failures else process.died()
         return self._failure
 
+    @override
     def check_devices(self) -> None:
-        """Raise EngineError if a device failed."""
         for attachment in self._attachments:
             if attachment.failure is not None:
                 if attachment.stuck:
                     time.sleep(2 * POLL_S)  # it may still be interrupted; until then Renode waits for it
                 self._failure = attachment.failure if attachment.stuck else self._with_report(attachment.failure)
                 raise self._failure
-        for wire in self._wires:
-            wire.check()
-
-    def check_health(self) -> None:
-        """Raise EngineError if Renode has ended, a device failed or the firmware has recorded a fault."""
-        self.check_devices()
-        if self._recorded_fault() is not None:
-            report = self.crash_report("the firmware faulted")
-            self._failure = EngineError(report.reason, report=report)
-            raise self._failure
+        super().check_devices()
 
     def _with_report(self, failure: EngineError) -> EngineError:
         report = self.crash_report(str(failure))
@@ -263,9 +201,7 @@ class RenodeSession(EmulatorSession):
         kept = server is not None and self._keep and self._is_sound() and server.clear()
         for wire in self._wires:
             wire.stop()
-        for terminal in self._terminals.values():
-            terminal.close()
-        for connected in self._wire_sockets:
+        for connected in self._sockets.values():
             connected.close()
         if server is not None and not kept:
             server.stop()

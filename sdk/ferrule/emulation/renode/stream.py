@@ -52,28 +52,24 @@ class Stream(Closing):
         """
         data = bytearray()
         while len(data) < size_bytes:
-            data += self._receive(size_bytes - len(data), f"{size_bytes} B were expected, {len(data)} came")
+            state = f": {size_bytes} B were expected, {len(data)} came"
+            more = self._receive(size_bytes - len(data), "no answer", state)
+            if not more:
+                raise RenodeConnectionError(f"{self._name}: Renode closed the connection{state}")
+            data += more
         return bytes(data)
 
     def read_some(self, most_bytes: int = 65536) -> bytes:
         """Wait for at least one byte and return the received bytes; empty if Renode has closed the connection."""
+        return self._receive(most_bytes, "no data arrived")
+
+    def _receive(self, most_bytes: int, missing: str, state: str = "") -> bytes:
         try:
             return self._socket.recv(most_bytes)
         except TimeoutError:
-            raise RenodeConnectionError(f"{self._name}: no data arrived within {self._timeout_s:g} s") from None
+            raise RenodeConnectionError(f"{self._name}: {missing} within {self._timeout_s:g} s{state}") from None
         except OSError as error:
-            raise RenodeConnectionError(f"{self._name}: {error}") from error
-
-    def _receive(self, most_bytes: int, state: str) -> bytes:
-        try:
-            data = self._socket.recv(most_bytes)
-        except TimeoutError:
-            raise RenodeConnectionError(f"{self._name}: no answer within {self._timeout_s:g} s: {state}") from None
-        except OSError as error:
-            raise RenodeConnectionError(f"{self._name}: {error}: {state}") from error
-        if not data:
-            raise RenodeConnectionError(f"{self._name}: Renode closed the connection: {state}")
-        return data
+            raise RenodeConnectionError(f"{self._name}: {error}{state}") from error
 
     def shut_down(self) -> None:
         """Tell Renode that nothing more will come; for any thread."""

@@ -9,7 +9,6 @@ from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.crash import CrashReport
 from ferrule.emulation.engine import Counters, Engine, EngineOptions, Machine, Session
-from ferrule.emulation.ownership import refuse_ownership
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
 from ferrule.interface import either
 from ferrule.link import Channel, SerialChannel
@@ -60,11 +59,6 @@ class SerialEngine(Engine):
         return None
 
     @override
-    def refuses_wires(self, names: Sequence[str]) -> str | None:
-        del names
-        return None  # the devices are real; if one is missing, its driver reports that it does not answer
-
-    @override
     def lacks(self, options: EngineOptions) -> FerruleError | None:
         if options.port is not None:
             return None
@@ -75,9 +69,5 @@ class SerialEngine(Engine):
         )
 
     @override
-    def start(self, machine: Machine) -> Session:
-        refuse_ownership(self.name, machine.ownership)
-        port = machine.options.port
-        if port is None:
-            raise self.lacks(machine.options) or FerruleError("the port is no longer available")
-        return SerialSession(SerialChannel(port, baud=machine.options.baud))
+    def _start(self, machine: Machine) -> Session:
+        return SerialSession(SerialChannel(machine.options.port or "", baud=machine.options.baud))

@@ -20,6 +20,7 @@ class UnicornEngine(Engine):
     """Runs the firmware in this process and counts its instructions exactly."""
 
     name = "unicorn"
+    checks_ownership = True
 
     @override
     def missing(self) -> MissingToolError | None:
@@ -38,13 +39,5 @@ class UnicornEngine(Engine):
         return f"unicorn has no {board.cpu.type} (it has {', '.join(MODELS)})"
 
     @override
-    def refuses_wires(self, names: Sequence[str]) -> str | None:
-        del names
-        return None
-
-    @override
-    def start(self, machine: Machine) -> Session:
-        missing = self.missing()
-        if missing is not None:
-            raise missing
+    def _start(self, machine: Machine) -> Session:
         return UnicornSession(machine)

@@ -153,40 +153,43 @@ class Guest:
     def load(self, image: Image) -> None:
         """Write a firmware's segments to the board's memories."""
         for segment in image.segments:
-            for window, storage in self._storages():
-                offset = segment.address - window.address
-                if offset >= 0 and offset + len(segment.data) <= window.bytes:
-                    storage[offset : offset + len(segment.data)] = segment.data
-                    break
-            else:
+            found = self._place(segment.address, len(segment.data))
+            if found is None:
                 raise EngineError(
                     f"the firmware has {len(segment.data)} B at {segment.address:#010x}, where the board has no memory",
                     hint="build the firmware for this board",
                 )
+            _, storage, offset = found
+            storage[offset : offset + len(segment.data)] = segment.data
 
     def _storages(self) -> list[tuple[layout.Window, mmap.mmap]]:
         by_address = {ctypes.addressof(ctypes.c_char.from_buffer(storage)): storage for storage in self._memories}
         windows = self.state.windows[: self.state.window_count]
         return [(window, by_address[window.data]) for window in windows]
 
-    def read_memory(self, address: int, size_bytes: int) -> bytes:
-        """Read bytes of a memory; fewer if the memory ends earlier."""
+    def _place(self, address: int, size_bytes: int) -> tuple[layout.Window, mmap.mmap, int] | None:
+        """Return the memory that has all bytes of a range, with their offset in it; None if there is none."""
         for window, storage in self._storages():
             offset = address - window.address
-            if 0 <= offset < window.bytes:
-                return storage[offset : offset + size_bytes]
-        return b""
+            if offset >= 0 and size_bytes >= 0 and offset + size_bytes <= window.bytes:
+                return window, storage, offset
+        return None
+
+    def read_memory(self, address: int, size_bytes: int) -> bytes:
+        """Read bytes of a memory; fewer if the memory ends earlier."""
+        found = self._place(address, 1)
+        return b"" if found is None else found[1][found[2] : found[2] + size_bytes]
 
     def write_memory(self, address: int, data: bytes) -> bool:
         """Write bytes to a memory, including code and flash; return False if they do not lie within one memory."""
-        for window, storage in self._storages():
-            offset = address - window.address
-            if offset >= 0 and offset + len(data) <= window.bytes:
-                storage[offset : offset + len(data)] = data
-                self.engine.ctl_flush_tb()
-                ctypes.memset(self.state.cache, 0, ctypes.sizeof(self.state.cache))
-                return True
-        return False
+        found = self._place(address, len(data))
+        if found is None:
+            return False
+        _, storage, offset = found
+        storage[offset : offset + len(data)] = data
+        self.engine.ctl_flush_tb()
+        ctypes.memset(self.state.cache, 0, ctypes.sizeof(self.state.cache))
+        return True
 
     def memory_view(self, address: int, size_bytes: int) -> memoryview:
         """Return a range of the guest's memory itself for DMA, in 8-bit items; writable only if the guest may write it.
@@ -196,14 +199,14 @@ class Guest:
         Raises:
             EngineError: the range does not lie within one memory of the board.
         """
-        for window, storage in self._storages():
-            offset = address - window.address
-            if offset >= 0 and size_bytes >= 0 and offset + size_bytes <= window.bytes:
-                view = memoryview(storage)[offset : offset + size_bytes]
-                return view.toreadonly() if window.constant else view
-        raise EngineError(
-            f"the {size_bytes} B at {address_text(address)} do not lie in one memory of {self._board_name}"
-        )
+        found = self._place(address, size_bytes)
+        if found is None:
+            raise EngineError(
+                f"the {size_bytes} B at {address_text(address)} do not lie in one memory of {self._board_name}"
+            )
+        window, storage, offset = found
+        view = memoryview(storage)[offset : offset + size_bytes]
+        return view.toreadonly() if window.constant else view
 
     def map_c(
         self, address: int, size_bytes: int, read: str, write: str, unit: ctypes.Structure | ctypes.Array[ctypes.c_char]
@@ -300,9 +303,7 @@ class Guest:
                     return each.read(address - each.address, size_bytes)
                 each.write(address - each.address, size_bytes, value)
                 return 0
-        if value is not None and any(
-            window.constant and 0 <= address - window.address < window.bytes for window, _ in self._storages()
-        ):
+        if value is not None and (found := self._place(address, 1)) is not None and found[0].constant:
             raise BusError(f"the memory at {address:#010x} is read-only", address=address)
         try:
             if value is None:

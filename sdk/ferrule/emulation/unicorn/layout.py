@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
+from typing import Any
+
+U8, U16, U32, U64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
+I32, I64, POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
 
 WINDOWS = 16
 TIMERS = 16
@@ -41,15 +45,18 @@ FAULT_REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "x
 """Register names in the order of ferrule_fault.registers."""
 
 
+def _each(kind: Any, *names: str) -> tuple[tuple[str, Any], ...]:  # noqa: ANN401 a type of ctypes
+    """Return fields of the same type."""
+    return tuple((name, kind) for name in names)
+
+
 class Window(ctypes.Structure):
     """struct ferrule_guest_window."""
 
     _fields_ = (
-        ("address", ctypes.c_uint64),
-        ("bytes", ctypes.c_uint64),
-        ("data", ctypes.c_void_p),
-        ("constant", ctypes.c_uint64),
-        ("executes", ctypes.c_uint64),
+        *_each(U64, "address", "bytes"),
+        ("data", POINTER),
+        *_each(U64, "constant", "executes"),
     )
 
 
@@ -57,13 +64,8 @@ class Block(ctypes.Structure):
     """struct ferrule_guest_block."""
 
     _fields_ = (
-        ("address", ctypes.c_uint32),
-        ("bytes", ctypes.c_uint16),
-        ("instructions", ctypes.c_uint16),
-        ("needed", ctypes.c_uint16),
-        ("kept", ctypes.c_uint16),
-        ("gained", ctypes.c_uint16),
-        ("reserved", ctypes.c_uint16),
+        ("address", U32),
+        *_each(U16, "bytes", "instructions", "needed", "kept", "gained", "reserved"),
     )
 
 
@@ -71,12 +73,10 @@ class Fault(ctypes.Structure):
     """struct ferrule_guest_fault."""
 
     _fields_ = (
-        ("address", ctypes.c_uint64),
-        ("value", ctypes.c_int64),
-        ("type", ctypes.c_int32),
-        ("bytes", ctypes.c_int32),
-        ("program_counter", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("address", U64),
+        ("value", I64),
+        *_each(I32, "type", "bytes"),
+        *_each(U32, "program_counter", "reserved"),
     )
 
 
@@ -84,45 +84,43 @@ class GuestState(ctypes.Structure):
     """struct ferrule_guest."""
 
     _fields_ = (
-        ("start_emulation", ctypes.c_void_p),
-        ("stop_emulation", ctypes.c_void_p),
-        ("read_register", ctypes.c_void_p),
-        ("write_register", ctypes.c_void_p),
-        ("add_hook", ctypes.c_void_p),
-        ("control", ctypes.c_void_p),
-        ("protect_memory", ctypes.c_void_p),
-        ("engine", ctypes.c_void_p),
-        ("core", ctypes.c_void_p),
-        ("ownership", ctypes.c_void_p),
-        ("entered", ctypes.c_uint64),
-        ("budget", ctypes.c_uint64),
-        ("limit", ctypes.c_uint64),
-        ("now", ctypes.c_uint64),
-        ("stop", ctypes.c_uint32),
-        ("block_address", ctypes.c_uint32),
-        ("block_bytes", ctypes.c_uint32),
-        ("paused", ctypes.c_uint32),
-        ("exception", ctypes.c_uint32),
-        ("error", ctypes.c_uint32),
+        *_each(
+            POINTER,
+            "start_emulation",
+            "stop_emulation",
+            "read_register",
+            "write_register",
+            "add_hook",
+            "control",
+            "protect_memory",
+            "engine",
+            "core",
+            "ownership",
+        ),
+        *_each(U64, "entered", "budget", "limit", "now"),
+        *_each(U32, "stop", "block_address", "block_bytes", "paused", "exception", "error"),
         ("fault", Fault),
-        ("ask", ctypes.c_void_p),
-        ("answer", ctypes.c_uint64),
-        ("register_ids", ctypes.c_int32 * len(GUEST_REGISTERS)),
-        ("window_count", ctypes.c_uint32),
-        ("breakpoints", ctypes.c_uint32),
-        ("aligned", ctypes.c_uint32),
-        ("unaligned", ctypes.c_uint32),
-        ("base", ctypes.c_uint32),
-        ("base_value", ctypes.c_uint32),
-        ("base_mask", ctypes.c_uint32),
-        ("site_count", ctypes.c_uint32),
-        ("traps", ctypes.c_uint32),
-        ("wants_traps", ctypes.c_uint32),
-        ("unaligned_address", ctypes.c_uint32),
-        ("accessor", ctypes.c_uint32),
+        ("ask", POINTER),
+        ("answer", U64),
+        ("register_ids", I32 * len(GUEST_REGISTERS)),
+        *_each(
+            U32,
+            "window_count",
+            "breakpoints",
+            "aligned",
+            "unaligned",
+            "base",
+            "base_value",
+            "base_mask",
+            "site_count",
+            "traps",
+            "wants_traps",
+            "unaligned_address",
+            "accessor",
+        ),
         ("windows", Window * WINDOWS),
         ("cache", Block * BLOCKS),
-        ("sites", ctypes.c_uint32 * SITES),
+        ("sites", U32 * SITES),
     )
 
 
@@ -131,11 +129,9 @@ class CoreFault(ctypes.Structure):
 
     _fields_ = (
         ("access", Fault),
-        ("executed", ctypes.c_uint64),
-        ("exception", ctypes.c_uint32),
-        ("status", ctypes.c_uint32),
-        ("hard_status", ctypes.c_uint32),
-        ("registers", ctypes.c_uint32 * len(FAULT_REGISTERS)),
+        ("executed", U64),
+        *_each(U32, "exception", "status", "hard_status"),
+        ("registers", U32 * len(FAULT_REGISTERS)),
     )
 
 
@@ -143,12 +139,8 @@ class CoreConfig(ctypes.Structure):
     """struct ferrule_core_config."""
 
     _fields_ = (
-        ("architecture", ctypes.c_uint32),
-        ("lines", ctypes.c_uint32),
-        ("priority_mask", ctypes.c_uint32),
-        ("cpu_id", ctypes.c_uint32),
-        ("vector_table", ctypes.c_uint32),
-        ("register_ids", ctypes.c_int32 * len(FAULT_REGISTERS)),
+        *_each(U32, "architecture", "lines", "priority_mask", "cpu_id", "vector_table"),
+        ("register_ids", I32 * len(FAULT_REGISTERS)),
     )
 
 
@@ -157,11 +149,8 @@ class CycleCounterState(ctypes.Structure):
 
     _fields_ = (
         ("guest", ctypes.POINTER(GuestState)),
-        ("since", ctypes.c_uint64),
-        ("value", ctypes.c_uint32),
-        ("control", ctypes.c_uint32),
-        ("trace_enabled", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("since", U64),
+        *_each(U32, "value", "control", "trace_enabled", "reserved"),
     )
 
 
@@ -169,15 +158,9 @@ class OwnedRegion(ctypes.Structure):
     """struct ferrule_owned_region."""
 
     _fields_ = (
-        ("address", ctypes.c_uint64),
-        ("bytes", ctypes.c_uint64),
-        ("data", ctypes.c_void_p),
-        ("holder", ctypes.c_void_p),
-        ("target", ctypes.c_void_p),
-        ("cached", ctypes.c_void_p),
-        ("ownership", ctypes.c_void_p),
-        ("line_bytes", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        *_each(U64, "address", "bytes"),
+        *_each(POINTER, "data", "holder", "target", "cached", "ownership"),
+        *_each(U32, "line_bytes", "reserved"),
     )
 
 
@@ -185,37 +168,26 @@ class OwnedBufferState(ctypes.Structure):
     """struct ferrule_owned_buffer."""
 
     _fields_ = (
-        ("address", ctypes.c_uint32),
-        ("bytes", ctypes.c_uint32),
-        ("last", ctypes.c_int32),
-        ("input", ctypes.c_uint32),
-        ("becomes", ctypes.c_uint32),
+        *_each(U32, "address", "bytes"),
+        ("last", I32),
+        *_each(U32, "input", "becomes"),
     )
 
 
 class OwnedUseState(ctypes.Structure):
     """struct ferrule_owned_use."""
 
-    _fields_ = (("buffer", ctypes.c_uint32), ("roles", ctypes.c_uint32))
+    _fields_ = (*_each(U32, "buffer", "roles"),)
 
 
 class ViolatedState(ctypes.Structure):
     """struct ferrule_violated."""
 
     _fields_ = (
-        ("address", ctypes.c_uint64),
-        ("bytes", ctypes.c_uint32),
-        ("violation", ctypes.c_uint32),
-        ("write", ctypes.c_uint32),
-        ("actor", ctypes.c_int32),
-        ("step", ctypes.c_int32),
-        ("holder", ctypes.c_uint32),
-        ("target", ctypes.c_uint32),
-        ("busy", ctypes.c_uint32),
-        ("block", ctypes.c_uint32),
-        ("program_counter", ctypes.c_uint32),
-        ("exact", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("address", U64),
+        *_each(U32, "bytes", "violation", "write"),
+        *_each(I32, "actor", "step"),
+        *_each(U32, "holder", "target", "busy", "block", "program_counter", "exact", "reserved"),
     )
 
 
@@ -223,46 +195,33 @@ class OwnershipState(ctypes.Structure):
     """struct ferrule_ownership."""
 
     _fields_ = (
-        ("guest", ctypes.c_void_p),
-        ("buffers", ctypes.c_void_p),
-        ("uses", ctypes.c_void_p),
-        ("first_use", ctypes.c_void_p),
-        ("device", ctypes.c_void_p),
-        ("begun", ctypes.c_void_p),
-        ("flying", ctypes.c_void_p),
-        ("flying_roles", ctypes.c_void_p),
-        ("roles", ctypes.c_void_p),
-        ("buffer_count", ctypes.c_uint32),
-        ("step_count", ctypes.c_uint32),
-        ("run", ctypes.c_uint32),
-        ("until", ctypes.c_uint32),
-        ("next", ctypes.c_uint32),
-        ("ran", ctypes.c_uint32),
-        ("finish", ctypes.c_uint32),
-        ("finish_returns", ctypes.c_uint32),
-        ("finish_stack", ctypes.c_uint32),
-        ("finishing", ctypes.c_uint32),
-        ("flying_count", ctypes.c_uint32),
-        ("region_count", ctypes.c_uint32),
-        ("busy", ctypes.c_uint32),
-        ("exact", ctypes.c_uint32),
-        ("program_counter", ctypes.c_uint32),
-        ("on_operator", ctypes.c_uint32),
-        ("returns", ctypes.c_uint32),
-        ("stack", ctypes.c_uint32),
-        ("step", ctypes.c_int32),
-        ("ended", ctypes.c_uint32),
-        ("read_end", ctypes.c_uint32),
-        ("pending", ctypes.c_uint32),
-        ("asked", ctypes.c_uint32),
-        ("asked_bytes", ctypes.c_uint32),
-        ("info_argument", ctypes.c_uint32),
-        ("given", ctypes.c_uint32),
-        ("accepted", ctypes.c_uint64 * 9),
-        ("granted", (ctypes.c_uint64 * 2) * 9),
-        ("inferences", ctypes.c_uint64),
-        ("accesses", ctypes.c_uint64),
-        ("transfers", ctypes.c_uint64),
+        *_each(POINTER, "guest", "buffers", "uses", "first_use", "device", "begun", "flying", "flying_roles", "roles"),
+        *_each(
+            U32,
+            "buffer_count",
+            "step_count",
+            "run",
+            "until",
+            "next",
+            "ran",
+            "finish",
+            "finish_returns",
+            "finish_stack",
+            "finishing",
+            "flying_count",
+            "region_count",
+            "busy",
+            "exact",
+            "program_counter",
+            "on_operator",
+            "returns",
+            "stack",
+        ),
+        ("step", I32),
+        *_each(U32, "ended", "read_end", "pending", "asked", "asked_bytes", "info_argument", "given"),
+        ("accepted", U64 * 9),
+        ("granted", U64 * 2 * 9),
+        *_each(U64, "inferences", "accesses", "transfers"),
         ("violated", ViolatedState),
         ("doubted", ViolatedState),
         ("regions", OwnedRegion * OWNED_REGIONS),
@@ -274,21 +233,11 @@ class UartState(ctypes.Structure):
 
     _fields_ = (
         ("guest", ctypes.POINTER(GuestState)),
-        ("input", ctypes.c_void_p),
-        ("input_bytes", ctypes.c_uint64),
-        ("input_taken", ctypes.c_uint64),
-        ("output_wanted", ctypes.c_uint64),
-        ("output_bytes", ctypes.c_uint64),
-        ("output_lost", ctypes.c_uint64),
-        ("last_poll", ctypes.c_uint64),
-        ("polls", ctypes.c_uint32),
-        ("control", ctypes.c_uint32),
-        ("state", ctypes.c_uint32),
-        ("interrupts", ctypes.c_uint32),
-        ("baud_divider", ctypes.c_uint32),
-        ("transmit_line", ctypes.c_int32),
-        ("receive_line", ctypes.c_int32),
-        ("receives", ctypes.c_uint32),
-        ("words", ctypes.c_uint32 * UART_WORDS),
-        ("output", ctypes.c_uint8 * UART_OUTPUT_BYTES),
+        ("input", POINTER),
+        *_each(U64, "input_bytes", "input_taken", "output_wanted", "output_bytes", "output_lost", "last_poll"),
+        *_each(U32, "polls", "control", "state", "interrupts", "baud_divider"),
+        *_each(I32, "transmit_line", "receive_line"),
+        ("receives", U32),
+        ("words", U32 * UART_WORDS),
+        ("output", U8 * UART_OUTPUT_BYTES),
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.unicorn import layout
+from ferrule.emulation.unicorn.layout import I32, POINTER, U32, U64
 from ferrule.nativelib import NativeLibrary
 
 PURPOSE = "the unicorn engine"
@@ -46,60 +47,43 @@ def _check_layout(library: ctypes.CDLL) -> None:
         ("ferrule_ownership_bytes", layout.OwnershipState),
     ):
         size = getattr(library, function)
-        size.restype = ctypes.c_uint64
+        size.restype = U64
         if size() != ctypes.sizeof(mirror):
             raise EngineError(f"{mirror.__name__} differs from the C hooks: {ctypes.sizeof(mirror)} and {size()} B")
 
 
-EXPIRE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+EXPIRE = ctypes.CFUNCTYPE(None, POINTER)
 """Type of the function that a timer calls."""
+_GUEST, _CONFIG, _FAULT, _OWNERSHIP, _UART = map(
+    ctypes.POINTER, (layout.GuestState, layout.CoreConfig, layout.CoreFault, layout.OwnershipState, layout.UartState)
+)
+_UART_FUNCTIONS = (
+    "update",
+    "nrf_reset",
+    "nrf_update",
+    *(f"stm32{kind}_{each}" for kind in ("", "f7") for each in ("reset", "update")),
+)
 _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
-    ("ferrule_guest_executed", ctypes.c_uint64, (ctypes.POINTER(layout.GuestState), ctypes.c_uint32)),
-    ("ferrule_guest_allow_code", ctypes.c_bool, (ctypes.POINTER(layout.GuestState), ctypes.c_uint32)),
-    ("ferrule_core_bytes", ctypes.c_uint64, ()),
-    (
-        "ferrule_core_reset",
-        None,
-        (ctypes.c_void_p, ctypes.POINTER(layout.GuestState), ctypes.POINTER(layout.CoreConfig)),
-    ),
-    ("ferrule_core_attach_trace", None, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
-    ("ferrule_core_time", ctypes.c_uint64, (ctypes.c_void_p,)),
-    ("ferrule_core_exact_time", ctypes.c_uint64, (ctypes.c_void_p,)),
-    ("ferrule_core_next_event", ctypes.c_uint64, (ctypes.c_void_p,)),
-    ("ferrule_core_set_line", None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)),
-    ("ferrule_core_is_line_enabled", ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint32)),
-    ("ferrule_core_set_timer", None, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, EXPIRE, ctypes.c_void_p)),
-    ("ferrule_core_run", ctypes.c_uint32, (ctypes.c_void_p, ctypes.c_uint64)),
-    ("ferrule_core_step", ctypes.c_uint32, (ctypes.c_void_p,)),
-    ("ferrule_core_fault", ctypes.POINTER(layout.CoreFault), (ctypes.c_void_p,)),
-    (
-        "ferrule_system_control_read",
-        ctypes.c_uint64,
-        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p),
-    ),
-    (
-        "ferrule_system_control_write",
-        None,
-        (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p),
-    ),
-    (
-        "ferrule_ownership_start",
-        None,
-        (ctypes.POINTER(layout.OwnershipState), ctypes.POINTER(layout.GuestState)),
-    ),
-    (
-        "ferrule_ownership_transfer",
-        ctypes.c_uint32,
-        (ctypes.POINTER(layout.OwnershipState), ctypes.c_int32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
-    ),
-    ("ferrule_ownership_models_cache", ctypes.c_uint32, (ctypes.POINTER(layout.OwnershipState),)),
-    ("ferrule_uart_update", None, (ctypes.POINTER(layout.UartState),)),
-    ("ferrule_uart_nrf_reset", None, (ctypes.POINTER(layout.UartState),)),
-    ("ferrule_uart_nrf_update", None, (ctypes.POINTER(layout.UartState),)),
-    ("ferrule_uart_stm32_reset", None, (ctypes.POINTER(layout.UartState),)),
-    ("ferrule_uart_stm32_update", None, (ctypes.POINTER(layout.UartState),)),
-    ("ferrule_uart_stm32f7_reset", None, (ctypes.POINTER(layout.UartState),)),
-    ("ferrule_uart_stm32f7_update", None, (ctypes.POINTER(layout.UartState),)),
+    ("ferrule_guest_executed", U64, (_GUEST, U32)),
+    ("ferrule_guest_allow_code", ctypes.c_bool, (_GUEST, U32)),
+    ("ferrule_core_bytes", U64, ()),
+    ("ferrule_core_reset", None, (POINTER, _GUEST, _CONFIG)),
+    ("ferrule_core_attach_trace", None, (POINTER, POINTER, POINTER)),
+    ("ferrule_core_time", U64, (POINTER,)),
+    ("ferrule_core_exact_time", U64, (POINTER,)),
+    ("ferrule_core_next_event", U64, (POINTER,)),
+    ("ferrule_core_set_line", None, (POINTER, U32, U32)),
+    ("ferrule_core_is_line_enabled", U32, (POINTER, U32)),
+    ("ferrule_core_set_timer", None, (POINTER, U32, U64, EXPIRE, POINTER)),
+    ("ferrule_core_run", U32, (POINTER, U64)),
+    ("ferrule_core_step", U32, (POINTER,)),
+    ("ferrule_core_fault", _FAULT, (POINTER,)),
+    ("ferrule_system_control_read", U64, (POINTER, U64, U32, POINTER)),
+    ("ferrule_system_control_write", None, (POINTER, U64, U32, U64, POINTER)),
+    ("ferrule_ownership_start", None, (_OWNERSHIP, _GUEST)),
+    ("ferrule_ownership_transfer", U32, (_OWNERSHIP, I32, U32, U32, U32)),
+    ("ferrule_ownership_models_cache", U32, (_OWNERSHIP,)),
+    *((f"ferrule_uart_{each}", None, (_UART,)) for each in _UART_FUNCTIONS),
 )
 
 

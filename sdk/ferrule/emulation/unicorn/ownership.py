@@ -200,8 +200,6 @@ class Ownership:
             address=address,
             size_bytes=size_bytes,
             step=self.state.step,
-            holder=None,
-            target=None,
             pc=pc,
             exact=True,
             cause=cause,

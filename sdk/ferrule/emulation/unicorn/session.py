@@ -243,12 +243,11 @@ class UnicornSession(EmulatorSession):
     def _fail(self, error: EngineError | DeviceFaultError, registers: Mapping[str, int]) -> NoReturn:
         found: EngineError | DeviceFaultError = self._constant_written(error) or error
         if isinstance(found, OwnershipError):
-            self._failure = found.reported(self._stand(found.reason, registers, None))
+            self._failure = found.reported(self._stand(found.reason, registers))
             raise self._failure from None
-        report = self._stand(str(error), registers, None)
-        self._failure = EngineError(str(error), hint=error.hint, report=report)
+        self._failure = self._error(str(error), registers, hint=error.hint)
         if isinstance(error, DeviceFaultError):
-            error.pc = report.pc
+            error.pc = registers["pc"]
             raise self._failure from error
         raise self._failure from None
 
@@ -322,10 +321,9 @@ class UnicornSession(EmulatorSession):
         try:
             semihosting.perform(self._guest, self._uart("console").append)
         except ExitError as error:
-            self._failure = ExitError(error.status, self._stand(str(error), self._guest.registers(), None))
+            self._failure = ExitError(error.status, self._stand(str(error)))
         except EngineError as error:
-            report = self._stand(str(error), self._guest.registers(), None)
-            self._failure = EngineError(str(error), hint=error.hint, report=report)
+            self._failure = self._error(str(error), hint=error.hint)
 
     def _check_constant(self, ownership: Ownership, fault: CoreFault) -> None:
         """Raise OwnershipError if a fault is the core's write to a constant."""
@@ -341,7 +339,7 @@ class UnicornSession(EmulatorSession):
         error = self._ownership.error() if self._ownership is not None else None
         assert error is not None
         registers = {**self._guest.registers(), "pc": error.pc}
-        return error.reported(self._stand(error.reason, registers, None))
+        return error.reported(self._stand(error.reason, registers))
 
     def _wakes_on_input(self) -> bool:
         return any(
@@ -367,16 +365,23 @@ class UnicornSession(EmulatorSession):
         )
 
     def _error(
-        self, reason: str, registers: Mapping[str, int] | None = None, executed: int | None = None
+        self,
+        reason: str,
+        registers: Mapping[str, int] | None = None,
+        executed: int | None = None,
+        hint: str | None = None,
     ) -> EngineError:
-        return EngineError(reason, report=self._stand(reason, registers or self._guest.registers(), executed))
+        return EngineError(reason, hint=hint, report=self._stand(reason, registers, executed))
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
-        return self._stand(reason, self._guest.registers(), None)
+        return self._stand(reason)
 
-    def _stand(self, reason: str, registers: Mapping[str, int], executed: int | None) -> CrashReport:
-        """Return the report on the guest with these registers; `executed` defaults to the current count."""
+    def _stand(
+        self, reason: str, registers: Mapping[str, int] | None = None, executed: int | None = None
+    ) -> CrashReport:
+        """Return the report on the guest; its registers and the count of instructions default to the current ones."""
+        registers = registers or self._guest.registers()
         notes = (
             f"{self._guest.executed() if executed is None else executed} instructions executed",
             *(note for uart in self._uarts.values() for note in uart.notes()),
