@@ -9,7 +9,7 @@ import os
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ferrule.cache import tool_environment
@@ -26,7 +26,7 @@ class ToolStatus:
     purpose: str
     remedy: str
     """The command that installs it."""
-    found: bool
+    found: bool = False
     version: str | None = None
     path: str | None = None
     problem: str | None = None
@@ -40,13 +40,17 @@ class ToolStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Program:
-    name: str
-    purpose: str
-    remedy: str
+    status: ToolStatus
+    """That of the missing program."""
     spellings: tuple[str, ...]
     variable: str | None = None
     """Environment variable that names the program; None if there is none."""
-    version_option: str = "--version"
+
+
+def _program(name: str, purpose: str, remedy: str, *others: str, variable: str | None = None) -> _Program:
+    """Return a program, which may also have other names."""
+    status = ToolStatus(name=name, purpose=purpose, remedy=remedy)
+    return _Program(status=status, spellings=(name, *others), variable=variable)
 
 
 _ZIG_REMEDY = "pip install 'ferrule[run]'"
@@ -70,48 +74,17 @@ print(device.name.strip(), device.platform.version.strip(), sep=", ")
 """
 _HOST_COMPILER = "cc"
 _PROGRAMS = (
-    _Program(
-        name="arm-none-eabi-gcc",
-        purpose="the other toolchain: compiles firmware",
-        remedy="apt-get install gcc-arm-none-eabi",
-        spellings=("arm-none-eabi-gcc",),
-    ),
-    _Program(
-        name="qemu-system-arm",
-        purpose="the engine qemu: runs firmware on emulated boards",
-        remedy="apt-get install qemu-system-arm",
-        spellings=("qemu-system-arm",),
-    ),
-    _Program(
-        name="make",
-        purpose="builds a generated project on its own",
-        remedy="apt-get install make",
-        spellings=("make", "gmake"),
-    ),
-    _Program(
-        name="cmake",
-        purpose="builds projects for cmsis, freertos, threadx and zephyr",
-        remedy="apt-get install cmake",
-        spellings=("cmake",),
-    ),
-    _Program(
-        name="ninja",
-        purpose="builds projects for cmsis, freertos, threadx and zephyr",
-        remedy="apt-get install ninja-build",
-        spellings=("ninja",),
-    ),
-    _Program(
-        name="dtc",
-        purpose="builds projects for zephyr: compiles the devicetree",
-        remedy="apt-get install device-tree-compiler",
-        spellings=("dtc",),
-    ),
-    _Program(
-        name="renode",
-        purpose="the engine renode: runs firmware on the boards' platform descriptions",
-        remedy="unpack a portable release from https://github.com/renode/renode/releases, "
+    _program("arm-none-eabi-gcc", "the other toolchain: compiles firmware", "apt-get install gcc-arm-none-eabi"),
+    _program("qemu-system-arm", "the engine qemu: runs firmware on emulated boards", "apt-get install qemu-system-arm"),
+    _program("make", "builds a generated project on its own", "apt-get install make", "gmake"),
+    _program("cmake", "builds projects for cmsis, freertos, threadx and zephyr", "apt-get install cmake"),
+    _program("ninja", "builds projects for cmsis, freertos, threadx and zephyr", "apt-get install ninja-build"),
+    _program("dtc", "builds projects for zephyr: compiles the devicetree", "apt-get install device-tree-compiler"),
+    _program(
+        "renode",
+        "the engine renode: runs firmware on the boards' platform descriptions",
+        "unpack a portable release from https://github.com/renode/renode/releases, "
         "and put it on PATH or set RENODE to its program",
-        spellings=("renode",),
         variable="RENODE",
     ),
 )
@@ -133,18 +106,19 @@ def probe_tools(*, opencl: bool = True) -> list[ToolStatus]:
 
 def probe_program(name: str) -> ToolStatus:
     """Return the status of one of the programs by its name in `probe_tools`."""
-    return _probe_program(next(program for program in _PROGRAMS if program.name == name))
+    return _probe_program(next(each for each in _PROGRAMS if each.status.name == name))
 
 
 def _probe_package(name: str, purpose: str, remedy: str) -> ToolStatus:
+    status = ToolStatus(name=name, purpose=purpose, remedy=remedy)
     spec = importlib.util.find_spec(_MODULES.get(name, name))
     if spec is None:
-        return ToolStatus(name=name, purpose=purpose, remedy=remedy, found=False)
+        return status
     try:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         version = None
-    return ToolStatus(name=name, purpose=purpose, remedy=remedy, found=True, version=version, path=spec.origin)
+    return replace(status, found=True, version=version, path=spec.origin)
 
 
 def _probe_opencl() -> ToolStatus:
@@ -171,22 +145,18 @@ def _printed(arguments: tuple[str, ...], *, check: bool = True) -> str | None:
 
 def _probe_host_compiler() -> ToolStatus:
     """Return the status of the host's C compiler, with its command in brackets after the version."""
-    purpose = "compiles C for this machine: the engine unicorn's core, CpuAcc's kernels, tests of drivers"
+    status = ToolStatus(
+        name=_HOST_COMPILER,
+        purpose="compiles C for this machine: the engine unicorn's core, CpuAcc's kernels, tests of drivers",
+        remedy=COMPILER_REMEDY,
+    )
     try:
         command = host_compiler("ferrule doctor")
     except MissingToolError as error:
-        remedy = error.hint or COMPILER_REMEDY
-        return ToolStatus(name=_HOST_COMPILER, purpose=purpose, remedy=remedy, found=False)
+        return replace(status, remedy=error.hint or COMPILER_REMEDY)
     version = _printed((*command, "--version"))
     spelling = shlex.join((Path(command[0]).name, *command[1:]))
-    return ToolStatus(
-        name=_HOST_COMPILER,
-        purpose=purpose,
-        remedy=COMPILER_REMEDY,
-        found=True,
-        version=f"{version or 'unknown version'} [{spelling}]",
-        path=command[0],
-    )
+    return replace(status, found=True, version=f"{version or 'unknown version'} [{spelling}]", path=command[0])
 
 
 def _probe_program(program: _Program) -> ToolStatus:
@@ -194,12 +164,5 @@ def _probe_program(program: _Program) -> ToolStatus:
     spellings = (named,) if named else program.spellings
     path = next((found for spelling in spellings if (found := shutil.which(spelling))), None)
     if path is None:
-        return ToolStatus(name=program.name, purpose=program.purpose, remedy=program.remedy, found=False)
-    return ToolStatus(
-        name=program.name,
-        purpose=program.purpose,
-        remedy=program.remedy,
-        found=True,
-        version=_printed((path, program.version_option), check=False),
-        path=path,
-    )
+        return program.status
+    return replace(program.status, found=True, version=_printed((path, "--version"), check=False), path=path)

@@ -15,53 +15,37 @@ from ferrule.errors import FerruleError
 class UartDriver:
     """A polling driver in `src_c/drivers` with the functions <prefix>_init, <prefix>_read and <prefix>_write."""
 
-    prefix: str
-    contribution: Contribution
-    """The driver's C files."""
-    header: str
-    """The driver's header, as written in an #include."""
-    tells_room: bool = False
+    name: str
+    """The name of its C file, and of its header in `ferrule/drivers`."""
+    tells_room: bool = True
     """Whether the driver has <prefix>_can_write, which the drivers of devices behind the UART need."""
     clocked: bool = True
     """Whether the driver's configuration has a field `clock_hz` for the frequency of the UART's clock."""
     buffer: str | None = None
     """Name of the struct for DMA that the configuration's field `buffer` points to; None if there is none."""
 
+    @property
+    def prefix(self) -> str:
+        """The prefix of its functions."""
+        return f"ferrule_{self.name}"
+
+    @property
+    def contribution(self) -> Contribution:
+        """The driver's C files."""
+        return UART_DRIVERS.part(self.name)
+
+    @property
+    def header(self) -> str:
+        """The driver's header, as written in an #include."""
+        return f"ferrule/drivers/{self.name}.h"
+
 
 DRIVERS: Mapping[str, UartDriver] = {
-    "UART.CMSDK_APB_UART": UartDriver(
-        prefix="ferrule_uart_cmsdk",
-        contribution=UART_DRIVERS.part("uart_cmsdk"),
-        header="ferrule/drivers/uart_cmsdk.h",
-        tells_room=True,
-    ),
-    "UART.NRF52840_UART": UartDriver(
-        prefix="ferrule_uart_nrf",
-        contribution=UART_DRIVERS.part("uart_nrf"),
-        header="ferrule/drivers/uart_nrf.h",
-        tells_room=True,
-        clocked=False,
-        buffer="ferrule_uart_nrf_buffer",
-    ),
-    "UART.NRF52840_UART without EasyDMA": UartDriver(
-        prefix="ferrule_uart_nrf51",
-        contribution=UART_DRIVERS.part("uart_nrf51"),
-        header="ferrule/drivers/uart_nrf51.h",
-        tells_room=True,
-        clocked=False,
-    ),
-    "UART.STM32_UART": UartDriver(
-        prefix="ferrule_uart_stm32",
-        contribution=UART_DRIVERS.part("uart_stm32"),
-        header="ferrule/drivers/uart_stm32.h",
-        tells_room=True,
-    ),
-    "UART.STM32F7_USART": UartDriver(
-        prefix="ferrule_uart_stm32f7",
-        contribution=UART_DRIVERS.part("uart_stm32f7"),
-        header="ferrule/drivers/uart_stm32f7.h",
-        tells_room=True,
-    ),
+    "UART.CMSDK_APB_UART": UartDriver(name="uart_cmsdk"),
+    "UART.NRF52840_UART": UartDriver(name="uart_nrf", clocked=False, buffer="ferrule_uart_nrf_buffer"),
+    "UART.NRF52840_UART without EasyDMA": UartDriver(name="uart_nrf51", clocked=False),
+    "UART.STM32_UART": UartDriver(name="uart_stm32"),
+    "UART.STM32F7_USART": UartDriver(name="uart_stm32f7"),
 }
 """Drivers by the UART's class, as in `Peripheral.uart_class`."""
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal, TypedDict, Unpack, overload
 
 from ferrule import resources
 from ferrule.errors import FerruleError, unknown_name
@@ -86,40 +86,23 @@ _HOST_HEADERS = ("ferrule_fake.h", "ferrule_fake_port.h")
 _PORT = ("FERRULE_PORT_H", '"ferrule_fake_port.h"')
 
 
+class _Options(TypedDict, total=False):
+    """The options that all overloads of `build_adapter` have."""
+
+    sources: Sequence[Path_]
+    headers: Sequence[str]
+    include_dirs: Sequence[Path_]
+    defines: Mapping[str, str | int] | None
+    sanitize: Sequence[str] | None
+    coverage: bool
+
+
 @overload
-def build_adapter(
-    platform: Literal["zephyr"],
-    *,
-    sources: Sequence[Path_] = (),
-    headers: Sequence[str] = (),
-    include_dirs: Sequence[Path_] = (),
-    defines: Mapping[str, str | int] | None = None,
-    sanitize: Sequence[str] | None = None,
-    coverage: bool = False,
-) -> Adapter[ZephyrFakes]: ...
+def build_adapter(platform: Literal["zephyr"], **options: Unpack[_Options]) -> Adapter[ZephyrFakes]: ...
 @overload
-def build_adapter(
-    platform: Literal["cmsis"],
-    *,
-    sources: Sequence[Path_] = (),
-    headers: Sequence[str] = (),
-    include_dirs: Sequence[Path_] = (),
-    defines: Mapping[str, str | int] | None = None,
-    sanitize: Sequence[str] | None = None,
-    coverage: bool = False,
-) -> Adapter[CmsisFakes]: ...
+def build_adapter(platform: Literal["cmsis"], **options: Unpack[_Options]) -> Adapter[CmsisFakes]: ...
 @overload
-def build_adapter(
-    platform: Path_,
-    *,
-    fakes: str | None = None,
-    sources: Sequence[Path_] = (),
-    headers: Sequence[str] = (),
-    include_dirs: Sequence[Path_] = (),
-    defines: Mapping[str, str | int] | None = None,
-    sanitize: Sequence[str] | None = None,
-    coverage: bool = False,
-) -> Adapter[Fakes]: ...
+def build_adapter(platform: Path_, *, fakes: str | None = None, **options: Unpack[_Options]) -> Adapter[Fakes]: ...
 
 
 def build_adapter(

@@ -23,13 +23,13 @@ class UartKind:
 
     prefix: str
     """Prefix of its functions in the C hooks."""
-    transmit_output: str | None
-    """Name of its transmit interrupt in the platform description; None if it has only one interrupt."""
-    receive_output: str | None
     receive_interrupt: int
     """The bits of UartState.control that must all be set for a received byte to raise an interrupt."""
     transmits_if: str
     """The condition for transmitting, in words, for crash reports."""
+    transmit_output: str | None = None
+    """Name of its transmit interrupt in the platform description; None if it has only one interrupt."""
+    receive_output: str | None = None
     resets: bool = True
     """Whether its reset state is not all zero, so that it has a reset function."""
 
@@ -45,29 +45,21 @@ KINDS: Mapping[str, UartKind] = {
     ),
     "UART.STM32_UART": UartKind(
         prefix="ferrule_uart_stm32",
-        transmit_output=None,
-        receive_output=None,
         receive_interrupt=1 << 2 | 1 << 5 | 1 << 13,
         transmits_if="UE and TE of CR1, BRR at least 16",
     ),
     "UART.STM32F7_USART": UartKind(
         prefix="ferrule_uart_stm32f7",
-        transmit_output=None,
-        receive_output=None,
         receive_interrupt=1 << 0 | 1 << 2 | 1 << 5,
         transmits_if="UE and TE of CR1, BRR at least 16",
     ),
     "UART.NRF52840_UART": UartKind(
         prefix="ferrule_uart_nrf",
-        transmit_output=None,
-        receive_output=None,
         receive_interrupt=1 << 4,
         transmits_if="ENABLE 8, a pin in PSEL.TXD, TXD.PTR in RAM",
     ),
     "UART.NRF52840_UART without EasyDMA": UartKind(
         prefix="ferrule_uart_nrf",
-        transmit_output=None,
-        receive_output=None,
         receive_interrupt=1 << 2,
         transmits_if="ENABLE 4, a pin in PSELTXD, STARTTX",
     ),
