@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import numpy as np
 import pytest
 from report_formats import check_node_data, check_trace
@@ -17,7 +18,7 @@ from ferrule.evaluation.host import HostRuns
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, DataType, LayerType, TensorInfo
 from ferrule.network import Network
-from ferrule.report.evaluation_document import evaluation_schema
+from ferrule.report.evaluation_document import EvaluationDocument
 
 Ferrule = Callable[..., Any]
 pytestmark = pytest.mark.cc
@@ -95,7 +96,7 @@ def test_json_and_the_verdict(
     assert outcome.code == 0
     assert "verdict: exact" in outcome.out
     document = json.loads((data / "e.json").read_text())
-    jsonschema.validate(document, evaluation_schema())
+    jsonschema.validate(document, msgspec.json.schema(EvaluationDocument))
     assert (document["kind"], document["proof"]["verdict"], len(document["proof"]["samples"])) == (
         "evaluation",
         "exact",

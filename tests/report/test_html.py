@@ -21,8 +21,7 @@ from ferrule.report.base import Document
 from ferrule.report.document import LayerRefusalsPart, Verdict
 from ferrule.report.evaluation_document import ConfusionPart
 from ferrule.report.html import html_fragment, html_page
-from ferrule.report.html.memory_picture import HEIGHT, largest, memory_picture
-from ferrule.report.html.timeline_picture import timeline_picture
+from ferrule.report.html.figures import HEIGHT, memory_figure, timeline_figure
 from ferrule.report.picture import BufferPart, RegionPlanPart, SpanPart, Timeline
 from ferrule.report.run_document import ReportDocument
 from ferrule.report.sweep_document import SweepDocument
@@ -308,13 +307,14 @@ def test_buffers_lie_where_the_plan_has_them(data: st.DataObject) -> None:
     region = RegionPlanPart(
         name="r", peak_bytes=peak, bound_bytes=peak, certificate="", steps=tuple("s" * steps), buffers=buffers
     )
-    picture = memory_picture(region)
-    for box, buffer in zip(picture.boxes, buffers, strict=True):
+    picture = memory_figure(region)
+    largest = sorted(buffers, key=lambda each: -each.size_bytes)
+    for box, buffer in zip(picture.boxes, largest, strict=True):
         assert box.x * steps == pytest.approx(buffer.first)
         assert (box.x + box.width) * steps == pytest.approx(buffer.last + 1)
         assert (HEIGHT - box.y) * peak / HEIGHT == pytest.approx(buffer.offset + buffer.size_bytes)
         assert box.height * peak / HEIGHT == pytest.approx(buffer.size_bytes)
-    assert picture.bound_y == pytest.approx(0)
+    assert picture.lines == [("bound", 0, 1, 1, 1)], "at the top, within the picture"
 
 
 def test_very_many_buffers_are_the_largest() -> None:
@@ -325,17 +325,17 @@ def test_very_many_buffers_are_the_largest() -> None:
     region = RegionPlanPart(
         name="r", peak_bytes=2_000, bound_bytes=2_000, certificate="optimal", steps=("s",), buffers=buffers
     )
-    assert memory_picture(region).left_out == 800
-    assert [each.size_bytes for each in largest(region, 3)] == [1_998, 1_999, 2_000]
+    picture = memory_figure(region)
+    assert "800 smaller buffers are not drawn." in picture.caption
+    assert [box.label for box in picture.boxes[:3]] == ["2,000", "1,999", "1,998"]
 
 
 def test_narrow_spans_are_drawn_as_one() -> None:
     spans = [SpanPart(track="core", layer=str(index), start=index, end=index + 1) for index in range(10_000)]
-    (track,) = timeline_picture(Timeline(spans, {}, "instructions")).tracks
-    assert len(track.boxes) < 1_000
-    assert track.busy == pytest.approx(1)
-    assert [box.start for box in track.boxes[1:]] == [box.end for box in track.boxes[:-1]]
-    assert sum(len(box.layers) for box in track.boxes) == 10_000
+    boxes = timeline_figure(Timeline(spans, {}, "instructions")).boxes
+    assert len(boxes) < 1_000
+    assert [box.x for box in boxes[1:]] == pytest.approx([box.x + box.width for box in boxes[:-1]])
+    assert sum(box.width for box in boxes) == pytest.approx(1)
 
 
 def damaged(value: object, random: Random) -> object:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TypedDict, Unpack
 
 import msgspec
@@ -50,6 +50,7 @@ from ferrule.network import Network
 from ferrule.network.samples import in_real_numbers
 from ferrule.progress import Progress, say_nothing
 from ferrule.report import Verdict
+from ferrule.report.base import part_of
 from ferrule.report.document import ModelPart
 from ferrule.report.evaluation_document import (
     ConfusionPart,
@@ -82,13 +83,12 @@ class Evaluation(EvaluationDocument):
     @classmethod
     def of(cls, document: EvaluationDocument, outputs: list[Array], notes: tuple[str, ...]) -> Evaluation:
         """Return an evaluation of a document, the outputs and the notes."""
-        parts = {each.name: getattr(document, each.name) for each in fields(EvaluationDocument)}
-        return cls(**parts, outputs=outputs, notes=notes)
+        return part_of(cls, document, outputs=outputs, notes=notes)
 
     @property
     def document(self) -> EvaluationDocument:
         """The evaluation without the outputs and the notes, as `to_json` writes it."""
-        return EvaluationDocument(**{each.name: getattr(self, each.name) for each in fields(EvaluationDocument)})
+        return part_of(EvaluationDocument, self)
 
     def metric(self, name: str) -> MetricPart:
         """Return a metric by name; KeyError if there is none."""

@@ -15,6 +15,7 @@ from ferrule.firmware import BuiltFirmware, StackBound
 from ferrule.firmware.arena import arena_of
 from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo, SelfTest
+from ferrule.report.base import part_of
 from ferrule.report.compare import Expected, judge, worst
 from ferrule.report.document import (
     BuildPart,
@@ -121,7 +122,7 @@ def assemble(
         ),
         contract=done.contract,
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
-        ownership=None if done.ownership is None else _ownership(done.ownership),
+        ownership=None if done.ownership is None else part_of(OwnershipPart, done.ownership),
         faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),
         plan=firmware_plan(artifact),
         timeline=timeline(layers, [use.device.name for use in artifact.devices], exact=count.exact),
@@ -145,39 +146,24 @@ def _refusals(firmware: BuiltFirmware) -> tuple[LayerRefusalsPart, ...]:
     return tuple(LayerRefusalsPart(layer=layer, reasons=reasons) for layer, reasons in found.items() if reasons)
 
 
-def _ownership(counts: OwnershipCounts) -> OwnershipPart:
-    return OwnershipPart(
-        inferences=counts.inferences,
-        accesses=counts.accesses,
-        transfers=counts.transfers,
-        cacheable=counts.cacheable,
-        cache=counts.cache,
-    )
-
-
 def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ...]:
     """Return the description and the cost of each layer, in the order of execution."""
-    scale = _scale(done)
+    scale, graph = _scale(done), firmware.artifact.graph
     counts = [round(count * scale) for count in done.profiled.counters]
     whole = sum(counts) or 1
     return tuple(
-        LayerPart(
+        part_of(
+            LayerPart,
+            record,
             index=index,
             name=record.layer,
-            type=record.type,
-            backend=record.backend,
-            kernel=record.kernel,
-            macs=record.macs,
             count=count,
             share=count / whole,
-            constant_bytes=record.constant_bytes,
-            scratch_bytes=record.scratch_bytes,
-            device=record.device,
             beside=beside,
             work=_layer_work(done, record.device, index),
-            rounding=firmware.artifact.graph.layer(record.layer).rounding.value,
-            outputs=tuple(firmware.artifact.graph.layer(record.layer).outputs),
-            estimate=estimate_part(firmware.artifact.graph.layer(record.layer)),
+            rounding=graph.layer(record.layer).rounding.value,
+            outputs=tuple(graph.layer(record.layer).outputs),
+            estimate=estimate_part(graph.layer(record.layer)),
             copies=tuple(copy.text for copy in record.copies),
         )
         for index, (record, count, beside) in enumerate(
@@ -188,7 +174,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
 
 def _layer_work(done: EngineRun, device: str, operator: int) -> DeviceWorkPart | None:
     found = None if done.work is None else done.work.get((device, operator))
-    return None if found is None else _work_part(found)
+    return None if found is None else part_of(DeviceWorkPart, found)
 
 
 def _total_work(artifact: Artifact, done: EngineRun) -> Mapping[str, DeviceWorkPart]:
@@ -196,13 +182,8 @@ def _total_work(artifact: Artifact, done: EngineRun) -> Mapping[str, DeviceWorkP
     totals = {device: DeviceWork() for device, _ in done.work or {}}
     for (device, _), work in (done.work or {}).items():
         totals[device] = totals[device].plus(work)
-    return {
-        use.device.name: _work_part(totals[use.device.name]) for use in artifact.devices if use.device.name in totals
-    }
-
-
-def _work_part(work: DeviceWork) -> DeviceWorkPart:
-    return DeviceWorkPart(read_bytes=work.read_bytes, written_bytes=work.written_bytes, busy=work.busy)
+    names = [use.device.name for use in artifact.devices]
+    return {name: part_of(DeviceWorkPart, totals[name]) for name in names if name in totals}
 
 
 def _samples(done: EngineRun, expected: Iterable[Expected]) -> Iterator[SamplePart]:
@@ -219,18 +200,17 @@ def _samples(done: EngineRun, expected: Iterable[Expected]) -> Iterator[SamplePa
 def _build(firmware: BuiltFirmware, build: BuildInfo | None) -> BuildPart:
     """Return the image's own statements, and what is known of the job's build if the image is that build."""
     board = firmware.board
+    unknown = BuildPart(
+        board=board.name, cpu=board.cpu.type, toolchain="", toolchain_version="", optimization="", build_s=None
+    )
     if build is None:
-        return BuildPart(
-            board=board.name, cpu=board.cpu.type, toolchain="", toolchain_version="", optimization="", build_s=None
-        )
-    levels = [flag.removeprefix("-") for flag in build.flags.split() if flag.startswith("-O")]
-    stated = BuildPart(
+        return unknown
+    levels = [flag.removeprefix("-O") for flag in build.flags.split() if flag.startswith("-O")]
+    stated = replace(
+        unknown,
         board=build.board or board.name,
-        cpu=board.cpu.type,
-        toolchain="",
         toolchain_version=build.compiler,
-        optimization=levels[-1] if levels else "",
-        build_s=None,
+        optimization=f"O{levels[-1]}" if levels else "",
         platform=build.platform,
         flags=build.flags,
         model=build.model,

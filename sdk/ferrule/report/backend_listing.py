@@ -18,6 +18,7 @@ from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.allocators import dma_bufs_here
 from ferrule.backends.tensor_handle import MemorySource, TensorHandleFactory
 from ferrule.errors import unknown_name
+from ferrule.report.base import part_of
 from ferrule.report.sections import Cell, Part, State, Table, Text, Value, joined, names, texts
 from ferrule.runtime import Runtime
 
@@ -250,25 +251,9 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
 def _options(declared: Sequence[BackendOption] | None) -> tuple[ListedOption, ...] | None:
     if declared is None:
         return None
-    return tuple(
-        ListedOption(
-            name=option.name,
-            type=option.type,
-            default=option.default,
-            expected=option.expectation,
-            meaning=option.meaning,
-            host=option.host,
-            firmware=option.firmware,
-        )
-        for option in declared
-    )
+    return tuple(part_of(ListedOption, option, expected=option.expectation) for option in declared)
 
 
 def _refused(row: LoadReport) -> RefusedFile:
-    return RefusedFile(
-        path=str(row.path),
-        canonical=None if row.canonical is None else str(row.canonical),
-        backend=row.backend,
-        code=str(row.reason),
-        message=row.message,
-    )
+    canonical = None if row.canonical is None else str(row.canonical)
+    return part_of(RefusedFile, row, path=str(row.path), canonical=canonical, code=str(row.reason))

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.interface import either
@@ -20,6 +20,7 @@ from ferrule.report.sections import Part
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_Part = TypeVar("_Part")
 Value = str | int | float | bool | None
 Row = dict[str, Value]
 """By the name of the column; None if it is not known."""
@@ -154,6 +155,12 @@ class Document(ABC):
                 "data frames need the Python package pandas", hint="pip install 'ferrule[pandas]'"
             ) from error
         return pandas.DataFrame(rows, columns=columns)
+
+
+def part_of(kind: type[_Part], source: object, /, **others: Any) -> _Part:  # noqa: ANN401 a field's value
+    """Return a part of a document with the values of a source's attributes of the same names, and with `others`."""
+    known = {each.name: getattr(source, each.name) for each in fields(cast("Any", kind)) if hasattr(source, each.name)}
+    return kind(**{**known, **others})
 
 
 def table(documents: Sequence[Document]) -> tuple[list[str], list[Row]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ferrule.boards import Board, Cpu, board_names, load_board
 from ferrule.emulation import engine, engine_names
+from ferrule.report.base import part_of
 from ferrule.report.sections import Part, Table, joined, names, numbers, texts
 
 SCHEMA_VERSION = 2
@@ -77,16 +78,11 @@ def list_boards() -> BoardListing:
 
 def _listed(board: Board) -> ListedBoard:
     reasons = {name: engine(name).refuses(board) for name in engine_names()}
-    return ListedBoard(
-        name=board.name,
-        title=board.title,
+    return part_of(
+        ListedBoard,
+        board,
         folder=str(board.folder),
-        cpu=board.cpu,
-        clock_hz=board.clock_hz,
-        memories=tuple(
-            ListedMemory(name=each.name, kind=str(each.kind), address=each.address, size_bytes=each.size_bytes)
-            for each in board.memories
-        ),
+        memories=tuple(part_of(ListedMemory, each, kind=str(each.kind)) for each in board.memories),
         engines=tuple(name for name, reason in reasons.items() if reason is None),
         refusals={name: reason for name, reason in reasons.items() if reason is not None},
     )

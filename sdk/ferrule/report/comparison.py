@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from difflib import SequenceMatcher
 
 from ferrule._version import VERSION
 from ferrule.errors import FerruleError
@@ -17,6 +18,7 @@ from ferrule.report.evidence import Evidence
 from ferrule.report.inspection import Inspection
 from ferrule.report.limits import Limits
 from ferrule.report.run_document import ReportDocument
+from ferrule.report.sections import joined
 from ferrule.report.surroundings import environment
 from ferrule.report.sweep_document import SweepDocument
 
@@ -112,11 +114,7 @@ def _side(document: Document) -> SidePart:
                 file=document.model.file,
                 board=build.board,
                 engine=document.engine,
-                toolchain=" ".join(
-                    filter(
-                        None, [document.build.toolchain_version, document.build.flags or document.build.optimization]
-                    )
-                ),
+                toolchain=joined(build.toolchain_version, build.flags or build.optimization, by=" "),
                 ferrule=document.ferrule_version,
             )
         case EvaluationDocument():
@@ -159,36 +157,24 @@ def _differences(kind: str, old: SidePart, new: SidePart, changes: list[ChangePa
         yield "The model's contents differ: its digest is another one."
     if old.data_digest != new.data_digest:
         yield "The data differ: the metrics are those of other samples."
-    units = {
-        (change.counter, change.change)
-        for change in changes
-        if change.scope == "whole" and change.counter in {"instructions", "cycles"}
+    units = {"instructions", "cycles"}
+    whole = {
+        change: {each.counter for each in changes if each.scope == "whole" and each.change is change}
+        for change in Change
     }
-    if {("instructions", Change.REMOVED), ("cycles", Change.ADDED)} <= units or {
-        ("cycles", Change.REMOVED),
-        ("instructions", Change.ADDED),
-    } <= units:
+    if units & whole[Change.REMOVED] and units & whole[Change.ADDED]:
         yield "One counts instructions and the other cycles, so that these are not compared."
 
 
 def _changes(old: list[Measure], new: list[Measure]) -> Iterator[ChangePart]:
     """Yield the changes in the order of the new document, and what it lacks after them, by scope."""
-    before = {value.key: value for value in old}
-    after = {value.key: value for value in new}
+    left = {value.key: value for value in old}
     renamed = _renamed(old, new)
-    taken = set()
     for value in new:
-        other = before.get(value.key)
-        note = ""
-        if other is None and value.place in renamed:
-            other = before.get((value.scope, renamed[value.place], value.counter))
-            note = f"was '{renamed[value.place]}'"
-        if other is not None:
-            taken.add(other.key)
-        yield _change(other, value, note)
-    for value in old:
-        if value.key not in after and value.key not in taken:
-            yield _change(value, None, "")
+        was = renamed.get(value.place, value.place)
+        other = left.pop((value.scope, was, value.counter), None)
+        yield _change(other, value, "" if was == value.place else f"was '{was}'")
+    yield from (_change(value, None, "") for value in left.values())
 
 
 def _renamed(old: list[Measure], new: list[Measure]) -> dict[str, str]:
@@ -196,33 +182,15 @@ def _renamed(old: list[Measure], new: list[Measure]) -> dict[str, str]:
 
     A layer counts as renamed if those between the same neighbours are of the same types, one for one.
     """
-    before = _layers(old)
-    after = _layers(new)
+    before, after = ({each.place: each.kind for each in found if each.scope == "layer"} for found in (old, new))
+    names, now = list(before), list(after)
     found: dict[str, str] = {}
-    common = {name for name, _ in before} & {name for name, _ in after}
-    gaps, others = _gaps(before, common), _gaps(after, common)
-    for place, left in gaps.items():
-        right = others.get(place, [])
-        if [type_ for _, type_ in left] == [type_ for _, type_ in right]:
-            found |= {name: was for (was, _), (name, _) in zip(left, right, strict=True)}
+    for kind, start, end, first, last in SequenceMatcher(None, names, now, autojunk=False).get_opcodes():
+        were, are = names[start:end], now[first:last]
+        moved = {*were} & after.keys() or {*are} & before.keys()
+        if kind == "replace" and not moved and [before[name] for name in were] == [after[name] for name in are]:
+            found |= zip(are, were, strict=True)
     return found
-
-
-def _layers(found: list[Measure]) -> list[tuple[str, str]]:
-    """Return the names and types of layers, in order."""
-    return list({value.place: (value.place, value.kind) for value in found if value.scope == "layer"}.values())
-
-
-def _gaps(layers: list[tuple[str, str]], common: set[str]) -> dict[str, list[tuple[str, str]]]:
-    """Return the layers that the other document lacks, by the layer before them that both have."""
-    gaps: dict[str, list[tuple[str, str]]] = {}
-    last = ""
-    for name, type_ in layers:
-        if name in common:
-            last = name
-        else:
-            gaps.setdefault(last, []).append((name, type_))
-    return gaps
 
 
 def _change(old: Measure | None, new: Measure | None, note: str) -> ChangePart:
@@ -272,10 +240,7 @@ def _significance(old: Measure, new: Measure) -> str:
 
 def _judged(change: ChangePart, limits: Limits) -> ChangePart:
     if change.counter in {"verdict", "proof"}:
-        bad = change.new in {"nothing_compared", "different", "failed"} and change.change in {
-            Change.WORSE,
-            Change.ADDED,
-        }
+        bad = change.new in _BAD and change.change in {Change.WORSE, Change.ADDED}
         return replace(change, failed=bad)
     limit = limits.of(change.scope, change.counter)
     if limit is None:

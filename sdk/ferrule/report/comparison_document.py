@@ -233,10 +233,3 @@ class Comparison(Document):
         changed = sum(change.change is not Change.EQUAL for change in self.changes)
         state = "worse than allowed" if self.worse else "not compared" if self.uncompared else "within the limits"
         return f"<Comparison of {self.of}s: {changed:,} of {len(self.changes):,} values changed, {state}>"
-
-
-def comparison_schema() -> dict[str, object]:
-    """Return the JSON Schema of the document."""
-    import msgspec
-
-    return msgspec.json.schema(Comparison)

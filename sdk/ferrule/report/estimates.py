@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import Layer
-from ferrule.report.base import Row
+from ferrule.report.base import Row, part_of
 from ferrule.report.sections import Only, Part, State, Table, Text, names, numbers, share
 
 
@@ -75,19 +75,8 @@ def estimate_part(layer: Layer) -> EstimatePart | None:
     found = descriptor.estimate if isinstance(descriptor, PreCompiledDescriptor) else None
     if found is None:
         return None
-    return EstimatePart(
-        source=found.source,
-        cycles=found.cycles,
-        clock_hz=found.clock_hz,
-        layers=dict(found.layers),
-        memories=tuple(
-            EstimatedMemoryPart(
-                name=each.name, cycles=each.cycles, read_bytes=each.read_bytes, written_bytes=each.written_bytes
-            )
-            for each in found.memories
-        ),
-        warnings=found.warnings,
-    )
+    memories = tuple(part_of(EstimatedMemoryPart, each) for each in found.memories)
+    return part_of(EstimatePart, found, layers=dict(found.layers), memories=memories)
 
 
 def distinct_estimates(layers: Iterable[tuple[str, EstimatePart | None]]) -> tuple[tuple[str, EstimatePart], ...]:

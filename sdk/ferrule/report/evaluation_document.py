@@ -479,8 +479,18 @@ class EvaluationDocument(Document):
         return f"<EvaluationDocument {brief(self.model.name)}: {self.data.samples:,} samples, {values or 'no metric'}>"
 
 
-def evaluation_schema() -> dict[str, object]:
-    """Return the JSON Schema of the document."""
-    import msgspec
+def report_of(document: Document, what: str) -> ReportDocument:
+    """Return the report of a run, or that of an evaluation's proof; `what` begins the error for other documents.
 
-    return msgspec.json.schema(EvaluationDocument)
+    Raises:
+        FerruleError: the document has none.
+    """
+    match document:
+        case ReportDocument():
+            return document
+        case EvaluationDocument(proof=None):
+            raise FerruleError(f"{what}, and an evaluation without a run on a board has none", hint=NO_BOARD)
+        case EvaluationDocument(proof=ProofPart() as proof):
+            return proof.report
+        case _:
+            raise FerruleError(f"{what}, and a {document.kind} has none")

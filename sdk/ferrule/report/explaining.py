@@ -20,6 +20,7 @@ from ferrule.graph import Layer
 from ferrule.network import Network
 from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
 from ferrule.report.backend_listing import kind_name
+from ferrule.report.base import part_of
 from ferrule.report.estimates import estimate_part
 from ferrule.report.inspection_parts import (
     BackendPart,
@@ -64,11 +65,10 @@ def explain_schedule(artifact: Artifact) -> tuple[tuple[ScheduledPart, ...], tup
     """Return the firmware's operators in order, with the device calls around each, and the tensors that cross."""
     names = {use.name: use.device.name for use in artifact.devices}
     schedule = tuple(
-        ScheduledPart(
+        part_of(
+            ScheduledPart,
+            record,
             index=index,
-            layer=record.layer,
-            backend=record.backend,
-            device=record.device,
             calls=tuple(
                 f"{names[call.device]} {call.call}"
                 + (f" {artifact.operators[call.operator].layer}" if call.call is Call.FINISH else "")
@@ -79,18 +79,7 @@ def explain_schedule(artifact: Artifact) -> tuple[tuple[ScheduledPart, ...], tup
         )
         for index, (record, beside) in enumerate(zip(artifact.operators, artifact.beside, strict=True))
     )
-    crossings = tuple(
-        DeviceCrossingPart(
-            tensor=each.tensor,
-            writer=each.writer,
-            reader=each.reader,
-            bytes=each.size_bytes,
-            became=each.became,
-            alignment=each.alignment,
-            why=each.why,
-        )
-        for each in artifact.crossings
-    )
+    crossings = tuple(part_of(DeviceCrossingPart, each, bytes=each.size_bytes) for each in artifact.crossings)
     return schedule, crossings
 
 
@@ -100,40 +89,19 @@ def explain_kernels(artifact: Artifact) -> tuple[LayerKernelsPart, ...]:
 
 
 def _kernels(record: OperatorRecord) -> LayerKernelsPart:
-    alone = KernelPart(
-        kernel=record.kernel,
-        chosen=True,
-        reason="the only kernel",
-        instructions=None,
-        weight_bytes=record.constant_bytes,
-        scratch_bytes=record.scratch_bytes,
-    )
-    return LayerKernelsPart(
-        layer=record.layer,
-        type=record.type,
-        backend=record.backend,
+    known = {"chosen": True, "reason": "the only kernel", "instructions": None, "weight_bytes": record.constant_bytes}
+    alone = part_of(KernelPart, record, **known)
+    return part_of(
+        LayerKernelsPart,
+        record,
         kernels=tuple(map(_kernel, record.considered)) or (alone,),
-        overlaps=tuple(
-            OverlapPart(
-                input=each.input,
-                forward_bytes=each.distance_bytes,
-                backward_bytes=each.backward_bytes,
-                step_bytes=each.step_bytes,
-            )
-            for each in record.overlaps
-        ),
+        overlaps=tuple(part_of(OverlapPart, each, forward_bytes=each.distance_bytes) for each in record.overlaps),
     )
 
 
 def _kernel(kernel: ConsideredKernel) -> KernelPart:
-    return KernelPart(
-        kernel=kernel.kernel,
-        chosen=kernel.chosen,
-        reason=kernel.reason,
-        instructions=None if kernel.costs is None else kernel.costs.instructions,
-        weight_bytes=None if kernel.costs is None else kernel.costs.weight_bytes,
-        scratch_bytes=None if kernel.costs is None else kernel.costs.scratch_bytes,
-    )
+    costs = {name: getattr(kernel.costs, name, None) for name in ("instructions", "weight_bytes", "scratch_bytes")}
+    return part_of(KernelPart, kernel, **costs)
 
 
 def _final(network: Network, job: Job, face: Face) -> FinalPart:
@@ -154,13 +122,10 @@ def _final(network: Network, job: Job, face: Face) -> FinalPart:
 
 
 def _crossing(crossing: Crossing) -> CrossingPart:
-    return CrossingPart(
-        layer=crossing.layer,
-        tensor=crossing.tensor,
+    return part_of(
+        CrossingPart,
+        crossing,
         strategy=crossing.strategy.value,
-        reason=crossing.reason,
-        size_bytes=crossing.size_bytes,
-        alignment_bytes=crossing.alignment_bytes,
         source=crossing.source_backend or "",
         source_factory=crossing.source_factory or "",
         target=crossing.target_backend,

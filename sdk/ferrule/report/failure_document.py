@@ -9,7 +9,7 @@ from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.emulation import EngineError
 from ferrule.errors import FerruleError
-from ferrule.report.base import Case, Document, Outcome, Rule, Suite
+from ferrule.report.base import Case, Document, Outcome, Rule, Suite, part_of
 from ferrule.report.picture import EnvironmentPart, surroundings
 from ferrule.report.sections import (
     Code,
@@ -169,10 +169,7 @@ def failure_document(
         engine=engine,
         faults=faults,
         crash=_crash(error),
-        problems=tuple(
-            ProblemPart(place=each.place, type=each.type, reason=each.reason, hint=each.hint or "")
-            for each in error.problems
-        ),
+        problems=tuple(part_of(ProblemPart, each, hint=each.hint or "") for each in error.problems),
         environment=environment(),
     )
 
@@ -181,18 +178,4 @@ def _crash(error: FerruleError) -> CrashPart | None:
     if not isinstance(error, EngineError) or error.report is None:
         return None
     report = error.report
-    return CrashPart(
-        reason=report.reason,
-        pc=report.pc,
-        symbol=report.symbol,
-        instruction=report.instruction or "",
-        registers=dict(report.registers),
-        notes=report.notes,
-    )
-
-
-def failure_schema() -> dict[str, object]:
-    """Return the JSON Schema of the document."""
-    import msgspec
-
-    return msgspec.json.schema(FailureDocument)
+    return part_of(CrashPart, report, instruction=report.instruction or "", registers=dict(report.registers))

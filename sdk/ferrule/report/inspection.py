@@ -28,6 +28,7 @@ from ferrule.report.sections import (
     Column,
     Only,
     Part,
+    Picture,
     State,
     Table,
     Text,
@@ -189,7 +190,7 @@ class Inspection(Document):
 
     def _plan(self) -> Part | None:
         whose = "the network's own activations" if self.arena is None else f"the firmware for {self.arena.board}"
-        plans = (region.section() for region in self.plan)
+        plans = (Picture("memory", region, region.caption) for region in self.plan)
         return part("Memory over time", Text(f"The plan of {whose}."), *plans, only=Only.PAGES) if self.plan else None
 
     def _schedule(self) -> Part | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ferrule.report.sections import Code, Facts, Only, Part, Picture, joined, part, plural
+from ferrule.report.sections import Code, Facts, Only, Part, joined, part, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,13 @@ class RegionPlanPart:
     """The layer of each step, in the order of execution."""
     buffers: tuple[BufferPart, ...]
 
-    def section(self) -> Picture:
-        """Return the plan as a drawing."""
-        caption = (
+    @property
+    def caption(self) -> str:
+        """The plan in words."""
+        return (
             f"Memory {self.name}: {self.peak_bytes:,} B at the peak for {plural(len(self.buffers), 'buffer')}; "
             f"no plan of these needs less than {self.bound_bytes:,} B ({self.certificate})."
         )
-        return Picture("memory", self, caption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ferrule.codegen import Artifact
 from ferrule.graph import Graph
 from ferrule.memory import BufferKind, GraphPlan, Plan, RegionPlan, Request
+from ferrule.report.base import part_of
 from ferrule.report.picture import BufferPart, RegionPlanPart
 
 
@@ -57,11 +58,10 @@ def _regions(
 
 
 def _region(region: RegionPlan, steps: tuple[str, ...], buffers: list[BufferPart]) -> RegionPlanPart:
-    return RegionPlanPart(
+    return part_of(
+        RegionPlanPart,
+        region,
         name=region.region,
-        peak_bytes=region.peak_bytes,
-        bound_bytes=region.bound_bytes,
-        certificate=region.certificate,
         steps=steps,
         buffers=tuple(sorted(buffers, key=lambda each: (each.first, each.offset, each.name))),
     )

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from ferrule.errors import FerruleError, Problem
+from ferrule.report.base import part_of
 from ferrule.report.failure_document import ProblemPart
 from ferrule.report.sections import Part, Table, names, numbers, texts
 
@@ -67,7 +68,7 @@ def refused_model(model: str, error: FerruleError) -> RefusedModel:
 
 def _part(problem: Problem, prefix: str) -> ProblemPart:
     hint = problem.hint or "replace this part of the model before it is converted, or run it outside of the model"
-    return ProblemPart(place=problem.place.removeprefix(prefix), type=problem.type, reason=problem.reason, hint=hint)
+    return part_of(ProblemPart, problem, place=problem.place.removeprefix(prefix), hint=hint)
 
 
 def _shortened(text: str) -> str:

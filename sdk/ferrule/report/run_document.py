@@ -360,7 +360,7 @@ class ReportDocument(Document):
                 "other": ram.other,
             }
             yield Picture("strip", {name: size or 0 for name, size in parts.items()}, "RAM")
-        yield from (region.section() for region in self.plan)
+        yield from (Picture("memory", region, region.caption) for region in self.plan)
 
     def _division(self) -> Part:
         layers = [Assigned(layer.name, layer.runner, layer.share) for layer in self.layers]

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import msgspec
 
 from ferrule._typing import override
 from ferrule.graph import Array
+from ferrule.report.base import part_of
 from ferrule.report.run_document import ReportDocument
 
 
@@ -25,12 +26,12 @@ class RunReport(ReportDocument):
     @classmethod
     def of(cls, document: ReportDocument, outputs: list[Array]) -> RunReport:
         """Return a report of a document and the outputs."""
-        return cls(**{field.name: getattr(document, field.name) for field in fields(ReportDocument)}, outputs=outputs)
+        return part_of(cls, document, outputs=outputs)
 
     @property
     def document(self) -> ReportDocument:
         """The report without the outputs, as `to_json` writes it."""
-        return ReportDocument(**{field.name: getattr(self, field.name) for field in fields(ReportDocument)})
+        return part_of(ReportDocument, self)
 
     @override
     def __repr__(self) -> str:

@@ -192,7 +192,7 @@ class Picture(Section):
     """A drawing, which HTML has; Markdown has its caption."""
 
     kind: str
-    """The macro that draws it."""
+    """How it is drawn, such as "timeline"."""
     data: object
     caption: str = ""
     only: Only | None = field(default=Only.PAGES, kw_only=True)

@@ -274,10 +274,3 @@ class SweepDocument(Document):
     def __repr__(self) -> str:
         failed = sum(row.failed for row in self.rows)
         return f"<SweepDocument {self.name}: {len(self.rows):,} of {self.planned:,} runs, {failed:,} failed>"
-
-
-def sweep_schema() -> dict[str, object]:
-    """Return the JSON Schema of the document."""
-    import msgspec
-
-    return msgspec.json.schema(SweepDocument)

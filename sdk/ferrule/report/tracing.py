@@ -11,6 +11,7 @@ from ferrule.codegen import Artifact, Call, DeviceUse
 from ferrule.emulation import Observation
 from ferrule.link import LinkCall, LinkError, RunFailedError, status_text
 from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, DeviceWorkPart, LayerPart
+from ferrule.report.sections import runner
 
 SLOW = 4.0
 """How many times its estimate a command takes, for a report to say so."""
@@ -33,29 +34,29 @@ def device_parts(
     """
     regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
     estimates = {each.layer: each.cycles for each in artifact.operators if each.cycles is not None}
-    ran = {use.device.name: [part for part in layers if part.device == use.device.name] for use in artifact.devices}
-    return tuple(
-        DevicePart(
-            name=use.device.name,
+
+    def part(use: DeviceUse) -> DevicePart:
+        name = use.device.name
+        ran = [layer for layer in layers if layer.device == name]
+        seen = observations.get(name, Observation(notes=(), registers={}))
+        return DevicePart(
+            name=name,
             backend=use.backend,
             activation_lead=use.lead,
             memory_bytes=use.driver.memory_bytes,
-            memory_used=regions.get(f"device {use.device.name}", 0),
-            layers=len(ran[use.device.name]),
-            count=sum(part.count for part in ran[use.device.name]),
-            share=sum(part.share for part in ran[use.device.name]),
-            work=work.get(use.device.name),
-            statistics=dict(statistics.get(use.device.name, {})),
-            driver_counts=dict(driver_counts.get(use.device.name, {})),
+            memory_used=regions.get(f"device {name}", 0),
+            layers=len(ran),
+            count=sum(layer.count for layer in ran),
+            share=sum(layer.share for layer in ran),
+            work=work.get(name),
+            statistics=dict(statistics.get(name, {})),
+            driver_counts=dict(driver_counts.get(name, {})),
             estimated=use.driver.estimated,
-            notes=(
-                *(observations[use.device.name].notes if use.device.name in observations else ()),
-                *slow_notes(ran[use.device.name], estimates),
-            ),
-            registers=dict(observations[use.device.name].registers) if use.device.name in observations else {},
+            notes=(*seen.notes, *slow_notes(ran, estimates)),
+            registers=dict(seen.registers),
         )
-        for use in artifact.devices
-    )
+
+    return tuple(map(part, artifact.devices))
 
 
 def slow_notes(layers: Iterable[LayerPart], estimates: Mapping[str, int]) -> Iterator[str]:
@@ -109,8 +110,7 @@ def explained(error: RunFailedError, artifact: Artifact, failures: Mapping[str, 
     operator = error.failed_operator
     if operator is not None and operator < len(artifact.operators):
         record = artifact.operators[operator]
-        runner = record.backend if record.device == record.backend else f"{record.backend}/{record.device}"
-        lines[0] += f": layer '{record.layer}' on {runner}"
+        lines[0] += f": layer '{record.layer}' on {runner(record.backend, record.device)}"
     lines += (f"{device}: {text}" for device, text in (failures or {}).items())
     if error.calls:
         lines.append("calls of devices until then:")

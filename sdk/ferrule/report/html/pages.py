@@ -9,22 +9,19 @@ from typing import Any, Protocol
 from ferrule._version import VERSION
 from ferrule.reading import read_text
 from ferrule.report.html.environment import TEMPLATES, environment
-from ferrule.report.html.lanes import lanes
-from ferrule.report.html.memory_picture import memory_picture
-from ferrule.report.html.timeline_picture import timeline_picture
+from ferrule.report.html.figures import Figure, lanes_figure, memory_figure, timeline_figure
 from ferrule.report.sections import Column, Only, Part, Picture, Section, Table, Value, group_colours
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of a page: it loads nothing, and runs no script."""
 _ISOLATED = ".ferrule:not(#_)"
 """Selects what `.ferrule` does, with the weight of an id, which the rules of notebooks have not."""
-_DRAW: Mapping[str, Callable[[Any], object]] = {
-    "memory": memory_picture,
-    "lanes": lanes,
-    "timeline": timeline_picture,
-    "strip": lambda parts: tuple(parts.items()),
+_DRAW: Mapping[str, Callable[[Any], Figure]] = {
+    "memory": memory_figure,
+    "lanes": lanes_figure,
+    "timeline": timeline_figure,
 }
-"""By the kind of a picture: returns what its macro draws."""
+"""By the kind of a picture: returns where its boxes stand."""
 
 
 class Shown(Protocol):
@@ -67,7 +64,7 @@ def _kind(section: Section) -> str:
     return type(section).__name__
 
 
-def _drawn(picture: Picture) -> object:
+def _drawn(picture: Picture) -> Figure:
     return _DRAW[picture.kind](picture.data)
 
 

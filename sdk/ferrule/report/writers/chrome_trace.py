@@ -13,7 +13,7 @@ from typing import Any
 from ferrule.errors import FerruleError
 from ferrule.report.base import Document
 from ferrule.report.document import LayerPart
-from ferrule.report.evaluation_document import NO_BOARD, EvaluationDocument
+from ferrule.report.evaluation_document import report_of
 from ferrule.report.picture import BufferPart, RegionPlanPart
 from ferrule.report.run_document import ReportDocument
 
@@ -39,17 +39,7 @@ def trace_text(documents: Sequence[Document]) -> str:
 
 
 def _report(document: Document) -> ReportDocument:
-    match document:
-        case EvaluationDocument(proof=proof) if proof is not None:
-            report = proof.report
-        case ReportDocument():
-            report = document
-        case EvaluationDocument():
-            raise FerruleError(
-                "a trace needs a timeline, and an evaluation without a run on a board has none", hint=NO_BOARD
-            )
-        case _:
-            raise FerruleError(f"a trace needs a timeline, and a {document.kind} has none")
+    report = report_of(document, "a trace needs a timeline")
     if not report.timeline:
         reason = "its firmware counts nothing" if not report.count.per_inference else "it has none"
         raise FerruleError(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ferrule.errors import FerruleError
 from ferrule.report.base import Document
 from ferrule.report.document import LayerPart
-from ferrule.report.evaluation_document import NO_BOARD, EvaluationDocument
+from ferrule.report.evaluation_document import report_of
 from ferrule.report.inspection import Inspection
 from ferrule.report.inspection_parts import LayerInspection
 from ferrule.report.run_document import ReportDocument
@@ -49,23 +49,14 @@ def _numbered(stem: str, number: int) -> str:
 
 
 def _counters(document: Document) -> tuple[str, dict[str, _Values]]:
-    match document:
-        case ReportDocument():
-            return document.model.name, _of_run(document)
-        case EvaluationDocument(proof=proof) if proof is not None:
-            return document.model.name, _of_run(proof.report)
-        case Inspection():
-            layers = document.layers
-            return document.name, {
-                "macs": _values((layer, layer.macs) for layer in layers),
-                "constant-bytes": _values((layer, layer.constant_bytes) for layer in layers),
-            }
-        case EvaluationDocument():
-            raise FerruleError(
-                "node data are values of layers, and an evaluation without a run on a board has none", hint=NO_BOARD
-            )
-        case _:
-            raise FerruleError(f"node data are values of layers, and a {document.kind} has none")
+    if isinstance(document, Inspection):
+        layers = document.layers
+        return document.name, {
+            "macs": _values((layer, layer.macs) for layer in layers),
+            "constant-bytes": _values((layer, layer.constant_bytes) for layer in layers),
+        }
+    report = report_of(document, "node data are values of layers")
+    return report.model.name, _of_run(report)
 
 
 def _of_run(document: ReportDocument) -> dict[str, _Values]:

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The geometry of pictures: a memory plan over time, a division among backends, and a timeline of one inference.
+
+Each is a figure of boxes in rows. Horizontal places are shares of the picture's width, vertical ones pixels.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ferrule.report.picture import Assigned, BufferPart, RegionPlanPart, SpanPart, Timeline
+from ferrule.report.sections import Table, joined, names, numbers, plural, share, texts
+
+HEIGHT = 280.0
+"""Of a memory plan."""
+_MOST_DRAWN = 1200
+"""Buffers of a memory, the largest ones."""
+_ROW = 48
+"""Height of the row of a backend, a device or the core: a label, and below it the boxes."""
+_BOX = 24
+_NARROWEST = 0.0012
+"""Neighbouring spans below this width are drawn as one."""
+_LABELLED = 0.05
+"""The width from which on a box has a label."""
+_NAMED = 12
+"""The most layers that the tooltip of a box names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle with a tooltip."""
+
+    x: float
+    width: float
+    y: float
+    height: float
+    style: str
+    """Names of classes of the style sheet."""
+    tip: str
+    label: str
+    """Shown if the box has room for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A drawing."""
+
+    summary: str
+    """Its text alternative."""
+    caption: str
+    height: float
+    boxes: Sequence[Box]
+    labels: Sequence[tuple[int, str]] = ()
+    """The label of each row, with its upper edge."""
+    lines: Sequence[tuple[str, float, float, float, float]] = ()
+    """The style of each, its ends from left to right, and its ends from top to bottom."""
+    axis: Sequence[str]
+    """The texts below, from left to right."""
+    legend: Mapping[str, str] = field(default_factory=dict)
+    """The names of classes of the style sheet, by what they stand for."""
+    table: Table | None = None
+    """The details that the drawing lacks."""
+
+
+def memory_figure(region: RegionPlanPart) -> Figure:
+    """Return where the buffers of a region stand; of very many, the largest ones."""
+    steps = max(len(region.steps), 1 + max((each.last for each in region.buffers), default=0))
+    scale = HEIGHT / max(region.peak_bytes, 1)
+    drawn = sorted(region.buffers, key=lambda each: -each.size_bytes)[:_MOST_DRAWN]
+    holders = {each.name for each in drawn if each.kind == "scratch" and any(_meet(each, other) for other in drawn)}
+    left_out = len(region.buffers) - len(drawn)
+    bound = max(HEIGHT - region.bound_bytes * scale, 1)
+    kinds = [kind for kind in ("input", "output", "activation", "scratch", "state") if kind in {b.kind for b in drawn}]
+    columns = (*names("buffer"), *texts("kind"), *numbers("offset", "bytes", "first step", "last step"))
+    rows = [(b.name, b.kind, b.offset, b.size_bytes, str(b.first), str(b.last)) for b in region.buffers]
+    return Figure(
+        summary=region.caption,
+        caption=joined(region.caption, f"{left_out:,} smaller buffers are not drawn." if left_out else "", by=" "),
+        height=HEIGHT,
+        boxes=[
+            Box(
+                x=each.first / steps,
+                width=(each.last + 1 - each.first) / steps,
+                y=HEIGHT - (each.offset + each.size_bytes) * scale,
+                height=each.size_bytes * scale,
+                style=f"k-{each.kind}",
+                tip=f"{each.name}: {each.kind}, {each.size_bytes:,} B at offset {each.offset:,}, "
+                f"steps {each.first} to {each.last} of {len(region.steps)}",
+                label=f"{each.size_bytes:,}",
+            )
+            for each in sorted(drawn, key=lambda each: each.name not in holders)
+        ],
+        lines=[("bound", 0, 1, bound, bound)],
+        axis=("first layer", f"time: {plural(len(region.steps), 'step')}", "last layer"),
+        legend={**{kind: f"k-{kind}" for kind in kinds}, "proved lower bound": "dash"},
+        table=Table(f"buffers of {region.name}", columns, rows),
+    )
+
+
+def _meet(scratch: BufferPart, other: BufferPart) -> bool:
+    """Return whether a buffer lies inside of scratch, over which it is drawn."""
+    return (
+        other is not scratch
+        and other.first <= scratch.last
+        and scratch.first <= other.last
+        and other.offset < scratch.offset + scratch.size_bytes
+        and scratch.offset < other.offset + other.size_bytes
+    )
+
+
+def lanes_figure(layers: Sequence[Assigned]) -> Figure:
+    """Return where the layers of a network stand: a row for each backend or device, in the order of execution."""
+    rows = {name: index * _ROW for index, name in enumerate(dict.fromkeys(each.runner for each in layers))}
+    boxes: list[Box] = []
+    lines = []
+    start = 0
+    for name, run in itertools.groupby(layers, key=lambda each: each.runner):
+        members = [each.layer for each in run]
+        x, y = start / len(layers), rows[name] + _ROW - _BOX - 4
+        if boxes:
+            lines.append(("link", x, x, boxes[-1].y + _BOX / 2, y + _BOX / 2))
+        label = members[0] if len(members) == 1 else plural(len(members), "layer")
+        style, tip = f"f{rows[name] // _ROW % 8}", f"{name}: {_listed(members)}"
+        boxes.append(Box(x, len(members) / len(layers), y, _BOX, style, tip, label))
+        start += len(members)
+    shares = {name: [each.share for each in layers if each.runner == name] for name in rows}
+    labels = [
+        (rows[name], joined(name, plural(len(found), "layer"), share(sum(found)) if any(found) else "", by=" · "))
+        for name, found in shares.items()
+    ]
+    return Figure(
+        summary=joined(*(label for _, label in labels)),
+        caption="Each box is a layer, or consecutive layers, in the order of execution from left to right.",
+        height=_ROW * len(rows),
+        boxes=boxes,
+        labels=labels,
+        lines=lines,
+        axis=(),
+    )
+
+
+def timeline_figure(timeline: Timeline) -> Figure:
+    """Return where the spans of an inference stand, the core's first."""
+    end = max((span.end for span in timeline.spans), default=0) or 1
+    tracks = sorted(dict.fromkeys(span.track for span in timeline.spans), key=lambda name: name != "core")
+    boxes, labels = [], []
+    for index, track in enumerate(tracks):
+        spans = [span for span in timeline.spans if span.track == track]
+        for run in _runs(spans, end):
+            first, last = run[0].start, run[-1].end
+            tip = f"{_listed([span.layer for span in run])}: {first:,} to {last:,}, {last - first:,} {timeline.unit}"
+            exact = all(span.exact for span in run)
+            style = f"f{timeline.colours.get(run[0].layer, 0)}{'' if exact else ' loose'}"
+            y = index * _ROW + _ROW - _BOX - 4
+            boxes.append(Box(first / end, (last - first) / end, y, _BOX, style, tip, run[0].layer))
+        counted = "measured" if track == "core" else "placed by the order of the calls"
+        busy = f"at work {share(sum(span.end - span.start for span in spans) / end)}"
+        exact = all(span.exact for span in spans)
+        text = joined(track, "" if track == "core" else busy, "" if exact else counted, by=" · ")
+        labels.append((index * _ROW, text))
+    return Figure(
+        summary=f"One inference, {end:,} {timeline.unit}: {joined(*(label for _, label in labels))}",
+        caption="From left to right: the count. The core carries out one layer after the other; during a layer of a "
+        "device, it drives the device and waits for it, unless another layer runs beside.",
+        height=_ROW * len(tracks),
+        boxes=boxes,
+        labels=labels,
+        axis=("0", f"{end // 2:,}", f"{end:,} {timeline.unit}"),
+    )
+
+
+def _runs(spans: Sequence[SpanPart], end: int) -> list[list[SpanPart]]:
+    """Return the spans, those that touch and are too narrow to be seen together; `end` is the end of the time."""
+    runs: list[list[SpanPart]] = []
+    for span in spans:
+        narrow = end * _NARROWEST
+        before = runs[-1] if runs else None
+        if before and span.start <= before[-1].end < before[0].start + narrow and span.end - span.start < narrow:
+            before.append(span)
+        else:
+            runs.append([span])
+    return runs
+
+
+def _listed(layers: Sequence[str]) -> str:
+    more = len(layers) - _NAMED
+    return joined(*layers[:_NAMED]) + (f" and {more} more" if more > 0 else "")
