@@ -103,9 +103,7 @@ class DemandingFactory(HostTensorHandleFactory):
 
 DEMANDING = mock(
     "Mock",
-    tensor_handle_factories=lambda self, memory: (
-        DemandingFactory(memory if isinstance(memory, HostMemoryManager) else None),
-    ),
+    tensor_handle_factories=lambda self, memory: (DemandingFactory(memory),),
 )
 
 

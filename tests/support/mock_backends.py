@@ -94,11 +94,10 @@ class Mock(CpuRef):
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
         return (
             HostTensorHandleFactory(
                 self.factory_id,
-                manager,
+                memory,
                 import_flags=self.import_flags,
                 export_flags=self.export_flags,
                 alignment_bytes=self.alignment_bytes,
@@ -184,8 +183,7 @@ class Slow(Mock):
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (QueueHandleFactory(self.factory_id, manager),)
+        return (QueueHandleFactory(self.factory_id, memory),)
 
 
 class UnmappedHandle(HostTensorHandle):
@@ -238,8 +236,7 @@ class Unmapped(Mock):
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[HostTensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (UnmappedFactory(self.factory_id, manager, alignment_bytes=self.alignment_bytes),)
+        return (UnmappedFactory(self.factory_id, memory, alignment_bytes=self.alignment_bytes),)
 
 
 class CountingAllocator(CustomAllocator):

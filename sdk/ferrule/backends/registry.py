@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -56,14 +55,6 @@ class _Entry:
             self._on_release()
 
 
-@dataclass(frozen=True, slots=True)
-class _Duplicate:
-    """A backend that was found but not registered, and the reason."""
-
-    found: Found
-    reason: str
-
-
 class BackendRegistry:
     """Backends by id; the registry keeps factory functions, never backend objects.
 
@@ -74,7 +65,8 @@ class BackendRegistry:
     def __init__(self, sources: Sequence[Source] = ()) -> None:
         self._entries: dict[BackendId, _Entry] = {}
         self._sources = list(sources)
-        self._duplicates: list[_Duplicate] = []
+        self._duplicates: list[BackendRow] = []
+        """The backends that were found but not registered."""
         self._left_out: dict[BackendId, BackendRow] = {}
         self._lock = threading.RLock()
 
@@ -150,8 +142,9 @@ class BackendRegistry:
             raise _broken(entry, str(error) if isinstance(error, FerruleError) else described(error)) from error
         if not isinstance(backend, Backend):
             raise _broken(entry, f"its factory returns {type(backend).__name__}, expected a Backend")
-        if getattr(backend, "id", None) != entry.id:
-            raise _broken(entry, f"its factory returns a backend with the id '{getattr(backend, 'id', None)}'")
+        found = getattr(backend, "id", None)
+        if found != entry.id:
+            raise _broken(entry, f"its factory returns a backend with the id '{found}'")
         return backend
 
     def ids(self) -> tuple[BackendId, ...]:
@@ -177,11 +170,7 @@ class BackendRegistry:
         """Return the backends that were left out, then those that were found but not registered, with the reasons."""
         with self._lock:
             self._look_everywhere()
-            duplicates = (
-                BackendRow(id=BackendId(entry.found.id), origin=entry.found.origin, reason=entry.reason)
-                for entry in self._duplicates
-            )
-            return (*self._left_out.values(), *duplicates)
+            return (*self._left_out.values(), *self._duplicates)
 
     def rows(self) -> tuple[BackendRow, ...]:
         """Return all backends, then the refused ones; each backend is created once to test whether it is usable."""
@@ -236,13 +225,14 @@ class BackendRegistry:
 
     def _look(self) -> None:
         for found in self._sources.pop(0)():
-            first = self._entries.get(BackendId(found.id))
-            if first is not None:
-                self._duplicates.append(_Duplicate(found, f"the id is registered already ({first.origin})"))
-            elif found.id in RESERVED_IDS:
-                self._duplicates.append(_Duplicate(found, "the id is reserved"))
+            entry = _Entry(BackendId(found.id), found.factory, found.origin, None)
+            first = self._entries.get(entry.id)
+            reason = f"the id is registered already ({first.origin})" if first is not None else ""
+            if not reason and found.id in RESERVED_IDS:
+                reason = "the id is reserved"
+            if reason:
+                self._duplicates.append(BackendRow(id=entry.id, origin=entry.origin, reason=reason))
             else:
-                entry = _Entry(BackendId(found.id), found.factory, found.origin, None)
                 self._entries[entry.id] = entry.hold()
 
 

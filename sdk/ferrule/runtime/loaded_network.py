@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 
 import numpy as np
+from msgspec.structs import replace
 
 from ferrule._typing import override
 from ferrule.backends.context import BackendProfilingContext
 from ferrule.backends.device import BackendId
+from ferrule.backends.shared.host_memory import MemImportWorkload
 from ferrule.backends.tensor_handle import Event, MemoryManager
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, Graph
@@ -24,9 +26,8 @@ from ferrule.runtime.binding import Arrays, InputPort, OutputPort, given_samples
 from ferrule.runtime.debug import DebugSwitch
 from ferrule.runtime.errors import Faults
 from ferrule.runtime.fallback_memory import FallbackMemory
-from ferrule.runtime.imports import ImportLink
 from ferrule.runtime.kept_state import KeptState
-from ferrule.runtime.profiler import Profiler, WorkloadEvent, backend_event, workload_event
+from ferrule.runtime.profiler import Profiler, WorkloadEvent, backend_event, run_event, step_event
 from ferrule.runtime.step import Step
 from ferrule.runtime.tensors import TensorTable
 
@@ -49,7 +50,7 @@ class Parts:
     """The ports of the outputs, then those of the states' new values."""
     state: KeptState | None
     """None for a network without state."""
-    links: tuple[ImportLink, ...]
+    links: tuple[MemImportWorkload, ...]
     fallback: FallbackMemory
     managers: tuple[MemoryManager, ...]
     profiling: Mapping[BackendId, BackendProfilingContext]
@@ -252,7 +253,7 @@ class _Run:
 
     def _clean_up(self) -> None:
         faults = Faults()
-        parts: Iterable[ImportLink | InputPort | OutputPort] = (
+        parts: Iterable[MemImportWorkload | InputPort | OutputPort] = (
             *self._parts.links,
             *self._parts.sources,
             *self._parts.results,
@@ -290,18 +291,7 @@ class _ProfiledRun(_Run):
         return self._parts.steps
 
     def _collect(self, start: int) -> None:
-        self._events.append(
-            workload_event(
-                name="run",
-                category="run",
-                backend="",
-                device="",
-                start_ns=start,
-                end_ns=perf_counter_ns(),
-                run=self._number,
-                asynchronous=False,
-            )
-        )
+        self._events.append(run_event(self._number, start, perf_counter_ns()))
         faults = Faults()
         for backend, context in self._parts.profiling.items():
             faults.during(self._take, backend, context)
@@ -309,7 +299,7 @@ class _ProfiledRun(_Run):
         faults.throw()
 
     def _take(self, backend: BackendId, context: BackendProfilingContext) -> None:
-        self._events += [backend_event(event, backend=backend, run=self._number) for event in context.take_events()]
+        self._events += [backend_event(event, backend, self._number) for event in context.take_events()]
 
     @override
     def _execute(self, steps: Sequence[Step]) -> None:
@@ -318,23 +308,9 @@ class _ProfiledRun(_Run):
             start = perf_counter_ns()
             before = len(self._open)
             super()._execute((step,))
-            asynchronous = len(self._open) > before
-            end = perf_counter_ns()
-            self._events.append(
-                workload_event(
-                    name=step.name,
-                    category=step.type,
-                    backend=step.backend,
-                    device=step.device,
-                    start_ns=start,
-                    end_ns=end,
-                    run=self._number,
-                    asynchronous=asynchronous,
-                    wait_ns=end - start if step.waiting else self._waited_ns,
-                    crossing=step.crossing,
-                    memory=self._memory(step.crossing),
-                )
-            )
+            event = step_event(step, run_event(self._number, start, perf_counter_ns()), self._memory(step.crossing))
+            waited = event.duration_ns if step.waiting else self._waited_ns
+            self._events.append(replace(event, asynchronous=len(self._open) > before, wait_ns=waited))
 
     def _memory(self, crossing: Crossing | None) -> str:
         """Return the names of the allocators of the memory that a crossing's handles import."""

@@ -22,7 +22,6 @@ from ferrule.runtime.binding import InputPort, OutputPort, staging_of
 from ferrule.runtime.debug import DebugSwitch, DebugWorkload
 from ferrule.runtime.errors import NetworkLoadError
 from ferrule.runtime.fallback_memory import FallbackMemory
-from ferrule.runtime.imports import ImportLink
 from ferrule.runtime.kept_state import KeptState
 from ferrule.runtime.loaded_network import Parts
 from ferrule.runtime.members import Members
@@ -96,7 +95,7 @@ class _Loader:
         self._crossings = {crossing.layer: crossing for crossing in optimized.crossings}
         self._workloads: dict[str, Workload] = {}
         """By layer: the workloads that backends have made for their own layers."""
-        self.links: dict[str, ImportLink] = {}
+        self.links: dict[str, MemImportWorkload] = {}
         self.debug = DebugSwitch()
 
     def steps(self) -> tuple[Step, ...]:
@@ -204,18 +203,17 @@ class _Loader:
         target = self._targets[assignment.device]
         return factory, WorkloadInfo.of(self._graph, layer, lambda name: self._tensors[name].handle, target)
 
-    def _link(self, layer: Layer) -> ImportLink:
+    def _link(self, layer: Layer) -> MemImportWorkload:
         name = _only_input(layer)
         producer = self._graph.producer(name)
         source, target = self._tensors[name], self._tensors[layer.outputs[0]]
-        workload = MemImportWorkload(
+        return MemImportWorkload(
             self._tensors.mapped(name),
             target.handle,
             _common_memory(source.factory, target.factory),
             source_backend=self._assignment[producer.name].backend if producer is not None else "the application",
             target_backend=self._assignment[layer.name].backend,
         )
-        return ImportLink(source.handle, target.handle, workload)
 
     def _debug(self, layer: Layer) -> DebugWorkload:
         descriptor = layer.descriptor

@@ -8,9 +8,11 @@ import threading
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from ferrule.backends.context import BackendEvent
-from ferrule.optimizer.optimized import Crossing, EdgeStrategy
+from ferrule.optimizer.optimized import EdgeStrategy
+from ferrule.runtime.step import Step
 
 
 class WorkloadEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,54 +115,35 @@ class Profiler:
         return msgspec.json.encode(document).decode()
 
 
-def workload_event(
-    *,
-    name: str,
-    category: str,
-    backend: str,
-    device: str,
-    start_ns: int,
-    end_ns: int,
-    run: int,
-    asynchronous: bool,
-    wait_ns: int = 0,
-    crossing: Crossing | None = None,
-    memory: str = "",
-) -> WorkloadEvent:
-    """Return the event of work done by the current thread."""
-    copied = crossing is not None and crossing.strategy is EdgeStrategy.COPY
+def run_event(run: int, start_ns: int, end_ns: int) -> WorkloadEvent:
+    """Return the event of a whole run by the current thread."""
     return WorkloadEvent(
-        name=name,
-        category=category,
-        backend=backend,
-        device=device,
+        name="run",
+        category="run",
+        backend="",
+        device="",
         start_ns=start_ns,
         duration_ns=end_ns - start_ns,
         thread=threading.get_native_id(),
         thread_name=threading.current_thread().name,
         run=run,
-        asynchronous=asynchronous,
-        wait_ns=wait_ns,
-        strategy="" if crossing is None else crossing.strategy.value,
-        size_bytes=0 if crossing is None else crossing.size_bytes,
-        transfer="" if crossing is None else "copied" if copied else "imported",
-        memory=memory,
     )
 
 
-def backend_event(event: BackendEvent, *, backend: str, run: int) -> WorkloadEvent:
+def step_event(step: Step, span: WorkloadEvent, memory: str) -> WorkloadEvent:
+    """Return the event of a step of a run that took the time of `span`; `memory` is that of its crossing."""
+    own = replace(span, name=step.name, category=step.type, backend=step.backend, device=step.device, memory=memory)
+    crossing = step.crossing
+    if crossing is None:
+        return own
+    transfer = "copied" if crossing.strategy is EdgeStrategy.COPY else "imported"
+    return replace(own, strategy=crossing.strategy.value, size_bytes=crossing.size_bytes, transfer=transfer)
+
+
+def backend_event(event: BackendEvent, backend: str, run: int) -> WorkloadEvent:
     """Return an event timed by a backend as an event of the profile."""
-    return WorkloadEvent(
-        name=event.name,
-        category="backend",
-        backend=backend,
-        device="",
-        start_ns=event.start_ns,
-        duration_ns=event.duration_ns,
-        thread=0,
-        thread_name="",
-        run=run,
-    )
+    span = run_event(run, event.start_ns, event.start_ns + event.duration_ns)
+    return replace(span, name=event.name, category="backend", backend=backend, thread=0, thread_name="")
 
 
 def _track(event: WorkloadEvent) -> str:

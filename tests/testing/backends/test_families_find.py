@@ -128,14 +128,13 @@ def handles(kind: type[HostTensorHandle]) -> dict[str, object]:
             return kind(info, managed=managed, manager=self._manager)
 
     def factories(self: CpuRef, memory: object) -> tuple[Factory, ...]:
-        return (Factory(FACTORY, memory if isinstance(memory, HostMemoryManager) else None),)
+        return (Factory(FACTORY, memory),)
 
     return {"tensor_handle_factories": factories}
 
 
 def without_imports(self: CpuRef, memory: object) -> tuple[HostTensorHandleFactory, ...]:
-    manager = memory if isinstance(memory, HostMemoryManager) else None
-    return (HostTensorHandleFactory(FACTORY, manager, import_flags=MemorySource.UNDEFINED),)
+    return (HostTensorHandleFactory(FACTORY, memory, import_flags=MemorySource.UNDEFINED),)
 
 
 def spoiling(spoil: Callable[[list[Array], list[Array]], None]) -> dict[str, object]:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+import msgspec
 
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.library import DynamicLibraryError, Tables
@@ -12,15 +14,55 @@ from ferrule.backends.dynamic.records import options_array, subgraph_struct, tar
 from ferrule.backends.optimization_views import (
     OptimizationViews,
     PreCompiledDescriptor,
-    Substitution,
     pre_compiled,
 )
 from ferrule.backends.target import Target
 from ferrule.graph import SubgraphView
 
 
-def ask_optimizer(tables: Tables, view: SubgraphView, target: Target) -> OptimizationViews:
-    """Return the backend's views of one subgraph.
+class CompiledPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Layers that one pre-compiled object replaces, by name."""
+
+    layers: tuple[str, ...]
+    label: str
+    macs: int
+    payload: bytes
+
+
+class OptimizedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a subgraph, by the names of its layers; the others stay untouched."""
+
+    failed: dict[str, str] = {}
+    """The reasons, by layer."""
+    deleted: tuple[str, ...] = ()
+    compiled: tuple[CompiledPart, ...] = ()
+
+    def views(self, view: SubgraphView) -> OptimizationViews:
+        """Return the answer as views of the subgraph; the optimizer checks that they cover it."""
+        taken = {*self.failed, *self.deleted, *(name for part in self.compiled for name in part.layers)}
+        left = [name for name in view.names if name not in taken]
+
+        def part(names: Sequence[str]) -> SubgraphView:
+            return SubgraphView.of(view.graph, names)
+
+        return OptimizationViews(
+            substitutions=tuple(
+                pre_compiled(
+                    view.graph.unique_name(f"{each.layers[0]}_compiled"),
+                    part(each.layers),
+                    PreCompiledDescriptor(payload=each.payload, label=each.label, macs=each.macs),
+                )
+                for each in self.compiled
+            ),
+            failed=tuple(part([name]) for name in self.failed),
+            untouched=(part(left),) if left else (),
+            deleted=tuple(part([name]) for name in self.deleted),
+            reasons=self.failed,
+        )
+
+
+def ask_optimizer(tables: Tables, view: SubgraphView, target: Target) -> OptimizedPart:
+    """Return the backend's answer to one subgraph.
 
     Raises:
         DynamicLibraryError: the backend failed, or passed a layer twice or an invalid index.
@@ -34,7 +76,7 @@ def ask_optimizer(tables: Tables, view: SubgraphView, target: Target) -> Optimiz
     problem = reason or answers.problem
     if problem:
         raise DynamicLibraryError(f"backend '{tables.library.id}' cannot optimise its layers: {problem}")
-    return answers.views()
+    return OptimizedPart(failed=answers.failed, deleted=tuple(answers.erased), compiled=tuple(answers.compiled))
 
 
 class _Answers:
@@ -43,36 +85,23 @@ class _Answers:
     def __init__(self, view: SubgraphView) -> None:
         self.problem = ""
         """The first error in an answer; "" if there is none."""
-        self._view = view
+        self._names = view.names
         self._open = dict.fromkeys(view.names)
-        self._failed: dict[str, str] = {}
-        self._erased: list[str] = []
-        self._substitutions: list[Substitution] = []
+        self.failed: dict[str, str] = {}
+        self.erased: list[str] = []
+        self.compiled: list[CompiledPart] = []
         methods = (self._fail, self._erase, self._pre_compile)
         rows = abi.OptimizerAnswers.functions.values()
         self.struct = abi.OptimizerAnswers(None, *(row.ctype(each) for row, each in zip(rows, methods, strict=True)))
-
-    def views(self) -> OptimizationViews:
-        """Return all answers; the other layers stay untouched."""
-        return OptimizationViews(
-            substitutions=tuple(self._substitutions),
-            failed=tuple(self._part([name]) for name in self._failed),
-            untouched=(self._part(self._open),) if self._open else (),
-            deleted=tuple(self._part([name]) for name in self._erased),
-            reasons=self._failed,
-        )
-
-    def _part(self, names: Iterable[str]) -> SubgraphView:
-        return SubgraphView.of(self._view.graph, names)
 
     def _take(self, indices: Sequence[int]) -> list[str] | None:
         """Return the layers with these indices; record a problem and return None if one is invalid or repeated."""
         names = []
         for index in indices:
-            name = self._view.names[index] if index < len(self._view.names) else None
+            name = self._names[index] if index < len(self._names) else None
             if name is None or name not in self._open:
                 self.problem = self.problem or (
-                    f"it names layer {index} of {len(self._view.names)}"
+                    f"it names layer {index} of {len(self._names)}"
                     if name is None
                     else f"it names layer '{name}' twice"
                 )
@@ -86,7 +115,7 @@ class _Answers:
         names = self._take([index])
         if names is None:
             return abi.ERR_ARGUMENT
-        self._failed[names[0]] = (reason or b"").decode(errors="replace")
+        self.failed[names[0]] = (reason or b"").decode(errors="replace")
         return abi.OK
 
     def _erase(self, host: int | None, index: int) -> int:
@@ -94,7 +123,7 @@ class _Answers:
         names = self._take([index])
         if names is None:
             return abi.ERR_ARGUMENT
-        self._erased += names
+        self.erased += names
         return abi.OK
 
     def _pre_compile(
@@ -114,12 +143,5 @@ class _Answers:
             return abi.ERR_ARGUMENT
         text = (label or b"").decode(errors="replace") or "pre-compiled"
         payload = ctypes.string_at(blob, size) if blob else b""
-        graph = self._view.graph
-        self._substitutions.append(
-            pre_compiled(
-                graph.unique_name(f"{names[0]}_compiled"),
-                self._part(names),
-                PreCompiledDescriptor(payload=payload, label=text, macs=macs),
-            )
-        )
+        self.compiled.append(CompiledPart(layers=tuple(names), label=text, macs=macs, payload=payload))
         return abi.OK

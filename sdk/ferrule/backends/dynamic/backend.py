@@ -12,13 +12,13 @@ from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import Capabilities
 from ferrule.backends.context import BackendContext, BackendProfilingContext, CreationOptions, CustomAllocator
 from ferrule.backends.device import BackendId
-from ferrule.backends.dynamic.answers import ask_optimizer
+from ferrule.backends.dynamic.answers import OptimizedPart, ask_optimizer
 from ferrule.backends.dynamic.context import DynamicContext, DynamicProfiling
 from ferrule.backends.dynamic.handles import AllocatorRecord, DynamicHandleFactory, DynamicMemory
 from ferrule.backends.dynamic.library import Library, Tables
 from ferrule.backends.dynamic.records import layer_struct, read_option, target_struct
 from ferrule.backends.dynamic.workload import DynamicWorkloadFactory
-from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
+from ferrule.backends.optimization_views import ModelOptions, OptimizationViews
 from ferrule.backends.shared.host_memory import HostTensorHandleFactory
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandleFactory
@@ -80,8 +80,12 @@ class DynamicBackend(Backend):
 
     @override
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
+        return self.optimized(view, target).views(view)
+
+    def optimized(self, view: SubgraphView, target: Target) -> OptimizedPart:
+        """Return the shared object's answer to a subgraph."""
         if self._tables.optimizer is None or not view.names:
-            return untouched(view)
+            return OptimizedPart()
         return ask_optimizer(self._tables, view, target)
 
     @override

@@ -34,15 +34,6 @@ class CPadding(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
-    """The conversion of one Python type to C."""
-
-    c_type: str
-    ctype: Any
-    convert: Callable[[Any], Any]
-
-
 def _convert_int(value: int) -> int:
     """Return the value; OverflowError if it does not fit in 32 bits, because ctypes would truncate it."""
     if not -(1 << 31) <= value < 1 << 31:
@@ -54,17 +45,23 @@ def _convert_padding(value: Padding) -> CPadding:
     return CPadding(*map(_convert_int, (value.top, value.bottom, value.left, value.right)))
 
 
-_KINDS: Mapping[object, _Kind] = {
-    bool: _Kind(c_type="bool", ctype=ctypes.c_bool, convert=bool),
-    int: _Kind(c_type="int32_t", ctype=ctypes.c_int32, convert=_convert_int),
-    float: _Kind(c_type="double", ctype=ctypes.c_double, convert=float),
-    int | float: _Kind(c_type="double", ctype=ctypes.c_double, convert=float),
-    str: _Kind(c_type="const char *", ctype=ctypes.c_char_p, convert=str.encode),
-    Activation: _Kind(c_type="int32_t", ctype=ctypes.c_int32, convert=ACTIVATION_CODES.__getitem__),
-    Padding: _Kind(c_type="struct ferrule_padding", ctype=CPadding, convert=_convert_padding),
+def _convert_integers(value: tuple[int, ...]) -> ctypes.Array[ctypes.c_int32]:
+    return (ctypes.c_int32 * len(value))(*map(_convert_int, value))
+
+
+INTEGERS = ctypes.POINTER(ctypes.c_int32)
+"""The type of a member that points to integers, which is followed by a member with their number."""
+_KINDS: Mapping[object, tuple[Any, Callable[[Any], Any]]] = {
+    bool: (ctypes.c_bool, bool),
+    int: (ctypes.c_int32, _convert_int),
+    float: (ctypes.c_double, float),
+    int | float: (ctypes.c_double, float),
+    str: (ctypes.c_char_p, str.encode),
+    Activation: (ctypes.c_int32, ACTIVATION_CODES.__getitem__),
+    Padding: (CPadding, _convert_padding),
+    tuple[int, ...]: (INTEGERS, _convert_integers),
 }
-_INTEGERS = tuple[int, ...]
-"""Passed as a pointer and a count."""
+"""The type for ctypes of each Python type, and the conversion of its values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +70,14 @@ class StructField:
 
     name: str
     doc: str
-    kind: _Kind | None
-    """None for a tuple of integers."""
+    ctype: Any
+    convert: Callable[[Any], Any]
 
-    def members(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield the C type, name and ctypes type of each member."""
-        if self.kind is not None:
-            yield self.kind.c_type, self.name, self.kind.ctype
-        else:
-            yield "const int32_t *", self.name, ctypes.POINTER(ctypes.c_int32)
-            yield "uint32_t", f"{self.name}_count", ctypes.c_uint32
+    def members(self) -> Iterator[tuple[str, Any]]:
+        """Yield the name and type of each member."""
+        yield self.name, self.ctype
+        if self.ctype is INTEGERS:
+            yield f"{self.name}_count", ctypes.c_uint32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +102,9 @@ class DescriptorStruct:
         filled = self.ctype()
         for field in self.fields:
             value = getattr(descriptor, field.name)
-            if field.kind is not None:
-                setattr(filled, field.name, field.kind.convert(value))
-                continue
-            setattr(filled, field.name, (ctypes.c_int32 * len(value))(*map(_convert_int, value)))
-            setattr(filled, f"{field.name}_count", len(value))
+            setattr(filled, field.name, field.convert(value))
+            if field.ctype is INTEGERS:
+                setattr(filled, f"{field.name}_count", len(value))
         return filled
 
 
@@ -138,10 +131,11 @@ def _make_struct(descriptor: type[Descriptor], layers: tuple[LayerType, ...]) ->
     fields = []
     for field in dataclasses.fields(descriptor):
         hint = hints[field.name]
-        if hint != _INTEGERS and hint not in _KINDS:
+        if hint not in _KINDS:
             raise TypeError(f"{descriptor.__name__}.{field.name} is {hint}, which has no counterpart in C")
-        fields.append(StructField(name=field.name, doc=docs.get(field.name, ""), kind=_KINDS.get(hint)))
-    members = tuple((name, ctype) for field in fields for _, name, ctype in field.members())
+        ctype, convert = _KINDS[hint]
+        fields.append(StructField(name=field.name, doc=docs.get(field.name, ""), ctype=ctype, convert=convert))
+    members = tuple(member for field in fields for member in field.members())
     return DescriptorStruct(
         descriptor=descriptor,
         doc=" ".join((inspect.getdoc(descriptor) or "").split()),

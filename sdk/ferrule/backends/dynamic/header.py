@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
-from ferrule.backends.dynamic.descriptors import DescriptorStruct, descriptor_structs
+from ferrule.backends.dynamic.descriptors import INTEGERS, CPadding, DescriptorStruct, descriptor_structs
 from ferrule.graph import LayerType, Rounding
 
 _WIDTH = 100
@@ -48,6 +49,17 @@ struct ferrule_padding {
     int32_t right;
 };
 """
+
+_C_TYPES: Mapping[Any, str] = {
+    ctypes.c_bool: "bool ",
+    ctypes.c_int32: "int32_t ",
+    ctypes.c_uint32: "uint32_t ",
+    ctypes.c_double: "double ",
+    ctypes.c_char_p: "const char *",
+    CPadding: "struct ferrule_padding ",
+    INTEGERS: "const int32_t *",
+}
+"""The beginning of a member's declaration."""
 
 _BOTTOM = """\
 #ifdef __cplusplus
@@ -87,12 +99,8 @@ def _struct(struct: DescriptorStruct) -> str:
     for field in struct.fields:
         if field.doc:
             lines += _comment(field.doc, "    ")
-        lines += [f"    {_declare(c_type, name)};" for c_type, name, _ in field.members()]
+        lines += [f"    {_C_TYPES[ctype]}{name};" for name, ctype in field.members()]
     return "\n".join([*lines, "};", ""])
-
-
-def _declare(c_type: str, name: str) -> str:
-    return f"{c_type}{name}" if c_type.endswith("*") else f"{c_type} {name}"
 
 
 def _comment(text: str, indent: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -41,14 +41,13 @@ from ferrule.backends.context import (
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.crash_note import current_note
 from ferrule.backends.device import BackendId
+from ferrule.backends.dynamic.answers import OptimizedPart
 from ferrule.backends.dynamic.context import Notices
-from ferrule.backends.dynamic.isolation_child import OptimizedPart, Reply
+from ferrule.backends.dynamic.isolation_child import Reply
 from ferrule.backends.dynamic.library import DynamicLibraryError
 from ferrule.backends.optimization_views import (
     ModelOptions,
     OptimizationViews,
-    PreCompiledDescriptor,
-    pre_compiled,
     untouched,
 )
 from ferrule.backends.shared.host_memory import HostMemoryBackend
@@ -191,7 +190,7 @@ class IsolatedBackend(HostMemoryBackend):
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
         if not view.names:
             return untouched(view)
-        return _views(view, self._process.ask(OptimizedPart, "optimize", view.to_graph(), target))
+        return self._process.ask(OptimizedPart, "optimize", view.to_graph(), target).views(view)
 
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
@@ -241,30 +240,6 @@ def isolated_factory(backend: str, path: Path, answer_s: float = ISOLATED_TIMEOU
 def _portable(options: CreationOptions) -> CreationOptions:
     """Return the options without what cannot be sent to another process."""
     return replace(options, custom_allocators={})
-
-
-def _views(view: SubgraphView, found: OptimizedPart) -> OptimizationViews:
-    """Return the answer as views of the subgraph; the optimizer checks that they cover it."""
-    taken = {*found.failed, *found.deleted, *(name for part in found.compiled for name in part.layers)}
-    left = [name for name in view.names if name not in taken]
-
-    def part(names: Sequence[str]) -> SubgraphView:
-        return SubgraphView.of(view.graph, names)
-
-    return OptimizationViews(
-        substitutions=tuple(
-            pre_compiled(
-                view.graph.unique_name(f"{each.layers[0]}_compiled"),
-                part(each.layers),
-                PreCompiledDescriptor(payload=each.payload, label=each.label, macs=each.macs),
-            )
-            for each in found.compiled
-        ),
-        failed=tuple(part([name]) for name in found.failed),
-        untouched=(part(left),) if left else (),
-        deleted=tuple(part([name]) for name in found.deleted),
-        reasons=found.failed,
-    )
 
 
 class _Support:

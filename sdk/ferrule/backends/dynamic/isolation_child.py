@@ -22,9 +22,10 @@ import numpy as np
 
 from ferrule.backends.context import BackendEvent, CreationOptions, NetworkId
 from ferrule.backends.contract import BrokenBackendError
+from ferrule.backends.dynamic.answers import OptimizedPart
 from ferrule.backends.dynamic.backend import DynamicBackend, backend_factory
 from ferrule.backends.dynamic.library import Library
-from ferrule.backends.optimization_views import ModelOptions, PreCompiledDescriptor
+from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, HostTensorHandle
 from ferrule.backends.shared.host_memory.canaries import Fenced
 from ferrule.backends.target import Target
@@ -43,23 +44,6 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     value: msgspec.Raw = msgspec.Raw(b"\xc0")
     kind: str = ""
     message: str = ""
-
-
-class CompiledPart(msgspec.Struct, frozen=True, kw_only=True):
-    """Layers that one pre-compiled object replaces."""
-
-    layers: tuple[str, ...]
-    label: str
-    macs: int
-    payload: bytes
-
-
-class OptimizedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a subgraph, by the names of its layers; the others stay untouched."""
-
-    failed: dict[str, str]
-    deleted: tuple[str, ...]
-    compiled: tuple[CompiledPart, ...]
 
 
 @dataclass
@@ -158,25 +142,7 @@ class Server:
 
     def optimize(self, graph: Graph, target: Target) -> OptimizedPart:
         """Return the backend's answer to a subgraph, which is the whole of the given graph."""
-        views = self.backend.optimize_subgraph(SubgraphView.of(graph, [layer.name for layer in graph.layers]), target)
-        compiled = []
-        for each in views.substitutions:
-            descriptor = each.layers[0].descriptor
-            assert isinstance(descriptor, PreCompiledDescriptor)
-            assert isinstance(descriptor.payload, bytes)
-            compiled.append(
-                CompiledPart(
-                    layers=each.replaced.names,
-                    label=descriptor.label,
-                    macs=descriptor.macs,
-                    payload=descriptor.payload,
-                )
-            )
-        return OptimizedPart(
-            failed=dict(views.reasons),
-            deleted=tuple(name for view in views.deleted for name in view.names),
-            compiled=tuple(compiled),
-        )
+        return self.backend.optimized(SubgraphView.of(graph, [layer.name for layer in graph.layers]), target)
 
     def network(self, options: ModelOptions) -> int:
         """Make the backend's part of a network."""

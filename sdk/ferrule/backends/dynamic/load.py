@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +48,8 @@ def load_dynamic_backends(
     override = None if path is None else str(path)
     found = list(find_candidates(search_paths(override)))
     candidates = [row for row in found if isinstance(row, Candidate)]
-    verdicts = dict(zip(candidates, _probe(candidates, timeout_s), strict=True))
+    found_by = probe_all([candidate.canonical for candidate in candidates], timeout_s=timeout_s)
+    verdicts = dict(zip(candidates, found_by, strict=True))
     rows = [
         row
         if isinstance(row, LoadReport)
@@ -60,10 +61,6 @@ def load_dynamic_backends(
     if override and any(row.canonical is None and str(row.path) == override for row in rows):
         _LOG.warning('The given override path for dynamic backends "%s" is not valid', override)
     return tuple(rows)
-
-
-def _probe(candidates: Sequence[Candidate], timeout_s: float) -> list[Verdict]:
-    return probe_all([candidate.canonical for candidate in candidates], timeout_s=timeout_s)
 
 
 def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict, *, answer_s: float | None) -> LoadReport:

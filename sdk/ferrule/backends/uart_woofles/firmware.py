@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,20 +107,15 @@ class UartWooflesTarget:
             alignment=ALIGNMENT,
             activation_lead=numbers["activation_lead"],
             wire=Wire(
-                uart=binding.texts.get("uart"), baud=numbers["baud"], model=_modeller(memory_bytes, numbers["clock_hz"])
+                uart=binding.texts.get("uart"),
+                baud=numbers["baud"],
+                model=lambda seed: UartWooflesModel(memory_bytes=memory_bytes, clock_hz=numbers["clock_hz"], seed=seed),
             ),
         )
 
     def wired(self, device: Device, uart: str) -> Device:
         """Return the device behind a UART of the board, unless its binding names another."""
         return replace(device, binding={"uart": uart, **device.binding})
-
-
-def _modeller(memory_bytes: int, clock_hz: int) -> Callable[[int | None], UartWooflesModel]:
-    def model(seed: int | None) -> UartWooflesModel:
-        return UartWooflesModel(memory_bytes=memory_bytes, clock_hz=clock_hz, seed=seed)
-
-    return model
 
 
 def constant_bytes(work: Work) -> int:

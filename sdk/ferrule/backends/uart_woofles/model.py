@@ -6,7 +6,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -44,14 +43,6 @@ class RefusedError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answered:
-    """The last request and its response, which is returned again if the request is repeated."""
-
-    request: Frame
-    response: bytes
-
-
 class UartWooflesModel(SerialModel):
     """A memory that requests read and write, with Woofles's arithmetic; it answers as soon as a request is complete.
 
@@ -79,7 +70,8 @@ class UartWooflesModel(SerialModel):
         self._memory_bytes = memory_bytes
         self._bus = MemoryBus()
         self._receiver = FrameReceiver()
-        self._last: _Answered | None = None
+        self._last: tuple[Frame, bytes] | None = None
+        """The last request and its response, which is returned again if the request is repeated."""
         self._forget()
         self._executed = 0
 
@@ -112,9 +104,9 @@ class UartWooflesModel(SerialModel):
         self._bus.add(0, self._memory_bytes)
 
     def _answer(self, frame: Frame) -> bytes:
-        if self._last is not None and frame == self._last.request:
+        if self._last is not None and frame == self._last[0]:
             self.log(f"{_name(frame)} once more")
-            return self._last.response
+            return self._last[1]
         try:
             payload = self._handle(frame)
         except RefusedError as error:
@@ -126,7 +118,7 @@ class UartWooflesModel(SerialModel):
         else:
             kind = frame.type | RESPONSE
         response = _encoded(kind, frame.sequence, payload)
-        self._last = _Answered(request=frame, response=response)
+        self._last = frame, response
         return response
 
     def _handle(self, frame: Frame) -> bytes:
@@ -160,7 +152,7 @@ class UartWooflesModel(SerialModel):
     def _check_order(self, frame: Frame) -> None:
         if self._last is None:
             raise RefusedError(ErrorCode.STATE, "say hello first")
-        expected = (self._last.request.sequence + 1) % SEQUENCES
+        expected = (self._last[0].sequence + 1) % SEQUENCES
         if frame.sequence != expected:
             raise RefusedError(ErrorCode.SEQUENCE, f"request {frame.sequence}, expected {expected}")
 

@@ -12,11 +12,17 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import BackendOption
-from ferrule.backends.shared.host_memory import HostMemoryBackend, HostMemoryManager
+from ferrule.backends.shared.host_memory import HostMemoryBackend, HostTensorHandleFactory
 from ferrule.backends.target import Target
-from ferrule.backends.tensor_handle import MemoryManager, TensorHandleFactory
+from ferrule.backends.tensor_handle import (
+    FactoryId,
+    HandleCapability,
+    MemoryManager,
+    MemorySource,
+    TensorHandleFactory,
+)
 from ferrule.backends.woofles.firmware import WooflesTarget
-from ferrule.backends.woofles.host import WooflesHandleFactory, WooflesWorkloadFactory
+from ferrule.backends.woofles.host import WooflesWorkloadFactory
 from ferrule.backends.woofles.translation import translate_in
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.errors import FerruleError
@@ -62,7 +68,18 @@ class Woofles(HostMemoryBackend):
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        return (WooflesHandleFactory(memory if isinstance(memory, HostMemoryManager) else None),)
+        """Return a factory of handles that are mapped and import dma-bufs, as an NPU behind a driver of Linux does.
+
+        The model works on a dma-buf's mapping, so memory that the process cannot map is refused.
+        """
+        factory = HostTensorHandleFactory(
+            FactoryId("Ferrule/Woofles"),
+            memory,
+            import_flags=MemorySource.DMA_BUF,
+            export_flags=MemorySource.UNDEFINED,
+            capabilities=frozenset({HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED}),
+        )
+        return (factory,)
 
     @override
     def firmware_target(self) -> FirmwareTarget:

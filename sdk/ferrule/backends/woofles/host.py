@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule._typing import override
-from ferrule.backends.shared.host_memory import HostMemoryManager, HostTensorHandleFactory
-from ferrule.backends.tensor_handle import FactoryId, HandleCapability, MemorySource
 from ferrule.backends.woofles.command import COMMAND_BYTES, Command
 from ferrule.backends.woofles.model import IMMEDIATE, WooflesModel
 from ferrule.backends.woofles.registers import TABLE, ErrorCode
@@ -17,9 +15,8 @@ from ferrule.backends.woofles.translation import Work, translate
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.devices import Bytes, MemoryBus
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, Layer
+from ferrule.graph import Array
 
-WOOFLES_FACTORY = FactoryId("Ferrule/Woofles")
 RING_ADDRESS = 0x1000
 _FIRST_ADDRESS = 0x1_0000
 _SPACING = 1 << 27
@@ -93,22 +90,6 @@ class WooflesWorkload:
         operated.run(replace(work.command, input=addresses[0], output=addresses[-1], **second, **constants))
         for handle in handles:
             handle.unmap()
-
-
-class WooflesHandleFactory(HostTensorHandleFactory):
-    """Makes handles that are mapped and import dma-bufs, as an NPU behind a driver of Linux does.
-
-    The model works on a dma-buf's mapping, so memory that the process cannot map is refused.
-    """
-
-    def __init__(self, manager: HostMemoryManager | None = None) -> None:
-        super().__init__(
-            WOOFLES_FACTORY, manager, import_flags=MemorySource.DMA_BUF, export_flags=MemorySource.UNDEFINED
-        )
-
-    @override
-    def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
-        return frozenset({HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED})
 
 
 class WooflesWorkloadFactory(WorkloadFactory):

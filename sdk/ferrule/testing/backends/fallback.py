@@ -25,7 +25,7 @@ from ferrule.optimizer import EdgeStrategy, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import LAYER_TYPES
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, add_case, renamed
 from ferrule.testing.backends.layers import answer, refusal_of_reference, shared_case
 from ferrule.testing.backends.networks import check_network
 from ferrule.testing.backends.partners import (
@@ -282,37 +282,15 @@ def some_link(subject: Subject, runtime: Runtime) -> Graph:
 
 def _with_output_like_input(case: Graph) -> Graph:
     """Return the case with the quantisation of its first input at its output."""
-    graph = Graph(case.name)
-    for tensor in case.tensors:
-        if tensor.data is not None:
-            graph.add_constant(tensor.info, tensor.data)
-        elif tensor.info in case.inputs:
-            graph.add_input(tensor.info)
-    (layer,) = case.layers
-    graph.add_layer(layer, [replace(case.inputs[0], name=layer.outputs[0])])
-    graph.set_outputs(layer.outputs)
+    graph, (output,) = Graph(case.name), case.outputs
+    graph.set_outputs(add_case(graph, case, {output.name: replace(case.inputs[0], name=output.name)}))
     return graph
 
 
 def add_link(network: Network, case: Graph, source: str, name: str) -> str:
     """Add the layer of a case, which reads `source`, under a name; return the tensor that it writes."""
-    (layer,) = case.layers
-    names = {case.inputs[0].name: source}
-    for tensor in case.tensors:
-        if tensor.data is not None or tensor.info in case.inputs[1:]:
-            names[tensor.info.name] = f"{name}_{tensor.info.name}"
-            info = replace(tensor.info, name=names[tensor.info.name])
-            if tensor.data is not None:
-                network.add_constant(info, tensor.data)
-            else:
-                network.add_input(info)
-    output = f"{name}_output"
-    inputs = tuple(None if each is None else names[each] for each in layer.inputs)
-    network.add_layer(
-        replace(layer, name=name, inputs=inputs, outputs=(output,)),
-        [replace(case.outputs[0], name=output)],
-    )
-    return output
+    (written,) = add_case(network, case, renamed(case, name) | {case.inputs[0].name: network.info(source)}, name)
+    return written
 
 
 def chain(case: Graph, road: str) -> Network:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -22,7 +21,7 @@ from ferrule.report import RunReport
 from ferrule.running import compile as compile_firmware
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import SubjectFamily
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, offset_weights
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, add_case, layer_case, offset_weights, renamed
 from ferrule.testing.backends.layers import refusal_of_reference, shared_case
 from ferrule.testing.backends.subject import Subject
 
@@ -126,20 +125,6 @@ def side_by_side(cases: Sequence[Graph]) -> Network:
     result = Network("side_by_side")
     outputs: list[str] = []
     for case in cases:
-        names = {tensor.info.name: f"{case.name}_{tensor.info.name}" for tensor in case.tensors}
-        for info in case.inputs:
-            result.add_input(replace(info, name=names[info.name]))
-        for tensor in case.tensors:
-            if tensor.data is not None:
-                result.add_constant(replace(tensor.info, name=names[tensor.info.name]), tensor.data)
-        (layer,) = case.layers
-        renamed = replace(
-            layer,
-            name=case.name,
-            inputs=tuple(None if name is None else names[name] for name in layer.inputs),
-            outputs=tuple(names[name] for name in layer.outputs),
-        )
-        result.add_layer(renamed, [replace(info, name=names[info.name]) for info in case.output_infos(layer)])
-        outputs += renamed.outputs
+        outputs += add_case(result, case, renamed(case, case.name), case.name)
     result.set_outputs(outputs)
     return result

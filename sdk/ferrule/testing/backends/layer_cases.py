@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -74,6 +74,33 @@ def _by_powers_of_two(quantization: Quantization | None) -> Quantization | None:
     return replace(quantization, scales=tuple(2.0 ** round(math.log2(scale)) for scale in quantization.scales))
 
 
+def add_case(graph: Graph, case: Graph, infos: Mapping[str, TensorInfo], name: str = "layer") -> tuple[str, ...]:
+    """Add the inputs, the constants and the layer of a graph of `layer_case`; return the layer's outputs.
+
+    `infos` describes tensors anew, by their name in the case; those that the graph already has are used as they are.
+    """
+    new = {tensor.info.name: infos.get(tensor.info.name, tensor.info) for tensor in case.tensors}
+    for tensor in case.tensors:
+        info = new[tensor.info.name]
+        if graph.has_tensor(info.name):
+            continue
+        if tensor.data is not None:
+            graph.add_constant(info, tensor.data)
+        elif tensor.info in case.inputs:
+            graph.add_input(info)
+    (layer,) = case.layers
+    outputs = [new[each] for each in layer.outputs]
+    inputs = tuple(None if each is None else new[each].name for each in layer.inputs)
+    return graph.add_layer(
+        replace(layer, name=name, inputs=inputs, outputs=tuple(info.name for info in outputs)), outputs
+    )
+
+
+def renamed(case: Graph, prefix: str) -> dict[str, TensorInfo]:
+    """Return the description of each tensor of a case, by name, with a prefix before its name."""
+    return {each.info.name: replace(each.info, name=f"{prefix}_{each.info.name}") for each in case.tensors}
+
+
 def computed_weights(graph: Graph) -> Graph:
     """Return a copy of a graph of `layer_case` in which the constants are inputs of the network."""
     return placed(graph, frozenset())
@@ -94,8 +121,7 @@ def placed(graph: Graph, constants: Collection[str]) -> Graph:
             result.add_constant(info, random_values(generator, info) if data is None else data)
         else:
             result.add_input(info)
-    result.add_layer(layer, graph.output_infos(layer))
-    result.set_outputs(layer.outputs)
+    result.set_outputs(add_case(result, graph, {}))
     return result
 
 
@@ -118,14 +144,8 @@ def offset_weights(graph: Graph) -> Graph | None:
         "bias": Quantization.of(float(np.float32((1.0 if source is None else source.scales[0]) * scale))),
     }
     result = Graph(f"{graph.name}_offset")
-    for name in layer.present_inputs:
-        info, data = graph.info(name), graph.tensor(name).data
-        if data is None:
-            result.add_input(info)
-        else:
-            result.add_constant(replace(info, quantization=changed.get(name, info.quantization)), data)
-    result.add_layer(layer, graph.output_infos(layer))
-    result.set_outputs(layer.outputs)
+    infos = {name: replace(graph.info(name), quantization=changed[name]) for name in names if name in changed}
+    result.set_outputs(add_case(result, graph, infos))
     return result
 
 

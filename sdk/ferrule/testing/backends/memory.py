@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -13,13 +15,12 @@ from ferrule.backends.backend import Backend
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.shared.host_memory.canaries import Fenced
-from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.optimizer import optimize
-from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.loaded_layer import handle_factory, read, write
-from ferrule.testing.backends.networks import first_taken, sandwich
+from ferrule.testing.backends.networks import check_run, first_taken, sandwich
 from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
 
 SHAPES = ((), (1,), (7,), (2, 3, 4, 5))
@@ -28,6 +29,27 @@ SHAPES = ((), (1,), (7,), (2, 3, 4, 5))
 def values(info: TensorInfo, seed: int = 0) -> Array:
     """Return random values for a tensor."""
     return np.random.default_rng(seed).integers(0, 2, info.shape).astype(info.dtype.numpy)
+
+
+def managed(backend: Backend, *infos: TensorInfo) -> tuple[list[MemoryManager], list[TensorHandle]]:
+    """Return a backend's memory managers, and handles for tensors that live at the same time."""
+    managers, factory = handle_factory(backend)
+    handles = [factory.create_handle(info, managed=True) for info in infos]
+    for handle in handles:
+        handle.manage()
+    for handle in handles:
+        handle.allocate()
+    return managers, handles
+
+
+@contextmanager
+def held(managers: Sequence[MemoryManager]) -> Iterator[None]:
+    """Hold the memory of managers."""
+    for manager in managers:
+        manager.acquire()
+    yield
+    for manager in managers:
+        manager.release()
 
 
 class HandleFamily(Family):
@@ -61,23 +83,17 @@ class HandleFamily(Family):
             self._check_map(backend, TensorInfo(name="x", shape=shape, dtype=dtype))
 
     def _check_map(self, backend: Backend, info: TensorInfo) -> None:
-        managers, factory = handle_factory(backend)
-        handle = factory.create_handle(info, managed=True)
-        assert isinstance(handle, TensorHandle), f"{factory.id} made {type(handle).__name__}"
+        managers, (handle,) = managed(backend, info)
+        assert isinstance(handle, TensorHandle), f"{type(handle).__name__} is no handle"
         assert handle.info == info, f"the handle is of {handle.info}, expected {info}"
-        handle.manage()
-        handle.allocate()
-        for manager in managers:
-            manager.acquire()
         wanted = values(info)
-        write(handle, wanted)
-        for _ in range(2):
-            found = read(handle)
-            same = (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-            assert same, f"{info} is mapped as {found.dtype}{list(found.shape)}"
-            assert np.array_equal(found, wanted), f"the values read from {info} are not those written"
-        for manager in managers:
-            manager.release()
+        with held(managers):
+            write(handle, wanted)
+            for _ in range(2):
+                found = read(handle)
+                same = (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+                assert same, f"{info} is mapped as {found.dtype}{list(found.shape)}"
+                assert np.array_equal(found, wanted), f"the values read from {info} are not those written"
 
     def test_import_is_as_promised(self, backend: Backend) -> None:
         """A factory with MALLOC among its import flags imports aligned memory; a factory without it refuses."""
@@ -117,39 +133,25 @@ class MemoryFamily(Family):
 
     def test_acquire_and_release_may_be_repeated(self, backend: Backend) -> None:
         """Repeated acquire and release calls do nothing; after a release, memory can be acquired again."""
-        managers, factory = handle_factory(backend)
         info = TensorInfo(name="x", shape=(3, 5), dtype=DataType.FLOAT32)
-        handle = factory.create_handle(info, managed=True)
-        handle.manage()
-        handle.allocate()
+        managers, (handle,) = managed(backend, info)
         for _ in range(2):
-            for manager in managers:
-                manager.acquire()
-            write(handle, values(info, 1))
-            for manager in managers:
-                manager.acquire()
-            assert np.array_equal(read(handle), values(info, 1)), "the values read are not those written"
-            for manager in (*managers, *managers):
-                manager.release()
+            with held(managers):
+                write(handle, values(info, 1))
+                with held(managers):
+                    found = read(handle)
+            assert np.array_equal(found, values(info, 1)), "the values read are not those written"
 
     def test_tensors_that_live_together_do_not_share_bytes(self, backend: Backend) -> None:
         """Each tensor keeps its own values."""
-        managers, factory = handle_factory(backend)
         infos = [TensorInfo(name=f"t{i}", shape=(i + 1, 7), dtype=DataType.INT16) for i in range(6)]
-        handles = [factory.create_handle(info, managed=True) for info in infos]
-        for handle in handles:
-            handle.manage()
-        for handle in handles:
-            handle.allocate()
-        for manager in managers:
-            manager.acquire()
+        managers, handles = managed(backend, *infos)
         wanted = [np.full(info.shape, index, np.int16) for index, info in enumerate(infos)]
-        for handle, array in zip(handles, wanted, strict=True):
-            write(handle, array)
-        for handle, array in zip(handles, wanted, strict=True):
-            assert np.array_equal(read(handle), array), f"tensor '{handle.info.name}' was overwritten by another"
-        for manager in managers:
-            manager.release()
+        with held(managers):
+            for handle, array in zip(handles, wanted, strict=True):
+                write(handle, array)
+            for handle, array in zip(handles, wanted, strict=True):
+                assert np.array_equal(read(handle), array), f"tensor '{handle.info.name}' was overwritten by another"
 
     def test_managers_are_apart(self, backend: Backend) -> None:
         """Two networks have separate managers."""
@@ -170,9 +172,7 @@ class MemoryFamily(Family):
             options = subject.optimizer_options(simplify=False, hints={"layer": subject.id})
             number = runtime.load_network(optimize(network, [Neighbour.id], runtime.registry, options))
             assert not allocator.total, "memory was allocated before the first run"
-            inputs = random_inputs(network, 1)
-            wrong = graph_difference(network, inputs, runtime.enqueue_workload(number, inputs))
-            assert not wrong, wrong
+            check_run(runtime, number, network, 1)
             assert allocator.total, "an allocator was accepted, but not used"
             runtime.unload_network(number)
             assert not allocator.held, f"{len(allocator.held)} blocks were not freed"

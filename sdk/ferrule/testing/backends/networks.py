@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
+from ferrule.backends.context import NetworkId
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.shared.host_memory.canaries import Fenced
 from ferrule.graph import Array, DataType, Graph, LayerType
@@ -18,7 +20,7 @@ from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, add_case, layer_case
 from ferrule.testing.backends.layers import answer, shared_case
 from ferrule.testing.backends.random_networks import random_network
 from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
@@ -49,6 +51,18 @@ def check_network(
     finally:
         runtime.unload_network(number)
     return optimized
+
+
+def load(subject: Subject, runtime: Runtime, network: Graph, options: OptimizerOptions) -> NetworkId:
+    """Load a network, optimised for the backend under test and its neighbour."""
+    return runtime.load_network(optimize(network, [subject.id, Neighbour.id], runtime.registry, options))
+
+
+def check_run(runtime: Runtime, number: NetworkId, network: Graph, seed: int = 0) -> None:
+    """Run a loaded network once; AssertionError describes a difference from the reference."""
+    inputs = random_inputs(network, seed)
+    wrong = graph_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+    assert not wrong, wrong
 
 
 class EndToEndFamily(Family):
@@ -114,7 +128,7 @@ class EndToEndFamily(Family):
         taken = first_taken(subject, runtime)
         network = sandwich(*taken) if taken is not None else random_network(0, 4, DataType.INT8)
         options = subject.optimizer_options(import_enabled=True, export_enabled=True, simplify=False)
-        number = runtime.load_network(optimize(network, [subject.id, Neighbour.id], runtime.registry, options))
+        number = load(subject, runtime, network, options)
         try:
             for shift in (0, 1, 64):
                 inputs = [_shifted(array, shift) for array in random_inputs(network, shift)]
@@ -153,25 +167,12 @@ def some_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType,
 def sandwich(type_: LayerType, dtype: DataType, seed: int) -> Network:
     """Return a layer of `layer_case` with a MAXIMUM of equal operands before its first input and after its output."""
     case = layer_case(type_, dtype, seed)
-    (layer,) = case.layers
     network = Network("sandwich")
-    first, *others = [info.name for info in case.inputs]
-    for tensor in case.tensors:
-        if tensor.data is not None:
-            network.add_constant(tensor.info, tensor.data)
-    source = case.info(first)
-    network.add_input(type(source)(name="x", shape=source.shape, dtype=dtype, quantization=source.quantization))
-    network.add_maximum_layer("x", "x", name="before")
-    (written,) = network.layer("before").outputs
-    for name in others:
-        network.add_input(case.info(name))
-    inputs = tuple(written if name == first else name for name in layer.inputs)
-    network.add_layer(
-        type(layer)(name="layer", type=layer.type, descriptor=layer.descriptor, inputs=inputs, outputs=layer.outputs),
-        case.output_infos(layer),
-    )
-    network.add_maximum_layer(layer.outputs[0], layer.outputs[0], name="after")
-    network.set_outputs(network.layer("after").outputs)
+    first = case.inputs[0]
+    network.add_input(replace(first, name="x", dtype=dtype))
+    before = network.add_maximum_layer("x", "x", name="before")
+    written = add_case(network, case, {first.name: network.info(before)})
+    network.set_outputs([network.add_maximum_layer(written[0], written[0], name="after")])
     return network
 
 

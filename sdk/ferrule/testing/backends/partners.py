@@ -19,7 +19,6 @@ from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import (
-    HostMemoryManager,
     HostTensorHandle,
     HostTensorHandleFactory,
 )
@@ -85,7 +84,7 @@ class PartnerFactory(HostTensorHandleFactory):
     def __init__(
         self,
         name: str,
-        manager: HostMemoryManager | None,
+        manager: MemoryManager | None,
         imports: MemorySource = MemorySource.UNDEFINED,
         alignment_bytes: int = 1,
     ) -> None:
@@ -213,7 +212,7 @@ class PartnerMapper(CpuRef):
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        return (PartnerFactory(f"{self.id}/Mapped", memory if isinstance(memory, HostMemoryManager) else None),)
+        return (PartnerFactory(f"{self.id}/Mapped", memory),)
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
@@ -229,8 +228,7 @@ class PartnerNpu(PartnerMapper):
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
-        return (PartnerFactory(f"{self.id}/Import", manager, self.imports, self.alignment_bytes),)
+        return (PartnerFactory(f"{self.id}/Import", memory, self.imports, self.alignment_bytes),)
 
 
 class PartnerGpu(PartnerMapper):
@@ -247,10 +245,9 @@ class PartnerGpu(PartnerMapper):
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
         return (
-            PartnerFactory(f"{self.id}/Mapped", manager),
-            PartnerFactory(f"{self.id}/Import", manager, self.imports, 64),
+            PartnerFactory(f"{self.id}/Mapped", memory),
+            PartnerFactory(f"{self.id}/Import", memory, self.imports, 64),
         )
 
     @override

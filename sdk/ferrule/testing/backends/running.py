@@ -30,7 +30,7 @@ from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layers import shared_case
 from ferrule.testing.backends.loaded_layer import LoadedLayer
-from ferrule.testing.backends.networks import sandwich, some_taken
+from ferrule.testing.backends.networks import check_run, load, sandwich, some_taken
 from ferrule.testing.backends.random_networks import random_network
 from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
 
@@ -117,10 +117,7 @@ class ContextFamily(Family):
             )
             with pytest.raises(FerruleError):
                 runtime.load_network(broken)
-            number = runtime.load_network(optimized)
-            inputs = random_inputs(network, 0)
-            wrong = graph_difference(network, inputs, runtime.enqueue_workload(number, inputs))
-            assert not wrong, wrong
+            check_run(runtime, runtime.load_network(optimized), network)
 
 
 class RuntimeFamily(Family):
@@ -131,33 +128,24 @@ class RuntimeFamily(Family):
         with subject.runtime() as runtime:
             networks = [random_network(seed, 5, DataType.INT8) for seed in (21, 22, 23)]
             options = subject.optimizer_options()
-            numbers = [
-                runtime.load_network(optimize(network, [subject.id, Neighbour.id], runtime.registry, options))
-                for network in networks
-            ]
+            numbers = [load(subject, runtime, network, options) for network in networks]
 
-            def run(turn: int) -> str:
-                network, number = networks[turn % 3], numbers[turn % 3]
-                inputs = random_inputs(network, turn)
-                return graph_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+            def run(turn: int) -> None:
+                check_run(runtime, numbers[turn % 3], networks[turn % 3], turn)
 
             with ThreadPoolExecutor(max_workers=4) as pool:
-                wrong = [found for found in pool.map(run, range(24)) if found]
-            assert not wrong, wrong[0]
+                list(pool.map(run, range(24)))
 
     def test_two_runtimes(self, subject: Subject) -> None:
         """Closing one runtime does not affect the other."""
         network = random_network(5, 5, DataType.INT8)
-        inputs = random_inputs(network, 0)
         first, second = subject.runtime(), subject.runtime()
         try:
             options = subject.optimizer_options()
-            preferences = [subject.id, Neighbour.id]
-            number = second.load_network(optimize(network, preferences, second.registry, options))
-            first.load_network(optimize(network, preferences, first.registry, options))
+            number = load(subject, second, network, options)
+            load(subject, first, network, options)
             first.close()
-            wrong = graph_difference(network, inputs, second.enqueue_workload(number, inputs))
-            assert not wrong, wrong
+            check_run(second, number, network)
         finally:
             first.close()
             second.close()
@@ -172,16 +160,14 @@ class RuntimeFamily(Family):
         """An unloaded network is gone, and can be loaded again."""
         with subject.runtime() as runtime:
             network = random_network(9, 5, DataType.INT8)
-            inputs = random_inputs(network, 0)
             options = subject.optimizer_options()
             optimized = optimize(network, [subject.id, Neighbour.id], runtime.registry, options)
             for _ in range(3):
                 number = runtime.load_network(optimized)
-                wrong = graph_difference(network, inputs, runtime.enqueue_workload(number, inputs))
-                assert not wrong, wrong
+                check_run(runtime, number, network)
                 runtime.unload_network(number)
                 with pytest.raises(FerruleError):
-                    runtime.enqueue_workload(number, inputs)
+                    runtime.enqueue_workload(number, random_inputs(network, 0))
 
     def test_profile_names_the_backend(self, subject: Subject) -> None:
         """With profiling, each layer has an event that names its backend."""

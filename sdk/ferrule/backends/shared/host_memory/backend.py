@@ -39,9 +39,8 @@ class HostMemoryBackend(Backend):
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        manager = memory if isinstance(memory, HostMemoryManager) else None
         capabilities = {HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED} if self.fallback_memory_required else set()
-        return (HostTensorHandleFactory(self.factory_id, manager, capabilities=frozenset(capabilities)),)
+        return (HostTensorHandleFactory(self.factory_id, memory, capabilities=frozenset(capabilities)),)
 
 
 def refuse_other_memory(backend: BackendId, allocator: CustomAllocator) -> str:

@@ -14,6 +14,7 @@ from ferrule.backends.tensor_handle import (
     FactoryId,
     HandleCapability,
     MemoryAccess,
+    MemoryManager,
     MemoryRef,
     MemorySource,
     TensorHandle,
@@ -134,14 +135,15 @@ class HostTensorHandle(TensorHandle):
 class HostTensorHandleFactory(TensorHandleFactory):
     """Makes handles in memory of the process; `alignment_bytes` is the required alignment of imported memory.
 
-    Memory that the handles allocate is aligned to at least 64 bytes. Several backends may use the same factory id if
+    Memory that the handles allocate is aligned to at least 64 bytes, and of the manager if that is a HostMemoryManager.
+    Several backends may use the same factory id if
     all of them can work with these handles.
     """
 
     def __init__(
         self,
         factory_id: FactoryId = HOST_FACTORY,
-        manager: HostMemoryManager | None = None,
+        manager: MemoryManager | None = None,
         *,
         alignment_bytes: int = 1,
         import_flags: MemorySource = MemorySource.MALLOC,
@@ -152,7 +154,7 @@ class HostTensorHandleFactory(TensorHandleFactory):
         self._alignment_bytes = alignment_bytes
         self.import_flags = import_flags
         self.export_flags = export_flags
-        self._manager = manager
+        self._manager = manager if isinstance(manager, HostMemoryManager) else None
         self._capabilities = capabilities
 
     @override

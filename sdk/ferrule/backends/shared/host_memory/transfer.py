@@ -31,12 +31,12 @@ class MemCopyWorkload:
 
 
 class MemImportWorkload:
-    """Makes the target handle use the source's memory instead of its own, until the source is unmapped.
+    """Makes the target handle use the source's memory instead of its own, until `end`; any number of times.
 
-    The caller must unmap the source after the last reader of the target.
+    The caller must end the import after the last reader of the target.
     """
 
-    __slots__ = ("_kind", "_memory", "_names", "_source", "_target")
+    __slots__ = ("_kind", "_memory", "_names", "_open", "_source", "_target")
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class MemImportWorkload:
         self._kind = kind
         self._memory: MemoryRef | None = None
         self._names = (source_backend, target_backend)
+        self._open = False
 
     def execute(self) -> None:
         """Wait until the source is written, then import its memory into the target.
@@ -71,3 +72,11 @@ class MemImportWorkload:
                 f"({array.dtype}{list(array.shape)}) from backend '{exporter}'",
                 hint="optimise the network without import_enabled, so that the tensor is copied",
             )
+        self._open = True
+
+    def end(self) -> None:
+        """End the import, if there is one, and return the memory to its owner."""
+        if self._open:
+            self._open = False
+            self._target.end_import()
+            self._source.unmap()
