@@ -13,10 +13,10 @@ from stored_weights import SHAPE, bits_of, code_words, decode_model, header, huf
 
 from ferrule import formats
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
-from ferrule.formats.tflite.decode import decoded
-from ferrule.formats.tflite.decoder import read_model
 from ferrule.formats.tflite.node import Node
+from ferrule.formats.tflite.records import read_model
 from ferrule.formats.tflite.tensors import Tensors
+from ferrule.formats.tflite.tflm_decode import decoded
 from ferrule.graph import Array, LayerType
 
 

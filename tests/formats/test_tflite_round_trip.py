@@ -16,7 +16,8 @@ from sample_networks import one_layer, valid_samples, weights_and_bias
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats import to_tflite
-from ferrule.formats.tflite.windows import convolution_version
+from ferrule.formats.tflite.emitter import Written
+from ferrule.formats.tflite.operators import OPERATORS as ROWS
 from ferrule.graph import (
     ALL_ROUNDINGS,
     Array,
@@ -74,7 +75,7 @@ def test_the_version_of_a_convolution(weights: Shape, version: int) -> None:
         TensorInfo(name=name, shape=shape, dtype=DataType.INT8) for name, shape in (("x", (1, 8, 8, 4)), ("w", weights))
     ]
     output = TensorInfo(name="y", shape=(1, 8, 8, 6), dtype=DataType.INT8)
-    assert convolution_version(Conv2dDescriptor(padding=Padding()), infos, output) == version
+    assert ROWS[LayerType.CONV_2D].version(Written(Conv2dDescriptor(padding=Padding()), infos, output)) == version
 
 
 @pytest.mark.parametrize("graph", SAMPLES, ids=lambda graph: graph.name)

@@ -6,10 +6,12 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ferrule._typing import override
+from ferrule.formats.tflite.flatbuffer import Field, ScalarField, Walk
 from ferrule.formats.tflite.schema import FILE_IDENTIFIER, MODEL
-from ferrule.formats.tflite.verifier import Field, ScalarField, _Walk
+from ferrule.graph import Array
 
 _INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 4)
 
@@ -36,7 +38,7 @@ def mutate_values(data: bytes, choice: random.Random) -> bytes:
     return bytes(damaged)
 
 
-class _Recorder(_Walk):
+class _Recorder(Walk):
     """A walk that records the positions of a file's numbers."""
 
     def __init__(self, data: bytes) -> None:
@@ -45,18 +47,18 @@ class _Recorder(_Walk):
         """Position, count, and size in bytes of one number."""
 
     @override
-    def _field(self, place: int, what: str, field: Field, places: Mapping[int, int]) -> None:
-        super()._field(place, what, field, places)
-        if isinstance(field, ScalarField):
-            self.numbers.append((place, 1, field.size_bytes))
+    def field(self, place: int | None, what: str, field: Field, places: Mapping[int, int]) -> Any:  # noqa: ANN401
+        if isinstance(field, ScalarField) and place is not None:
+            self.numbers.append((place, 1, struct.calcsize(field.code)))
+        return super().field(place, what, field, places)
 
     @override
-    def _vector(self, start: int, size_bytes: int, what: str) -> int:
-        count = super()._vector(start, size_bytes, what)
+    def vector(self, start: int, code: str, what: str) -> Array:
+        found = super().vector(start, code, what)
         offsets = what in {"Model.operator_codes", "Model.subgraphs", "Model.buffers"}
-        if count and not offsets and what not in {"SubGraph.tensors", "SubGraph.operators"}:
-            self.numbers.append((start + 4, count, size_bytes))
-        return count
+        if found.size and not offsets and what not in {"SubGraph.tensors", "SubGraph.operators"}:
+            self.numbers.append((start + 4, found.size, found.itemsize))
+        return found
 
 
 def _place(data: bytearray, choice: random.Random) -> int:

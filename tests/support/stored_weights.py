@@ -12,7 +12,7 @@ import numpy as np
 from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor, write
 
 from ferrule.formats import to_tflite
-from ferrule.formats.tflite.decode import TFLM_DECODE
+from ferrule.formats.tflite.tflm_decode import TFLM_DECODE
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo
 from ferrule.testing.backends.layer_cases import layer_case
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
-from ferrule.formats.tflite.encoder import Options
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.variables import Variable
@@ -20,47 +20,31 @@ from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
 _CONDITION = "condition"
 
 
-def read_if(node: Node) -> IfDescriptor:
-    """Return the descriptor of an IF; its graphs may have states."""
-    options = node.options("IfOptions")
-    return IfDescriptor(
-        then_branch=node.subgraph(options.ThenSubgraphIndex(), "then_branch"),
-        else_branch=node.subgraph(options.ElseSubgraphIndex(), "else_branch"),
-    )
+def _calling(descriptor: type[Descriptor], table: str, inputs: range, **fields: str) -> Row:
+    """Return the row of an operator whose options are numbers of subgraphs; each keyword is field=attribute."""
 
+    def read(node: Node) -> Descriptor:
+        options = node.options(table)
+        graphs: dict[str, Any] = {name: node.subgraph(getattr(options, each), name) for each, name in fields.items()}
+        return descriptor(**graphs, **({"limit": node.max_iterations} if descriptor is WhileDescriptor else {}))
 
-def read_while(node: Node) -> WhileDescriptor:
-    """Return the descriptor of a WHILE; its graphs may have states."""
-    options = node.options("WhileOptions")
-    return WhileDescriptor(
-        condition=node.subgraph(options.CondSubgraphIndex(), _CONDITION),
-        body=node.subgraph(options.BodySubgraphIndex(), "body"),
-        limit=node.max_iterations,
-    )
+    def write(emitter: Emitter, layer: Layer, descriptor: Descriptor) -> None:
+        numbers = {each: emitter.subgraph(descriptor.graphs[name]) for each, name in fields.items()}
+        emitter.emit(layer, table, numbers)
 
-
-def _write_if(emitter: Emitter, layer: Layer, descriptor: IfDescriptor) -> None:
-    numbers = {
-        "ThenSubgraphIndex": emitter.subgraph(descriptor.then_branch),
-        "ElseSubgraphIndex": emitter.subgraph(descriptor.else_branch),
-    }
-    emitter.emit(layer, Options(table="IfOptions", fields=numbers))
-
-
-def _write_while(emitter: Emitter, layer: Layer, descriptor: WhileDescriptor) -> None:
-    numbers = {
-        "CondSubgraphIndex": emitter.subgraph(descriptor.condition),
-        "BodySubgraphIndex": emitter.subgraph(descriptor.body),
-    }
-    emitter.emit(layer, Options(table="WhileOptions", fields=numbers))
+    return Row(reader=read, writer=write, data_inputs=range(MANY), inputs=inputs, outputs=range(MANY))
 
 
 ROWS: Mapping[LayerType, Row] = {
-    LayerType.IF: Row(
-        read=read_if, write=_write_if, data_inputs=range(MANY), inputs=range(1, MANY), outputs=range(MANY)
+    LayerType.IF: _calling(
+        IfDescriptor,
+        "IfOptions",
+        range(1, MANY),
+        then_subgraph_index="then_branch",
+        else_subgraph_index="else_branch",
     ),
-    LayerType.WHILE: Row(
-        read=read_while, write=_write_while, data_inputs=range(MANY), inputs=range(MANY), outputs=range(MANY)
+    LayerType.WHILE: _calling(
+        WhileDescriptor, "WhileOptions", range(MANY), cond_subgraph_index=_CONDITION, body_subgraph_index="body"
     ),
 }
 

@@ -4,19 +4,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.tflite.encoder import NO_OPTIONS, OperatorContent, Options
+from ferrule.formats.tflite.encoder import OperatorContent, OptionValue
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, Tensor, TensorInfo
 from ferrule.graph.names import UniqueNames
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 
-Version = Callable[[Any, Sequence[TensorInfo], TensorInfo], int]
-"""(descriptor, present inputs, first output) -> the version of the operator that supports this combination."""
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A layer that is written, on which the version of its operator depends."""
+
+    descriptor: Any
+    inputs: Sequence[TensorInfo]
+    """Those that are present."""
+    output: TensorInfo
+    """The first one."""
+
+    @property
+    def dtype(self) -> DataType:
+        """The type of the first input."""
+        return self.inputs[0].dtype
+
+    @property
+    def rank(self) -> int:
+        """The most dimensions of an input."""
+        return max(len(info.shape) for info in self.inputs)
+
+
+Version = Callable[[Written], int]
+"""The version of the operator that supports a layer."""
 
 ACTIVATION_NUMBERS: Mapping[str, int] = {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
 """The values of the schema's enum ActivationFunctionType, by name."""
@@ -50,23 +72,32 @@ class Emitter:
     def emit(
         self,
         layer: Layer,
-        options: Options = NO_OPTIONS,
+        table: str = "",
+        fields: Mapping[str, OptionValue] | None = None,
         *,
+        custom: str = "",
         inputs: Sequence[str | None] | None = None,
         least_inputs: int = 0,
         intermediates: Sequence[str] = (),
     ) -> None:
-        """Append one operator; `inputs` defaults to the layer's, and absent ones make up `least_inputs`."""
+        """Append one operator, with the fields of its options or the map of a custom one.
+
+        `inputs` defaults to the layer's, and absent ones make up `least_inputs`.
+        """
         sources = [name for name in (layer.inputs if inputs is None else inputs) if name not in self._left_out]
         while sources and sources[-1] is None:  # LiteRT treats a listed bias as present
             sources.pop()
         sources += [None] * (least_inputs - len(sources))
         record = OperatorContent(
             type=layer.type,
-            version=self._versions[layer.type](layer.descriptor, self.input_infos(layer), self.output_info(layer)),
+            version=self._versions[layer.type](
+                Written(layer.descriptor, self.input_infos(layer), self.output_info(layer))
+            ),
             inputs=tuple(sources),
             outputs=tuple(name for name in layer.outputs if name not in self._left_out),
-            options=options,
+            table=table,
+            custom=custom,
+            fields=fields or {},
             intermediates=tuple(intermediates),
         )
         self.operators.append(record)
@@ -94,26 +125,23 @@ class Emitter:
         """Return the name of a constant int32 vector with these values."""
         return self.parameter(layer, role, np.array(values, np.int32))
 
-    def paddings(self, layer: Layer, descriptor: PadDescriptor | PadV2Descriptor) -> str:
-        """Return the name of a PAD's parameter tensor, which has a row (before, after) per axis."""
-        return self.parameter(layer, "paddings", np.array([descriptor.before, descriptor.after], np.int32).T.copy())
-
     def padded(self, layer: Layer, info: TensorInfo, descriptor: PadDescriptor | PadV2Descriptor) -> str:
         """Append a PAD or a PADV2 of a tensor before a layer and return the name of its output."""
         shape = tuple(sum(extents) for extents in zip(info.shape, descriptor.before, descriptor.after, strict=True))
         output = replace(info, name=self._names.take(f"{layer.name}/padded"), shape=shape)
         self.tensors.append(Tensor(info=output))
-        inputs = [info.name, self.paddings(layer, descriptor)]
+        columns = np.array([descriptor.before, descriptor.after], np.int32)
+        inputs = [info.name, self.parameter(layer, "paddings", columns.T.copy())]
         type_, table = LayerType.PAD, "PadOptions"
         if isinstance(descriptor, PadV2Descriptor):
             type_, table = LayerType.PADV2, "PadV2Options"
             inputs.append(self.fill(layer, output, descriptor.value))
         record = OperatorContent(
             type=type_,
-            version=self._versions[type_](descriptor, [info], output),
+            version=self._versions[type_](Written(descriptor, [info], output)),
             inputs=tuple(inputs),
             outputs=(output.name,),
-            options=Options(table=table),
+            table=table,
         )
         self.operators.append(record)
         return output.name

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule.formats.tflite.flexbuffer import FlexValue, write_map
+from ferrule.formats.tflite.flexbuffer import write_map
 from ferrule.formats.tflite.schema import FILE_IDENTIFIER, SCHEMA_VERSION
 from ferrule.graph import Array, DataType, Quantization, Tensor
 
@@ -23,21 +23,6 @@ OptionValue = bool | int | float | str | tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """One member of the schema's union BuiltinOptions, or the map of a custom operator."""
-
-    table: str = ""
-    """The table's name in the schema; "" stands for no table."""
-    custom: str = ""
-    """The custom code; "" for built-in operators."""
-    fields: Mapping[str, OptionValue] = field(default_factory=dict)
-    """Values by the schema's field name, in camel case, or by key of the map."""
-
-
-NO_OPTIONS = Options()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorContent:
     """One operator, with its tensors by name; None stands for an absent optional input."""
 
@@ -46,14 +31,19 @@ class OperatorContent:
     version: int
     inputs: tuple[str | None, ...]
     outputs: tuple[str, ...]
-    options: Options = NO_OPTIONS
+    table: str = ""
+    """The options' table in the schema; "" for no options, and for a custom operator, which has a map."""
+    custom: str = ""
+    """The custom code; "" for built-in operators."""
+    fields: Mapping[str, OptionValue] = field(default_factory=dict)
+    """The values of the options, by field of the table or by key of the map."""
     intermediates: tuple[str, ...] = ()
     """Tensors that are written without elements: readers use their quantisations."""
 
     @property
     def code(self) -> tuple[str, str, int]:
         """The identity of the operator: the custom code, the type and the version."""
-        return self.options.custom, self.type, self.version
+        return self.custom, self.type, self.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +145,7 @@ class _Writer:
         for operator in (operator for graph in subgraphs for operator in graph.operators):
             if operator.code not in known:
                 known[operator.code] = len(offsets)
-                custom = operator.options.custom
+                custom = operator.custom
                 code = int(getattr(self._schema.BuiltinOperator, "CUSTOM" if custom else operator.type))
                 name = self._string(custom) if custom else None
                 offsets.append(
@@ -204,27 +194,24 @@ class _Writer:
     def _operator(self, operator: OperatorContent, code: int, tensors: dict[str, int]) -> int:
         inputs = [-1 if name is None else tensors[name] for name in operator.inputs]
         outputs = [tensors[name] for name in operator.outputs]
-        options = self._options(operator.options)
-        custom = None
-        if operator.options.custom and operator.options.fields:
-            custom = self._data(write_map(_map(operator.options)))
+        options = custom = None
+        if operator.table:
+            fields = {_camel(name): self._field(value) for name, value in operator.fields.items()}
+            options = self._table(operator.table, **fields)
+        if operator.custom and operator.fields:  # maps have no vectors of numbers
+            custom = self._data(write_map({k: v for k, v in operator.fields.items() if not isinstance(v, tuple)}))
         return self._table(
             "Operator",
             OpcodeIndex=code,
             Inputs=self._integers(inputs),
             Outputs=self._integers(outputs),
-            BuiltinOptionsType=0 if options is None else getattr(self._schema.BuiltinOptions, operator.options.table),
+            BuiltinOptionsType=0 if options is None else getattr(self._schema.BuiltinOptions, operator.table),
             BuiltinOptions=options,
             CustomOptions=custom,
             Intermediates=self._integers([tensors[name] for name in operator.intermediates])
             if operator.intermediates
             else None,
         )
-
-    def _options(self, options: Options) -> int | None:
-        if not options.table:
-            return None
-        return self._table(options.table, **{name: self._field(value) for name, value in options.fields.items()})
 
     def _field(self, value: OptionValue) -> bool | int | float:
         if isinstance(value, str):
@@ -265,9 +252,9 @@ def _bytes(tensor: Tensor) -> bytes:
     return b"" if tensor.data is None else _little_endian(tensor.data).tobytes()
 
 
-def _map(options: Options) -> dict[str, FlexValue]:
-    """Return the options of a custom operator; maps have no vectors of numbers."""
-    return {key: value for key, value in options.fields.items() if not isinstance(value, tuple)}
+def _camel(name: str) -> str:
+    """Return the name of a field as the schema's functions have it."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
 def _tensor_type(schema: Any, dtype: DataType) -> int:  # noqa: ANN401

@@ -12,12 +12,12 @@ import numpy as np
 
 from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.tflite.decode import TFLM_DECODE, check_decode, decoded
-from ferrule.formats.tflite.decoder import OperatorRecord
 from ferrule.formats.tflite.leaders import led, led_data, narrow
 from ferrule.formats.tflite.node import Node
+from ferrule.formats.tflite.records import OperatorRecord
 from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import Tensors, real_values
+from ferrule.formats.tflite.tflm_decode import TFLM_DECODE, check_decode, decoded
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType
 from ferrule.operators.operator import Operands, keeps_nothing
 from ferrule.operators.table import OPERATORS

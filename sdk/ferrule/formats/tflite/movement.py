@@ -1,68 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes operators that move elements: by indices, blocks and repetition; PACK, UNPACK and SPLIT_V."""
+"""Rows of operators that move elements: by indices, blocks and repetition; PACK, UNPACK and SPLIT_V."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-
-import numpy as np
+from collections.abc import Mapping
+from typing import cast
 
 from ferrule.errors import ModelError
-from ferrule.formats.tflite.emitter import Emitter
-from ferrule.formats.tflite.encoder import Options
+from ferrule.formats.tflite.emitter import Emitter, Written
 from ferrule.formats.tflite.node import Node, axis
-from ferrule.formats.tflite.row import MANY, Row, Write, by_type, plain, write_options
-from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
-from ferrule.operators.block import (
-    BatchDescriptor,
-    BatchToSpaceNdDescriptor,
-    DepthToSpaceDescriptor,
-    SpaceToBatchNdDescriptor,
-    SpaceToDepthDescriptor,
-)
-from ferrule.operators.gather import (
-    DynamicUpdateSliceDescriptor,
-    EmbeddingLookupDescriptor,
-    GatherDescriptor,
-    GatherNdDescriptor,
-)
+from ferrule.formats.tflite.row import MANY, TWO, Row, Vector, axes_of, axis_of, by_type
+from ferrule.graph import DataType, Descriptor, Layer, LayerType
+from ferrule.operators.gather import GatherDescriptor
 from ferrule.operators.join import SplitVDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
-from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
+from ferrule.operators.mirror import MirrorPadDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
+
+
+def _sides(role: str) -> Vector:
+    """Return the tensor of what is added or removed before and after each axis, or each axis with a block."""
+
+    def read(node: Node, position: int, _: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        count = len(node.input(0).shape) if position == 1 else node.input(1).elements
+        pairs = node.integer_array(position, role)
+        if pairs.shape not in {(count, 2), (2 * count,)}:
+            raise ModelError(f"its {role} have shape {list(pairs.shape)}, expected [{count}, 2]")
+        before, after = pairs.reshape(count, 2).T.tolist()
+        return tuple(before), tuple(after)
+
+    return Vector(["before", "after"], read, "sides")
 
 
 def _read_pack(node: Node) -> Descriptor:
     options = node.options("PackOptions")
-    if options.ValuesCount() != len(node.record.inputs):
-        raise ModelError(f"it packs {options.ValuesCount()} values, but has {len(node.record.inputs)} inputs")
-    return PackDescriptor(axis=axis(options.Axis(), len(node.input(0).shape) + 1))
-
-
-def _write_pack(emitter: Emitter, layer: Layer, descriptor: PackDescriptor) -> None:
-    options = Options(table="PackOptions", fields={"ValuesCount": len(layer.inputs), "Axis": descriptor.axis})
-    emitter.emit(layer, options)
+    if options.values_count != len(node.record.inputs):
+        raise ModelError(f"it packs {options.values_count} values, but has {len(node.record.inputs)} inputs")
+    return PackDescriptor(axis=axis(options.axis, len(node.input(0).shape) + 1))
 
 
 def _read_unpack(node: Node) -> Descriptor:
     options, shape = node.options("UnpackOptions"), node.input(0).shape
-    found = axis(options.Axis(), len(shape))
-    if not options.Num() == len(node.record.outputs) == shape[found]:
+    found = axis(options.axis, len(shape))
+    if not options.num == len(node.record.outputs) == shape[found]:
         raise ModelError(
-            f"it unpacks {options.Num()} values into {len(node.record.outputs)} outputs, "
+            f"it unpacks {options.num} values into {len(node.record.outputs)} outputs, "
             f"expected {shape[found]} of each as axis {found} of its input has"
         )
     return UnpackDescriptor(axis=found)
 
 
-def _write_unpack(emitter: Emitter, layer: Layer, descriptor: UnpackDescriptor) -> None:
-    options = Options(table="UnpackOptions", fields={"Num": len(layer.outputs), "Axis": descriptor.axis})
-    emitter.emit(layer, options)
-
-
 def _read_split_v(node: Node) -> Descriptor:
-    splits, shape = node.options("SplitVOptions").NumSplits(), node.input(0).shape
+    splits, shape = node.options("SplitVOptions").num_splits, node.input(0).shape
     found = axis(node.integer(2, "axis"), len(shape))
     sizes = node.integers(1, "sizes")
     if not splits == len(sizes) == len(node.record.outputs):
@@ -73,18 +61,11 @@ def _read_split_v(node: Node) -> Descriptor:
     return SplitVDescriptor(axis=found, sizes=tuple(rest if size == -1 else size for size in sizes))
 
 
-def _write_split_v(emitter: Emitter, layer: Layer, descriptor: SplitVDescriptor) -> None:
-    sizes = emitter.integers(layer, "sizes", descriptor.sizes)
-    found = emitter.parameter(layer, "axis", np.array(descriptor.axis, np.int32))
-    options = Options(table="SplitVOptions", fields={"NumSplits": len(descriptor.sizes)})
-    emitter.emit(layer, options, inputs=[*layer.inputs, sizes, found])
-
-
 def _read_gather(node: Node) -> Descriptor:
     options = node.optional_options("GatherOptions")
     data, indices = node.input(0).shape, node.input(1).shape
-    found = axis(0 if options is None else options.Axis(), len(data))
-    batch = 0 if options is None else options.BatchDims()
+    found = axis(0 if options is None else options.axis, len(data))
+    batch = 0 if options is None else options.batch_dims
     if not -len(indices) <= batch <= len(indices):
         raise ModelError(f"it has {batch} batch axes, expected {-len(indices)} to {len(indices)}")
     batch = batch + len(indices) if batch < 0 else batch
@@ -92,9 +73,8 @@ def _read_gather(node: Node) -> Descriptor:
     return GatherDescriptor(axis=found, batch_dims=batch)
 
 
-def _read_embedding_lookup(node: Node) -> Descriptor:
+def _check_embedding_lookup(node: Node) -> None:
     _check_indices(node, 0, node.input(1).shape[0] if node.input(1).shape else 0)
-    return EmbeddingLookupDescriptor()
 
 
 def _check_indices(node: Node, position: int, limit: int) -> None:
@@ -107,199 +87,93 @@ def _check_indices(node: Node, position: int, limit: int) -> None:
         raise ModelError(f"its indices contain {wrong.ravel()[0]}, expected 0 to {limit - 1}")
 
 
-def _gather_version(descriptor: GatherDescriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
-    del output
-    if descriptor.batch_dims:
-        return 5
-    return {DataType.INT8: 2, DataType.BOOL: 3, DataType.INT16: 4}.get(inputs[0].dtype, 1)
+def _gather_version(written: Written) -> int:
+    return 5 if written.descriptor.batch_dims else by_type(int8=2, bool_=3, int16=4)(written)
 
 
-def _broadcast_version(descriptor: BroadcastToDescriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
-    del descriptor, output
-    return 3 if inputs[0].dtype in {DataType.INT8, DataType.INT16} else 2
-
-
-def _batch_version(descriptor: BatchDescriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
-    del output
-    if inputs[0].dtype is DataType.INT16:
+def _batch_version(written: Written) -> int:
+    if written.dtype is DataType.INT16:
         return 4
-    return 3 if len(descriptor.block) != 2 else 2 if inputs[0].dtype is DataType.INT8 else 1
-
-
-def _read_tile(node: Node) -> Descriptor:
-    return TileDescriptor(multiples=node.integers(1, "multiples"))
-
-
-def _read_broadcast_to(node: Node) -> Descriptor:
-    return BroadcastToDescriptor(shape=node.integers(1, "shape"))
-
-
-def _read_fill(node: Node) -> Descriptor:
-    return FillDescriptor(shape=node.integers(0, "dims"))
-
-
-def _write_fill(emitter: Emitter, layer: Layer, descriptor: FillDescriptor) -> None:
-    dims = emitter.integers(layer, "dims", descriptor.shape)
-    emitter.emit(layer, Options(table="FillOptions"), inputs=[dims, *layer.inputs])
-
-
-def _read_reverse(node: Node) -> Descriptor:
-    rank = len(node.input(0).shape)
-    return ReverseV2Descriptor(axes=tuple(sorted({axis(each, rank) for each in node.integers(1, "axes")})))
-
-
-def _write_vector(table: str, attribute: str) -> Write:
-    """Return a writer of an operator with one attribute, which is its second input."""
-
-    def write(emitter: Emitter, layer: Layer, descriptor: Descriptor) -> None:
-        vector = emitter.integers(layer, attribute, getattr(descriptor, attribute))
-        emitter.emit(layer, Options(table=table), inputs=[*layer.inputs, vector])
-
-    return write
-
-
-def _sides(node: Node, position: int, role: str, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    pairs = node.integer_array(position, role)
-    if pairs.shape not in {(count, 2), (2 * count,)}:
-        raise ModelError(f"its {role} have shape {list(pairs.shape)}, expected [{count}, 2]")
-    pairs = pairs.reshape(count, 2)
-    return tuple(pairs[:, 0].tolist()), tuple(pairs[:, 1].tolist())
-
-
-def _write_sides(emitter: Emitter, layer: Layer, descriptor: MirrorPadDescriptor | BatchDescriptor) -> str:
-    return emitter.parameter(layer, "sides", np.array([descriptor.before, descriptor.after], np.int32).T.copy())
+    return 3 if len(written.descriptor.block) != 2 else _INT8_2(written)
 
 
 def _read_mirror_pad(node: Node) -> Descriptor:
-    mode = node.options("MirrorPadOptions").Mode()
+    mode = node.options("MirrorPadOptions").mode
     if mode not in {0, 1}:
         raise ModelError(f"its mode is number {mode}, expected 0 (REFLECT) or 1 (SYMMETRIC)")
-    before, after = _sides(node, 1, "paddings", len(node.input(0).shape))
-    return MirrorPadDescriptor(before=before, after=after, reflect=mode == 0)
+    return MirrorPadDescriptor(**_PADDINGS.values(node, 1), reflect=mode == 0)
 
 
-def _write_mirror_pad(emitter: Emitter, layer: Layer, descriptor: MirrorPadDescriptor) -> None:
-    options = Options(table="MirrorPadOptions", fields={"Mode": int(not descriptor.reflect)})
-    emitter.emit(layer, options, inputs=[*layer.inputs, _write_sides(emitter, layer, descriptor)])
+def _reflects(_: Emitter, layer: Layer) -> int:
+    return int(not cast(MirrorPadDescriptor, layer.descriptor).reflect)
 
 
-def _read_space_to_depth(node: Node) -> Descriptor:
-    return SpaceToDepthDescriptor(block_size=node.options("SpaceToDepthOptions").BlockSize())
+def _blocks(table: str, role: str) -> Row:
+    return Row(table, vectors=[_BLOCK, _sides(role)], version=_batch_version)
 
 
-def _read_depth_to_space(node: Node) -> Descriptor:
-    return DepthToSpaceDescriptor(block_size=node.options("DepthToSpaceOptions").BlockSize())
-
-
-def _read_space_to_batch(node: Node) -> Descriptor:
-    block = node.integers(1, "block shape")
-    before, after = _sides(node, 2, "paddings", len(block))
-    return SpaceToBatchNdDescriptor(block=block, before=before, after=after)
-
-
-def _read_batch_to_space(node: Node) -> Descriptor:
-    block = node.integers(1, "block shape")
-    before, after = _sides(node, 2, "crops", len(block))
-    return BatchToSpaceNdDescriptor(block=block, before=before, after=after)
-
-
-def _write_blocks(table: str) -> Write:
-    def write(emitter: Emitter, layer: Layer, descriptor: BatchDescriptor) -> None:
-        block = emitter.integers(layer, "block", descriptor.block)
-        sides = _write_sides(emitter, layer, descriptor)
-        emitter.emit(layer, Options(table=table), inputs=[*layer.inputs, block, sides])
-
-    return write
-
+_PADDINGS = _sides("paddings")
+_BLOCK = Vector(["block"], lambda node, position, _: node.integers(position, "block shape"))
+_INT8_2, _INT8_2_INT16_3 = by_type(int8=2), by_type(int8=2, int16=3)
 
 ROWS: Mapping[LayerType, Row] = {
-    LayerType.BATCH_TO_SPACE_ND: Row(
-        read=_read_batch_to_space,
-        write=_write_blocks("BatchToSpaceNDOptions"),
-        version=_batch_version,
-        inputs=range(3, 4),
-    ),
+    LayerType.BATCH_TO_SPACE_ND: _blocks("BatchToSpaceNDOptions", "crops"),
     LayerType.BROADCAST_TO: Row(
-        read=_read_broadcast_to,
-        write=_write_vector("BroadcastToOptions", "shape"),
-        version=_broadcast_version,
-        inputs=range(2, 3),
+        "BroadcastToOptions",
+        vectors=[Vector(["shape"])],
+        version=lambda written: 3 if written.dtype in {DataType.INT8, DataType.INT16} else 2,
     ),
-    LayerType.DEPTH_TO_SPACE: Row(
-        read=_read_depth_to_space,
-        write=write_options("DepthToSpaceOptions", BlockSize="block_size"),
-        version=by_type(int8=2),
-    ),
-    LayerType.DYNAMIC_UPDATE_SLICE: replace(
-        plain(DynamicUpdateSliceDescriptor, "DynamicUpdateSliceOptions", inputs=3), indices=frozenset({2})
-    ),
-    LayerType.EMBEDDING_LOOKUP: Row(
-        read=_read_embedding_lookup, write=write_options(), data_inputs=range(2), inputs=range(2, 3)
-    ),
+    LayerType.DEPTH_TO_SPACE: Row("DepthToSpaceOptions", ["block_size"], version=_INT8_2),
+    LayerType.DYNAMIC_UPDATE_SLICE: Row("DynamicUpdateSliceOptions", data_inputs=range(3), indices=frozenset({2})),
+    LayerType.EMBEDDING_LOOKUP: Row(data_inputs=TWO, check=_check_embedding_lookup),
     LayerType.FILL: Row(
-        read=_read_fill,
-        write=_write_fill,
+        "FillOptions",
+        vectors=[Vector(["shape"], role="dims")],
         version=by_type(int8=3, int16=3, bool_=2),
         data_inputs=range(1, 2),
-        inputs=range(2, 3),
     ),
     LayerType.GATHER: Row(
-        read=_read_gather,
-        write=write_options("GatherOptions", Axis="axis", BatchDims="batch_dims"),
+        "GatherOptions",
+        ["axis", "batch_dims"],
         version=_gather_version,
-        data_inputs=range(2),
-        inputs=range(2, 3),
+        data_inputs=TWO,
+        reader=_read_gather,
         indices=frozenset({1}),
     ),
-    LayerType.GATHER_ND: replace(
-        plain(GatherNdDescriptor, "GatherNdOptions", version=by_type(int16=3, bool_=5), inputs=2),
-        indices=frozenset({1}),
+    LayerType.GATHER_ND: Row(
+        "GatherNdOptions", version=by_type(int16=3, bool_=5), data_inputs=TWO, indices=frozenset({1})
     ),
     LayerType.MIRROR_PAD: Row(
-        read=_read_mirror_pad,
-        write=_write_mirror_pad,
-        version=by_type(int8=2, int16=3),
-        inputs=range(2, 3),
+        "MirrorPadOptions", [("mode", _reflects)], [_PADDINGS], _INT8_2_INT16_3, reader=_read_mirror_pad
     ),
     LayerType.PACK: Row(
-        read=_read_pack,
-        write=_write_pack,
-        version=by_type(int8=2, int16=3),
+        "PackOptions",
+        [("values_count", lambda _, layer: len(layer.inputs)), "axis"],
+        version=_INT8_2_INT16_3,
         data_inputs=range(MANY),
         inputs=range(1, MANY),
+        reader=_read_pack,
     ),
-    LayerType.REVERSE_V2: Row(
-        read=_read_reverse,
-        write=_write_vector("ReverseV2Options", "axes"),
-        version=by_type(int8=3, bool_=2),
-        inputs=range(2, 3),
-    ),
-    LayerType.SPACE_TO_BATCH_ND: Row(
-        read=_read_space_to_batch,
-        write=_write_blocks("SpaceToBatchNDOptions"),
-        version=_batch_version,
-        inputs=range(3, 4),
-    ),
-    LayerType.SPACE_TO_DEPTH: Row(
-        read=_read_space_to_depth,
-        write=write_options("SpaceToDepthOptions", BlockSize="block_size"),
-        version=by_type(int8=2),
-    ),
+    LayerType.REVERSE_V2: Row("ReverseV2Options", vectors=[axes_of()], version=by_type(int8=3, bool_=2)),
+    LayerType.SPACE_TO_BATCH_ND: _blocks("SpaceToBatchNDOptions", "paddings"),
+    LayerType.SPACE_TO_DEPTH: Row("SpaceToDepthOptions", ["block_size"], version=_INT8_2),
     LayerType.SPLIT_V: Row(
-        read=_read_split_v,
-        write=_write_split_v,
-        version=by_type(int8=2),
-        inputs=range(3, 4),
+        "SplitVOptions",
+        [("num_splits", lambda _, layer: len(layer.outputs))],
+        [Vector(["sizes"]), axis_of()],
+        _INT8_2,
         outputs=range(1, MANY),
+        reader=_read_split_v,
     ),
     # int8 is version 3, but LiteRT's resolver of reference kernels has no version above 2, and version 1 runs alike.
-    LayerType.TILE: Row(read=_read_tile, write=_write_vector("TileOptions", "multiples"), inputs=range(2, 3)),
+    LayerType.TILE: Row("TileOptions", vectors=[Vector(["multiples"])]),
     LayerType.UNPACK: Row(
-        read=_read_unpack,
-        write=_write_unpack,
+        "UnpackOptions",
+        [("num", lambda _, layer: len(layer.outputs)), "axis"],
         version=by_type(int8=2, bool_=3, int16=4),
         outputs=range(1, MANY),
+        reader=_read_unpack,
     ),
-    LayerType.ZEROS_LIKE: plain(ZerosLikeDescriptor, "ZerosLikeOptions"),
+    LayerType.ZEROS_LIKE: Row("ZerosLikeOptions"),
 }
 """The rows of these operators."""

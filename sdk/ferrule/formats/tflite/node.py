@@ -8,20 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.tflite.decoder import OperatorRecord, QuantizationRecord
+from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS
 from ferrule.formats.tflite.flexbuffer import FlexValue, read_map
-from ferrule.formats.tflite.schema import OPTION_KINDS
+from ferrule.formats.tflite.records import OperatorRecord, QuantizationRecord
+from ferrule.formats.tflite.schema import OPTIONS
 from ferrule.formats.tflite.tensors import Tensors
 from ferrule.graph import Array, Graph, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 
-_ACTIVATIONS: Mapping[int, Activation] = {
-    0: Activation.NONE,
-    1: Activation.RELU,
-    2: Activation.RELU_N1_TO_1,
-    3: Activation.RELU6,
-}
+_ACTIVATIONS = {number: Activation(name) for name, number in ACTIVATION_NUMBERS.items()}
 _REFUSED_ACTIVATIONS: Mapping[int, str] = {4: "TANH", 5: "SIGN_BIT"}
 
 
@@ -136,20 +132,18 @@ class Node:
         return info, data
 
     def optional_options(self, table: str) -> Any:  # noqa: ANN401
-        """Return the accessor of the options; None if the file has none, ModelError if they are of another kind."""
-        kind = self.record.options_kind
+        """Return the options, by field; None if the file has none, ModelError if they are of another kind."""
+        kind, (wanted, _) = self.record.options_kind, OPTIONS[table]
         if kind == 0:
             return None
-        if kind != OPTION_KINDS[table]:
-            raise ModelError(
-                f"its options are number {kind} of the schema's union, expected {OPTION_KINDS[table]} ({table})"
-            )
+        if kind != wanted:
+            raise ModelError(f"its options are number {kind} of the schema's union, expected {wanted} ({table})")
         if self.record.options is None:
             raise ModelError(f"its options name {table} but are not there")
         return self.record.options
 
     def options(self, table: str) -> Any:  # noqa: ANN401
-        """Return the accessor of the options; ModelError if they are absent or of another kind."""
+        """Return the options, by field; ModelError if they are absent or of another kind."""
         options = self.optional_options(table)
         if options is None:
             raise ModelError(f"it has no options, expected {table}")

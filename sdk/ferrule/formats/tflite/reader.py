@@ -13,13 +13,13 @@ from ferrule.budget import Resource, Tally
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together, unknown_name
 from ferrule.formats.tflite.calls import hoisted
 from ferrule.formats.tflite.computed_slice import ComputedSlice, has_computed_range
-from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
 from ferrule.formats.tflite.folding import FOLDS, Folding
 from ferrule.formats.tflite.followers import Added, with_follower
 from ferrule.formats.tflite.leaders import SELECT, leaders, led
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.periods import refuse_periods, with_periods
+from ferrule.formats.tflite.records import OperatorRecord, SubgraphRecord, read_model
 from ferrule.formats.tflite.refusals import kind_of, unsupported
 from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
@@ -318,12 +318,12 @@ class _Reader:
 
     def _add_layer(self, record: OperatorRecord, type_: LayerType, row: Row) -> None:
         node = Node(record, self._tensors, self._file.called, self._file.max_iterations)
-        node.check_arity(row.inputs, row.outputs)
+        row.check_arity(node)
         infos = [self._tensors.info(index) for index in record.outputs]
         if type_ is LayerType.STRIDED_SLICE and has_computed_range(node):
             self._add_computed_slice(node)
             return
-        descriptor = row.read(node)
+        descriptor = row.read(node, KERNELS[type_].descriptor)
         if self._folding.takes_layer(node, type_, descriptor, row):
             return
         sources = [self._layer_source(node, row, position) for position in row.positions(node)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.errors import UnsupportedError
-from ferrule.formats.tflite.decoder import OperatorRecord
+from ferrule.formats.tflite.records import OperatorRecord
 from ferrule.formats.tflite.tensors import DENSE
 
 _ELSEWHERE = (

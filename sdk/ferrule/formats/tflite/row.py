@@ -1,31 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of the operator table, and the functions that make rows."""
+"""A row of the operator table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version
-from ferrule.formats.tflite.encoder import Options, OptionValue
-from ferrule.formats.tflite.node import Node
-from ferrule.graph import DataType, Descriptor, Layer, TensorInfo
+import numpy as np
+
+from ferrule.errors import ModelError
+from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version, Written
+from ferrule.formats.tflite.encoder import OptionValue
+from ferrule.formats.tflite.node import Node, activation, axis, finite
+from ferrule.graph import DataType, Descriptor, Layer
 
 MANY = 1 << 12
 """Limit on the number of inputs or outputs of an operator."""
+TWO = range(2)
 
-Read = Callable[[Node], Descriptor]
-Write = Callable[[Emitter, Layer, Any], None]
+_FIELDS = {"activation": "fused_activation_function", "axes": "squeeze_dims"}
+"""The fields of options whose names in the schema are not those of the descriptor's attributes."""
+_READ: Mapping[str, Callable[[Any, str], Any]] = {
+    "Activation": lambda value, _: activation(value),
+    "float": finite,
+}
+"""How attributes of a type are read from options, given their names; others are as they are there."""
+
+Given = OptionValue | Callable[[Emitter, Layer], OptionValue | None]
+"""A value of the options that no attribute states; None for an absent one."""
 
 
-def first_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A constant tensor of the file that states attributes of the descriptor."""
+
+    attributes: Sequence[str]
+    """Those of the columns of the tensor, if there are several."""
+    read: Callable[[Node, int, str], Any] = Node.integers
+    """(node, position, role) -> the value of the attribute, or of each attribute."""
+    role: str = ""
+    """The tensor's name in messages and in files that are written; by default that of the attribute."""
+    write: Callable[[Layer, Any], Any] | None = None
+    """(layer, descriptor) -> the elements; by default the attributes."""
+
+    @property
+    def name(self) -> str:
+        """The tensor's name."""
+        return self.role or self.attributes[0]
+
+    def values(self, node: Node, position: int) -> dict[str, Any]:
+        """Return the attributes that the tensor at a position states."""
+        found = self.read(node, position, self.name)
+        return dict(zip(self.attributes, found if len(self.attributes) > 1 else [found], strict=True))
+
+    def written(self, emitter: Emitter, layer: Layer) -> str:
+        """Return the name of the tensor in a file that is written."""
+        values = [getattr(layer.descriptor, each) for each in self.attributes]
+        if self.write is not None:
+            values = [self.write(layer, layer.descriptor)]
+        columns = np.array(values[0] if len(values) == 1 else values, np.int32)
+        return emitter.parameter(layer, self.name, columns.T.copy())
+
+
+def axis_of(added: int = 0) -> Vector:
+    """Return the tensor of an axis of the first data input, which has `added` axes more in the output."""
+
+    def read(node: Node, position: int, role: str) -> int:
+        return axis(node.integer(position, role), len(node.input(int(position == 0)).shape) + added)
+
+    return Vector(["axis"], read)
+
+
+def sorted_axes(node: Node, values: Sequence[int]) -> tuple[int, ...]:
+    """Return axes of the first input, counted from the front, in order."""
+    return tuple(sorted({axis(value, len(node.input(0).shape)) for value in values}))
+
+
+def axes_of(write: Callable[[Layer, Any], Any] | None = None) -> Vector:
+    """Return the tensor of axes of the first input."""
+    return Vector(["axes"], lambda node, position, role: sorted_axes(node, node.integers(position, role)), "", write)
+
+
+def first_version(written: Written) -> int:
     """Return 1, for operators that have only one version."""
-    del descriptor, inputs, output
+    del written
     return 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """How one operator is read and written.
 
@@ -33,14 +96,26 @@ class Row:
     Interpreters refuse unknown versions, and some select a kernel by version.
     """
 
-    read: Read
-    write: Write
+    table: str = ""
+    """The name of the options' table in the schema; "" if files need none."""
+    options: Sequence[str | tuple[str, Given]] = ()
+    """The attributes of the descriptor that options state, or fields with values that are only written, in order."""
+    vectors: Sequence[Vector] = ()
+    """The parameter tensors, in order; they have the positions that are not in `data_inputs`."""
     version: Version = first_version
     data_inputs: Sequence[int] = range(1)
     """Positions of the tensors that become inputs of the layer, in their order; the others are parameters."""
-    inputs: range = range(1, 2)
-    """The allowed numbers of inputs in a file."""
+    inputs: range | None = None
+    """The allowed numbers of inputs in a file; by default those of the tensors of the row."""
     outputs: range = range(1, 2)
+    required: bool = True
+    """Whether a file must have the options that state attributes."""
+    check: Callable[[Node], None] | None = None
+    """Refuses an operator of a file, beside what the attributes' types and tensors say."""
+    reader: Callable[[Node], Descriptor] | None = None
+    """Returns the descriptor, in place of what options and vectors say."""
+    writer: Callable[[Emitter, Layer, Any], None] | None = None
+    """(emitter, layer, descriptor): writes the layer, in place of what options and vectors say."""
     custom: str = ""
     """The custom code by which files name the operator; "" for built-in operators."""
     any_shape: bool = False
@@ -64,6 +139,53 @@ class Row:
     keeps_output: bool = False
     """Whether the outputs are variable tensors in a file, since an interpreter keeps its state there."""
 
+    def check_arity(self, node: Node) -> None:
+        """Refuse a number of inputs or outputs that the operator does not have."""
+        most = len(self.data_inputs) + len(self.vectors)
+        node.check_arity(self.inputs or range(most - len(self.optional), most + 1), self.outputs)
+
+    def read(self, node: Node, descriptor: type[Descriptor]) -> Descriptor:
+        """Return the descriptor of an operator of a file."""
+        if self.check is not None:
+            self.check(node)
+        if self.reader is not None:
+            return self.reader(node)
+        values: dict[str, Any] = {}
+        stated = [each for each in self.options if isinstance(each, str)]
+        options = node.optional_options(self.table) if stated else None
+        if stated and options is None and self.required:
+            raise ModelError(f"it has no options, expected {self.table}")
+        if options is not None:
+            types = {field.name: str(field.type) for field in fields(descriptor)}
+            for name in stated:
+                found = getattr(options, _FIELDS.get(name, name))
+                values[name] = _READ.get(types[name], _as_it_is)(found, name)
+        first = len(self.data_inputs) if self.data_inputs[0] == 0 else 0
+        for position, vector in enumerate(self.vectors, first):
+            values |= vector.values(node, position)
+        return descriptor(**values)
+
+    def write(self, emitter: Emitter, layer: Layer) -> None:
+        """Write a layer."""
+        if self.writer is not None:
+            self.writer(emitter, layer, layer.descriptor)
+            return
+        vectors = [vector.written(emitter, layer) for vector in self.vectors]
+        inputs = [*layer.inputs, *vectors] if self.data_inputs[0] == 0 else [*vectors, *layer.inputs]
+        emitter.emit(layer, self.table, self.stated(emitter, layer), inputs=inputs, custom=self.custom)
+
+    def stated(self, emitter: Emitter, layer: Layer) -> dict[str, OptionValue]:
+        """Return the options of a layer, by field."""
+        found: dict[str, OptionValue | None] = {}
+        for option in self.options:
+            if isinstance(option, str):
+                value = getattr(layer.descriptor, option)
+                found[_FIELDS.get(option, option)] = ACTIVATION_NUMBERS[value] if option == "activation" else value
+            else:
+                name, given = option
+                found[name] = given(emitter, layer) if callable(given) else given
+        return {name: value for name, value in found.items() if value is not None}
+
     def positions(self, node: Node) -> list[int]:
         """Return the positions of the tensors of an operator that become inputs of the layer."""
         return [
@@ -71,6 +193,10 @@ class Row:
             for position in self.data_inputs
             if position < len(node.record.inputs) and not (position in self.parameters and node.is_constant(position))
         ]
+
+
+def _as_it_is(value: Any, _: str) -> Any:  # noqa: ANN401 of any type
+    return value
 
 
 def by_type(*, int8: int = 1, int16: int = 1, int32: int = 1, int64: int = 1, bool_: int = 1, wide: int = 1) -> Version:
@@ -83,43 +209,8 @@ def by_type(*, int8: int = 1, int16: int = 1, int32: int = 1, int64: int = 1, bo
         DataType.BOOL: bool_,
     }
 
-    def version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
-        del descriptor, output
-        found = versions.get(inputs[0].dtype, 1)
-        return max(found, wide) if max(len(info.shape) for info in inputs) > 4 else found
+    def version(written: Written) -> int:
+        found = versions.get(written.dtype, 1)
+        return max(found, wide) if written.rank > 4 else found
 
     return version
-
-
-def write_options(table: str = "", constants: Mapping[str, OptionValue] | None = None, **names: str) -> Write:
-    """Return a writer of options copied from the descriptor; each keyword is schema name=attribute."""
-
-    def write(emitter: Emitter, layer: Layer, descriptor: Any) -> None:  # noqa: ANN401
-        fields: dict[str, OptionValue] = {}
-        for schema_name, attribute in names.items():
-            value = getattr(descriptor, attribute)
-            fields[schema_name] = ACTIVATION_NUMBERS[value.value] if attribute == "activation" else value
-        emitter.emit(layer, Options(table=table, fields=fields | dict(constants or {})))
-
-    return write
-
-
-def write_custom(code: str, constants: Mapping[str, OptionValue] | None = None, **names: str) -> Write:
-    """Return a writer of a custom operator's options, copied from the descriptor; each keyword is key=attribute."""
-
-    def write(emitter: Emitter, layer: Layer, descriptor: Any) -> None:  # noqa: ANN401
-        fields: dict[str, OptionValue] = {key: getattr(descriptor, attribute) for key, attribute in names.items()}
-        emitter.emit(layer, Options(custom=code, fields=fields | dict(constants or {})))
-
-    return write
-
-
-def plain(descriptor: type[Descriptor], table: str = "", *, version: Version = first_version, inputs: int = 1) -> Row:
-    """Return the row of an operator without parameters; `table` names its options table, if the schema has one."""
-    return Row(
-        read=lambda _: descriptor(),
-        write=write_options(table),
-        version=version,
-        data_inputs=range(inputs),
-        inputs=range(inputs, inputs + 1),
-    )

@@ -1,234 +1,145 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of TensorFlow Lite's schema (version 3c) that the reader uses, as a specification for the verifier.
+"""The part of TensorFlow Lite's schema (version 3c) that the reader uses.
 
-Slots and sizes follow `tensorflow/compiler/mlir/lite/schema/schema.fbs`.
+Slots and types follow `tensorflow/compiler/mlir/lite/schema/schema.fbs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.formats.tflite.verifier import (
-    ScalarField,
-    TableField,
-    TableSpec,
-    TableVectorField,
-    UnionField,
-    VectorField,
-)
+from ferrule.formats.tflite.flatbuffer import Field, ScalarField, TableField, TableSpec, UnionField, VectorField
 
 FILE_IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
 
-_BYTE = ScalarField(size_bytes=1)
-_WORD = ScalarField(size_bytes=4)
-_LONG = ScalarField(size_bytes=8)
-_BYTES = VectorField(size_bytes=1)
-_WORDS = VectorField(size_bytes=4)
-_LONGS = VectorField(size_bytes=8)
+_BOOL, _BYTE, _UBYTE = ScalarField("?", False), ScalarField("b"), ScalarField("B")
+_INT, _UINT, _FLOAT, _ULONG = ScalarField("i"), ScalarField("I"), ScalarField("f"), ScalarField("Q")
+_BYTES, _INTS = VectorField("B"), VectorField("i")
+_STEPS = {"padding": _BYTE, "stride_w": _INT, "stride_h": _INT}
+_DILATIONS = {"dilation_w_factor": ScalarField("i", 1), "dilation_h_factor": ScalarField("i", 1)}
+_ACTIVATION = {"fused_activation_function": _BYTE}
+_CORNERS = {"align_corners": _BOOL, "half_pixel_centers": _BOOL}
+_BIAS = {"quantized_bias_type": _BYTE}
 
-OPTION_KINDS: Mapping[str, int] = {
-    "Conv2DOptions": 1,
-    "DepthwiseConv2DOptions": 2,
-    "Pool2DOptions": 5,
-    "SVDFOptions": 6,
-    "FullyConnectedOptions": 8,
-    "SoftmaxOptions": 9,
-    "ConcatenationOptions": 10,
-    "AddOptions": 11,
-    "L2NormOptions": 12,
-    "ResizeBilinearOptions": 15,
-    "ReshapeOptions": 17,
-    "MulOptions": 21,
-    "ReducerOptions": 27,
-    "SubOptions": 28,
-    "DivOptions": 29,
-    "SqueezeOptions": 30,
-    "StridedSliceOptions": 32,
-    "SplitOptions": 35,
-    "PackOptions": 59,
-    "SpaceToDepthOptions": 19,
-    "GatherOptions": 23,
-    "MirrorPadOptions": 77,
-    "DepthToSpaceOptions": 94,
-    "UnpackOptions": 64,
-    "TransposeConvOptions": 49,
-    "UnidirectionalSequenceLSTMOptions": 71,
-    "ResizeNearestNeighborOptions": 74,
-    "LeakyReluOptions": 75,
-    "IfOptions": 92,
-    "WhileOptions": 93,
-    "CallOnceOptions": 103,
-    "BatchMatMulOptions": 101,
-    "CumsumOptions": 102,
-    "VarHandleOptions": 111,
-    "SplitVOptions": 79,
+OPTIONS: Mapping[str, tuple[int, Mapping[str, Field]]] = {
+    "AddOptions": (11, {**_ACTIVATION, "pot_scale_int16": _BOOL}),
+    "BatchMatMulOptions": (101, {"adj_x": _BOOL, "adj_y": _BOOL, "asymmetric_quantize_inputs": _BOOL}),
+    "CallOnceOptions": (103, {"init_subgraph_index": _INT}),
+    "ConcatenationOptions": (10, {"axis": _INT, **_ACTIVATION}),
+    "Conv2DOptions": (1, {**_STEPS, **_ACTIVATION, **_DILATIONS, **_BIAS}),
+    "CumsumOptions": (102, {"exclusive": _BOOL, "reverse": _BOOL}),
+    "DepthToSpaceOptions": (94, {"block_size": _INT}),
+    "DepthwiseConv2DOptions": (2, {**_STEPS, "depth_multiplier": _INT, **_ACTIVATION, **_DILATIONS}),
+    "DivOptions": (29, _ACTIVATION),
+    "FullyConnectedOptions": (
+        8,
+        {**_ACTIVATION, "weights_format": _BYTE, "keep_num_dims": _BOOL, "asymmetric_quantize_inputs": _BOOL, **_BIAS},
+    ),
+    "GatherOptions": (23, {"axis": _INT, "batch_dims": _INT}),
+    "IfOptions": (92, {"then_subgraph_index": _INT, "else_subgraph_index": _INT}),
+    "L2NormOptions": (12, _ACTIVATION),
+    "LeakyReluOptions": (75, {"alpha": _FLOAT}),
+    "MirrorPadOptions": (77, {"mode": _BYTE}),
+    "MulOptions": (21, _ACTIVATION),
+    "PackOptions": (59, {"values_count": _INT, "axis": _INT}),
+    "Pool2DOptions": (5, {**_STEPS, "filter_width": _INT, "filter_height": _INT, **_ACTIVATION}),
+    "ReducerOptions": (27, {"keep_dims": _BOOL}),
+    "ReshapeOptions": (17, {"new_shape": _INTS}),
+    "ResizeBilinearOptions": (15, {"new_height": _INT, "new_width": _INT, **_CORNERS}),
+    "ResizeNearestNeighborOptions": (74, _CORNERS),
+    "SVDFOptions": (6, {"rank": _INT, **_ACTIVATION, "asymmetric_quantize_inputs": _BOOL}),
+    "SoftmaxOptions": (9, {"beta": _FLOAT}),
+    "SpaceToDepthOptions": (19, {"block_size": _INT}),
+    "SplitOptions": (35, {"num_splits": _INT}),
+    "SplitVOptions": (79, {"num_splits": _INT}),
+    "SqueezeOptions": (30, {"squeeze_dims": _INTS}),
+    "StridedSliceOptions": (
+        32,
+        {
+            "begin_mask": _INT,
+            "end_mask": _INT,
+            "ellipsis_mask": _INT,
+            "new_axis_mask": _INT,
+            "shrink_axis_mask": _INT,
+            "offset": _BOOL,
+        },
+    ),
+    "SubOptions": (28, {**_ACTIVATION, "pot_scale_int16": _BOOL}),
+    "TransposeConvOptions": (49, {**_STEPS, **_ACTIVATION, **_BIAS}),
+    "UnidirectionalSequenceLSTMOptions": (
+        71,
+        {**_ACTIVATION, "cell_clip": _FLOAT, "proj_clip": _FLOAT, "time_major": _BOOL},
+    ),
+    "UnpackOptions": (64, {"num": _INT, "axis": _INT}),
+    "VarHandleOptions": (111, {"container": _BYTES, "shared_name": _BYTES}),
+    "WhileOptions": (93, {"cond_subgraph_index": _INT, "body_subgraph_index": _INT}),
 }
-"""The members of the union BuiltinOptions whose fields are read, with their numbers."""
-
-
-def _numbers(name: str, **fields: ScalarField | VectorField) -> TableSpec:
-    """Return a table whose fields fill the slots in order."""
-    return TableSpec(name=name, fields=dict(enumerate(fields.items())))
-
-
-_OPTIONS = (
-    _numbers(
-        "Conv2DOptions",
-        padding=_BYTE,
-        stride_w=_WORD,
-        stride_h=_WORD,
-        fused_activation_function=_BYTE,
-        dilation_w_factor=_WORD,
-        dilation_h_factor=_WORD,
-        quantized_bias_type=_BYTE,
-    ),
-    _numbers(
-        "DepthwiseConv2DOptions",
-        padding=_BYTE,
-        stride_w=_WORD,
-        stride_h=_WORD,
-        depth_multiplier=_WORD,
-        fused_activation_function=_BYTE,
-        dilation_w_factor=_WORD,
-        dilation_h_factor=_WORD,
-    ),
-    _numbers(
-        "Pool2DOptions",
-        padding=_BYTE,
-        stride_w=_WORD,
-        stride_h=_WORD,
-        filter_width=_WORD,
-        filter_height=_WORD,
-        fused_activation_function=_BYTE,
-    ),
-    _numbers(
-        "FullyConnectedOptions",
-        fused_activation_function=_BYTE,
-        weights_format=_BYTE,
-        keep_num_dims=_BYTE,
-        asymmetric_quantize_inputs=_BYTE,
-        quantized_bias_type=_BYTE,
-    ),
-    _numbers("BatchMatMulOptions", adj_x=_BYTE, adj_y=_BYTE, asymmetric_quantize_inputs=_BYTE),
-    _numbers("CumsumOptions", exclusive=_BYTE, reverse=_BYTE),
-    _numbers("SoftmaxOptions", beta=_WORD),
-    _numbers("IfOptions", then_subgraph_index=_WORD, else_subgraph_index=_WORD),
-    _numbers("WhileOptions", cond_subgraph_index=_WORD, body_subgraph_index=_WORD),
-    _numbers("ConcatenationOptions", axis=_WORD, fused_activation_function=_BYTE),
-    _numbers("AddOptions", fused_activation_function=_BYTE, pot_scale_int16=_BYTE),
-    _numbers("L2NormOptions", fused_activation_function=_BYTE),
-    _numbers("ResizeBilinearOptions", new_height=_WORD, new_width=_WORD, align_corners=_BYTE, half_pixel_centers=_BYTE),
-    _numbers("ReshapeOptions", new_shape=_WORDS),
-    _numbers("MulOptions", fused_activation_function=_BYTE),
-    _numbers("ReducerOptions", keep_dims=_BYTE),
-    _numbers("DivOptions", fused_activation_function=_BYTE),
-    _numbers("SubOptions", fused_activation_function=_BYTE, pot_scale_int16=_BYTE),
-    _numbers("SqueezeOptions", squeeze_dims=_WORDS),
-    _numbers(
-        "StridedSliceOptions",
-        begin_mask=_WORD,
-        end_mask=_WORD,
-        ellipsis_mask=_WORD,
-        new_axis_mask=_WORD,
-        shrink_axis_mask=_WORD,
-        offset=_BYTE,
-    ),
-    _numbers("SplitOptions", num_splits=_WORD),
-    _numbers("SpaceToDepthOptions", block_size=_WORD),
-    _numbers("GatherOptions", axis=_WORD, batch_dims=_WORD),
-    _numbers("MirrorPadOptions", mode=_BYTE),
-    _numbers("DepthToSpaceOptions", block_size=_WORD),
-    _numbers("PackOptions", values_count=_WORD, axis=_WORD),
-    _numbers("UnpackOptions", num=_WORD, axis=_WORD),
-    _numbers(
-        "TransposeConvOptions",
-        padding=_BYTE,
-        stride_w=_WORD,
-        stride_h=_WORD,
-        fused_activation_function=_BYTE,
-        quantized_bias_type=_BYTE,
-    ),
-    _numbers("ResizeNearestNeighborOptions", align_corners=_BYTE, half_pixel_centers=_BYTE),
-    _numbers("LeakyReluOptions", alpha=_WORD),
-    _numbers("SVDFOptions", rank=_WORD, fused_activation_function=_BYTE, asymmetric_quantize_inputs=_BYTE),
-    _numbers(
-        "UnidirectionalSequenceLSTMOptions",
-        fused_activation_function=_BYTE,
-        cell_clip=_WORD,
-        proj_clip=_WORD,
-        time_major=_BYTE,
-    ),
-    _numbers("CallOnceOptions", init_subgraph_index=_WORD),
-    _numbers("VarHandleOptions", container=_BYTES, shared_name=_BYTES),
-    _numbers("SplitVOptions", num_splits=_WORD),
-)
+"""The members of the union BuiltinOptions that are read: their numbers, and their fields, which fill the slots."""
 
 _QUANTIZATION = TableSpec(
-    name="QuantizationParameters",
-    fields={
-        2: ("scale", _WORDS),
-        3: ("zero_point", _LONGS),
-        4: ("details_type", _BYTE),
-        6: ("quantized_dimension", _WORD),
+    "QuantizationParameters",
+    {
+        2: ("scale", VectorField("f")),
+        3: ("zero_point", VectorField("q")),
+        4: ("details_type", _UBYTE),
+        6: ("quantized_dimension", _INT),
     },
 )
 _TENSOR = TableSpec(
-    name="Tensor",
-    fields={
-        0: ("shape", _WORDS),
+    "Tensor",
+    {
+        0: ("shape", _INTS),
         1: ("type", _BYTE),
-        2: ("buffer", _WORD),
+        2: ("buffer", _UINT),
         3: ("name", _BYTES),
-        4: ("quantization", TableField(table=_QUANTIZATION)),
-        5: ("is_variable", _BYTE),
-        6: ("sparsity", TableField(table=TableSpec(name="SparsityParameters", fields={}))),
-        7: ("shape_signature", _WORDS),
+        4: ("quantization", TableField(_QUANTIZATION)),
+        5: ("is_variable", _BOOL),
+        6: ("sparsity", TableField(TableSpec("SparsityParameters", {}))),
+        7: ("shape_signature", _INTS),
     },
 )
+_TABLES = {number: TableSpec(name, dict(enumerate(fields.items()))) for name, (number, fields) in OPTIONS.items()}
 _OPERATOR = TableSpec(
-    name="Operator",
-    fields={
-        0: ("opcode_index", _WORD),
-        1: ("inputs", _WORDS),
-        2: ("outputs", _WORDS),
-        3: ("builtin_options_type", _BYTE),
-        4: (
-            "builtin_options",
-            UnionField(kind_slot=3, tables={OPTION_KINDS[spec.name]: spec for spec in _OPTIONS}),
-        ),
+    "Operator",
+    {
+        0: ("opcode_index", _UINT),
+        1: ("inputs", _INTS),
+        2: ("outputs", _INTS),
+        3: ("builtin_options_type", _UBYTE),
+        4: ("builtin_options", UnionField(3, _TABLES)),
         5: ("custom_options", _BYTES),
     },
 )
 _SUBGRAPH = TableSpec(
-    name="SubGraph",
-    fields={
-        0: ("tensors", TableVectorField(table=_TENSOR)),
-        1: ("inputs", _WORDS),
-        2: ("outputs", _WORDS),
-        3: ("operators", TableVectorField(table=_OPERATOR)),
+    "SubGraph",
+    {
+        0: ("tensors", TableField(_TENSOR, many=True)),
+        1: ("inputs", _INTS),
+        2: ("outputs", _INTS),
+        3: ("operators", TableField(_OPERATOR, many=True)),
         4: ("name", _BYTES),
     },
 )
 _OPERATOR_CODE = TableSpec(
-    name="OperatorCode",
-    fields={
+    "OperatorCode",
+    {
         0: ("deprecated_builtin_code", _BYTE),
         1: ("custom_code", _BYTES),
-        2: ("version", _WORD),
-        3: ("builtin_code", _WORD),
+        2: ("version", _INT),
+        3: ("builtin_code", _INT),
     },
 )
-_BUFFER = TableSpec(name="Buffer", fields={0: ("data", _BYTES), 1: ("offset", _LONG), 2: ("size", _LONG)})
-_SIGNATURE = TableSpec(name="SignatureDef", fields={2: ("signature_key", _BYTES), 4: ("subgraph_index", _WORD)})
+_BUFFER = TableSpec("Buffer", {0: ("data", _BYTES), 1: ("offset", _ULONG), 2: ("size", _ULONG)})
+_SIGNATURE = TableSpec("SignatureDef", {2: ("signature_key", _BYTES), 4: ("subgraph_index", _UINT)})
 MODEL = TableSpec(
-    name="Model",
-    fields={
-        0: ("version", _WORD),
-        1: ("operator_codes", TableVectorField(table=_OPERATOR_CODE)),
-        2: ("subgraphs", TableVectorField(table=_SUBGRAPH)),
-        4: ("buffers", TableVectorField(table=_BUFFER)),
-        7: ("signature_defs", TableVectorField(table=_SIGNATURE)),
+    "Model",
+    {
+        0: ("version", _UINT),
+        1: ("operator_codes", TableField(_OPERATOR_CODE, many=True)),
+        2: ("subgraphs", TableField(_SUBGRAPH, many=True)),
+        4: ("buffers", TableField(_BUFFER, many=True)),
+        7: ("signature_defs", TableField(_SIGNATURE, many=True)),
     },
 )
 """The root table."""

@@ -4,61 +4,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
-from ferrule.formats.tflite.encoder import Options
 from ferrule.formats.tflite.node import Node, activation, axis
-from ferrule.graph import Descriptor, Layer
+from ferrule.formats.tflite.row import MANY, TWO, Row, Vector, axis_of, by_type, sorted_axes
+from ferrule.graph import Descriptor, Layer, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.pad import PadV2Descriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor, strided_ranges
-from ferrule.operators.transpose import TransposeDescriptor
 
 
-def read_concatenation(node: Node) -> Descriptor:
-    """Read CONCATENATION."""
+def _read_concatenation(node: Node) -> Descriptor:
     options = node.options("ConcatenationOptions")
-    if activation(options.FusedActivationFunction()) is not Activation.NONE:
+    if activation(options.fused_activation_function) is not Activation.NONE:
         raise UnsupportedError("it has a fused activation, expected none")
-    return ConcatenationDescriptor(axis=axis(options.Axis(), len(node.input(0).shape)))
+    return ConcatenationDescriptor(axis=axis(options.axis, len(node.input(0).shape)))
 
 
-def read_split(node: Node) -> Descriptor:
-    """Read SPLIT."""
-    splits = node.options("SplitOptions").NumSplits()
+def _read_split(node: Node) -> Descriptor:
+    splits = node.options("SplitOptions").num_splits
     if splits != len(node.record.outputs):
         raise ModelError(f"it splits into {splits}, but has {len(node.record.outputs)} outputs")
-    return SplitDescriptor(axis=axis(node.integer(0, "axis"), len(node.input(1).shape)), splits=splits)
+    return SplitDescriptor(**axis_of().values(node, 0), splits=splits)
 
 
-def _pads(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    pads = node.integer_array(1, "paddings")
+def _pads(node: Node, position: int, role: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    pads = node.integer_array(position, role)
     rank = len(node.input(0).shape)
     if pads.shape != (rank, 2):
         raise ModelError(f"its paddings have shape {list(pads.shape)}, expected [{rank}, 2]")
     if pads.min(initial=0) < 0:
         raise ModelError(f"its paddings go down to {pads.min()}, expected none below 0")
-    return tuple(pads[:, 0].tolist()), tuple(pads[:, 1].tolist())
+    before, after = pads.T.tolist()
+    return tuple(before), tuple(after)
 
 
-def read_pad(node: Node) -> Descriptor:
-    """Read PAD."""
-    before, after = _pads(node)
-    return PadDescriptor(before=before, after=after)
-
-
-def read_pad_v2(node: Node) -> Descriptor:
-    """Read PADV2."""
-    before, after = _pads(node)
-    info, data = node.scalar(2, "fill")
+def _fill(node: Node, position: int, role: str) -> float:
+    info, data = node.scalar(position, role)
     output = node.output()
     if info.dtype is not output.dtype:
         raise ModelError(f"its fill '{info.name}' is {info.dtype}, expected {output.dtype} as its output")
@@ -67,20 +54,24 @@ def read_pad_v2(node: Node) -> Descriptor:
             f"its fill '{info.name}' has another quantisation than its output, expected the same",
             hint="quantise the fill as the output; TensorFlow Lite's kernels refuse another quantisation, too",
         )
-    value = data.ravel()[0].item()
-    value = int(value) if isinstance(value, bool) else value
+    value: float = data.item()
     if math.isnan(value):
         raise ModelError(f"its fill '{info.name}' is {value}, expected a number")
-    return PadV2Descriptor(before=before, after=after, value=value)
+    return int(value) if isinstance(value, bool) else value
 
 
-def read_reshape(node: Node) -> Descriptor:
-    """Read RESHAPE."""
+def _write_pad_v2(emitter: Emitter, layer: Layer, descriptor: PadV2Descriptor) -> None:
+    pads = PADDINGS.written(emitter, layer)
+    fill = emitter.fill(layer, emitter.output_info(layer), descriptor.value)
+    emitter.emit(layer, "PadV2Options", inputs=[*layer.inputs, pads, fill])
+
+
+def _read_reshape(node: Node) -> Descriptor:
     options = node.optional_options("ReshapeOptions")
     if node.has_input(1):
         shape = node.integers(1, "shape")
-    elif options is not None and options.NewShapeLength():
-        shape = tuple(options.NewShapeAsNumpy().tolist())
+    elif options is not None and options.new_shape.size:
+        shape = tuple(options.new_shape.tolist())
     else:
         shape = node.output().shape
     if shape == (0,):
@@ -90,29 +81,26 @@ def read_reshape(node: Node) -> Descriptor:
     return ReshapeDescriptor(shape=shape)
 
 
-def read_squeeze(node: Node) -> Descriptor:
-    """Read SQUEEZE."""
+def _write_reshape(emitter: Emitter, layer: Layer, descriptor: ReshapeDescriptor) -> None:
+    shape = tuple(descriptor.shape)
+    # An empty tensor looks like one without data, so a scalar's shape is stored only in the options.
+    vector = [emitter.integers(layer, "shape", shape)] if shape else []
+    emitter.emit(layer, "ReshapeOptions", {"new_shape": shape}, inputs=[*layer.inputs, *vector])
+
+
+def _read_squeeze(node: Node) -> Descriptor:
     options = node.optional_options("SqueezeOptions")
-    if options is None or not options.SqueezeDimsLength():
-        return SqueezeDescriptor()
-    return SqueezeDescriptor(axes=_axes(options.SqueezeDimsAsNumpy().tolist(), node))
+    return SqueezeDescriptor(axes=() if options is None else sorted_axes(node, options.squeeze_dims.tolist()))
 
 
-def read_expand_dims(node: Node) -> Descriptor:
-    """Read EXPAND_DIMS."""
-    return ExpandDimsDescriptor(axis=axis(node.integer(1, "axis"), len(node.input(0).shape) + 1))
-
-
-def read_transpose(node: Node) -> Descriptor:
-    """Read TRANSPOSE."""
-    permutation = node.integers(1, "permutation")
+def _permutation(node: Node, position: int, role: str) -> tuple[int, ...]:
+    permutation = node.integers(position, role)
     if sorted(permutation) != list(range(len(node.input(0).shape))):
         raise ModelError(f"its permutation is {list(permutation)}, expected each axis of its input once")
-    return TransposeDescriptor(permutation=permutation)
+    return permutation
 
 
-def read_slice(node: Node) -> Descriptor:
-    """Read SLICE."""
+def _read_slice(node: Node) -> Descriptor:
     shape = node.input(0).shape
     size = node.integers(2, "size")
     if not node.is_constant(1):
@@ -134,8 +122,8 @@ def read_slice(node: Node) -> Descriptor:
     return SliceDescriptor(begin=begin, size=size)
 
 
-def read_strided_slice(node: Node) -> Descriptor:
-    """Read STRIDED_SLICE: masks that name elements of begin, end and strides become masks that name axes.
+def _read_strided_slice(node: Node) -> Descriptor:
+    """Turn masks that name elements of begin, end and strides into masks that name axes.
 
     New axes have extent 1, so they are left to the shape of the output, which is checked here.
     """
@@ -198,11 +186,11 @@ class SliceMasks:
         if options is None:
             return cls(places=tuple(_places(count, rank, 0, 0)))
         return cls(
-            places=tuple(_places(count, rank, options.EllipsisMask(), options.NewAxisMask())),
-            begin=options.BeginMask(),
-            end=options.EndMask(),
-            shrink=options.ShrinkAxisMask(),
-            offset=bool(options.Offset()),
+            places=tuple(_places(count, rank, options.ellipsis_mask, options.new_axis_mask)),
+            begin=options.begin_mask,
+            end=options.end_mask,
+            shrink=options.shrink_axis_mask,
+            offset=options.offset,
         )
 
 
@@ -249,87 +237,65 @@ def _start(begin: int, stride: int, extent: int, *, open_: bool) -> int:
     return max(0, min(start, extent)) if stride > 0 else max(-1, min(start, extent - 1))
 
 
-def _axes(values: tuple[int, ...], node: Node) -> tuple[int, ...]:
-    rank = len(node.input(0).shape)
-    return tuple(sorted({axis(value, rank) for value in values}))
-
-
-def read_reduce(node: Node) -> Descriptor:
-    """Read MEAN or SUM."""
-    options = node.optional_options("ReducerOptions")
-    return ReduceDescriptor(
-        axes=_axes(node.integers(1, "axes"), node), keep_dims=options is not None and bool(options.KeepDims())
-    )
-
-
-def write_split(emitter: Emitter, layer: Layer, descriptor: SplitDescriptor) -> None:
-    """Write SPLIT."""
-    axis = emitter.parameter(layer, "axis", np.array(descriptor.axis, np.int32))
-    options = Options(table="SplitOptions", fields={"NumSplits": descriptor.splits})
-    emitter.emit(layer, options, inputs=[axis, *layer.inputs])
-
-
-def write_pad(emitter: Emitter, layer: Layer, descriptor: PadDescriptor) -> None:
-    """Write PAD."""
-    emitter.emit(layer, Options(table="PadOptions"), inputs=[*layer.inputs, emitter.paddings(layer, descriptor)])
-
-
-def write_pad_v2(emitter: Emitter, layer: Layer, descriptor: PadV2Descriptor) -> None:
-    """Write PADV2."""
-    pads = emitter.paddings(layer, descriptor)
-    fill = emitter.fill(layer, emitter.output_info(layer), descriptor.value)
-    emitter.emit(layer, Options(table="PadV2Options"), inputs=[*layer.inputs, pads, fill])
-
-
-def write_reshape(emitter: Emitter, layer: Layer, descriptor: ReshapeDescriptor) -> None:
-    """Write RESHAPE."""
-    shape = tuple(descriptor.shape)
-    # An empty tensor looks like one without data, so a scalar's shape is stored only in the options.
-    vector = [emitter.integers(layer, "shape", shape)] if shape else []
-    options = Options(table="ReshapeOptions", fields={"NewShape": shape})
-    emitter.emit(layer, options, inputs=[*layer.inputs, *vector])
-
-
-def write_expand_dims(emitter: Emitter, layer: Layer, descriptor: ExpandDimsDescriptor) -> None:
-    """Write EXPAND_DIMS."""
-    axis = emitter.integers(layer, "axis", [descriptor.axis])
-    emitter.emit(layer, Options(table="ExpandDimsOptions"), inputs=[*layer.inputs, axis])
-
-
-def write_transpose(emitter: Emitter, layer: Layer, descriptor: TransposeDescriptor) -> None:
-    """Write TRANSPOSE."""
-    permutation = emitter.integers(layer, "permutation", descriptor.permutation)
-    emitter.emit(layer, Options(table="TransposeOptions"), inputs=[*layer.inputs, permutation])
-
-
-def write_slice(emitter: Emitter, layer: Layer, descriptor: SliceDescriptor) -> None:
-    """Write SLICE."""
+def _write_slice(emitter: Emitter, layer: Layer, descriptor: SliceDescriptor) -> None:
     source, *begin = layer.inputs
     begin = begin or [emitter.integers(layer, "begin", descriptor.begin)]
     size = emitter.integers(layer, "size", descriptor.size)
-    emitter.emit(layer, Options(table="SliceOptions"), inputs=[source, *begin, size])
+    emitter.emit(layer, "SliceOptions", inputs=[source, *begin, size])
 
 
-def write_strided_slice(emitter: Emitter, layer: Layer, descriptor: StridedSliceDescriptor) -> None:
-    """Write STRIDED_SLICE."""
-    vectors = [emitter.integers(layer, role, getattr(descriptor, role)) for role in ("begin", "end", "strides")]
-    options = Options(
-        table="StridedSliceOptions",
-        fields={
-            "BeginMask": descriptor.begin_mask,
-            "EndMask": descriptor.end_mask,
-            "ShrinkAxisMask": descriptor.shrink_axis_mask,
-        },
-    )
-    emitter.emit(layer, options, inputs=[*layer.inputs, *vectors])
+def _one_axis(_: Layer, descriptor: ExpandDimsDescriptor) -> list[int]:
+    return [descriptor.axis]
 
 
-def write_reduce(emitter: Emitter, layer: Layer, descriptor: ReduceDescriptor) -> None:
-    """Write MEAN or SUM."""
-    if not descriptor.axes:
-        raise UnsupportedError(
-            f"layer '{layer.name}': {layer.type} over no axis cannot be expressed in TensorFlow Lite"
-        )
-    axes = emitter.integers(layer, "axes", descriptor.axes)
-    options = Options(table="ReducerOptions", fields={"KeepDims": descriptor.keep_dims})
-    emitter.emit(layer, options, inputs=[*layer.inputs, axes])
+PADDINGS = Vector(["before", "after"], _pads, "paddings")
+_PADDING = by_type(int8=2, int16=3, bool_=5, wide=4)
+
+ROWS: Mapping[LayerType, Row] = {
+    LayerType.CONCATENATION: Row(
+        "ConcatenationOptions",
+        ["axis"],
+        version=by_type(int8=2, int16=3),
+        data_inputs=range(MANY),
+        inputs=range(1, MANY),
+        reader=_read_concatenation,
+    ),
+    LayerType.EXPAND_DIMS: Row("ExpandDimsOptions", vectors=[replace(axis_of(added=1), write=_one_axis)]),
+    LayerType.PAD: Row("PadOptions", vectors=[PADDINGS], version=_PADDING),
+    LayerType.PADV2: Row(vectors=[PADDINGS, Vector(["value"], _fill, "fill")], version=_PADDING, writer=_write_pad_v2),
+    LayerType.RESHAPE: Row(reader=_read_reshape, writer=_write_reshape, inputs=range(1, 3)),
+    LayerType.SLICE: Row(
+        version=by_type(int8=2, int16=4, wide=5),
+        data_inputs=TWO,
+        inputs=range(3, 4),
+        reader=_read_slice,
+        writer=_write_slice,
+        any_shape=True,
+        parameters=frozenset({1}),
+        indices=frozenset({1}),
+    ),
+    LayerType.SPLIT: Row(
+        "SplitOptions",
+        [("num_splits", lambda _, layer: len(layer.outputs))],
+        [axis_of()],
+        by_type(int8=2, int32=3, int16=4),
+        data_inputs=range(1, 2),
+        outputs=range(1, MANY),
+        reader=_read_split,
+    ),
+    LayerType.SQUEEZE: Row("SqueezeOptions", ["axes"], reader=_read_squeeze, any_shape=True),
+    LayerType.STRIDED_SLICE: Row(
+        "StridedSliceOptions",
+        ["begin_mask", "end_mask", "shrink_axis_mask"],
+        [Vector([role]) for role in ("begin", "end", "strides")],
+        by_type(int8=2, bool_=3, wide=4),
+        reader=_read_strided_slice,
+        any_shape=True,
+    ),
+    LayerType.TRANSPOSE: Row(
+        "TransposeOptions",
+        vectors=[Vector(["permutation"], _permutation)],
+        version=by_type(int8=2, bool_=3, int16=5, wide=4),
+    ),
+}
+"""The operators of this module."""

@@ -1,63 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, TRANSPOSE_CONV, L2_POOL_2D and BATCH_MATMUL."""
+"""Rows of RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, TRANSPOSE_CONV and BATCH_MATMUL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite import windows
-from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version
-from ferrule.formats.tflite.encoder import Options, OptionValue
+from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Written
 from ferrule.formats.tflite.node import Node, activation
-from ferrule.formats.tflite.row import Read, Row, Write, by_type, write_options
+from ferrule.formats.tflite.row import TWO, Row, Vector, by_type
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.transpose_conv import TransposeConvDescriptor
 
 _WITHOUT_BIAS = 2
 """The inputs of a TRANSPOSE_CONV without a bias."""
 
 
-def _read_resize(table: str) -> Read:
-    def read(node: Node) -> Descriptor:
-        size = node.integers(1, "new size")
-        if len(size) != 2 or min(size) < 1:
-            raise ModelError(f"its new size is {list(size)}, expected two numbers of 1 or more")
-        options = node.optional_options(table)
-        return ResizeDescriptor(
-            height=size[0],
-            width=size[1],
-            align_corners=options is not None and bool(options.AlignCorners()),
-            half_pixel_centers=options is not None and bool(options.HalfPixelCenters()),
-        )
-
-    return read
-
-
-def _write_resize(table: str) -> Write:
-    def write(emitter: Emitter, layer: Layer, descriptor: ResizeDescriptor) -> None:
-        size = emitter.integers(layer, "size", (descriptor.height, descriptor.width))
-        fields = {"AlignCorners": descriptor.align_corners, "HalfPixelCenters": descriptor.half_pixel_centers}
-        emitter.emit(layer, Options(table=table, fields=fields), inputs=[*layer.inputs, size])
-
-    return write
+def _size(node: Node, position: int, _: str) -> tuple[int, ...]:
+    size = node.integers(position, "new size")
+    if len(size) != 2 or min(size) < 1:
+        raise ModelError(f"its new size is {list(size)}, expected two numbers of 1 or more")
+    return size
 
 
 def _resize(table: str, *, corners_since_3: bool) -> Row:
     by_first = by_type(int8=2, int16=4)
 
-    def version(descriptor: ResizeDescriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
+    def version(written: Written) -> int:
+        descriptor = written.descriptor
         modern = descriptor.half_pixel_centers or (corners_since_3 and descriptor.align_corners)
-        if modern and inputs[0].dtype is not DataType.INT16:
-            return 3
-        return by_first(descriptor, inputs, output)
+        return 3 if modern and written.dtype is not DataType.INT16 else by_first(written)
 
-    known: Version = version
-    return Row(read=_read_resize(table), write=_write_resize(table), version=known, inputs=range(2, 3))
+    size = Vector(["height", "width"], _size, "size")
+    return Row(table, ["align_corners", "half_pixel_centers"], [size], version, required=False)
 
 
 def _read_transpose_conv(node: Node) -> Descriptor:
@@ -70,7 +48,7 @@ def _read_transpose_conv(node: Node) -> Descriptor:
     window = (weights.shape[1], weights.shape[2])
     strides = windows.strides_of(options)
     padding = windows.padding_of(options, output, window, strides, (1, 1))
-    if options.Padding() == windows.PaddingScheme.VALID and not _fits(window, output):
+    if options.padding == windows.PaddingScheme.VALID and not _fits(window, output):
         raise UnsupportedError(f"its window of {list(window)} is larger than its output, {list(shape[1:3])}")
     return TransposeConvDescriptor(
         output_h=shape[1],
@@ -79,7 +57,7 @@ def _read_transpose_conv(node: Node) -> Descriptor:
         stride_w=strides[1],
         pad_top=padding.top,
         pad_left=padding.left,
-        activation=activation(options.FusedActivationFunction()),
+        activation=activation(options.fused_activation_function),
     )
 
 
@@ -123,50 +101,40 @@ def _scheme(emitter: Emitter, layer: Layer, descriptor: TransposeConvDescriptor)
 
 
 def _write_transpose_conv(emitter: Emitter, layer: Layer, descriptor: TransposeConvDescriptor) -> None:
-    scheme = _scheme(emitter, layer, descriptor)
-    fields: dict[str, OptionValue] = {
-        "Padding": scheme.value,
-        "StrideW": descriptor.stride_w,
-        "StrideH": descriptor.stride_h,
-        "FusedActivationFunction": ACTIVATION_NUMBERS[descriptor.activation.value],
+    fields = {
+        "padding": _scheme(emitter, layer, descriptor).value,
+        "stride_w": descriptor.stride_w,
+        "stride_h": descriptor.stride_h,
+        "fused_activation_function": ACTIVATION_NUMBERS[descriptor.activation.value],
     }
     shape = emitter.integers(layer, "shape", emitter.output_info(layer).shape)
     image, kernel, *bias = layer.inputs
-    options = Options(table="TransposeConvOptions", fields=fields)
-    emitter.emit(layer, options, inputs=[shape, kernel, image, *bias])
+    emitter.emit(layer, "TransposeConvOptions", fields, inputs=[shape, kernel, image, *bias])
 
 
-def _transpose_conv_version(
-    descriptor: TransposeConvDescriptor, inputs: Sequence[TensorInfo], output: TensorInfo
-) -> int:
-    del output
-    if descriptor.activation is not Activation.NONE:
+def _transpose_conv_version(written: Written) -> int:
+    if written.descriptor.activation is not Activation.NONE:
         return 4
-    if len(inputs) > _WITHOUT_BIAS:
-        return 3
-    return 2 if inputs[0].dtype is DataType.INT8 else 1
+    return 3 if len(written.inputs) > _WITHOUT_BIAS else by_type(int8=2)(written)
 
 
-def _read_batch_matmul(node: Node) -> Descriptor:
-    options = node.options("BatchMatMulOptions")
+def _refuse_hybrid(node: Node) -> None:
     windows.refuse_hybrid(node.input(0), node.input(1))
-    return BatchMatmulDescriptor(adj_x=bool(options.AdjX()), adj_y=bool(options.AdjY()))
 
 
 ROWS: Mapping[LayerType, Row] = {
     LayerType.BATCH_MATMUL: Row(
-        read=_read_batch_matmul,
-        write=write_options("BatchMatMulOptions", AdjX="adj_x", AdjY="adj_y"),
+        "BatchMatMulOptions",
+        ["adj_x", "adj_y"],
         version=by_type(int8=2, int16=3),
-        data_inputs=range(2),
-        inputs=range(2, 3),
+        data_inputs=TWO,
+        check=_refuse_hybrid,
     ),
-    LayerType.L2_POOL_2D: Row(read=windows.read_pool, write=windows.write_pool),
     LayerType.RESIZE_BILINEAR: _resize("ResizeBilinearOptions", corners_since_3=False),
     LayerType.RESIZE_NEAREST_NEIGHBOR: _resize("ResizeNearestNeighborOptions", corners_since_3=True),
     LayerType.TRANSPOSE_CONV: Row(
-        read=_read_transpose_conv,
-        write=_write_transpose_conv,
+        reader=_read_transpose_conv,
+        writer=_write_transpose_conv,
         version=_transpose_conv_version,
         data_inputs=(2, 1, 3),
         inputs=range(3, 5),

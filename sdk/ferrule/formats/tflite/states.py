@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.formats.tflite.encoder import OperatorContent, Options, OptionValue, SubgraphContent
+from ferrule.formats.tflite.encoder import OperatorContent, OptionValue, SubgraphContent
 from ferrule.formats.tflite.row import Row
 from ferrule.graph import Graph, Layer, LayerType, State, Tensor, reset_value
 from ferrule.graph.names import UniqueNames
@@ -53,7 +53,7 @@ class WrittenStates:
         """Yield the operators that read the old values."""
         yield from self._declarations(self._handles)
         if self.initialiser() is not None:
-            yield _operator("CALL_ONCE", "CallOnceOptions", {"InitSubgraphIndex": _INITIALISER})
+            yield _operator("CALL_ONCE", "CallOnceOptions", {"init_subgraph_index": _INITIALISER})
         for handle, state in self._handles.items():
             yield _operator("READ_VARIABLE", "ReadVariableOptions", inputs=(handle,), outputs=(state.source,))
 
@@ -83,7 +83,7 @@ class WrittenStates:
 
     def _declarations(self, handles: Mapping[str, State]) -> Iterator[OperatorContent]:
         for handle, state in handles.items():
-            options: dict[str, OptionValue] = {"Container": "", "SharedName": state.name}
+            options: dict[str, OptionValue] = {"container": "", "shared_name": state.name}
             yield _operator("VAR_HANDLE", "VarHandleOptions", options, outputs=(handle,))
 
     def _is_default(self, state: State) -> bool:
@@ -126,5 +126,4 @@ def _operator(
     inputs: tuple[str, ...] = (),
     outputs: tuple[str, ...] = (),
 ) -> OperatorContent:
-    options = Options(table=table, fields=fields or {})
-    return OperatorContent(type=type_, version=1, inputs=inputs, outputs=outputs, options=options)
+    return OperatorContent(type=type_, version=1, inputs=inputs, outputs=outputs, table=table, fields=fields or {})

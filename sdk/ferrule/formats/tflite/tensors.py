@@ -10,7 +10,7 @@ import numpy as np
 
 from ferrule.budget import hold
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.tflite.decoder import SubgraphRecord, TensorRecord
+from ferrule.formats.tflite.records import SubgraphRecord, TensorRecord
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
 
 MAX_RANK = 8

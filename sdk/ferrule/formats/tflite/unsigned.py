@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.formats.tflite.decoder import OperatorRecord
+from ferrule.formats.tflite.records import OperatorRecord
 from ferrule.formats.tflite.tensors import INT8, UINT8, Tensors
 from ferrule.graph import (
     Array,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from ferrule._typing import override
 from ferrule.budget import hold
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.tflite.decoder import OperatorRecord, text_of
 from ferrule.formats.tflite.node import Node
+from ferrule.formats.tflite.records import OperatorRecord, text_of
 from ferrule.formats.tflite.tensors import Tensors
 from ferrule.graph import Array, Graph, Kept, TensorInfo, reset_value
 from ferrule.graph.names import UniqueNames
@@ -158,11 +158,11 @@ class Variables:
     def _declare(self, node: Node) -> None:
         node.check_arity(range(1), range(1, 2))
         options = node.options("VarHandleOptions")
-        self._handles[node.record.outputs[0]] = Variable(text_of(options.Container()), text_of(options.SharedName()))
+        self._handles[node.record.outputs[0]] = Variable(text_of(options.container), text_of(options.shared_name))
 
     def _call_once(self, node: Node) -> None:
         node.check_arity(range(1), range(1))
-        values = self._initialise(node.options("CallOnceOptions").InitSubgraphIndex())
+        values = self._initialise(node.options("CallOnceOptions").init_subgraph_index)
         for variable, value in values.items():
             if variable in self._states or variable in self.assigned:
                 raise UnsupportedError(f"it initialises variable '{variable}' after its first use, expected it before")

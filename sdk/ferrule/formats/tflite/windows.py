@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter
-from ferrule.formats.tflite.encoder import Options, OptionValue
+from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Written
+from ferrule.formats.tflite.encoder import OptionValue
 from ferrule.formats.tflite.node import Node, activation
+from ferrule.formats.tflite.row import Row, by_type
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.interface import option
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import NO_PADDING, Padding, same_padding
@@ -40,190 +41,148 @@ class PaddingScheme(IntEnum):
     VALID = 1
 
 
-def read_convolution(node: Node) -> Descriptor:
-    """Read CONV_2D."""
-    refuse_hybrid(node.input(0), node.input(1))
-    options = node.options("Conv2DOptions")
-    strides, dilations = strides_of(options), _dilations(options)
-    image, weights = rank_4(node.input(0)), rank_4(node.input(1))
-    return Conv2dDescriptor(
-        stride_h=strides[0],
-        stride_w=strides[1],
-        dilation_h=dilations[0],
-        dilation_w=dilations[1],
-        padding=padding_of(options, image, (weights.shape[1], weights.shape[2]), strides, dilations),
-        activation=activation(options.FusedActivationFunction()),
-    )
+def _windowed(options: Any, image: TensorInfo, window: tuple[int, int], *, dilated: bool) -> dict[str, Any]:  # noqa: ANN401
+    """Return what the descriptors of convolutions and pools have in common, as options state it."""
+    strides, dilations = strides_of(options), (1, 1)
+    steps = {"stride_h": strides[0], "stride_w": strides[1]}
+    if dilated:
+        dilations = _positive((options.dilation_h_factor, options.dilation_w_factor), "dilation factors")
+        steps |= {"dilation_h": dilations[0], "dilation_w": dilations[1]}
+    padding = padding_of(options, rank_4(image), window, strides, dilations)
+    return {**steps, "padding": padding, "activation": activation(options.fused_activation_function)}
 
 
-def read_depthwise_convolution(node: Node) -> Descriptor:
-    """Read DEPTHWISE_CONV_2D."""
+def _read_convolution(node: Node) -> Descriptor:
     refuse_hybrid(node.input(0), node.input(1))
-    options = node.options("DepthwiseConv2DOptions")
-    strides, dilations = strides_of(options), _dilations(options)
-    image, weights = rank_4(node.input(0)), rank_4(node.input(1))
-    multiplier, rest = divmod(weights.shape[3], image.shape[3])
+    options, weights = node.options("Conv2DOptions"), rank_4(node.input(1)).shape
+    return Conv2dDescriptor(**_windowed(options, node.input(0), (weights[1], weights[2]), dilated=True))
+
+
+def _read_depthwise_convolution(node: Node) -> Descriptor:
+    refuse_hybrid(node.input(0), node.input(1))
+    options, image = node.options("DepthwiseConv2DOptions"), rank_4(node.input(0))
+    weights = rank_4(node.input(1)).shape
+    steps = _windowed(options, image, (weights[1], weights[2]), dilated=True)
+    multiplier, rest = divmod(weights[3], image.shape[3])
     if rest:
-        raise ModelError(f"its weights have {weights.shape[3]} channels, expected a multiple of {image.shape[3]}")
-    if options.DepthMultiplier() not in {0, multiplier}:  # 0 means that the shapes decide
-        raise ModelError(f"its depth multiplier is {options.DepthMultiplier()}, expected {multiplier} for its shapes")
-    return DepthwiseConv2dDescriptor(
-        depth_multiplier=multiplier,
-        stride_h=strides[0],
-        stride_w=strides[1],
-        dilation_h=dilations[0],
-        dilation_w=dilations[1],
-        padding=padding_of(options, image, (weights.shape[1], weights.shape[2]), strides, dilations),
-        activation=activation(options.FusedActivationFunction()),
-    )
+        raise ModelError(f"its weights have {weights[3]} channels, expected a multiple of {image.shape[3]}")
+    if options.depth_multiplier not in {0, multiplier}:  # 0 means that the shapes decide
+        raise ModelError(f"its depth multiplier is {options.depth_multiplier}, expected {multiplier} for its shapes")
+    return DepthwiseConv2dDescriptor(depth_multiplier=multiplier, **steps)
 
 
-def read_fully_connected(node: Node) -> Descriptor:
-    """Read FULLY_CONNECTED."""
+def _check_fully_connected(node: Node) -> None:
     refuse_hybrid(node.input(0), node.input(1))
     options = node.optional_options("FullyConnectedOptions")
-    if options is None:
-        return FullyConnectedDescriptor()
-    if options.WeightsFormat() != 0:
+    if options is not None and options.weights_format != 0:
         raise UnsupportedError("its weights are shuffled (SHUFFLED4x16INT8), expected the default order")
-    return FullyConnectedDescriptor(
-        keep_num_dims=bool(options.KeepNumDims()), activation=activation(options.FusedActivationFunction())
-    )
 
 
-def read_pool(node: Node) -> Descriptor:
-    """Read AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
+def _read_pool(node: Node) -> Descriptor:
     options = node.options("Pool2DOptions")
-    window = (options.FilterHeight(), options.FilterWidth())
+    window = (options.filter_height, options.filter_width)
     if min(window) < 1:
         raise ModelError(f"its window is {list(window)}, expected positive extents")
-    strides = strides_of(options)
-    return Pool2dDescriptor(
-        pool_h=window[0],
-        pool_w=window[1],
-        stride_h=strides[0],
-        stride_w=strides[1],
-        padding=padding_of(options, rank_4(node.input(0)), window, strides, (1, 1)),
-        activation=activation(options.FusedActivationFunction()),
-    )
+    steps = _windowed(options, node.input(0), window, dilated=False)
+    return Pool2dDescriptor(pool_h=window[0], pool_w=window[1], **steps)
 
 
-def write_convolution(emitter: Emitter, layer: Layer, descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor) -> None:
-    """Write CONV_2D or DEPTHWISE_CONV_2D."""
-    weights = emitter.input_info(layer, 1)
-    window = (weights.shape[1], weights.shape[2])
-    dilation = (descriptor.dilation_h, descriptor.dilation_w)
-    image = emitter.input_info(layer, 0)
-    scheme = _scheme(image, descriptor.padding, window, (descriptor.stride_h, descriptor.stride_w), dilation)
-    source = image.name
-    if scheme is None:
-        before, after = _sides(descriptor.padding)
-        source = emitter.padded(layer, image, PadDescriptor(before=before, after=after))
-        scheme = PaddingScheme.VALID
-    fields: dict[str, OptionValue] = {
-        "Padding": scheme.value,
-        "StrideW": descriptor.stride_w,
-        "StrideH": descriptor.stride_h,
-        "FusedActivationFunction": ACTIVATION_NUMBERS[descriptor.activation.value],
-        "DilationWFactor": descriptor.dilation_w,
-        "DilationHFactor": descriptor.dilation_h,
+def _padded(
+    emitter: Emitter, layer: Layer, window: tuple[int, int], dilations: tuple[int, int]
+) -> tuple[str, dict[str, OptionValue]]:
+    """Return the image of a convolution or pool and the options of its window.
+
+    Padding that is neither SAME nor VALID becomes a layer before it.
+    """
+    image, descriptor = emitter.input_info(layer, 0), cast(Conv2dDescriptor | Pool2dDescriptor, layer.descriptor)
+    padding, source = descriptor.padding, image.name
+    scheme = PaddingScheme.VALID
+    if padding == same_of(image, window, (descriptor.stride_h, descriptor.stride_w), dilations) != NO_PADDING:
+        scheme = PaddingScheme.SAME
+    elif padding != NO_PADDING:
+        source = emitter.padded(layer, image, _pad(layer, image.dtype, padding))
+    return source, {
+        "padding": scheme.value,
+        "stride_w": descriptor.stride_w,
+        "stride_h": descriptor.stride_h,
+    }
+
+
+def _pad(layer: Layer, dtype: DataType, padding: Padding) -> PadDescriptor | PadV2Descriptor:
+    """Return the padding before a layer: zeros, and the lowest values before a pool."""
+    before, after = (0, padding.top, padding.left, 0), (0, padding.bottom, padding.right, 0)
+    if not isinstance(layer.descriptor, Pool2dDescriptor):
+        return PadDescriptor(before=before, after=after)
+    if layer.type is not LayerType.MAX_POOL_2D:
+        raise UnsupportedError(
+            f"layer '{layer.name}': {layer.type} with {padding} cannot be expressed in TensorFlow Lite, "
+            "which has only SAME and VALID padding",
+            hint="put a PAD layer before it if the padded pixels may count as zeros",
+        )
+    lowest = float(np.finfo(np.float32).min) if dtype.is_float else int(np.iinfo(dtype.numpy).min)
+    return PadV2Descriptor(before=before, after=after, value=lowest)
+
+
+def _write_convolution(
+    emitter: Emitter, layer: Layer, descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor
+) -> None:
+    weights = emitter.input_info(layer, 1).shape
+    dilations = (descriptor.dilation_h, descriptor.dilation_w)
+    source, fields = _padded(emitter, layer, (weights[1], weights[2]), dilations)
+    fields |= {
+        "fused_activation_function": ACTIVATION_NUMBERS[descriptor.activation.value],
+        "dilation_w_factor": descriptor.dilation_w,
+        "dilation_h_factor": descriptor.dilation_h,
     }
     table = "Conv2DOptions"
     if isinstance(descriptor, DepthwiseConv2dDescriptor):
         table = "DepthwiseConv2DOptions"
-        fields["DepthMultiplier"] = descriptor.depth_multiplier
+        fields["depth_multiplier"] = descriptor.depth_multiplier
     elif _bias_is_int32_with_int16(emitter.input_infos(layer)):
-        fields["QuantizedBiasType"] = _BIAS_INT32
-    emitter.emit(layer, Options(table=table, fields=fields), inputs=[source, *layer.inputs[1:]])
+        fields["quantized_bias_type"] = _BIAS_INT32
+    emitter.emit(layer, table, fields, inputs=[source, *layer.inputs[1:]])
 
 
-def write_fully_connected(emitter: Emitter, layer: Layer, descriptor: FullyConnectedDescriptor) -> None:
-    """Write FULLY_CONNECTED."""
-    fields: dict[str, OptionValue] = {
-        "FusedActivationFunction": ACTIVATION_NUMBERS[descriptor.activation.value],
-        "KeepNumDims": descriptor.keep_num_dims,
+def _bias_type(emitter: Emitter, layer: Layer) -> int | None:
+    return _BIAS_INT32 if _bias_is_int32_with_int16(emitter.input_infos(layer)) else None
+
+
+def _write_pool(emitter: Emitter, layer: Layer, descriptor: Pool2dDescriptor) -> None:
+    source, fields = _padded(emitter, layer, (descriptor.pool_h, descriptor.pool_w), (1, 1))
+    fields |= {
+        "filter_width": descriptor.pool_w,
+        "filter_height": descriptor.pool_h,
+        "fused_activation_function": ACTIVATION_NUMBERS[descriptor.activation.value],
     }
-    if _bias_is_int32_with_int16(emitter.input_infos(layer)):
-        fields["QuantizedBiasType"] = _BIAS_INT32
-    emitter.emit(layer, Options(table="FullyConnectedOptions", fields=fields))
+    emitter.emit(layer, "Pool2DOptions", fields, inputs=[source])
 
 
-def write_pool(emitter: Emitter, layer: Layer, descriptor: Pool2dDescriptor) -> None:
-    """Write AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
-    image = emitter.input_info(layer, 0)
-    window = (descriptor.pool_h, descriptor.pool_w)
-    scheme = _scheme(image, descriptor.padding, window, (descriptor.stride_h, descriptor.stride_w), (1, 1))
-    source = image.name
-    if scheme is None:
-        if layer.type is not LayerType.MAX_POOL_2D:
-            raise UnsupportedError(
-                f"layer '{layer.name}': {layer.type} with {descriptor.padding} cannot be expressed in TensorFlow Lite, "
-                "which has only SAME and VALID padding",
-                hint="put a PAD layer before it if the padded pixels may count as zeros",
-            )
-        before, after = _sides(descriptor.padding)
-        lowest = PadV2Descriptor(before=before, after=after, value=_lowest(image.dtype))
-        source = emitter.padded(layer, image, lowest)
-        scheme = PaddingScheme.VALID
-    options = Options(
-        table="Pool2DOptions",
-        fields={
-            "Padding": scheme.value,
-            "StrideW": descriptor.stride_w,
-            "StrideH": descriptor.stride_h,
-            "FilterWidth": descriptor.pool_w,
-            "FilterHeight": descriptor.pool_h,
-            "FusedActivationFunction": ACTIVATION_NUMBERS[descriptor.activation.value],
-        },
-    )
-    emitter.emit(layer, options, inputs=[source])
-
-
-def convolution_version(descriptor: Conv2dDescriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
-    """Return the version of CONV_2D."""
-    del descriptor, output
-    if _bias_is_int32_with_int16(inputs):
+def _convolution_version(written: Written) -> int:
+    if _bias_is_int32_with_int16(written.inputs):
         return 8
-    if inputs[1].shape[-1] != inputs[0].shape[-1]:
+    if written.inputs[1].shape[-1] != written.inputs[0].shape[-1]:
         return 6
-    return {DataType.INT8: 3, DataType.INT16: 4}.get(inputs[0].dtype, 1)
+    return by_type(int8=3, int16=4)(written)
 
 
-def depthwise_version(descriptor: DepthwiseConv2dDescriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
-    """Return the version of DEPTHWISE_CONV_2D."""
-    del output
-    dilated = (descriptor.dilation_h, descriptor.dilation_w) != (1, 1)
-    return {DataType.INT8: 3, DataType.INT16: 5}.get(inputs[0].dtype, 2 if dilated else 1)
+def _depthwise_version(written: Written) -> int:
+    dilated = (written.descriptor.dilation_h, written.descriptor.dilation_w) != (1, 1)
+    return {DataType.INT8: 3, DataType.INT16: 5}.get(written.dtype, 2 if dilated else 1)
 
 
-def fully_connected_version(
-    descriptor: FullyConnectedDescriptor, inputs: Sequence[TensorInfo], output: TensorInfo
-) -> int:
-    """Return the version of FULLY_CONNECTED."""
-    del output
-    if _bias_is_int32_with_int16(inputs):
+def _fully_connected_version(written: Written) -> int:
+    if _bias_is_int32_with_int16(written.inputs):
         return 11
-    if inputs[0].dtype is DataType.INT16:
+    if written.dtype is DataType.INT16:
         return 7
-    if len(inputs) == 2:
+    if len(written.inputs) == 2:
         return 6
-    if descriptor.keep_num_dims:
-        return 5
-    return {DataType.INT8: 4}.get(inputs[0].dtype, 1)
+    return 5 if written.descriptor.keep_num_dims else by_type(int8=4)(written)
 
 
 def _bias_is_int32_with_int16(inputs: Sequence[TensorInfo]) -> bool:
     """Whether int16 activations have an int32 bias, which the options must state (`quantized_bias_type`)."""
     return len(inputs) > 2 and inputs[0].dtype is DataType.INT16 and inputs[2].dtype is DataType.INT32
-
-
-def _scheme(
-    image: TensorInfo, padding: Padding, window: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
-) -> PaddingScheme | None:
-    """Return the scheme that results in this padding for an NHWC image; None if neither scheme does."""
-    if padding == NO_PADDING:
-        return PaddingScheme.VALID
-    return PaddingScheme.SAME if padding == same_of(image, window, stride, dilation) else None
 
 
 def same_of(
@@ -235,21 +194,12 @@ def same_of(
     return Padding(top=top, bottom=bottom, left=left, right=right)
 
 
-def _sides(padding: Padding) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the padding before and after each axis of an NHWC image."""
-    return (0, padding.top, padding.left, 0), (0, padding.bottom, padding.right, 0)
-
-
-def _lowest(dtype: DataType) -> float:
-    return float(np.finfo(np.float32).min) if dtype.is_float else int(np.iinfo(dtype.numpy).min)
-
-
 def needs_narrow_bias(node: Node) -> bool:
     """Whether a layer has int16 sums of 32 bits and no bias: in a network, the type of the bias decides their width."""
     if node.record.type not in _NARROW or node.has_input(_BIAS) or node.input(0).dtype is not DataType.INT16:
         return False
     options = node.optional_options(_NARROW[node.record.type])
-    return options is not None and options.QuantizedBiasType() == _BIAS_INT32
+    return options is not None and options.quantized_bias_type == _BIAS_INT32
 
 
 def refuse_hybrid(image: TensorInfo, weights: TensorInfo) -> None:
@@ -265,11 +215,7 @@ def refuse_hybrid(image: TensorInfo, weights: TensorInfo) -> None:
 
 def strides_of(options: Any) -> tuple[int, int]:  # noqa: ANN401
     """Return the strides (rows, columns) of the options; ModelError unless they are positive."""
-    return _positive((options.StrideH(), options.StrideW()), "strides")
-
-
-def _dilations(options: Any) -> tuple[int, int]:  # noqa: ANN401
-    return _positive((options.DilationHFactor(), options.DilationWFactor()), "dilation factors")
+    return _positive((options.stride_h, options.stride_w), "strides")
 
 
 def _positive(values: tuple[int, int], role: str) -> tuple[int, int]:
@@ -297,10 +243,40 @@ def padding_of(
         span = (extent - 1) * dilation + 1
         if span > MAX_WINDOW:
             raise UnsupportedError(f"its window spans {span} pixels, expected at most {MAX_WINDOW}")
-    scheme = options.Padding()
+    scheme = options.padding
     match scheme:
         case PaddingScheme.VALID:
             return NO_PADDING
         case PaddingScheme.SAME:
             return same_of(image, window, strides, dilations)
     raise ModelError(f"its padding is number {scheme}, expected 0 (SAME) or 1 (VALID)")
+
+
+def _weighted(row: Row) -> Row:
+    """Return the row of an operator with data, weights and an optional bias."""
+    return replace(row, data_inputs=range(3), optional=frozenset({_BIAS}))
+
+
+_POOL = Row(reader=_read_pool, writer=_write_pool)
+
+ROWS: Mapping[LayerType, Row] = {
+    LayerType.AVERAGE_POOL_2D: replace(_POOL, version=by_type(int8=2, int16=3)),
+    LayerType.CONV_2D: _weighted(
+        Row(reader=_read_convolution, writer=_write_convolution, version=_convolution_version)
+    ),
+    LayerType.DEPTHWISE_CONV_2D: _weighted(
+        Row(reader=_read_depthwise_convolution, writer=_write_convolution, version=_depthwise_version)
+    ),
+    LayerType.FULLY_CONNECTED: _weighted(
+        Row(
+            "FullyConnectedOptions",
+            ["activation", "keep_num_dims", ("quantized_bias_type", _bias_type)],
+            version=_fully_connected_version,
+            required=False,
+            check=_check_fully_connected,
+        )
+    ),
+    LayerType.L2_POOL_2D: _POOL,
+    LayerType.MAX_POOL_2D: replace(_POOL, version=by_type(int8=2, int16=3)),
+}
+"""The operators of this module."""

@@ -74,7 +74,7 @@ class _File:
             if row is None:
                 raise UnsupportedError(f"layer '{layer.name}': {layer.type} cannot be expressed in TensorFlow Lite")
             _refuse_other_rules(layer)
-            row.write(emitter, layer, layer.descriptor)
+            row.write(emitter, layer)
         self._subgraphs[number] = SubgraphContent(
             name=graph.name,
             tensors=(*(each for each in graph.tensors if each.info.name not in states.left_out), *emitter.tensors),

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.tflite.decoder import QuantizationRecord
 from ferrule.formats.tflite.node import Node
+from ferrule.formats.tflite.records import QuantizationRecord
 from ferrule.graph import Array, DataType, TensorInfo
 
 TFLM_DECODE = "TFLM_DECODE"

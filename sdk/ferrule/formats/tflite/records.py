@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes the bytes of a .tflite file into plain values, after the verifier has checked them."""
+"""The records of a .tflite file: its operators and tensors as plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.tflite.schema import MODEL, OPTION_KINDS, SCHEMA_VERSION
-from ferrule.formats.tflite.verifier import verify
+from ferrule.formats.tflite.flatbuffer import read
+from ferrule.formats.tflite.schema import MODEL, SCHEMA_VERSION
 from ferrule.graph import Array
 
 _NAME_LIMIT = 1024
@@ -58,7 +58,7 @@ class OperatorRecord:
     options_kind: int
     """The type number in the schema's union BuiltinOptions; 0 for no options."""
     options: Any
-    """The accessor of the options table; None if there are no options or their kind is not decoded."""
+    """The options, with the fields of their table as attributes; None if there are none or their kind is not read."""
     custom_options: bytes
 
 
@@ -84,49 +84,35 @@ def read_model(data: bytes) -> tuple[SubgraphRecord, ...]:
         ModelError: an offset or an index is out of range; the message names it.
         UnsupportedError: the file stores data outside its flatbuffer.
     """
-    verify(data, MODEL)
-    import tflite
-
-    model = tflite.Model.GetRootAs(data, 0)
-    if model.Version() != SCHEMA_VERSION:
-        raise ModelError(f"the schema version is {model.Version()}, expected {SCHEMA_VERSION}")
-    if model.SubgraphsLength() == 0:
+    model = read(data, MODEL)
+    if model.version != SCHEMA_VERSION:
+        raise ModelError(f"the schema version is {model.version}, expected {SCHEMA_VERSION}")
+    if not model.subgraphs:
         raise ModelError("the model has no subgraph, expected one")
-    codes = [_code(model.OperatorCodes(index)) for index in range(model.OperatorCodesLength())]
-    buffers = tuple(_buffer(model.Buffers(index), index) for index in range(model.BuffersLength()))
-    signatures = [model.SignatureDefs(index) for index in range(model.SignatureDefsLength())]
+    codes = [_code(code) for code in model.operator_codes]
+    buffers = tuple(_buffer(buffer, index) for index, buffer in enumerate(model.buffers))
     keys: dict[int, list[str]] = {}
-    for each in signatures:
-        keys.setdefault(each.SubgraphIndex(), []).append(text_of(each.SignatureKey()))
+    for each in model.signature_defs:
+        keys.setdefault(each.subgraph_index, []).append(text_of(each.signature_key))
     return tuple(
-        _subgraph(model.Subgraphs(index), buffers, codes, tuple(keys.get(index, ())))
-        for index in range(model.SubgraphsLength())
-    )
-
-
-def _subgraph(
-    graph: Any,  # noqa: ANN401
-    buffers: tuple[Array | None, ...],
-    codes: list[tuple[str, str]],
-    signatures: tuple[str, ...],
-) -> SubgraphRecord:
-    names = _unique(text_of(graph.Tensors(index).Name()) for index in range(graph.TensorsLength()))
-    return SubgraphRecord(
-        name=text_of(graph.Name()),
-        signatures=signatures,
-        buffers=buffers,
-        tensors=tuple(_tensor(graph.Tensors(index), index, name) for index, name in enumerate(names)),
-        operators=tuple(_operator(graph.Operators(index), index, codes) for index in range(graph.OperatorsLength())),
-        inputs=_integers(graph.InputsAsNumpy()),
-        outputs=_integers(graph.OutputsAsNumpy()),
+        SubgraphRecord(
+            name=text_of(graph.name),
+            signatures=tuple(keys.get(index, ())),
+            buffers=buffers,
+            tensors=_tensors(graph.tensors),
+            operators=tuple(_operator(operator, index, codes) for index, operator in enumerate(graph.operators)),
+            inputs=_numbers(graph.inputs),
+            outputs=_numbers(graph.outputs),
+        )
+        for index, graph in enumerate(model.subgraphs)
     )
 
 
 def _code(code: Any) -> tuple[str, str]:  # noqa: ANN401
     """Return the name of an operator and the name of its custom code, which is "" for built-in operators."""
     # The schema's rule since version 3a: the larger of the two fields is valid.
-    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-    return _builtin_names().get(number, f"number {number}"), text_of(code.CustomCode())
+    number = max(code.builtin_code, code.deprecated_builtin_code)
+    return _builtin_names().get(number, f"number {number}"), text_of(code.custom_code)
 
 
 @cache
@@ -137,43 +123,44 @@ def _builtin_names() -> Mapping[int, str]:
 
 
 def _buffer(buffer: Any, index: int) -> Array | None:  # noqa: ANN401
-    if buffer.Offset() > 1 or buffer.Size() > 1:
+    if buffer.offset > 1 or buffer.size > 1:
         raise UnsupportedError(f"buffer {index} keeps its data behind the flatbuffer, expected it inside")
-    if buffer.DataLength() == 0:
-        return None
-    data: Array = buffer.DataAsNumpy()
-    return data
+    data: Array = buffer.data
+    return data if data.size else None
 
 
-def _tensor(tensor: Any, index: int, name: str) -> TensorRecord:  # noqa: ANN401
-    return TensorRecord(
-        index=index,
-        name=name,
-        type=tensor.Type(),
-        shape=_integers(tensor.ShapeAsNumpy()),
-        shape_signature=_integers(tensor.ShapeSignatureAsNumpy()),
-        buffer=tensor.Buffer(),
-        quantization=_quantization(tensor.Quantization()),
-        is_variable=bool(tensor.IsVariable()),
-        is_sparse=tensor.Sparsity() is not None,
+def _tensors(tensors: Sequence[Any]) -> tuple[TensorRecord, ...]:
+    names = _unique(text_of(tensor.name) for tensor in tensors)
+    return tuple(
+        TensorRecord(
+            index=index,
+            name=name,
+            type=tensor.type,
+            shape=_numbers(tensor.shape),
+            shape_signature=_numbers(tensor.shape_signature),
+            buffer=tensor.buffer,
+            quantization=_quantization(tensor.quantization),
+            is_variable=tensor.is_variable,
+            is_sparse=tensor.sparsity is not None,
+        )
+        for index, (tensor, name) in enumerate(zip(tensors, names, strict=True))
     )
 
 
 def _quantization(parameters: Any) -> QuantizationRecord:  # noqa: ANN401
     if parameters is None:
         return QuantizationRecord(scales=(), zero_points=(), axis=0, custom=False)
-    scales = parameters.ScaleAsNumpy()
     return QuantizationRecord(
-        scales=() if isinstance(scales, int) else tuple(scales.tolist()),
-        zero_points=_integers(parameters.ZeroPointAsNumpy()),
-        axis=parameters.QuantizedDimension(),
-        custom=parameters.DetailsType() != 0,
+        scales=_numbers(parameters.scale),
+        zero_points=_numbers(parameters.zero_point),
+        axis=parameters.quantized_dimension,
+        custom=parameters.details_type != 0,
     )
 
 
-def _operator(operator: Any, index: int, codes: list[tuple[str, str]]) -> OperatorRecord:  # noqa: ANN401
+def _operator(operator: Any, index: int, codes: Sequence[tuple[str, str]]) -> OperatorRecord:  # noqa: ANN401
     with place(f"operator {index}"):
-        code = operator.OpcodeIndex()
+        code = operator.opcode_index
         if code >= len(codes):
             raise ModelError(f"its operator code is number {code}, but the model has {len(codes)}")
     type_, custom_code = codes[code]
@@ -181,36 +168,21 @@ def _operator(operator: Any, index: int, codes: list[tuple[str, str]]) -> Operat
         index=index,
         type=type_,
         custom_code=custom_code,
-        inputs=_integers(operator.InputsAsNumpy()),
-        outputs=_integers(operator.OutputsAsNumpy()),
-        options_kind=operator.BuiltinOptionsType(),
-        options=_options(operator),
-        custom_options=b"" if operator.CustomOptionsIsNone() else operator.CustomOptionsAsNumpy().tobytes(),
+        inputs=_numbers(operator.inputs),
+        outputs=_numbers(operator.outputs),
+        options_kind=operator.builtin_options_type,
+        options=operator.builtin_options,
+        custom_options=operator.custom_options.tobytes(),
     )
 
 
-def _options(operator: Any) -> Any:  # noqa: ANN401
-    """Return the accessor of an operator's options; None for kinds that the verifier has not checked."""
-    import tflite
-
-    kind = operator.BuiltinOptionsType()
-    names = {number: name for name, number in OPTION_KINDS.items()}
-    table = operator.BuiltinOptions() if kind in names else None
-    if table is None:
-        return None
-    options = getattr(tflite, names[kind])()
-    options.Init(table.Bytes, table.Pos)
-    return options
+def _numbers(vector: Array) -> tuple[Any, ...]:
+    return tuple(vector.tolist())
 
 
-def _integers(vector: Any) -> tuple[int, ...]:  # noqa: ANN401
-    """Return the elements of a vector; the accessors return 0 for an absent vector."""
-    return () if isinstance(vector, int) else tuple(vector.tolist())
-
-
-def text_of(raw: bytes | None) -> str:
+def text_of(raw: Array) -> str:
     """Return a name with each unprintable character replaced by '_'."""
-    text = (raw or b"")[: 4 * _NAME_LIMIT].decode("utf-8", errors="replace")  # a character has up to 4 bytes
+    text = raw[: 4 * _NAME_LIMIT].tobytes().decode("utf-8", errors="replace")  # a character has up to 4 bytes
     return "".join(character if character.isprintable() else "_" for character in text[:_NAME_LIMIT])
 
 
