@@ -15,9 +15,9 @@ from ferrule.operators.elementwise import Result, result_of
 from ferrule.operators.error_bound import monotone, of_floats, sums
 from ferrule.operators.fixed_point import Int64Array, quantize_multiplier
 from ferrule.operators.movement import check_quantisations, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import check_activation_tensor, required_array
+from ferrule.operators.weighted import check_activation_tensor
 
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8})
 _MOST_INT8 = 15

@@ -11,9 +11,8 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import known_inputs
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _TYPES = (DataType.FLOAT32, DataType.INT8)
 
@@ -46,16 +45,15 @@ def _check(layer_type: LayerType, descriptor: ArgSelectDescriptor, operands: Ope
         )
 
 
-def _kernel(layer_type: LayerType, descriptor: ArgSelectDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def _kernel(layer_type: LayerType, descriptor: ArgSelectDescriptor, operands: Operands, data: Array) -> Array:
     """Return the index of the first of equal elements; a NaN is selected only if it is the first element."""
-    data = required_array(arrays, 0)
     axis, largest = descriptor.axis, layer_type is LayerType.ARG_MAX
     unknown = np.isnan(data) if data.dtype.kind == "f" else np.zeros(data.shape, np.bool_)
     if unknown.any():
         data = np.where(unknown, -np.inf if largest else np.inf, data)
     found = data.argmax(axis=axis) if largest else data.argmin(axis=axis)
     found = np.where(unknown.take(0, axis), 0, found)
-    return [np.asarray(found, operands.output.dtype.numpy)]
+    return np.asarray(found, operands.output.dtype.numpy)
 
 
 def _sample(sample: LayerSample) -> None:
@@ -71,7 +69,7 @@ def _operator(layer_type: LayerType) -> Operator:
         type=layer_type,
         shapes=_infer,
         check=partial(_check, layer_type),
-        kernel=partial(_kernel, layer_type),
+        kernel=of_one(partial(_kernel, layer_type)),
         bound=known_inputs,
         sample=_sample,
     )

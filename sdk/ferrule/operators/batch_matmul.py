@@ -21,9 +21,9 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import WEIGHTED_RULES, Factor, check_activation_tensor, required_array
+from ferrule.operators.weighted import WEIGHTED_RULES, Factor, check_activation_tensor, products_of
 
 _RANKS = range(2, 6)
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
@@ -138,10 +138,6 @@ def _terms(descriptor: BatchMatmulDescriptor, operands: Operands) -> int:
     return depth_of(descriptor, operands.input(0))
 
 
-def _macs(descriptor: BatchMatmulDescriptor, operands: Operands) -> int:
-    return operands.output.elements * _terms(descriptor, operands)
-
-
 def _sample(sample: LayerSample) -> None:
     dice = sample.dice
     batches = tuple(dice.randint(1, 3) for _ in range(dice.randint(0, 3)))
@@ -169,6 +165,6 @@ BATCH_MATMUL = Operator(
     kernel=_kernel,
     bound=sums(_terms),
     rules=WEIGHTED_RULES,
-    macs=_macs,
+    macs=products_of(_terms),
     sample=_sample,
 )

@@ -18,9 +18,9 @@ from ferrule.operators.elementwise import Combination, combine, product_of, sum_
 from ferrule.operators.error_bound import rounded
 from ferrule.operators.movement import check_quantisations
 from ferrule.operators.onnx_elementwise import onnx_combination_of
-from ferrule.operators.operator import Arrays, Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import check_activation_tensor, required_array
+from ferrule.operators.weighted import check_activation_tensor
 
 _ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 _ONNX_RULES = frozenset({Rounding.TFLM}) | ONNX_ROUNDINGS

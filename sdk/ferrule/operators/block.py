@@ -10,10 +10,9 @@ import numpy as np
 
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.movement import MOVABLE, check_quantisations, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import MOVABLE, check_quantisations, check_types, movable
+from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _DEPTH_TYPES = MOVABLE - {DataType.INT16, DataType.BOOL}
 _IMAGE_AXES = 4
@@ -101,11 +100,6 @@ def infer_batch(descriptor: BatchDescriptor, operands: Operands) -> Shapes:
     )
 
 
-def check_depth(_: DepthDescriptor, operands: Operands) -> None:
-    """Refuse types without a reference kernel."""
-    check_types(operands, _DEPTH_TYPES)
-
-
 def check_batch(descriptor: BatchDescriptor, operands: Operands) -> None:
     """Refuse types without a reference kernel, and padding in another quantisation than the data's."""
     check_types(operands, MOVABLE)
@@ -118,37 +112,36 @@ def fill_value(operands: Operands) -> int:
     return 0 if operands.output.quantization is None else operands.output.zero_point
 
 
-def compute_space_to_depth(descriptor: SpaceToDepthDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def compute_space_to_depth(descriptor: SpaceToDepthDescriptor, operands: Operands, data: Array) -> Array:
     """Return the pixels of each block as one pixel."""
     batches, rows, columns, _ = operands.output.shape
     size = descriptor.block_size
-    parts = required_array(arrays, 0).reshape(batches, rows, size, columns, size, -1)
-    return [np.ascontiguousarray(parts.transpose(0, 1, 3, 2, 4, 5)).reshape(operands.output.shape)]
+    parts = data.reshape(batches, rows, size, columns, size, -1)
+    return np.ascontiguousarray(parts.transpose(0, 1, 3, 2, 4, 5)).reshape(operands.output.shape)
 
 
-def compute_depth_to_space(descriptor: DepthToSpaceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def compute_depth_to_space(descriptor: DepthToSpaceDescriptor, operands: Operands, data: Array) -> Array:
     """Return each pixel as the pixels of a block."""
     batches, rows, columns, _ = operands.input(0).shape
     size = descriptor.block_size
-    parts = required_array(arrays, 0).reshape(batches, rows, columns, size, size, -1)
-    return [np.ascontiguousarray(parts.transpose(0, 1, 3, 2, 4, 5)).reshape(operands.output.shape)]
+    parts = data.reshape(batches, rows, columns, size, size, -1)
+    return np.ascontiguousarray(parts.transpose(0, 1, 3, 2, 4, 5)).reshape(operands.output.shape)
 
 
-def compute_space_to_batch(descriptor: SpaceToBatchNdDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def compute_space_to_batch(descriptor: SpaceToBatchNdDescriptor, operands: Operands, data: Array) -> Array:
     """Return the elements at each place of a block as batches of their own."""
-    data = required_array(arrays, 0)
     pads = [(0, 0), *zip(descriptor.before, descriptor.after, strict=True), (0, 0)]
     padded = np.pad(data, pads, constant_values=fill_value(operands))
     middle = range(len(descriptor.block))
     divided = [(padded.shape[1 + axis] // descriptor.block[axis], descriptor.block[axis]) for axis in middle]
     parts = padded.reshape(data.shape[0], *(extent for pair in divided for extent in pair), data.shape[-1])
     order = (*(2 + 2 * axis for axis in middle), 0, *(1 + 2 * axis for axis in middle), parts.ndim - 1)
-    return [np.ascontiguousarray(parts.transpose(order)).reshape(operands.output.shape)]
+    return np.ascontiguousarray(parts.transpose(order)).reshape(operands.output.shape)
 
 
-def compute_batch_to_space(descriptor: BatchToSpaceNdDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def compute_batch_to_space(descriptor: BatchToSpaceNdDescriptor, operands: Operands, data: Array) -> Array:
     """Return the batches as elements of blocks."""
-    data, output = required_array(arrays, 0), operands.output
+    output = operands.output
     block = descriptor.block
     count = len(block)
     parts = data.reshape(*block, output.shape[0], *data.shape[1:])
@@ -159,7 +152,7 @@ def compute_batch_to_space(descriptor: BatchToSpaceNdDescriptor, operands: Opera
         slice(first, extent - last)
         for first, extent, last in zip(descriptor.before, whole, descriptor.after, strict=True)
     )
-    return [np.ascontiguousarray(joined[(slice(None), *kept)])]
+    return np.ascontiguousarray(joined[(slice(None), *kept)])
 
 
 def _sample_space_to_depth(sample: LayerSample) -> None:
@@ -199,8 +192,8 @@ SPACE_TO_DEPTH = Operator(
     type=LayerType.SPACE_TO_DEPTH,
     moves=True,
     shapes=infer_depth,
-    check=check_depth,
-    kernel=compute_space_to_depth,
+    check=movable(_DEPTH_TYPES),
+    kernel=of_one(compute_space_to_depth),
     sample=_sample_space_to_depth,
 )
 DEPTH_TO_SPACE = Operator(
@@ -208,8 +201,8 @@ DEPTH_TO_SPACE = Operator(
     type=LayerType.DEPTH_TO_SPACE,
     moves=True,
     shapes=infer_depth,
-    check=check_depth,
-    kernel=compute_depth_to_space,
+    check=movable(_DEPTH_TYPES),
+    kernel=of_one(compute_depth_to_space),
     sample=_sample_depth_to_space,
 )
 SPACE_TO_BATCH_ND = Operator(
@@ -218,7 +211,7 @@ SPACE_TO_BATCH_ND = Operator(
     moves=True,
     shapes=infer_batch,
     check=check_batch,
-    kernel=compute_space_to_batch,
+    kernel=of_one(compute_space_to_batch),
     sample=_sample_space_to_batch,
 )
 BATCH_TO_SPACE_ND = Operator(
@@ -227,6 +220,6 @@ BATCH_TO_SPACE_ND = Operator(
     moves=True,
     shapes=infer_batch,
     check=check_batch,
-    kernel=compute_batch_to_space,
+    kernel=of_one(compute_batch_to_space),
     sample=_sample_batch_to_space,
 )

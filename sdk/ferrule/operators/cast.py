@@ -10,9 +10,8 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.operator import Arrays, Operands, Operator
+from ferrule.operators.operator import Operands, Operator, of_one
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _TYPES = frozenset(DataType) - {DataType.FLOAT16, DataType.UINT64}
 
@@ -30,12 +29,12 @@ def check(_: CastDescriptor, operands: Operands) -> None:
             raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {', '.join(sorted(_TYPES))}")
 
 
-def kernel(_: CastDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def kernel(_: CastDescriptor, operands: Operands, data: Array) -> Array:
     """Return the values: integers wrap, floats are cut towards zero and saturate, and NaN becomes 0."""
-    data, dtype = required_array(arrays, 0), operands.output.dtype.numpy
+    dtype = operands.output.dtype.numpy
     if data.dtype.kind == "f" and dtype.kind in "iu":
-        return [_saturated(data, dtype)]
-    return [data.astype(dtype)]
+        return _saturated(data, dtype)
+    return data.astype(dtype)
 
 
 def _saturated(data: Array, dtype: np.dtype[Any]) -> Array:
@@ -59,6 +58,6 @@ CAST = Operator(
     type=LayerType.CAST,
     elementwise=True,
     check=check,
-    kernel=kernel,
+    kernel=of_one(kernel),
     sample=_sample,
 )

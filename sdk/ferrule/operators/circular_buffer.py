@@ -9,9 +9,8 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 FRAMES, COUNT = 1, 2
 """The positions of the states among the inputs and outputs; there is a count if the period is longer than 1 run."""

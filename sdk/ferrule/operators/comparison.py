@@ -16,9 +16,9 @@ from ferrule.operators.binary import sample_pair
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Term
 from ferrule.operators.fixed_point import quantize_multiplier
-from ferrule.operators.operator import Arrays, Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import check_activation_tensor, required_array
+from ferrule.operators.weighted import check_activation_tensor
 
 LEFT_SHIFT = 8
 """Fractional bits of int8 values before they are scaled."""

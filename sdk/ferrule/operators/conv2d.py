@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,20 +13,17 @@ from ferrule.graph import Array, Descriptor, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.error_bound import sums
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
-from ferrule.operators.packed import PackedConstants
+from ferrule.operators.operator import Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     WEIGHTED_RULES,
-    Finish,
-    centred,
+    Packed,
+    Plan,
     check_weighted,
     check_weights,
-    finish_of,
     has_zero_point,
-    optional_array,
-    products,
-    required_array,
+    products_of,
+    weighted_kernel,
 )
 from ferrule.operators.window import NO_PADDING, Padding, Window, padded, sliding_windows
 
@@ -82,7 +80,7 @@ def _infer(descriptor: Conv2dDescriptor, operands: Operands) -> Shapes:
 
 
 def _check(descriptor: Conv2dDescriptor, operands: Operands) -> None:
-    check_weighted(operands, descriptor.activation, channel_axis=0, narrow_bias=True)
+    check_weighted(descriptor, operands, channel_axis=0, narrow_bias=True)
     image, weights = operands.input(0), operands.input(1)
     if has_zero_point(weights) and groups_of(image, weights) > 1:
         raise UnsupportedError(
@@ -90,67 +88,36 @@ def _check(descriptor: Conv2dDescriptor, operands: Operands) -> None:
         )
 
 
-def _check_values(_: Conv2dDescriptor, operands: Operands, values: Arrays) -> None:
-    check_weights(operands, values, channel_axis=0)
+def _pack(weights: Array, _: Operands) -> Packed:
+    matrix = weights.reshape(weights.shape[0], -1).T
+    return matrix, matrix
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Plan:
-    window: Window
-    fill: int
-    """The value of padded pixels."""
-    matrix: Array
-    """Weights as [products, channels]."""
-    finish: Finish
-
-
-_PLANS: PackedConstants[_Plan] = PackedConstants()
-
-
-def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
-    others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
-    plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
+def _sums(descriptor: Conv2dDescriptor, operands: Operands, image: Array, plan: Plan) -> Array:
     batch, height, width, channels = operands.output.shape
-    depth, groups = weights.shape[3], groups_of(operands.input(0), operands.input(1))
+    weights = operands.input(1)
+    window, depth = descriptor.window(weights), weights.shape[3]
     parts = [
-        matrix_product(_patches(image[..., number * depth : (number + 1) * depth], plan, height, width), matrix)
-        for number, matrix in enumerate(np.split(plan.matrix, groups, axis=1))
+        matrix_product(_patches(image[..., number * depth : (number + 1) * depth], window, plan, operands), matrix)
+        for number, matrix in enumerate(np.split(plan.weights, groups_of(operands.input(0), weights), axis=1))
     ]
-    rows = parts[0] if groups == 1 else np.concatenate(parts, axis=1)
-    return [plan.finish.apply(rows.reshape(batch * height, width * channels)).reshape(operands.output.shape)]
+    rows = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+    return rows.reshape(batch * height, width * channels)
 
 
-def _make_plan(descriptor: Conv2dDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
-    data, width = operands.input(0), operands.output.shape[2]
-    matrix = centred(weights, operands.input(1)).reshape(weights.shape[0], -1).T
-    finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=0, repeat=width)
-    return _Plan(
-        window=descriptor.window(operands.input(1)),
-        fill=0 if data.dtype.is_float else data.zero_point,
-        matrix=np.ascontiguousarray(matrix, dtype),
-        finish=finish,
-    )
-
-
-def _patches(image: Array, plan: _Plan, height: int, width: int) -> Array:
-    """Return the pixels under each window position as rows, in the dtype of the plan's matrix."""
-    window, dtype = plan.window, plan.matrix.dtype
+def _patches(image: Array, window: Window, plan: Plan, operands: Operands) -> Array:
+    """Return the pixels under each window position as rows, in the dtype of the plan's weights."""
+    batch, height, width, _ = operands.output.shape
+    source = padded(image, window.padding, plan.fill, plan.weights.dtype)
     if (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1):
-        return padded(image, window.padding, plan.fill, dtype).reshape(-1, image.shape[3])
-    source = padded(image, window.padding, plan.fill, dtype)
-    windows = sliding_windows(source, window, height, width)
-    return windows.reshape(image.shape[0] * height * width, -1)
+        return source.reshape(-1, image.shape[3])
+    return sliding_windows(source, window, height, width).reshape(batch * height * width, -1)
 
 
 def _terms(_: Conv2dDescriptor, operands: Operands) -> int:
     """Return the products that an output element adds up."""
     weights = operands.input(1)
     return weights.elements // weights.shape[0]
-
-
-def _macs(descriptor: Conv2dDescriptor, operands: Operands) -> int:
-    return products(_terms(descriptor, operands), operands.output)
 
 
 def _sample(sample: LayerSample) -> None:
@@ -174,10 +141,10 @@ CONV_2D = Operator(
     channel_axis=0,
     shapes=_infer,
     check=_check,
-    check_values=_check_values,
-    kernel=_kernel,
+    check_values=partial(check_weights, channel_axis=0),
+    kernel=weighted_kernel(_pack, _sums, channel_axis=0),
     bound=sums(_terms),
     rules=WEIGHTED_RULES,
-    macs=_macs,
+    macs=products_of(_terms),
     sample=_sample,
 )

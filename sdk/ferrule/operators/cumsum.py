@@ -11,10 +11,11 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import monotone, of_floats, sums
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, wrap_int32
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import check_same_type
+from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor
-from ferrule.operators.weighted import Factor, required_array
+from ferrule.operators.weighted import Factor
 
 FRACTION_BITS = 19
 """The bits behind the point of the sums of int8; they have 32 bits, and wrap."""
@@ -42,14 +43,9 @@ def _infer(descriptor: CumsumDescriptor, operands: Operands) -> Shapes:
 
 
 def _check(_: CumsumDescriptor, operands: Operands) -> None:
-    source, output = operands.input(0), operands.output
-    if source.dtype is not output.dtype or source.dtype not in {DataType.FLOAT32, DataType.INT8}:
-        raise UnsupportedError(
-            f"CUMSUM of {source.dtype} to {output.dtype} has no reference kernel, "
-            "expected the same type of float32, int8 on both sides"
-        )
-    if not source.dtype.is_float:
-        check_per_tensor(source, output)
+    check_same_type("CUMSUM", operands, (DataType.FLOAT32, DataType.INT8))
+    if not operands.output.dtype.is_float:
+        check_per_tensor(operands.input(0), operands.output)
         cumsum_factor(operands)
 
 
@@ -66,9 +62,9 @@ def cumsum_factor(operands: Operands) -> Factor:
     return Factor(multiplier=multiplier, shift=shift)
 
 
-def _kernel(descriptor: CumsumDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def _kernel(descriptor: CumsumDescriptor, operands: Operands, data: Array) -> Array:
     """Add up from a first term: 0 for float32, and minus the zero point for int8, as the reference kernel does."""
-    data, source, output, axis = required_array(arrays, 0), operands.input(0), operands.output, descriptor.axis
+    source, output, axis = operands.input(0), operands.output, descriptor.axis
     is_float = source.dtype.is_float
     terms = data if is_float else (data.astype(np.int64) - source.zero_point) << FRACTION_BITS
     first = 0 if is_float else -source.zero_point << FRACTION_BITS
@@ -79,10 +75,10 @@ def _kernel(descriptor: CumsumDescriptor, operands: Operands, arrays: Arrays) ->
     chosen = np.delete(sums, -1 if descriptor.exclusive else 0, axis)
     sums = np.flip(chosen, axis) if descriptor.reverse else chosen
     if is_float:
-        return [np.ascontiguousarray(sums)]
+        return np.ascontiguousarray(sums)
     factor = cumsum_factor(operands)
     scaled = multiply_by_quantized_multiplier(wrap_int32(sums), factor.multiplier, factor.shift)
-    return [np.clip(wrap_int32(scaled + output.zero_point), -128, 127).astype(np.int8)]
+    return np.clip(wrap_int32(scaled + output.zero_point), -128, 127).astype(np.int8)
 
 
 def _terms(descriptor: CumsumDescriptor, operands: Operands) -> int:
@@ -104,7 +100,7 @@ CUMSUM = Operator(
     type=LayerType.CUMSUM,
     shapes=_infer,
     check=_check,
-    kernel=_kernel,
+    kernel=of_one(_kernel),
     bound=of_floats(sums(_terms), monotone),
     sample=_sample,
 )

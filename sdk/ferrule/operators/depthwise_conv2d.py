@@ -4,26 +4,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, Descriptor, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.error_bound import sums
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
-from ferrule.operators.packed import PackedConstants
+from ferrule.operators.operator import Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     WEIGHTED_RULES,
-    Finish,
-    centred,
+    Packed,
+    Plan,
     check_weighted,
     check_weights,
-    finish_of,
-    optional_array,
-    products,
-    required_array,
+    products_of,
+    weighted_kernel,
 )
 from ferrule.operators.window import NO_PADDING, Padding, Window, padded, sliding_windows
 
@@ -69,58 +67,22 @@ def _infer(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> Shapes:
     return ((image.shape[0], height, width, weights.shape[3]),)
 
 
-def _check(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> None:
-    check_weighted(operands, descriptor.activation, channel_axis=3)
+def _pack(weights: Array, operands: Operands) -> Packed:
+    """Return the weights for the kernel as [height, width, output width * channels], repeated over a row."""
+    return weights.reshape(-1, weights.shape[3]), np.tile(weights[0], (1, 1, operands.output.shape[2]))
 
 
-def _check_values(_: DepthwiseConv2dDescriptor, operands: Operands, values: Arrays) -> None:
-    check_weights(operands, values, channel_axis=3)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Plan:
-    window: Window
-    fill: int
-    """The value of padded pixels."""
-    taps: Array
-    """[height, width, output width * channels]: the weights, repeated over one output row."""
-    finish: Finish
-
-
-_PLANS: PackedConstants[_Plan] = PackedConstants()
-
-
-def _kernel(descriptor: DepthwiseConv2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
-    others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
-    plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
+def _sums(descriptor: DepthwiseConv2dDescriptor, operands: Operands, image: Array, plan: Plan) -> Array:
+    """Return the sums of products as [batch * height, width * channels]."""
+    batch, height, width, channels = operands.output.shape
+    window = descriptor.window(operands.input(1))
     if descriptor.depth_multiplier > 1:
         image = np.repeat(image, descriptor.depth_multiplier, axis=3)
-    sums = _sum_taps(padded(image, plan.window.padding, plan.fill, plan.taps.dtype), plan, operands.output.shape)
-    return [plan.finish.apply(sums).reshape(operands.output.shape)]
-
-
-def _make_plan(descriptor: DepthwiseConv2dDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
-    data, width = operands.input(0), operands.output.shape[2]
-    weights = centred(weights, operands.input(1))
-    matrix = weights.reshape(-1, weights.shape[3])
-    finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=3, repeat=width)
-    return _Plan(
-        window=descriptor.window(operands.input(1)),
-        fill=0 if data.dtype.is_float else data.zero_point,
-        taps=np.tile(weights[0], (1, 1, width)).astype(dtype),
-        finish=finish,
-    )
-
-
-def _sum_taps(source: Array, plan: _Plan, shape: Shape) -> Array:
-    """Return the sums of products as [batch * height, width * channels]."""
-    batch, height, width, channels = shape
-    window = plan.window
+    source = padded(image, window.padding, plan.fill, plan.weights.dtype)
     length = width * channels
     if channels >= _EINSUM_CHANNELS:
         windows = sliding_windows(source, window, height, width)
-        taps = plan.taps[:, :, :channels]
+        taps = plan.weights[:, :, :channels]
         total: Array = np.einsum("bhwyxc,yxc->bhwc", windows, taps)
         return total.reshape(batch * height, length)
     # Columns are grouped by position modulo the stride, so the pixels of a row that meet one tap are contiguous.
@@ -138,10 +100,10 @@ def _sum_taps(source: Array, plan: _Plan, shape: Shape) -> Array:
             step, phase = divmod(x * window.dilation_w, window.stride_w)
             pixels = phases[phase][:, rows, step * channels : step * channels + length]
             if first:
-                np.multiply(pixels, plan.taps[y, x], out=sums)
+                np.multiply(pixels, plan.weights[y, x], out=sums)
                 first = False
             else:
-                np.multiply(pixels, plan.taps[y, x], out=product)
+                np.multiply(pixels, plan.weights[y, x], out=product)
                 sums += product
     return sums.reshape(batch * height, length)
 
@@ -150,10 +112,6 @@ def _terms(_: DepthwiseConv2dDescriptor, operands: Operands) -> int:
     """Return the products that an output element adds up."""
     weights = operands.input(1)
     return weights.shape[1] * weights.shape[2]
-
-
-def _macs(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> int:
-    return products(_terms(descriptor, operands), operands.output)
 
 
 def _sample(sample: LayerSample) -> None:
@@ -176,11 +134,11 @@ DEPTHWISE_CONV_2D = Operator(
     type=LayerType.DEPTHWISE_CONV_2D,
     channel_axis=3,
     shapes=_infer,
-    check=_check,
-    check_values=_check_values,
-    kernel=_kernel,
+    check=partial(check_weighted, channel_axis=3),
+    check_values=partial(check_weights, channel_axis=3),
+    kernel=weighted_kernel(_pack, _sums, channel_axis=3),
     bound=sums(_terms),
     rules=WEIGHTED_RULES,
-    macs=_macs,
+    macs=products_of(_terms),
     sample=_sample,
 )

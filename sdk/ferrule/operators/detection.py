@@ -12,9 +12,8 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import known_inputs, rounding
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _COORDINATES = 4
 _SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")

@@ -25,9 +25,8 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.onnx_real import computed_as_real
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _DIV_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT32})
 _FLOORED_TYPES = frozenset({DataType.FLOAT32, DataType.INT32})

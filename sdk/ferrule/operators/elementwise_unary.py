@@ -14,7 +14,7 @@ from ferrule.operators import stored_unary
 from ferrule.operators.error_bound import rounded
 from ferrule.operators.movement import check_types
 from ferrule.operators.onnx_real import tabulated
-from ferrule.operators.operator import Arrays, Bound, Operands, Operator
+from ferrule.operators.operator import Bound, Operands, Operator, of_one
 from ferrule.operators.sample import sample_unary
 from ferrule.operators.stored_unary import StoredFunction
 from ferrule.operators.weighted import check_activation_tensor
@@ -44,13 +44,12 @@ def _kernel(
     stored: StoredFunction | None,
     _: ElementwiseUnaryDescriptor,
     operands: Operands,
-    arrays: Arrays,
-) -> list[Array]:
-    data = np.asarray(arrays[0])
+    data: Array,
+) -> Array:
     if stored is not None and operands.output.dtype.is_quantizable:
-        return [stored(operands)(data.astype(np.int64)).astype(data.dtype)]
+        return stored(operands)(data.astype(np.int64)).astype(data.dtype)
     with np.errstate(all="ignore"):
-        return [function(data)]
+        return function(data)
 
 
 def _operator(
@@ -66,7 +65,7 @@ def _operator(
         type=type_,
         elementwise=True,
         check=partial(_check, allowed, stored),
-        kernel=partial(_kernel, function, stored),
+        kernel=of_one(partial(_kernel, function, stored)),
         bound=bound,
         sample=sample_unary(lambda _: ElementwiseUnaryDescriptor(), same=False),
     )

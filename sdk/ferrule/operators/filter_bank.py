@@ -12,10 +12,10 @@ from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, TensorInfo
 from ferrule.operators.error_bound import known_inputs
 from ferrule.operators.fixed_point import wrap_int32
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import typed
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.signal_frames import expect_axes, expect_range, expect_shape, expect_types, take_states
-from ferrule.operators.weighted import required_array
+from ferrule.operators.signal_frames import expect_axes, expect_range, expect_shape, take_states
 
 _LARGEST = 2**31 - 1
 _WORD = 2**32 - 1
@@ -70,12 +70,8 @@ def _infer_filter_bank(descriptor: SignalFilterBankDescriptor, operands: Operand
     return ((bands - 1,),)
 
 
-def _check_filter_bank(_: SignalFilterBankDescriptor, operands: Operands) -> None:
-    expect_types(operands, [DataType.UINT32], [DataType.UINT64])
-
-
-def _filter_bank(descriptor: SignalFilterBankDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
-    energies = required_array(arrays, 0).astype(np.uint64)
+def _filter_bank(descriptor: SignalFilterBankDescriptor, _: Operands, data: Array) -> Array:
+    energies = data.astype(np.uint64)
     weighted = np.zeros((2, len(descriptor.widths)), np.uint64)
     for row, factors in enumerate((descriptor.weights, descriptor.unweights)):
         wide = np.array(factors, np.int64).astype(np.uint64)  # products wrap at 64 bits
@@ -83,7 +79,7 @@ def _filter_bank(descriptor: SignalFilterBankDescriptor, _: Operands, arrays: Ar
             first, energy = descriptor.weight_starts[band], descriptor.frequency_starts[band]
             products = wide[first : first + width] * energies[energy : energy + width]
             weighted[row, band] = products.sum(dtype=np.uint64)
-    return [weighted[0, 1:] + weighted[1, :-1]]
+    return weighted[0, 1:] + weighted[1, :-1]
 
 
 def _macs(descriptor: SignalFilterBankDescriptor, _: Operands) -> int:
@@ -111,8 +107,8 @@ SIGNAL_FILTER_BANK = Operator(
     descriptor=SignalFilterBankDescriptor,
     type=LayerType.SIGNAL_FILTER_BANK,
     shapes=_infer_filter_bank,
-    check=_check_filter_bank,
-    kernel=_filter_bank,
+    check=typed([DataType.UINT32], [DataType.UINT64]),
+    kernel=of_one(_filter_bank),
     bound=known_inputs,
     macs=_macs,
     sample=_sample_filter_bank,
@@ -131,10 +127,6 @@ def _infer_root(_: SignalFilterBankSquareRootDescriptor, operands: Operands) -> 
     expect_axes(operands.input(0), 1, 1)
     expect_shape(operands.input(1), ())
     return (operands.input(0).shape,)
-
-
-def _check_root(_: SignalFilterBankSquareRootDescriptor, operands: Operands) -> None:
-    expect_types(operands, [DataType.UINT64, DataType.INT32], [DataType.UINT32])
 
 
 def _root(_: SignalFilterBankSquareRootDescriptor, __: Operands, arrays: Arrays) -> list[Array]:
@@ -160,7 +152,7 @@ SIGNAL_FILTER_BANK_SQUARE_ROOT = Operator(
     descriptor=SignalFilterBankSquareRootDescriptor,
     type=LayerType.SIGNAL_FILTER_BANK_SQUARE_ROOT,
     shapes=_infer_root,
-    check=_check_root,
+    check=typed([DataType.UINT64, DataType.INT32], [DataType.UINT32]),
     kernel=_root,
     bound=known_inputs,
     sample=_sample_root,
@@ -204,10 +196,6 @@ def _infer_subtraction(descriptor: SignalFilterBankSpectralSubtractionDescriptor
     return (data.shape,) * 3
 
 
-def _check_subtraction(_: SignalFilterBankSpectralSubtractionDescriptor, operands: Operands) -> None:
-    expect_types(operands, [DataType.UINT32] * 2, [DataType.UINT32] * 3)
-
-
 def _subtraction(descriptor: SignalFilterBankSpectralSubtractionDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, noise = (required_array(arrays, index).astype(np.uint64) for index in range(2))
     alternate = np.arange(data.size) % 2 == 1
@@ -246,7 +234,7 @@ SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION = Operator(
     type=LayerType.SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION,
     states=subtraction_states,
     shapes=_infer_subtraction,
-    check=_check_subtraction,
+    check=typed([DataType.UINT32] * 2, [DataType.UINT32] * 3),
     kernel=_subtraction,
     bound=known_inputs,
     sample=_sample_subtraction,
@@ -278,10 +266,6 @@ def _infer_pcan(descriptor: SignalPcanDescriptor, operands: Operands) -> Shapes:
         raise ModelError(f"its gains '{gains.name}' have {gains.elements} elements, expected {_GAINS} or more")
     expect_range("snr_shift", descriptor.snr_shift, 0, 63)
     return (data.shape,)
-
-
-def _check_pcan(_: SignalPcanDescriptor, operands: Operands) -> None:
-    expect_types(operands, [DataType.UINT32, DataType.UINT32, DataType.INT16], [DataType.UINT32])
 
 
 def _pcan(descriptor: SignalPcanDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
@@ -316,7 +300,7 @@ SIGNAL_PCAN = Operator(
     descriptor=SignalPcanDescriptor,
     type=LayerType.SIGNAL_PCAN,
     shapes=_infer_pcan,
-    check=_check_pcan,
+    check=typed([DataType.UINT32, DataType.UINT32, DataType.INT16], [DataType.UINT32]),
     kernel=_pcan,
     bound=known_inputs,
     sample=_sample_pcan,
@@ -350,14 +334,10 @@ def _infer_log(descriptor: SignalFilterBankLogDescriptor, operands: Operands) ->
     return (data.shape,)
 
 
-def _check_log(_: SignalFilterBankLogDescriptor, operands: Operands) -> None:
-    expect_types(operands, [DataType.UINT32], [DataType.INT16])
-
-
-def _log(descriptor: SignalFilterBankLogDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
+def _log(descriptor: SignalFilterBankLogDescriptor, _: Operands, data: Array) -> Array:
     bits, scale = descriptor.input_correction_bits, descriptor.output_scale
-    values = ((int(value) << bits) & _WORD for value in required_array(arrays, 0))
-    return [np.array([0 if value <= 1 else _scaled_log(value, scale) for value in values], np.int16)]
+    values = ((int(value) << bits) & _WORD for value in data)
+    return np.array([0 if value <= 1 else _scaled_log(value, scale) for value in values], np.int16)
 
 
 def _scaled_log(value: int, scale: int) -> int:
@@ -383,8 +363,8 @@ SIGNAL_FILTER_BANK_LOG = Operator(
     descriptor=SignalFilterBankLogDescriptor,
     type=LayerType.SIGNAL_FILTER_BANK_LOG,
     shapes=_infer_log,
-    check=_check_log,
-    kernel=_log,
+    check=typed([DataType.UINT32], [DataType.INT16]),
+    kernel=of_one(_log),
     bound=known_inputs,
     sample=_sample_log,
 )

@@ -4,28 +4,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from functools import partial
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.error_bound import sums
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
-from ferrule.operators.packed import PackedConstants
+from ferrule.operators.operator import Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     WEIGHTED_RULES,
-    Finish,
+    Packed,
+    Plan,
     bias_info,
-    centred,
     check_weighted,
     check_weights,
-    finish_of,
-    optional_array,
-    products,
-    required_array,
+    products_of,
+    weighted_kernel,
 )
 
 _BIAS_TOLERANCE = 0.02
@@ -58,7 +54,7 @@ def _infer(descriptor: FullyConnectedDescriptor, operands: Operands) -> Shapes:
 
 
 def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
-    check_weighted(operands, descriptor.activation, channel_axis=0, narrow_bias=True)
+    check_weighted(descriptor, operands, channel_axis=0, narrow_bias=True)
     data, weights, bias = operands.input(0), operands.input(1), bias_info(operands)
     if data.dtype.is_float or weights.quantization is None:
         return
@@ -73,41 +69,18 @@ def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
         )
 
 
-def _check_values(_: FullyConnectedDescriptor, operands: Operands, values: Arrays) -> None:
-    check_weights(operands, values, channel_axis=0, offset_from_run_time=True)
+def _pack(weights: Array, _: Operands) -> Packed:
+    return weights.T, weights.T
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Plan:
-    matrix: Array
-    """Weights as [inputs, outputs]."""
-    finish: Finish
-
-
-_PLANS: PackedConstants[_Plan] = PackedConstants()
-
-
-def _kernel(descriptor: FullyConnectedDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    data, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
-    others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
-    plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
-    sums = matrix_product(data.reshape(-1, weights.shape[1]).astype(plan.matrix.dtype), plan.matrix)
-    return [plan.finish.apply(sums).reshape(operands.output.shape)]
-
-
-def _make_plan(descriptor: FullyConnectedDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
-    matrix = centred(weights, operands.input(1)).T
-    finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=0, repeat=1)
-    return _Plan(matrix=np.ascontiguousarray(matrix, dtype), finish=finish)
+def _sums(_: FullyConnectedDescriptor, operands: Operands, data: Array, plan: Plan) -> Array:
+    rows = data.reshape(-1, operands.input(1).shape[1])
+    return matrix_product(rows.astype(plan.weights.dtype), plan.weights)
 
 
 def _terms(_: FullyConnectedDescriptor, operands: Operands) -> int:
     """Return the products that an output element adds up."""
     return operands.input(1).shape[1]
-
-
-def _macs(descriptor: FullyConnectedDescriptor, operands: Operands) -> int:
-    return products(_terms(descriptor, operands), operands.output)
 
 
 def _sample(sample: LayerSample) -> None:
@@ -123,10 +96,10 @@ FULLY_CONNECTED = Operator(
     channel_axis=0,
     shapes=_infer,
     check=_check,
-    check_values=_check_values,
-    kernel=_kernel,
+    check_values=partial(check_weights, channel_axis=0, offset_from_run_time=True),
+    kernel=weighted_kernel(_pack, _sums, channel_axis=0, by_row=False),
     bound=sums(_terms),
     rules=WEIGHTED_RULES,
-    macs=_macs,
+    macs=products_of(_terms),
     sample=_sample,
 )

@@ -16,9 +16,8 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.error_bound import known
 from ferrule.operators.movement import MOVABLE, check_axes, check_types
-from ferrule.operators.operator import Arrays, Infos, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Infos, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _MAX_AXES = 5
 

@@ -10,9 +10,8 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _SPLIT_TYPES = MOVABLE - {DataType.BOOL}
 _MAX_AXES = 6

@@ -12,11 +12,10 @@ from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
-from ferrule.operators.movement import check_axes, check_types
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
+from ferrule.operators.movement import check_axes, check_prescribed, check_types
+from ferrule.operators.operator import Evaluation, Operands, Operator, of_one, required_array
 from ferrule.operators.sample import FROM_MINUS_1_TO_1, sample_fixed
 from ferrule.operators.unary import check_per_tensor
-from ferrule.operators.weighted import required_array
 
 EPSILON = float(np.float32(1e-6))
 """The smallest norm by which float32 values are divided."""
@@ -42,12 +41,7 @@ def check(_: L2NormalizationDescriptor, operands: Operands) -> None:
     if output.dtype.is_float:
         return
     check_per_tensor(source, output)
-    wanted = FROM_MINUS_1_TO_1[output.dtype]
-    if (output.scale, output.zero_point) != (wanted.scale, wanted.zero_point):
-        raise UnsupportedError(
-            f"tensor '{output.name}' has scale {output.scale:g} and zero point {output.zero_point}, "
-            f"L2_NORMALIZATION to int8 needs {wanted.scale:g} and {wanted.zero_point}"
-        )
+    check_prescribed("L2_NORMALIZATION", output, FROM_MINUS_1_TO_1[output.dtype])
     if source.shape[-1] > _MAX_DEPTH:
         raise UnsupportedError(
             f"tensor '{source.name}' has rows of {source.shape[-1]}, L2_NORMALIZATION of int8 takes at most "
@@ -55,18 +49,17 @@ def check(_: L2NormalizationDescriptor, operands: Operands) -> None:
         )
 
 
-def kernel(_: L2NormalizationDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def kernel(_: L2NormalizationDescriptor, operands: Operands, data: Array) -> Array:
     """Return the values divided by the square root of the sum of their squares over the last axis."""
-    data = required_array(arrays, 0)
     if operands.output.dtype is DataType.INT8:
         centred = data.astype(np.int64) - operands.input(0).zero_point
         inverse, shift = functions.inverse_sqrt(np.square(centred).sum(axis=-1, keepdims=True))
         result = multiply_by_quantized_multiplier(centred, inverse, shift + _OUTPUT_BITS)
-        return [np.clip(result, -128, 127).astype(np.int8)]
+        return np.clip(result, -128, 127).astype(np.int8)
     wide = data.astype(np.float64)
     with np.errstate(all="ignore"):
         norm = np.maximum(np.sqrt(np.square(wide).sum(axis=-1, keepdims=True)), EPSILON)
-        return [np.asarray(wide / norm, np.float32)]
+        return np.asarray(wide / norm, np.float32)
 
 
 def _bound(evaluation: Evaluation) -> list[Array]:
@@ -86,7 +79,7 @@ L2_NORMALIZATION = Operator(
     type=LayerType.L2_NORMALIZATION,
     prescribed=FROM_MINUS_1_TO_1,
     check=check,
-    kernel=kernel,
+    kernel=of_one(kernel),
     bound=of_floats(_bound),
     sample=sample_fixed(L2NormalizationDescriptor(), FROM_MINUS_1_TO_1),
 )

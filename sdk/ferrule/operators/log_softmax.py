@@ -18,12 +18,11 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     rounding_divide_by_pot,
 )
-from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
+from ferrule.operators.movement import check_prescribed, check_types
+from ferrule.operators.operator import Evaluation, Operands, Operator, of_one, required_array
 from ferrule.operators.sample import sample_fixed
 from ferrule.operators.softmax import check_rows, exponentials
 from ferrule.operators.unary import check_per_tensor
-from ferrule.operators.weighted import required_array
 
 OUTPUT: dict[DataType, Quantization] = {DataType.INT8: Quantization.of(1 / 16, 127)}
 """The output quantisation that TensorFlow Lite prescribes, by type."""
@@ -72,25 +71,19 @@ def check(_: LogSoftmaxDescriptor, operands: Operands) -> None:
         raise UnsupportedError(
             f"tensor '{source.name}' has rows of {source.shape[-1]}, LOG_SOFTMAX of int8 takes at most {_MAX_DEPTH}"
         )
-    wanted = OUTPUT[output.dtype]
-    if (output.scale, output.zero_point) != (wanted.scale, wanted.zero_point):
-        raise UnsupportedError(
-            f"tensor '{output.name}' has scale {output.scale:g} and zero point {output.zero_point}, "
-            f"LOG_SOFTMAX to int8 needs {wanted.scale:g} and {wanted.zero_point}"
-        )
+    check_prescribed("LOG_SOFTMAX", output, OUTPUT[output.dtype])
     if Scaling.of(source.scale).shift > MAX_SHIFT:
         raise UnsupportedError(f"tensor '{source.name}' has scale {source.scale:g}, LOG_SOFTMAX needs less than 16")
 
 
-def kernel(_: LogSoftmaxDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def kernel(_: LogSoftmaxDescriptor, operands: Operands, data: Array) -> Array:
     """Return the logarithm of the softmax over the last axis."""
-    data = required_array(arrays, 0)
     if operands.output.dtype is DataType.INT8:
-        return [_int8(data, operands.input(0).scale)]
+        return _int8(data, operands.input(0).scale)
     wide = data.astype(np.float64)
     with np.errstate(all="ignore"):
         difference = wide - wide.max(axis=-1, keepdims=True)
-        return [np.asarray(difference - np.log(np.exp(difference).sum(axis=-1, keepdims=True)), np.float32)]
+        return np.asarray(difference - np.log(np.exp(difference).sum(axis=-1, keepdims=True)), np.float32)
 
 
 def _int8(data: Array, scale: float) -> Array:
@@ -128,7 +121,7 @@ LOG_SOFTMAX = Operator(
     type=LayerType.LOG_SOFTMAX,
     prescribed=OUTPUT,
     check=check,
-    kernel=kernel,
+    kernel=of_one(kernel),
     bound=of_floats(_bound),
     sample=sample_fixed(LogSoftmaxDescriptor(), OUTPUT),
 )

@@ -26,15 +26,9 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.nonlinear import logistic_s16, tanh_s16
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import (
-    Factor,
-    check_activation_tensor,
-    check_rows,
-    required_array,
-    required_constants,
-)
+from ferrule.operators.weighted import Factor, check_activation_tensor, check_rows, required_constants
 
 GATES = ("input", "forget", "cell", "output")
 """The order of the gates in the format."""

@@ -9,10 +9,9 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType
-from ferrule.operators.movement import MOVABLE, check_axes, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import MOVABLE, check_axes, check_types, movable
+from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample, sample_unary
-from ferrule.operators.weighted import required_array
 
 _MAX_AXES = 5
 
@@ -73,26 +72,19 @@ def check_reverse(descriptor: ReverseV2Descriptor, operands: Operands) -> None:
         raise UnsupportedError(f"the axes are {list(axes)}, expected one or more without gaps")
 
 
-def check_mirror_pad(_: MirrorPadDescriptor, operands: Operands) -> None:
-    """Refuse types and ranks without a reference kernel."""
-    check_types(operands, MOVABLE)
-    check_axes(operands.input(0), _MAX_AXES)
-
-
-def compute_reverse(descriptor: ReverseV2Descriptor, _: Operands, arrays: Arrays) -> list[Array]:
+def compute_reverse(descriptor: ReverseV2Descriptor, _: Operands, data: Array) -> Array:
     """Return the input in reverse order along the axes."""
-    return [np.ascontiguousarray(np.flip(required_array(arrays, 0), descriptor.axes))]
+    return np.ascontiguousarray(np.flip(data, descriptor.axes))
 
 
-def compute_mirror_pad(descriptor: MirrorPadDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
+def compute_mirror_pad(descriptor: MirrorPadDescriptor, _: Operands, result: Array) -> Array:
     """Return the input with its reflection around it."""
-    result = required_array(arrays, 0)
     for axis, (before, after) in enumerate(zip(descriptor.before, descriptor.after, strict=True)):
         extent, skipped = result.shape[axis], int(descriptor.reflect)
         inside = np.arange(extent)
         order = (inside[skipped : skipped + before][::-1], inside, inside[::-1][skipped : skipped + after])
         result = result.take(np.concatenate(order), axis=axis)
-    return [np.ascontiguousarray(result)]
+    return np.ascontiguousarray(result)
 
 
 def _sample_reverse(sample: LayerSample) -> Descriptor:
@@ -115,7 +107,7 @@ REVERSE_V2 = Operator(
     moves=True,
     shapes=infer_reverse,
     check=check_reverse,
-    kernel=compute_reverse,
+    kernel=of_one(compute_reverse),
     sample=sample_unary(_sample_reverse),
 )
 MIRROR_PAD = Operator(
@@ -123,7 +115,7 @@ MIRROR_PAD = Operator(
     type=LayerType.MIRROR_PAD,
     moves=True,
     shapes=infer_mirror_pad,
-    check=check_mirror_pad,
-    kernel=compute_mirror_pad,
+    check=movable(axes=_MAX_AXES),
+    kernel=of_one(compute_mirror_pad),
     sample=sample_unary(_sample_mirror_pad),
 )

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks shared by the operators that only move elements."""
+"""Checks that operators share: of types, axes and quantisations."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, TensorInfo
+from ferrule.graph import DataType, Descriptor, Quantization, TensorInfo
 from ferrule.operators.operator import Operands
 
+Check = Callable[[Any, Operands], None]
 MOVABLE = frozenset(DataType) - {DataType.FLOAT16, DataType.UINT32, DataType.UINT64}
 """The types for which TensorFlow Lite Micro or LiteRT has kernels that move elements."""
 
@@ -47,3 +51,56 @@ def check_axes(info: TensorInfo, limit: int) -> None:
 
 def _scale_and_zero_point(info: TensorInfo) -> tuple[float, int] | None:
     return None if info.quantization is None else (info.scale, info.zero_point)
+
+
+def expect_types(operands: Operands, inputs: Sequence[DataType], outputs: Sequence[DataType]) -> None:
+    """Raise UnsupportedError unless the tensors have exactly these types."""
+    found = [operands.input(index) for index in range(len(inputs))]
+    for info, wanted in zip((*found, *operands.outputs), (*inputs, *outputs), strict=True):
+        if info.dtype is not wanted:
+            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {wanted}")
+
+
+def typed(inputs: Sequence[DataType], outputs: Sequence[DataType]) -> Check:
+    """Return the check of an operator whose tensors have exactly these types."""
+    return lambda _, operands: expect_types(operands, inputs, outputs)
+
+
+def movable(types: frozenset[DataType] = MOVABLE, *, axes: int | None = None, of_output: bool = False) -> Check:
+    """Return the check of an operator whose tensors have one type of `types`, and the input at most `axes` axes.
+
+    With `of_output`, the output has at most so many.
+    """
+
+    def check(_: Descriptor, operands: Operands) -> None:
+        check_types(operands, types)
+        if axes is not None:
+            check_axes(operands.output if of_output else operands.input(0), axes)
+
+    return check
+
+
+def check_same_type(name: str, operands: Operands, types: Sequence[DataType]) -> None:
+    """Raise UnsupportedError unless input and output have the same type of `types`; `name` is the operator's."""
+    source, output = operands.input(0), operands.output
+    if source.dtype is not output.dtype or source.dtype not in types:
+        raise UnsupportedError(
+            f"{name} of {source.dtype} to {output.dtype} has no reference kernel, "
+            f"expected the same type of {', '.join(types)} on both sides"
+        )
+
+
+def check_same_quantisation(operands: Operands) -> None:
+    """Raise UnsupportedError unless input and output have the same quantisation, all scales included."""
+    source, output = operands.input(0), operands.output
+    if source.quantization != output.quantization:
+        raise UnsupportedError(f"'{source.name}' and '{output.name}' differ in quantisation, expected the same")
+
+
+def check_prescribed(name: str, output: TensorInfo, wanted: Quantization, tolerance: float = 0.0) -> None:
+    """Raise UnsupportedError unless an output has the quantisation that TensorFlow Lite prescribes for an operator."""
+    if abs(output.scale - wanted.scale) > tolerance * wanted.scale or output.zero_point != wanted.zero_point:
+        raise UnsupportedError(
+            f"tensor '{output.name}' has scale {output.scale:g} and zero point {output.zero_point}, "
+            f"{name} to {output.dtype} needs {wanted.scale:g} and {wanted.zero_point}"
+        )

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.error_bound import rounded
 from ferrule.operators.fixed_point import (
@@ -22,8 +22,9 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     rounding_divide_by_pot,
 )
+from ferrule.operators.movement import check_prescribed, check_same_type
 from ferrule.operators.onnx_real import tabulated
-from ferrule.operators.operator import Arrays, Operands, Operator
+from ferrule.operators.operator import Operands, Operator, of_one
 from ferrule.operators.sample import FROM_0_TO_1, FROM_MINUS_1_TO_1, sample_fixed, sample_unary
 from ferrule.operators.sigmoid_table import SIGMOID_TABLE
 from ferrule.operators.unary import check_per_tensor
@@ -48,55 +49,46 @@ class HardSwishDescriptor(Descriptor):
     """One input, one output."""
 
 
-def check_logistic(_: LogisticDescriptor, operands: Operands) -> None:
-    """Refuse layers that TensorFlow Lite Micro refuses, and outputs that its kernel would misinterpret."""
-    _check_sigmoidal("LOGISTIC", operands, int8_scale=1 / 256, int8_zero_point=-128)
-
-
-def check_tanh(_: TanhDescriptor, operands: Operands) -> None:
-    """Refuse layers that TensorFlow Lite Micro refuses, and outputs that its kernel would misinterpret."""
-    _check_sigmoidal("TANH", operands, int8_scale=1 / 128, int8_zero_point=0)
-
-
 def check_hard_swish(_: HardSwishDescriptor, operands: Operands) -> None:
     """Refuse types without a reference kernel, and scales outside the range of the 16-bit arithmetic."""
     source, output = operands.input(0), operands.output
-    _check_types("HARD_SWISH", source, output, (DataType.FLOAT32, DataType.INT8))
+    check_same_type("HARD_SWISH", operands, (DataType.FLOAT32, DataType.INT8))
+    check_per_tensor(source, output)
     if source.dtype is DataType.INT8:
         _HardSwish.of(source, output)
 
 
-def logistic(_: LogisticDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def logistic(_: LogisticDescriptor, operands: Operands, data: Array) -> Array:
     """Return 1 / (1 + exp(-x))."""
-    data, source = np.asarray(arrays[0]), operands.input(0)
+    source = operands.input(0)
     match source.dtype:
         case DataType.INT8:
-            return [look_up(logistic_table(source), data)]
+            return look_up(logistic_table(source), data)
         case DataType.INT16:
-            return [logistic_s16(data, *sigmoid_multiplier(source.scale, (0,)))]
+            return logistic_s16(data, *sigmoid_multiplier(source.scale, (0,)))
     with np.errstate(over="ignore"):
-        return [np.asarray(1 / (1 + np.exp(-data.astype(np.float64))), np.float32)]
+        return np.asarray(1 / (1 + np.exp(-data.astype(np.float64))), np.float32)
 
 
-def tanh(_: TanhDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def tanh(_: TanhDescriptor, operands: Operands, data: Array) -> Array:
     """Return the hyperbolic tangent."""
-    data, source = np.asarray(arrays[0]), operands.input(0)
+    source = operands.input(0)
     match source.dtype:
         case DataType.INT8:
-            return [look_up(tanh_table(source), data)]
+            return look_up(tanh_table(source), data)
         case DataType.INT16:
-            return [tanh_s16(data, *sigmoid_multiplier(source.scale, (0, 1)))]
-    return [np.asarray(np.tanh(data.astype(np.float64)), np.float32)]
+            return tanh_s16(data, *sigmoid_multiplier(source.scale, (0, 1)))
+    return np.asarray(np.tanh(data.astype(np.float64)), np.float32)
 
 
-def hard_swish(_: HardSwishDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def hard_swish(_: HardSwishDescriptor, operands: Operands, data: Array) -> Array:
     """Return x * min(max(x + 3, 0), 6) / 6."""
-    data, source = np.asarray(arrays[0]), operands.input(0)
+    source = operands.input(0)
     if source.dtype is DataType.INT8:
-        return [look_up(hard_swish_table(source, operands.output), data)]
+        return look_up(hard_swish_table(source, operands.output), data)
     wide = data.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        return [np.asarray(wide * np.clip(wide + 3, 0, 6) / 6, np.float32)]
+        return np.asarray(wide * np.clip(wide + 3, 0, 6) / 6, np.float32)
 
 
 def look_up(table: Array, data: Array) -> Array:
@@ -147,24 +139,13 @@ def _frozen(table: Array) -> Array:
     return shared
 
 
-def _check_types(name: str, source: TensorInfo, output: TensorInfo, dtypes: tuple[DataType, ...]) -> None:
-    if source.dtype is not output.dtype or source.dtype not in dtypes:
-        raise UnsupportedError(
-            f"{name} of {source.dtype} to {output.dtype} has no reference kernel, "
-            f"expected the same type of {', '.join(dtypes)} on both sides"
-        )
+def _check_sigmoidal(layer_type: LayerType, prescribed: Quantization, _: Descriptor, operands: Operands) -> None:
+    """Refuse layers that TensorFlow Lite Micro refuses, and int8 outputs that its kernel would misinterpret."""
+    name, source, output = str(layer_type), operands.input(0), operands.output
+    check_same_type(name, operands, (DataType.FLOAT32, DataType.INT8, DataType.INT16))
     check_per_tensor(source, output)
-
-
-def _check_sigmoidal(name: str, operands: Operands, *, int8_scale: float, int8_zero_point: int) -> None:
-    source, output = operands.input(0), operands.output
-    _check_types(name, source, output, (DataType.FLOAT32, DataType.INT8, DataType.INT16))
     if source.dtype is DataType.INT8:
-        if (output.scale, output.zero_point) != (int8_scale, int8_zero_point):
-            raise UnsupportedError(
-                f"tensor '{output.name}' has scale {output.scale:g} and zero point {output.zero_point}, "
-                f"{name} to int8 needs {int8_scale:g} and {int8_zero_point}"
-            )
+        check_prescribed(name, output, prescribed)
         if not 2.0**-28 <= source.scale < 2.0**30:
             raise UnsupportedError(f"tensor '{source.name}' has scale {source.scale:g}, {name} needs 2^-28 to 2^30")
     elif source.dtype is DataType.INT16:
@@ -301,28 +282,22 @@ def _saturate_16(values: functions.Raw) -> functions.Raw:
     return np.asarray(np.clip(values, -32768, 32767), np.int64)
 
 
-LOGISTIC = tabulated(
-    Operator(
-        descriptor=LogisticDescriptor,
-        type=LayerType.LOGISTIC,
-        prescribed=FROM_0_TO_1,
-        elementwise=True,
-        check=check_logistic,
-        kernel=logistic,
-        bound=rounded(3),
-        sample=sample_fixed(LogisticDescriptor(), FROM_0_TO_1),
+LOGISTIC, TANH = (
+    tabulated(
+        Operator(
+            descriptor=type(descriptor),
+            type=type_,
+            prescribed=prescribed,
+            elementwise=True,
+            check=partial(_check_sigmoidal, type_, prescribed[DataType.INT8]),
+            kernel=of_one(kernel),
+            bound=rounded(units),
+            sample=sample_fixed(descriptor, prescribed),
+        )
     )
-)
-TANH = tabulated(
-    Operator(
-        descriptor=TanhDescriptor,
-        type=LayerType.TANH,
-        prescribed=FROM_MINUS_1_TO_1,
-        elementwise=True,
-        check=check_tanh,
-        kernel=tanh,
-        bound=rounded(2),
-        sample=sample_fixed(TanhDescriptor(), FROM_MINUS_1_TO_1),
+    for type_, descriptor, prescribed, kernel, units in (
+        (LayerType.LOGISTIC, LogisticDescriptor(), FROM_0_TO_1, logistic, 3),
+        (LayerType.TANH, TanhDescriptor(), FROM_MINUS_1_TO_1, tanh, 2),
     )
 )
 HARD_SWISH = tabulated(
@@ -331,7 +306,7 @@ HARD_SWISH = tabulated(
         type=LayerType.HARD_SWISH,
         elementwise=True,
         check=check_hard_swish,
-        kernel=hard_swish,
+        kernel=of_one(hard_swish),
         bound=rounded(3, slope=1.5),
         sample=sample_unary(lambda _: HardSwishDescriptor(), same=False),
     )

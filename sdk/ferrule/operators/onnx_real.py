@@ -15,9 +15,9 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import EVERY_INT8, Arrays, Operands, Operator
+from ferrule.operators.operator import EVERY_INT8, Arrays, Operands, Operator, required_array
 from ferrule.operators.quantize import quantize_to_even, real_values
-from ferrule.operators.weighted import check_activation_tensor, required_array
+from ferrule.operators.weighted import check_activation_tensor
 
 
 def tabulated(operator: Operator) -> Operator:

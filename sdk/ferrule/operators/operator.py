@@ -55,6 +55,19 @@ def values_of(graph: Lookup, layer: Layer) -> tuple[Array | None, ...]:
     return tuple(None if name is None else graph.tensor(name).data for name in layer.inputs)
 
 
+def optional_array(arrays: Arrays, index: int) -> Array | None:
+    """Return an optional input array; None if it is absent."""
+    return arrays[index] if index < len(arrays) else None
+
+
+def required_array(arrays: Arrays, index: int) -> Array:
+    """Return a required input array; UnsupportedError if it is absent."""
+    array = arrays[index]
+    if array is None:
+        raise UnsupportedError(f"input {index} is absent, expected a tensor")
+    return array
+
+
 def no_macs(_: Descriptor, __: Operands) -> int:
     """Return 0: the multiply-accumulates of an operator that is counted as having none."""
     return 0
@@ -106,6 +119,11 @@ EVERY_INT8: Array = np.arange(-128, 128, dtype=np.int8)
 
 Kernel = Callable[[Any, Operands, Arrays], list[Array]]
 """(descriptor, operands, input arrays) -> output arrays."""
+
+
+def of_one(compute: Callable[[Any, Operands, Array], Array]) -> Kernel:
+    """Return the kernel of an operator that computes one array of its first input."""
+    return lambda descriptor, operands, arrays: [compute(descriptor, operands, required_array(arrays, 0))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement import MOVABLE, check_axes, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample, sample_unary
 
 _MAX_AXES = 5
@@ -91,15 +91,14 @@ def fill_value(descriptor: AnyPadDescriptor, operands: Operands) -> int | float:
     return 0 if operands.output.quantization is None else operands.output.zero_point
 
 
-def kernel(descriptor: AnyPadDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def kernel(descriptor: AnyPadDescriptor, operands: Operands, data: Array) -> Array:
     """Return the input with padding around it."""
-    data = np.asarray(arrays[0])
     padded = np.full(operands.output.shape, fill_value(descriptor, operands), data.dtype)
     interior = tuple(
         slice(before, before + extent) for before, extent in zip(descriptor.before, data.shape, strict=True)
     )
     padded[interior] = data
-    return [padded]
+    return padded
 
 
 def _pads_nothing(descriptor: AnyPadDescriptor, _: Operands) -> bool:
@@ -129,7 +128,7 @@ PAD = Operator(
     moves=True,
     shapes=infer,
     check=check,
-    kernel=kernel,
+    kernel=of_one(kernel),
     sample=sample_unary(_sample_pad),
 )
 PADV2 = Operator(
@@ -139,6 +138,6 @@ PADV2 = Operator(
     moves=True,
     shapes=infer,
     check=check,
-    kernel=kernel,
+    kernel=of_one(kernel),
     sample=sample_unary(_sample_pad_v2),
 )

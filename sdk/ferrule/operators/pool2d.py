@@ -13,11 +13,12 @@ from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.error_bound import least, monotone, of_floats, rounding, sums
 from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.movement import check_same_quantisation
 from ferrule.operators.onnx_elementwise import OnnxOutput
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes
+from ferrule.operators.operator import Evaluation, Operands, Operator, Shapes, of_one
 from ferrule.operators.quantize import real_values
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import check_activation_tensor, clamp_float, required_array
+from ferrule.operators.weighted import check_activation_tensor, clamp_float
 from ferrule.operators.window import NO_PADDING, Padding, Window, padded
 
 _LARGEST_SUM = 0.99 * float(np.finfo(np.float32).max)
@@ -68,8 +69,8 @@ def _check(descriptor: Pool2dDescriptor, operands: Operands) -> None:
         return
     for info in (image, output):
         check_activation_tensor(info)
-    if image.quantization != output.quantization and operands.rounding is Rounding.TFLM:
-        raise UnsupportedError(f"'{image.name}' and '{output.name}' differ in quantisation, expected the same")
+    if operands.rounding is Rounding.TFLM:
+        check_same_quantisation(operands)
     activation_range(descriptor.activation, output)
 
 
@@ -95,19 +96,18 @@ def _means(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Ar
     return _reduce_windows(np.add, source, descriptor.window, out_h, out_w) / _counts(descriptor, operands)
 
 
-def _average(descriptor: Pool2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    image = required_array(arrays, 0)
+def _average(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
     _, out_h, out_w, _ = operands.output.shape
     if operands.output.dtype.is_float:
-        return [clamp_float(_means(descriptor, operands, image), descriptor.activation).astype(np.float32)]
+        return clamp_float(_means(descriptor, operands, image), descriptor.activation).astype(np.float32)
     if operands.rounding is not Rounding.TFLM:
-        return [_average_onnx(descriptor, operands, image)]
+        return _average_onnx(descriptor, operands, image)
     counts, source = _counts(descriptor, operands), padded(image, descriptor.padding, 0, np.dtype(np.int64))
     sums = _reduce_windows(np.add, source, descriptor.window, out_h, out_w)
     # Halves round away from zero: divide the magnitudes, then restore the sign.
     means = np.sign(sums) * ((np.abs(sums) + counts // 2) // counts)
     low, high = activation_range(descriptor.activation, operands.output)
-    return [np.clip(means, low, high).astype(operands.output.dtype.numpy)]
+    return np.asarray(np.clip(means, low, high), operands.output.dtype.numpy)
 
 
 def _average_onnx(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
@@ -151,15 +151,12 @@ def _norm_bound(evaluation: Evaluation) -> list[Array]:
     (output,), (error,) = evaluation.outputs, evaluation.errors
     moved = np.zeros(output.shape)
     if error is not None:
+        unclamped = replace(evaluation.descriptor, activation=Activation.NONE)
         with np.errstate(over="ignore"):
-            moved = _norm(_unclamped(evaluation.descriptor), evaluation.operands, [error])[0].astype(np.float64)
+            moved = _norm(unclamped, evaluation.operands, error).astype(np.float64)
     terms, magnitude = _terms(evaluation.descriptor, evaluation.operands), np.abs(output.astype(np.float64)) + moved
     found = 1.001 * moved + rounding(evaluation, magnitude, terms / 4 + 2) + math.sqrt(least(evaluation))
     return [np.where(terms * np.square(magnitude) < _LARGEST_SUM, found, np.inf)]
-
-
-def _unclamped(descriptor: Pool2dDescriptor) -> Pool2dDescriptor:
-    return replace(descriptor, activation=Activation.NONE)
 
 
 def _check_norm(descriptor: Pool2dDescriptor, operands: Operands) -> None:
@@ -169,14 +166,13 @@ def _check_norm(descriptor: Pool2dDescriptor, operands: Operands) -> None:
     _check(descriptor, operands)
 
 
-def _norm(descriptor: Pool2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def _norm(descriptor: Pool2dDescriptor, operands: Operands, data: Array) -> Array:
     """Return the square roots of the means of the squares."""
-    image = required_array(arrays, 0).astype(np.float64)
-    return [clamp_float(np.sqrt(_means(descriptor, operands, image * image)), descriptor.activation).astype(np.float32)]
+    image = data.astype(np.float64)
+    return clamp_float(np.sqrt(_means(descriptor, operands, image * image)), descriptor.activation).astype(np.float32)
 
 
-def _maximum(descriptor: Pool2dDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    image = required_array(arrays, 0)
+def _maximum(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
     _, out_h, out_w, _ = operands.output.shape
     dtype = operands.output.dtype.numpy
     lowest = -np.inf if operands.output.dtype.is_float else int(np.iinfo(dtype).min)
@@ -185,9 +181,9 @@ def _maximum(descriptor: Pool2dDescriptor, operands: Operands, arrays: Arrays) -
     source = padded(image, descriptor.padding, lowest, dtype)
     maxima = _reduce_windows(np.maximum, source, descriptor.window, out_h, out_w)
     if operands.output.dtype.is_float:
-        return [clamp_float(np.array(maxima), descriptor.activation)]
+        return clamp_float(np.array(maxima), descriptor.activation)
     low, high = activation_range(descriptor.activation, operands.output)
-    return [np.clip(maxima, low, high)]
+    return np.clip(maxima, low, high)
 
 
 def _reduce_windows(operation: np.ufunc, source: Array, window: Window, out_h: int, out_w: int) -> Array:
@@ -230,7 +226,7 @@ AVERAGE_POOL_2D = Operator(
     type=LayerType.AVERAGE_POOL_2D,
     shapes=_infer,
     check=_check,
-    kernel=_average,
+    kernel=of_one(_average),
     bound=of_floats(sums(_terms), monotone),
     rules=frozenset({Rounding.TFLM, Rounding.ONNX_COLUMNS}) | ONNX_ROUNDINGS,
     reads=_reads,
@@ -241,7 +237,7 @@ MAX_POOL_2D = Operator(
     type=LayerType.MAX_POOL_2D,
     shapes=_infer,
     check=_check,
-    kernel=_maximum,
+    kernel=of_one(_maximum),
     reads=_reads,
     sample=_sample,
 )
@@ -250,7 +246,7 @@ L2_POOL_2D = Operator(
     type=LayerType.L2_POOL_2D,
     shapes=_infer,
     check=_check_norm,
-    kernel=_norm,
+    kernel=of_one(_norm),
     bound=_norm_bound,
     reads=_reads,
     sample=_sample,

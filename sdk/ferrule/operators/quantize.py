@@ -17,7 +17,7 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     wrap_int32,
 )
-from ferrule.operators.operator import EVERY_INT8, Arrays, Operands, Operator
+from ferrule.operators.operator import EVERY_INT8, Operands, Operator, of_one
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor
 
@@ -77,25 +77,25 @@ def check_dequantize(_: DequantizeDescriptor, operands: Operands) -> None:
     check_per_tensor(source)
 
 
-def quantize(_: QuantizeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def quantize(_: QuantizeDescriptor, operands: Operands, data: Array) -> Array:
     """Return the input converted to the output's scale, with halves rounded away from zero; by ONNX's rule, to even.
 
     ONNX's rule converts integers to float32 and back, as DequantizeLinear and QuantizeLinear do. The result saturates
     at the limits of the output's type; NaN becomes the zero point, by ONNX's rule the lowest value.
     """
-    data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
+    source, output = operands.input(0), operands.output
     if operands.rounding is Rounding.ONNX:
         real = data if source.dtype.is_float else real_values(data, source)
-        return [quantize_to_even(real, output)]
+        return quantize_to_even(real, output)
     if source.dtype.is_float:
-        return [in_steps(data, output.scale, output.zero_point, output.dtype.numpy)]
+        return in_steps(data, output.scale, output.zero_point, output.dtype.numpy)
     multiplier, shift = requantization(source, output)
-    return [requantize(data, source.zero_point, multiplier, shift, output)]
+    return requantize(data, source.zero_point, multiplier, shift, output)
 
 
-def dequantize(_: DequantizeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def dequantize(_: DequantizeDescriptor, operands: Operands, data: Array) -> Array:
     """Return scale * (input - zero point), rounded once to float32."""
-    return [real_values(np.asarray(arrays[0]), operands.input(0))]
+    return real_values(data, operands.input(0))
 
 
 def real_values(data: Array, info: TensorInfo) -> Array:
@@ -155,7 +155,7 @@ QUANTIZE = Operator(
     is_identity=_keeps_values,
     elementwise=True,
     check=check_quantize,
-    kernel=quantize,
+    kernel=of_one(quantize),
     rules=frozenset({Rounding.TFLM, Rounding.ONNX}),
     sample=_sample_quantize,
 )
@@ -164,7 +164,7 @@ DEQUANTIZE = Operator(
     type=LayerType.DEQUANTIZE,
     elementwise=True,
     check=check_dequantize,
-    kernel=dequantize,
+    kernel=of_one(dequantize),
     bound=rounded(),
     sample=_sample_dequantize,
 )

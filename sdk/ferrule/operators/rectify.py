@@ -24,9 +24,9 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.movement import check_axes, check_quantisations, check_types
 from ferrule.operators.onnx_real import computed_as_real, tabulated
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_array
 from ferrule.operators.sample import LayerSample, sample_unary
-from ferrule.operators.weighted import check_activation_tensor, required_array
+from ferrule.operators.weighted import check_activation_tensor
 
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
 _N1_TO_1_TYPES = frozenset({DataType.FLOAT32, DataType.INT8})
@@ -202,17 +202,16 @@ def check_prelu(_: PreluDescriptor, operands: Operands) -> None:
     prelu_of(operands)
 
 
-def _compute(layer_type: LayerType, descriptor: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    data = required_array(arrays, 0)
+def _compute(layer_type: LayerType, descriptor: Descriptor, operands: Operands, data: Array) -> Array:
     if data.dtype == np.int8:
-        return [int8_table(rectifier_of(layer_type, descriptor, operands))[data.astype(np.intp) + 128]]
+        return int8_table(rectifier_of(layer_type, descriptor, operands))[data.astype(np.intp) + 128]
     if data.dtype == np.int16:
         rectifier = rectifier_of(layer_type, descriptor, operands)
-        return [rectifier.apply(data.astype(np.int64)).astype(np.int16)]
+        return rectifier.apply(data.astype(np.int64)).astype(np.int16)
     if isinstance(descriptor, LeakyReluDescriptor):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return [np.where(data > 0, data, data * np.float32(descriptor.alpha))]
-    return [np.clip(data, *Activation[layer_type].limits)]
+            return np.where(data > 0, data, data * np.float32(descriptor.alpha))
+    return np.clip(data, *Activation[layer_type].limits)
 
 
 def compute_prelu(_: PreluDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
@@ -244,7 +243,7 @@ def _operator(
             clamp=None if descriptor is LeakyReluDescriptor else Activation[layer_type],
             shapes=infer,
             check=partial(_check, layer_type),
-            kernel=partial(_compute, layer_type),
+            kernel=of_one(partial(_compute, layer_type)),
             bound=rounded() if descriptor is LeakyReluDescriptor else None,
             sample=sample_unary(sample),
         )

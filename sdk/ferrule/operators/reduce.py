@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,7 +14,8 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
 from ferrule.operators.error_bound import mean_terms, monotone, of_floats, sums
 from ferrule.operators.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import check_same_type
+from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.quantize import quantize_to_even, real_values, requantize
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor
@@ -46,19 +48,9 @@ def infer(descriptor: ReduceDescriptor, operands: Operands) -> Shapes:
 def check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> None:
     """Refuse types and ranks without a reference kernel, and scales too far apart."""
     source, output = operands.input(0), operands.output
-    _check_axes(descriptor, source)
-    if source.dtype is not output.dtype or source.dtype not in _TYPES:
-        raise UnsupportedError(
-            f"{layer_type} of {source.dtype} to {output.dtype} has no reference kernel, "
-            f"expected the same type of {', '.join(_TYPES)} on both sides"
-        )
-    if len(source.shape) > MAX_RANK:
-        raise UnsupportedError(
-            f"tensor '{source.name}' has {len(source.shape)} dimensions, {layer_type} takes at most {MAX_RANK}"
-        )
+    check_reduced(layer_type, descriptor, operands, _TYPES)
     if source.dtype.is_float:
         return
-    check_per_tensor(source, output)
     if rescaling(layer_type, descriptor, operands)[1] > MAX_SHIFT:
         raise UnsupportedError(
             f"{layer_type} cannot convert tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} "
@@ -66,23 +58,38 @@ def check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operand
         )
 
 
-def kernel(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def check_reduced(
+    layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, types: Sequence[DataType]
+) -> None:
+    """Refuse axes, types, ranks and quantisations that no reduction supports."""
+    source = operands.input(0)
+    _check_axes(descriptor, source)
+    check_same_type(layer_type, operands, types)
+    if len(source.shape) > MAX_RANK:
+        raise UnsupportedError(
+            f"tensor '{source.name}' has {len(source.shape)} dimensions, {layer_type} takes at most {MAX_RANK}"
+        )
+    if source.dtype is not DataType.BOOL:
+        check_per_tensor(source, operands.output)
+
+
+def kernel(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, data: Array) -> Array:
     """Return the mean or sum over the axes; integer sums wrap at 32 bits."""
-    data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
+    source, output = operands.input(0), operands.output
     axes = descriptor.axes
     if source.dtype.is_float:
         with np.errstate(over="ignore", invalid="ignore"):
             total = data.sum(axis=axes, keepdims=descriptor.keep_dims, dtype=np.float64)
-            return [np.asarray(total / divisor(layer_type, descriptor, source), np.float32)]
+            return np.asarray(total / divisor(layer_type, descriptor, source), np.float32)
     total = wrap_int32(data.sum(axis=axes, keepdims=descriptor.keep_dims, dtype=np.int64))
     multiplier, shift = rescaling(layer_type, descriptor, operands)
     offset = source.zero_point * reduced_count(descriptor, source)
     if operands.rounding is Rounding.ONNX_FLOAT:
-        return [_mean_of_lanes(descriptor, operands, data)]
+        return _mean_of_lanes(descriptor, operands, data)
     if operands.rounding is Rounding.ONNX:
         moved = rescale(wrap_int32(total - offset), multiplier, shift, operands.rounding) + output.zero_point
-        return [np.asarray(np.clip(moved, -128, 127), np.int8)]
-    return [requantize(total, offset, multiplier, shift, output)]
+        return np.asarray(np.clip(moved, -128, 127), np.int8)
+    return requantize(total, offset, multiplier, shift, output)
 
 
 def _mean_of_lanes(descriptor: ReduceDescriptor, operands: Operands, data: Array) -> Array:
@@ -144,7 +151,8 @@ def _check_axes(descriptor: ReduceDescriptor, source: TensorInfo) -> None:
         )
 
 
-def _sample(sample: LayerSample) -> None:
+def sample_reduction(sample: LayerSample) -> None:
+    """Draw a layer whose output has the input's quantisation."""
     shape = sample.shape()
     sample.output = sample.take(shape).quantization
     axes = sample.dice.sample(range(len(shape)), sample.dice.randint(1, len(shape)))
@@ -157,10 +165,10 @@ def _operator(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
         type=layer_type,
         shapes=infer,
         check=partial(check, layer_type),
-        kernel=partial(kernel, layer_type),
+        kernel=of_one(partial(kernel, layer_type)),
         bound=of_floats(sums(mean_terms), monotone),
         rules=rules,
-        sample=_sample,
+        sample=sample_reduction,
     )
 
 

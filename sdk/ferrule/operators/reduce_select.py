@@ -9,13 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.operator import Arrays, Operands, Operator
-from ferrule.operators.reduce import MAX_RANK, ReduceDescriptor, infer
-from ferrule.operators.sample import LayerSample
-from ferrule.operators.unary import check_per_tensor
-from ferrule.operators.weighted import required_array
+from ferrule.operators.movement import check_same_quantisation
+from ferrule.operators.operator import Operands, Operator, of_one
+from ferrule.operators.reduce import ReduceDescriptor, check_reduced, infer, sample_reduction
 
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
@@ -37,27 +34,14 @@ _SELECTIONS: Mapping[LayerType, _Selection] = {
 
 
 def _check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> None:
-    source, output, types = operands.input(0), operands.output, _SELECTIONS[layer_type].types
-    infer(descriptor, operands)
-    if source.dtype is not output.dtype or source.dtype not in types:
-        raise UnsupportedError(
-            f"{layer_type} of {source.dtype} to {output.dtype} has no reference kernel, "
-            f"expected the same type of {', '.join(types)} on both sides"
-        )
-    if len(source.shape) > MAX_RANK:
-        raise UnsupportedError(
-            f"tensor '{source.name}' has {len(source.shape)} dimensions, {layer_type} takes at most {MAX_RANK}"
-        )
-    if source.dtype is not DataType.INT8:
-        return
-    check_per_tensor(source, output)
-    if source.quantization != output.quantization:
-        raise UnsupportedError(f"'{source.name}' and '{output.name}' differ in quantisation, expected the same")
+    check_reduced(layer_type, descriptor, operands, _SELECTIONS[layer_type].types)
+    if operands.output.dtype is DataType.INT8:
+        check_same_quantisation(operands)
 
 
-def _kernel(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def _kernel(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, data: Array) -> Array:
     """Select the first of equal elements, in memory order; a NaN is selected never, and an infinity becomes finite."""
-    data, output = required_array(arrays, 0), operands.output
+    output = operands.output
     largest = _SELECTIONS[layer_type].largest
     kept = [axis for axis in range(data.ndim) if axis not in descriptor.axes]
     elements = data.transpose(*kept, *descriptor.axes).reshape(*(data.shape[axis] for axis in kept), -1)
@@ -67,14 +51,7 @@ def _kernel(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Opera
         elements = np.where(worse, limit, elements)
     place = elements.argmax(axis=-1) if largest else elements.argmin(axis=-1)
     found = np.take_along_axis(elements, place[..., np.newaxis], axis=-1)
-    return [np.ascontiguousarray(found).reshape(output.shape)]
-
-
-def _sample(sample: LayerSample) -> None:
-    shape = sample.shape()
-    sample.output = sample.take(shape).quantization
-    axes = sample.dice.sample(range(len(shape)), sample.dice.randint(1, len(shape)))
-    sample.descriptor = ReduceDescriptor(axes=tuple(sorted(axes)), keep_dims=sample.dice.random() < 0.5)
+    return np.ascontiguousarray(found).reshape(output.shape)
 
 
 REDUCE_SELECT: tuple[Operator, ...] = tuple(
@@ -83,8 +60,8 @@ REDUCE_SELECT: tuple[Operator, ...] = tuple(
         type=type_,
         shapes=infer,
         check=partial(_check, type_),
-        kernel=partial(_kernel, type_),
-        sample=_sample,
+        kernel=of_one(partial(_kernel, type_)),
+        sample=sample_reduction,
     )
     for type_ in _SELECTIONS
 )

@@ -9,10 +9,9 @@ import numpy as np
 
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.movement import MOVABLE, check_axes, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import movable
+from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample, sample_unary
-from ferrule.operators.weighted import required_array
 
 _ZEROS_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.INT64})
 _MAX_AXES = 5
@@ -86,33 +85,21 @@ def infer_zeros_like(_: ZerosLikeDescriptor, operands: Operands) -> Shapes:
     return (operands.input(0).shape,)
 
 
-def check(_: Descriptor, operands: Operands) -> None:
-    """Refuse types that no kernel moves, and more axes than the reference kernels have."""
-    check_types(operands, MOVABLE)
-    check_axes(operands.output, _MAX_AXES)
-
-
-def check_zeros_like(_: ZerosLikeDescriptor, operands: Operands) -> None:
-    """Refuse types without a reference kernel."""
-    check_types(operands, _ZEROS_TYPES)
-
-
-def compute_tile(descriptor: TileDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
+def compute_tile(descriptor: TileDescriptor, _: Operands, data: Array) -> Array:
     """Return the repeated input."""
-    return [np.tile(required_array(arrays, 0), descriptor.multiples)]
+    return np.tile(data, descriptor.multiples)
 
 
-def compute_broadcast(descriptor: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def compute_broadcast(descriptor: Descriptor, operands: Operands, data: Array) -> Array:
     """Return the input broadcast to the output's shape."""
-    data = required_array(arrays, 0)
     if isinstance(descriptor, FillDescriptor):
         data = data.reshape(())
-    return [np.array(np.broadcast_to(data, operands.output.shape), order="C")]
+    return np.array(np.broadcast_to(data, operands.output.shape), order="C")
 
 
-def compute_zeros_like(_: ZerosLikeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def compute_zeros_like(_: ZerosLikeDescriptor, operands: Operands, data: Array) -> Array:
     """Return zeros."""
-    return [np.zeros(operands.output.shape, required_array(arrays, 0).dtype)]
+    return np.zeros(operands.output.shape, data.dtype)
 
 
 def _sample_tile(sample: LayerSample) -> Descriptor:
@@ -136,8 +123,8 @@ TILE = Operator(
     type=LayerType.TILE,
     moves=True,
     shapes=infer_tile,
-    check=check,
-    kernel=compute_tile,
+    check=movable(axes=_MAX_AXES, of_output=True),
+    kernel=of_one(compute_tile),
     sample=sample_unary(_sample_tile),
 )
 BROADCAST_TO = Operator(
@@ -145,8 +132,8 @@ BROADCAST_TO = Operator(
     type=LayerType.BROADCAST_TO,
     moves=True,
     shapes=infer_broadcast_to,
-    check=check,
-    kernel=compute_broadcast,
+    check=movable(axes=_MAX_AXES, of_output=True),
+    kernel=of_one(compute_broadcast),
     sample=_sample_broadcast_to,
 )
 FILL = Operator(
@@ -154,8 +141,8 @@ FILL = Operator(
     type=LayerType.FILL,
     moves=True,
     shapes=infer_fill,
-    check=check,
-    kernel=compute_broadcast,
+    check=movable(axes=_MAX_AXES, of_output=True),
+    kernel=of_one(compute_broadcast),
     sample=_sample_fill,
 )
 ZEROS_LIKE = Operator(
@@ -163,7 +150,7 @@ ZEROS_LIKE = Operator(
     type=LayerType.ZEROS_LIKE,
     moves=True,
     shapes=infer_zeros_like,
-    check=check_zeros_like,
-    kernel=compute_zeros_like,
+    check=movable(_ZEROS_TYPES),
+    kernel=of_one(compute_zeros_like),
     sample=sample_unary(lambda _: ZerosLikeDescriptor()),
 )

@@ -6,12 +6,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from ferrule.errors import ModelError
 from ferrule.graph import Array, Descriptor, LayerType
-from ferrule.operators.movement import MOVABLE, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, always
+from ferrule.operators.movement import movable
+from ferrule.operators.operator import Operands, Operator, Shapes, always, of_one
 from ferrule.operators.sample import LayerSample, sample_unary
 
 
@@ -80,14 +78,9 @@ def infer_expand_dims(descriptor: ExpandDimsDescriptor, operands: Operands) -> S
     return ((*source.shape[:axis], 1, *source.shape[axis:]),)
 
 
-def check(_: Descriptor, operands: Operands) -> None:
-    """Refuse inputs and outputs of different types; quantisations may differ, since the bytes are only copied."""
-    check_types(operands, MOVABLE)
-
-
-def kernel(_: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def kernel(_: Descriptor, operands: Operands, data: Array) -> Array:
     """Return the same elements in the output's shape."""
-    return [np.asarray(arrays[0]).reshape(operands.output.shape)]
+    return data.reshape(operands.output.shape)
 
 
 def _sample_reshape(sample: LayerSample) -> Descriptor:
@@ -101,8 +94,8 @@ RESHAPE = Operator(
     view=True,
     is_identity=always,
     shapes=infer_reshape,
-    check=check,
-    kernel=kernel,
+    check=movable(),
+    kernel=of_one(kernel),
     sample=sample_unary(_sample_reshape),
 )
 SQUEEZE = Operator(
@@ -112,8 +105,8 @@ SQUEEZE = Operator(
     view=True,
     is_identity=always,
     shapes=infer_squeeze,
-    check=check,
-    kernel=kernel,
+    check=movable(),
+    kernel=of_one(kernel),
     sample=sample_unary(lambda _: SqueezeDescriptor()),
 )
 EXPAND_DIMS = Operator(
@@ -123,7 +116,7 @@ EXPAND_DIMS = Operator(
     view=True,
     is_identity=always,
     shapes=infer_expand_dims,
-    check=check,
-    kernel=kernel,
+    check=movable(),
+    kernel=of_one(kernel),
     sample=sample_unary(lambda sample: ExpandDimsDescriptor(axis=sample.dice.randint(0, 1))),
 )

@@ -12,10 +12,11 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding
 from ferrule.graph.real_values import round_half_away
 from ferrule.operators.error_bound import monotone, of_floats, sums
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import check_same_quantisation, check_same_type
+from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.quantize import quantize_to_even, real_values
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import check_activation_tensor, required_array
+from ferrule.operators.weighted import check_activation_tensor
 
 WHOLE = 1 << 10
 """The weights of two neighbouring integer pixels add up to this number."""
@@ -153,16 +154,12 @@ def _infer(descriptor: ResizeDescriptor, operands: Operands) -> Shapes:
 
 
 def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataType, ...], *, same: bool = True) -> None:
-    image, output = operands.input(0), operands.output
-    if image.dtype not in types or output.dtype is not image.dtype:
-        raise UnsupportedError(
-            f"{layer_type} of {image.dtype} to {output.dtype} has no reference kernel, "
-            f"expected the same type of {', '.join(types)} on both sides"
-        )
+    image = operands.input(0)
+    check_same_type(layer_type, operands, types)
     if image.quantization is not None and not image.dtype.is_float:
         check_activation_tensor(image)
-    if same and not image.dtype.is_float and image.quantization != output.quantization:
-        raise UnsupportedError(f"'{image.name}' and '{output.name}' differ in quantisation, expected the same")
+    if same and not image.dtype.is_float:
+        check_same_quantisation(operands)
 
 
 def _check_nearest(_: ResizeDescriptor, operands: Operands) -> None:
@@ -195,19 +192,17 @@ def _check_bilinear(descriptor: ResizeDescriptor, operands: Operands) -> None:
             )
 
 
-def _nearest(descriptor: ResizeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    image = required_array(arrays, 0)
+def _nearest(descriptor: ResizeDescriptor, operands: Operands, image: Array) -> Array:
     _, height, width, _ = operands.output.shape
     rows = nearest_pixels(descriptor, image.shape[1], height)
     columns = nearest_pixels(descriptor, image.shape[2], width)
-    return [np.ascontiguousarray(image[:, rows][:, :, columns])]
+    return np.ascontiguousarray(image[:, rows][:, :, columns])
 
 
-def _bilinear(descriptor: ResizeDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    image = required_array(arrays, 0)
+def _bilinear(descriptor: ResizeDescriptor, operands: Operands, image: Array) -> Array:
     _, height, width, _ = operands.output.shape
     if operands.rounding is Rounding.ONNX:
-        return [_bilinear_onnx(descriptor, operands, image)]
+        return _bilinear_onnx(descriptor, operands, image)
     is_float = operands.output.dtype.is_float
     find: Callable[[ResizeDescriptor, int, int], Taps] = float_taps if is_float else integer_taps
     with np.errstate(invalid="ignore", over="ignore"):
@@ -216,10 +211,10 @@ def _bilinear(descriptor: ResizeDescriptor, operands: Operands, arrays: Arrays) 
         rows = _interpolate(wide, find(descriptor, image.shape[1], height), 1, whole)
         sums = _interpolate(rows, find(descriptor, image.shape[2], width), 2, whole)
         if is_float:
-            return [sums.astype(np.float32)]
+            return sums.astype(np.float32)
     half = WHOLE * WHOLE // 2  # halves round away from zero
     means = np.sign(sums) * ((np.abs(sums) + half) // (WHOLE * WHOLE))
-    return [means.astype(operands.output.dtype.numpy)]
+    return np.asarray(means, operands.output.dtype.numpy)
 
 
 def _bilinear_onnx(descriptor: ResizeDescriptor, operands: Operands, image: Array) -> Array:
@@ -261,7 +256,7 @@ RESIZE_NEAREST_NEIGHBOR = Operator(
     moves=True,
     shapes=_infer,
     check=_check_nearest,
-    kernel=_nearest,
+    kernel=of_one(_nearest),
     sample=_sample,
 )
 RESIZE_BILINEAR = Operator(
@@ -269,7 +264,7 @@ RESIZE_BILINEAR = Operator(
     type=LayerType.RESIZE_BILINEAR,
     shapes=_infer,
     check=_check_bilinear,
-    kernel=_bilinear,
+    kernel=of_one(_bilinear),
     bound=of_floats(sums(_terms), monotone),
     rules=frozenset({Rounding.TFLM, Rounding.ONNX}),
     sample=_sample,

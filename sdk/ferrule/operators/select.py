@@ -11,9 +11,8 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators.error_bound import known
 from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 MAX_AXES = 5
 

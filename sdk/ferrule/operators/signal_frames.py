@@ -15,25 +15,19 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, TensorInfo
 from ferrule.operators.error_bound import rounded
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import expect_types, typed
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _LIMITS = np.iinfo(np.int16)
+_STATES = (DataType.INT16, DataType.INT32)
+"""The types of kept samples and of their count."""
 _MOST = 2**20
 """Limit on the samples of a frame and of a delay."""
 _MOST_FRAMES = 2**10
 """Limit on the frames before and behind a frame."""
 _MOST_KEPT = 2**24
 """Limit on the elements of a state."""
-
-
-def expect_types(operands: Operands, inputs: Sequence[DataType], outputs: Sequence[DataType]) -> None:
-    """Raise UnsupportedError unless the tensors have exactly these types."""
-    found = [operands.input(index) for index in range(len(inputs))]
-    for info, wanted in zip((*found, *operands.outputs), (*inputs, *outputs), strict=True):
-        if info.dtype is not wanted:
-            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {wanted}")
 
 
 def expect_axes(info: TensorInfo, least: int, most: int | None = None) -> None:
@@ -82,10 +76,6 @@ def _infer_window(descriptor: SignalWindowDescriptor, operands: Operands) -> Sha
     return (data.shape,)
 
 
-def _check_window(_: SignalWindowDescriptor, operands: Operands) -> None:
-    expect_types(operands, [DataType.INT16] * 2, [DataType.INT16])
-
-
 def _window(descriptor: SignalWindowDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, weights = required_array(arrays, 0), required_array(arrays, 1)
     shifted = (data.astype(np.int64) * weights) >> descriptor.shift
@@ -103,7 +93,7 @@ SIGNAL_WINDOW = Operator(
     descriptor=SignalWindowDescriptor,
     type=LayerType.SIGNAL_WINDOW,
     shapes=_infer_window,
-    check=_check_window,
+    check=typed([DataType.INT16] * 2, [DataType.INT16]),
     kernel=_window,
     sample=_sample_window,
 )
@@ -165,11 +155,6 @@ def _expect_states(operands: Operands, states: Sequence[Kept]) -> Shapes:
     return tuple(state.shape for state in states)
 
 
-def _check_framer(_: SignalFramerDescriptor, operands: Operands) -> None:
-    states = [DataType.INT16, DataType.INT32]
-    expect_types(operands, [DataType.INT16, *states], [DataType.INT16, DataType.BOOL, *states])
-
-
 def _framer(descriptor: SignalFramerDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, samples, counted = (required_array(arrays, index) for index in range(3))
     size, step, kept = descriptor.frame_size, descriptor.frame_step, descriptor.kept
@@ -211,7 +196,10 @@ SIGNAL_FRAMER = Operator(
     type=LayerType.SIGNAL_FRAMER,
     states=framer_states,
     shapes=_infer_framer,
-    check=_check_framer,
+    check=typed(
+        [DataType.INT16, DataType.INT16, DataType.INT32],
+        [DataType.INT16, DataType.BOOL, DataType.INT16, DataType.INT32],
+    ),
     kernel=_framer,
     sample=_sample_framer,
 )
@@ -235,10 +223,6 @@ def _infer_delay(descriptor: SignalDelayDescriptor, operands: Operands) -> Shape
     return operands.input(0).shape, *_expect_states(operands, delay_states(descriptor, operands))
 
 
-def _check_delay(_: SignalDelayDescriptor, operands: Operands) -> None:
-    expect_types(operands, [DataType.INT16] * 2, [DataType.INT16] * 2)
-
-
 def _delay(descriptor: SignalDelayDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, samples = required_array(arrays, 0), required_array(arrays, 1)
     length, size = descriptor.delay_length, data.shape[-1]
@@ -258,7 +242,7 @@ SIGNAL_DELAY = Operator(
     type=LayerType.SIGNAL_DELAY,
     states=delay_states,
     shapes=_infer_delay,
-    check=_check_delay,
+    check=typed([DataType.INT16] * 2, [DataType.INT16] * 2),
     kernel=_delay,
     sample=_sample_delay,
 )
@@ -359,11 +343,6 @@ def _infer_stacker(descriptor: SignalStackerDescriptor, operands: Operands) -> S
     return (descriptor.frames * data.elements,), (), *states
 
 
-def _check_stacker(_: SignalStackerDescriptor, operands: Operands) -> None:
-    states = [DataType.INT16, DataType.INT32]
-    expect_types(operands, [DataType.INT16, *states], [DataType.INT16, DataType.BOOL, *states])
-
-
 def _stacker(descriptor: SignalStackerDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, stored, counted = (required_array(arrays, index) for index in range(3))
     count = min(max(int(counted), 0), descriptor.frames)
@@ -394,7 +373,10 @@ SIGNAL_STACKER = Operator(
     type=LayerType.SIGNAL_STACKER,
     states=stacker_states,
     shapes=_infer_stacker,
-    check=_check_stacker,
+    check=typed(
+        [DataType.INT16, DataType.INT16, DataType.INT32],
+        [DataType.INT16, DataType.BOOL, DataType.INT16, DataType.INT32],
+    ),
     kernel=_stacker,
     sample=_sample_stacker,
 )

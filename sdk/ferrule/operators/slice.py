@@ -11,9 +11,8 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_axes, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, always
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, always, of_one, required_array
 from ferrule.operators.sample import LayerSample, sample_unary
-from ferrule.operators.weighted import required_array
 
 _MAX_AXES = 5
 _BEGINS_AT_RUN_TIME = 0.3
@@ -171,9 +170,9 @@ def compute_slice(descriptor: SliceDescriptor, operands: Operands, arrays: Array
     return [_take(np.asarray(arrays[0]), slice_ranges(descriptor, operands.input(0)), operands.output.shape)]
 
 
-def compute_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def compute_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands, data: Array) -> Array:
     """Return every stride-th element within the ranges."""
-    return [_take(np.asarray(arrays[0]), strided_ranges(descriptor, operands.input(0)), operands.output.shape)]
+    return _take(data, strided_ranges(descriptor, operands.input(0)), operands.output.shape)
 
 
 def _take(data: Array, ranges: Sequence[Range], shape: Shape) -> Array:
@@ -220,6 +219,6 @@ STRIDED_SLICE = Operator(
     moves=True,
     shapes=infer_strided_slice,
     check=check_strided_slice,
-    kernel=compute_strided_slice,
+    kernel=of_one(compute_strided_slice),
     sample=sample_unary(_sample_strided_slice),
 )

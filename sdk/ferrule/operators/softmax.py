@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.graph.real_values import round_half_away
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.error_bound import least, of_floats, or_zeros, rounding
@@ -31,8 +31,8 @@ from ferrule.operators.fixed_point import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
+from ferrule.operators.movement import check_prescribed, check_types
+from ferrule.operators.operator import Evaluation, Operands, Operator, of_one
 from ferrule.operators.quantize import quantize_to_even
 from ferrule.operators.sample import FROM_0_TO_1, sample_fixed
 from ferrule.operators.unary import check_per_tensor
@@ -73,25 +73,17 @@ def check(descriptor: SoftmaxDescriptor, operands: Operands) -> None:
         case (DataType.FLOAT32, DataType.FLOAT32):
             return
         case (DataType.INT8, DataType.INT8):
-            _check_output(output, scale=1 / 256, zero_point=-128, tolerance=0.0)
+            check_prescribed("SOFTMAX", output, FROM_0_TO_1[DataType.INT8])
         case (DataType.INT8, DataType.INT16):
-            _check_output(output, scale=1 / 65536, zero_point=-32768, tolerance=0.001)
+            check_prescribed("SOFTMAX", output, Quantization.of(1 / 65536, -32768), tolerance=0.001)
         case (DataType.INT16, DataType.INT16):
-            _check_output(output, scale=1 / 32768, zero_point=0, tolerance=0.001)
+            check_prescribed("SOFTMAX", output, FROM_0_TO_1[DataType.INT16], tolerance=0.001)
         case _:
             raise UnsupportedError(
                 f"SOFTMAX of {source.dtype} to {output.dtype} is not supported, "
                 "expected float32, int8 to int8 or int16, or int16 to int16"
             )
     check_rows(source, descriptor.beta)
-
-
-def _check_output(info: TensorInfo, *, scale: float, zero_point: int, tolerance: float) -> None:
-    if abs(info.scale - scale) > tolerance * scale or info.zero_point != zero_point:
-        raise UnsupportedError(
-            f"tensor '{info.name}' has scale {info.scale:g} and zero point {info.zero_point}, "
-            f"SOFTMAX to {info.dtype} needs {scale:g} and {zero_point}"
-        )
 
 
 def check_rows(info: TensorInfo, beta: float) -> None:
@@ -118,19 +110,16 @@ def check_rows(info: TensorInfo, beta: float) -> None:
         )
 
 
-def kernel(descriptor: SoftmaxDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def kernel(descriptor: SoftmaxDescriptor, operands: Operands, data: Array) -> Array:
     """Return the softmax over the last axis."""
-    data = np.asarray(arrays[0])
     source, output = operands.input(0), operands.output
-    if operands.rounding is Rounding.ONNX:
-        return [_softmax_onnx(data, source, output)]
-    if operands.rounding is Rounding.ONNX_FLOAT:
-        return [_softmax_real(data, source, output)]
+    if operands.rounding is not Rounding.TFLM:
+        return _softmax_onnx(data, operands)
     if source.dtype is DataType.FLOAT32:
-        return [_softmax_float(data, descriptor.beta)]
+        return _softmax_float(data, descriptor.beta)
     if source.dtype is DataType.INT8:
-        return [_softmax_int8(data, exponentials(descriptor.beta, source.scale), output.dtype)]
-    return [_softmax_int16(data, descriptor.beta, source.scale)]
+        return _softmax_int8(data, exponentials(descriptor.beta, source.scale), output.dtype)
+    return _softmax_int16(data, descriptor.beta, source.scale)
 
 
 @lru_cache(maxsize=64)
@@ -229,20 +218,16 @@ def _softmax_int8(data: Array, table: Array, dtype: DataType) -> Array:
     return np.asarray(np.clip(scaled + limits.min, limits.min, limits.max), dtype.numpy)
 
 
-def _softmax_onnx(data: Array, source: TensorInfo, output: TensorInfo) -> Array:
+def _softmax_onnx(data: Array, operands: Operands) -> Array:
+    """Return the quotients, rounded in float64; by the rule in float32, they are quantised."""
+    output = operands.output
     difference = data.astype(np.intp) - data.max(axis=-1, keepdims=True)
-    exponential = onnx_exponentials(source.scale, data.shape[-1])[difference + 255]
+    exponential = onnx_exponentials(operands.input(0).scale, data.shape[-1])[difference + 255]
     total = np.add.accumulate(exponential, axis=-1)[..., -1:]  # in order; np.sum is not
+    if operands.rounding is Rounding.ONNX_FLOAT:
+        return quantize_to_even(exponential / total, output)
     steps = np.rint(exponential.astype(np.float64) * onnx_steps(output) / total.astype(np.float64))
     return np.asarray(np.clip(steps + output.zero_point, -128, 127), np.int8)
-
-
-def _softmax_real(data: Array, source: TensorInfo, output: TensorInfo) -> Array:
-    """Return the quotients of `_softmax_onnx`, rounded to float32 and then quantised."""
-    difference = data.astype(np.intp) - data.max(axis=-1, keepdims=True)
-    exponential = onnx_exponentials(source.scale, data.shape[-1])[difference + 255]
-    total = np.add.accumulate(exponential, axis=-1)[..., -1:]
-    return quantize_to_even(exponential / total, output)
 
 
 def _softmax_int16(data: Array, beta: float, scale: float) -> Array:
@@ -286,7 +271,7 @@ SOFTMAX = Operator(
     type=LayerType.SOFTMAX,
     prescribed=FROM_0_TO_1,
     check=check,
-    kernel=kernel,
+    kernel=of_one(kernel),
     bound=of_floats(_bound),
     rules=frozenset({Rounding.TFLM, Rounding.ONNX, Rounding.ONNX_FLOAT}),
     sample=sample_fixed(SoftmaxDescriptor(beta=0.5), FROM_0_TO_1),

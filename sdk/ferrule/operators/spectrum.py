@@ -12,10 +12,10 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import accumulated, known_inputs, of_floats, or_zeros
 from ferrule.operators.fixed_fft import FixedFft, radices
-from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands, Operator, Shapes
+from ferrule.operators.movement import expect_types, typed
+from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands, Operator, Shapes, of_one, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.signal_frames import expect_axes, expect_range, expect_types
-from ferrule.operators.weighted import required_array
+from ferrule.operators.signal_frames import expect_axes, expect_range
 
 TRANSFORMED = (DataType.INT16, DataType.INT32, DataType.FLOAT32)
 """The element types of transforms."""
@@ -80,25 +80,25 @@ def _check_transform(_: SignalRfftDescriptor | SignalIrfftDescriptor, operands: 
     expect_types(operands, [dtype], [dtype])
 
 
-def _rfft(descriptor: SignalRfftDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
-    data, length = required_array(arrays, 0), descriptor.fft_length
+def _rfft(descriptor: SignalRfftDescriptor, _: Operands, data: Array) -> Array:
+    length = descriptor.fft_length
     if data.dtype == np.float32:
         with np.errstate(over="ignore", invalid="ignore"):
             spectrum = np.fft.rfft(data.astype(np.float64), length)
             pairs = np.stack([spectrum.real, spectrum.imag], axis=-1).astype(np.float32)
-        return [pairs.reshape(*data.shape[:-1], length + 2)]
+        return pairs.reshape(*data.shape[:-1], length + 2)
     padded = np.zeros((*data.shape[:-1], length), data.dtype)
     padded[..., : data.shape[-1]] = data
-    return [FixedFft(length // 2, data.dtype).forward(padded)]
+    return FixedFft(length // 2, data.dtype).forward(padded)
 
 
-def _irfft(descriptor: SignalIrfftDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
-    data, length = required_array(arrays, 0), descriptor.fft_length
+def _irfft(descriptor: SignalIrfftDescriptor, _: Operands, data: Array) -> Array:
+    length = descriptor.fft_length
     if data.dtype == np.float32:
         with np.errstate(over="ignore", invalid="ignore"):
             wide = data.astype(np.float64)
-            return [np.fft.irfft(wide[..., ::2] + 1j * wide[..., 1::2], length).astype(np.float32)]
-    return [FixedFft(length // 2, data.dtype).backward(data)]
+            return np.fft.irfft(wide[..., ::2] + 1j * wide[..., 1::2], length).astype(np.float32)
+    return FixedFft(length // 2, data.dtype).backward(data)
 
 
 def _transform_bound(scale: Callable[[int], float]) -> Bound:
@@ -142,7 +142,7 @@ SIGNAL_RFFT = Operator(
     type=LayerType.SIGNAL_RFFT,
     shapes=_infer_rfft,
     check=_check_transform,
-    kernel=_rfft,
+    kernel=of_one(_rfft),
     bound=_transform_bound(lambda _: 1.0),
     sample=_sample_rfft,
 )
@@ -152,7 +152,7 @@ SIGNAL_IRFFT = Operator(
     type=LayerType.SIGNAL_IRFFT,
     shapes=_infer_irfft,
     check=_check_transform,
-    kernel=_irfft,
+    kernel=of_one(_irfft),
     bound=_transform_bound(lambda length: 2.0 / length),
     sample=_sample_irfft,
 )
@@ -167,10 +167,6 @@ def _infer_scale(_: SignalFftAutoScaleDescriptor, operands: Operands) -> Shapes:
     data = operands.input(0)
     expect_axes(data, 1, 1)
     return data.shape, ()
-
-
-def _check_scale(_: SignalFftAutoScaleDescriptor, operands: Operands) -> None:
-    expect_types(operands, [DataType.INT16], [DataType.INT16, DataType.INT32])
 
 
 def _scale(_: SignalFftAutoScaleDescriptor, __: Operands, arrays: Arrays) -> list[Array]:
@@ -203,7 +199,7 @@ SIGNAL_FFT_AUTO_SCALE = Operator(
     descriptor=SignalFftAutoScaleDescriptor,
     type=LayerType.SIGNAL_FFT_AUTO_SCALE,
     shapes=_infer_scale,
-    check=_check_scale,
+    check=typed([DataType.INT16], [DataType.INT16, DataType.INT32]),
     kernel=_scale,
     bound=known_inputs,
     sample=_sample_scale,
@@ -229,15 +225,11 @@ def _infer_energy(descriptor: SignalEnergyDescriptor, operands: Operands) -> Sha
     return ((data.elements // 2,),)
 
 
-def _check_energy(_: SignalEnergyDescriptor, operands: Operands) -> None:
-    expect_types(operands, [DataType.INT16], [DataType.UINT32])
-
-
-def _energy(descriptor: SignalEnergyDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
-    energies = (required_array(arrays, 0).astype(np.int64) ** 2).reshape(-1, 2).sum(axis=1)
+def _energy(descriptor: SignalEnergyDescriptor, _: Operands, data: Array) -> Array:
+    energies = (data.astype(np.int64) ** 2).reshape(-1, 2).sum(axis=1)
     energies[: descriptor.start_index] = 0
     energies[descriptor.end_index :] = 0
-    return [energies.astype(np.uint32)]
+    return np.asarray(energies, np.uint32)
 
 
 def _sample_energy(sample: LayerSample) -> None:
@@ -252,8 +244,8 @@ SIGNAL_ENERGY = Operator(
     descriptor=SignalEnergyDescriptor,
     type=LayerType.SIGNAL_ENERGY,
     shapes=_infer_energy,
-    check=_check_energy,
-    kernel=_energy,
+    check=typed([DataType.INT16], [DataType.UINT32]),
+    kernel=of_one(_energy),
     bound=known_inputs,
     sample=_sample_energy,
 )

@@ -15,9 +15,8 @@ from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Result, Term, combine, result_of, terms_of
 from ferrule.operators.error_bound import rounded
 from ferrule.operators.fixed_point import MAX_SHIFT, Int64Array, quantize_multiplier
-from ferrule.operators.operator import Arrays, Operands, Operator
+from ferrule.operators.operator import Arrays, Operands, Operator, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 _LEFT_SHIFT = {DataType.INT8: 7, DataType.INT16: 0}

@@ -9,10 +9,9 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.movement import MOVABLE, check_axes, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import MOVABLE, check_axes, check_types, movable
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import required_array
 
 _PACK_TYPES = MOVABLE - {DataType.BOOL}
 _UNPACK_TYPES = MOVABLE - {DataType.INT64}
@@ -60,12 +59,6 @@ def infer_unpack(descriptor: UnpackDescriptor, operands: Operands) -> Shapes:
     return ((*shape[:axis], *shape[axis + 1 :]),) * shape[axis]
 
 
-def check_pack(_: PackDescriptor, operands: Operands) -> None:
-    """Refuse types without a reference kernel; quantisations may differ, since the bytes are only copied."""
-    check_types(operands, _PACK_TYPES)
-    check_axes(operands.output, _MAX_AXES)
-
-
 def check_unpack(descriptor: UnpackDescriptor, operands: Operands) -> None:
     """Refuse types without a reference kernel, and a wrong number of outputs."""
     check_types(operands, _UNPACK_TYPES)
@@ -106,7 +99,7 @@ PACK = Operator(
     type=LayerType.PACK,
     moves=True,
     shapes=infer_pack,
-    check=check_pack,
+    check=movable(_PACK_TYPES, axes=_MAX_AXES, of_output=True),
     kernel=compute_pack,
     sample=_sample_pack,
 )

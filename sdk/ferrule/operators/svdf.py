@@ -19,16 +19,9 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     wrap_int32,
 )
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import (
-    Factor,
-    check_activation_tensor,
-    check_rows,
-    clamp_float,
-    required_array,
-    required_constants,
-)
+from ferrule.operators.weighted import Factor, check_activation_tensor, check_rows, clamp_float, required_constants
 
 _LARGEST_DATA = 256
 """A bound on the magnitude of a stored value minus its zero point, plus that of the zero point."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Descriptor, LayerType
-from ferrule.operators.operator import Arrays, Operands, Operator
+from ferrule.graph import Descriptor, LayerType
+from ferrule.operators.operator import Operands, Operator, of_one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +55,12 @@ def check(_: Descriptor, operands: Operands) -> None:
         raise UnsupportedError(f"tensor '{output.name}' has another quantisation than '{source.name}'")
 
 
-def kernel(_: Descriptor, __: Operands, arrays: Arrays) -> list[Array]:
-    """Return the input."""
-    return [np.asarray(arrays[0])]
-
-
-MEM_COPY = Operator(descriptor=MemCopyDescriptor, type=LayerType.MEM_COPY, check=check, kernel=kernel)
-MEM_IMPORT = Operator(descriptor=MemImportDescriptor, type=LayerType.MEM_IMPORT, check=check, kernel=kernel)
-FALLBACK_IMPORT = Operator(
-    descriptor=FallbackImportDescriptor,
-    type=LayerType.FALLBACK_IMPORT,
-    check=check,
-    kernel=kernel,
+MEM_COPY, MEM_IMPORT, FALLBACK_IMPORT, DEBUG = (
+    Operator(descriptor=descriptor, type=type_, check=check, kernel=of_one(lambda _, __, data: data))
+    for type_, descriptor in (
+        (LayerType.MEM_COPY, MemCopyDescriptor),
+        (LayerType.MEM_IMPORT, MemImportDescriptor),
+        (LayerType.FALLBACK_IMPORT, FallbackImportDescriptor),
+        (LayerType.DEBUG, DebugDescriptor),
+    )
 )
-DEBUG = Operator(descriptor=DebugDescriptor, type=LayerType.DEBUG, check=check, kernel=kernel)

@@ -9,8 +9,8 @@ import numpy as np
 
 from ferrule.errors import ModelError
 from ferrule.graph import Array, Descriptor, LayerType
-from ferrule.operators.movement import MOVABLE, check_axes, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
+from ferrule.operators.movement import movable
+from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample, sample_unary
 
 _MAX_AXES = 6
@@ -35,15 +35,9 @@ def infer(descriptor: TransposeDescriptor, operands: Operands) -> Shapes:
     return (tuple(source.shape[axis] for axis in descriptor.permutation),)
 
 
-def check(_: TransposeDescriptor, operands: Operands) -> None:
-    """Refuse types that no kernel moves, and ranks without a reference kernel."""
-    check_types(operands, MOVABLE)
-    check_axes(operands.input(0), _MAX_AXES)
-
-
-def kernel(descriptor: TransposeDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
+def kernel(descriptor: TransposeDescriptor, _: Operands, data: Array) -> Array:
     """Return the input with its axes in the new order."""
-    return [np.ascontiguousarray(np.transpose(np.asarray(arrays[0]), descriptor.permutation))]
+    return np.ascontiguousarray(np.transpose(data, descriptor.permutation))
 
 
 def _keeps_order(descriptor: TransposeDescriptor, _: Operands) -> bool:
@@ -61,7 +55,7 @@ TRANSPOSE = Operator(
     moves=True,
     is_identity=_keeps_order,
     shapes=infer,
-    check=check,
-    kernel=kernel,
+    check=movable(axes=_MAX_AXES),
+    kernel=of_one(kernel),
     sample=sample_unary(_sample),
 )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,18 +13,16 @@ from ferrule.graph import Array, Descriptor, LayerType, Quantization
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.error_bound import sums
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes
-from ferrule.operators.packed import PackedConstants
+from ferrule.operators.operator import Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     WEIGHTED_RULES,
-    Finish,
+    Packed,
+    Plan,
     check_weighted,
     check_weights,
-    finish_of,
     has_zero_point,
-    optional_array,
-    required_array,
+    weighted_kernel,
 )
 from ferrule.operators.window import Window, same_padding, sliding_windows
 
@@ -69,44 +68,29 @@ def _infer(descriptor: TransposeConvDescriptor, operands: Operands) -> Shapes:
 
 def _check(descriptor: TransposeConvDescriptor, operands: Operands) -> None:
     """Refuse what no weighted operator takes, and weights with a zero point, which TensorFlow Lite Micro ignores."""
-    check_weighted(operands, descriptor.activation, channel_axis=0)
+    check_weighted(descriptor, operands, channel_axis=0)
     weights = operands.input(1)
     if has_zero_point(weights):
         raise UnsupportedError(f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights")
 
 
-def _check_values(_: TransposeConvDescriptor, operands: Operands, values: Arrays) -> None:
-    check_weights(operands, values, channel_axis=0)
+def _pack(weights: Array, _: Operands) -> Packed:
+    """Return the weights with the window turned by 180 degrees."""
+    matrix = weights[:, ::-1, ::-1].reshape(weights.shape[0], -1).T
+    return matrix, matrix
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Plan:
-    fill: int
-    """The value of pixels between and around those of the image."""
-    matrix: Array
-    """Weights as [products, channels], with the window turned by 180 degrees."""
-    finish: Finish
-
-
-_PLANS: PackedConstants[_Plan] = PackedConstants()
-
-
-def _kernel(descriptor: TransposeConvDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+def _sums(descriptor: TransposeConvDescriptor, operands: Operands, image: Array, plan: Plan) -> Array:
     """Convolve the image, spread out by the strides, with the turned window."""
-    image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
-    others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
-    plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
     batch, height, width, channels = operands.output.shape
-    window = Window(height=weights.shape[1], width=weights.shape[2], stride_h=1, stride_w=1)
-    spread = np.full(
-        (batch, height + window.height - 1, width + window.width - 1, image.shape[3]), plan.fill, plan.matrix.dtype
-    )
-    rows = _places(image.shape[1], descriptor.stride_h, window.height - 1 - descriptor.pad_top, spread.shape[1])
-    columns = _places(image.shape[2], descriptor.stride_w, window.width - 1 - descriptor.pad_left, spread.shape[2])
-    spread[:, rows[1][:, None], columns[1]] = image[:, rows[0][:, None], columns[0]]
+    _, rows, columns, depth = operands.input(1).shape
+    window = Window(height=rows, width=columns, stride_h=1, stride_w=1)
+    spread = np.full((batch, height + rows - 1, width + columns - 1, depth), plan.fill, plan.weights.dtype)
+    down = _places(image.shape[1], descriptor.stride_h, rows - 1 - descriptor.pad_top, spread.shape[1])
+    across = _places(image.shape[2], descriptor.stride_w, columns - 1 - descriptor.pad_left, spread.shape[2])
+    spread[:, down[1][:, None], across[1]] = image[:, down[0][:, None], across[0]]
     patches = sliding_windows(spread, window, height, width).reshape(batch * height * width, -1)
-    sums = matrix_product(patches, plan.matrix)
-    return [plan.finish.apply(sums.reshape(batch * height, width * channels)).reshape(operands.output.shape)]
+    return matrix_product(patches, plan.weights).reshape(batch * height, width * channels)
 
 
 def _places(extent: int, stride: int, first: int, most: int) -> tuple[Array, Array]:
@@ -115,17 +99,6 @@ def _places(extent: int, stride: int, first: int, most: int) -> tuple[Array, Arr
     place = index * stride + first
     inside = (place >= 0) & (place < most)
     return index[inside], place[inside]
-
-
-def _make_plan(descriptor: TransposeConvDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
-    data, width = operands.input(0), operands.output.shape[2]
-    matrix = weights[:, ::-1, ::-1].reshape(weights.shape[0], -1).T
-    finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=0, repeat=width)
-    return _Plan(
-        fill=0 if data.dtype.is_float else data.zero_point,
-        matrix=np.ascontiguousarray(matrix, dtype),
-        finish=finish,
-    )
 
 
 def _terms(_: TransposeConvDescriptor, operands: Operands) -> int:
@@ -170,8 +143,8 @@ TRANSPOSE_CONV = Operator(
     channel_axis=0,
     shapes=_infer,
     check=_check,
-    check_values=_check_values,
-    kernel=_kernel,
+    check_values=partial(check_weights, channel_axis=0),
+    kernel=weighted_kernel(_pack, _sums, channel_axis=0),
     bound=sums(_terms),
     rules=WEIGHTED_RULES,
     macs=_macs,

@@ -4,13 +4,7 @@
 from __future__ import annotations
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Descriptor, TensorInfo
-from ferrule.operators.operator import Operands, Shapes
-
-
-def infer_same_shape(_: Descriptor, operands: Operands) -> Shapes:
-    """Return the input's shape."""
-    return (operands.input(0).shape,)
+from ferrule.graph import TensorInfo
 
 
 def check_per_tensor(*infos: TensorInfo) -> None:

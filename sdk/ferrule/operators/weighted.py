@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Rounding, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
@@ -20,7 +20,8 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     rescale,
 )
-from ferrule.operators.operator import Arrays, Operands
+from ferrule.operators.operator import Arrays, Kernel, Operands, optional_array, required_array
+from ferrule.operators.packed import PackedConstants
 from ferrule.operators.rescaler import Rescaler, Scaling
 
 WEIGHTED_RULES = frozenset({Rounding.TFLM, Rounding.SINGLE, Rounding.ONNX})
@@ -60,26 +61,19 @@ def bias_info(operands: Operands) -> TensorInfo | None:
     return operands.inputs[2] if len(operands.inputs) > 2 else None
 
 
-def optional_array(arrays: Arrays, index: int) -> Array | None:
-    """Return an optional input array; None if it is absent."""
-    return arrays[index] if index < len(arrays) else None
-
-
-def required_array(arrays: Arrays, index: int) -> Array:
-    """Return a required input array; UnsupportedError if it is absent."""
-    array = arrays[index]
-    if array is None:
-        raise UnsupportedError(f"input {index} is absent, expected a tensor")
-    return array
-
-
 def is_wide(operands: Operands) -> bool:
     """Whether accumulators have 64 bits and are rounded once, as with int16 data unless the bias is int32."""
     bias = bias_info(operands)
     return operands.output.dtype is DataType.INT16 and (bias is None or bias.dtype is not DataType.INT32)
 
 
-def check_weighted(operands: Operands, activation: Activation, *, channel_axis: int, narrow_bias: bool = False) -> None:
+def check_weighted(
+    descriptor: Any,  # noqa: ANN401 each operator has its own
+    operands: Operands,
+    *,
+    channel_axis: int,
+    narrow_bias: bool = False,
+) -> None:
     """Check the types and quantisations of data (input 0), weights (input 1), bias (input 2) and output.
 
     `narrow_bias` allows an int32 bias with int16 data.
@@ -103,11 +97,13 @@ def check_weighted(operands: Operands, activation: Activation, *, channel_axis: 
     for info in (data, output):
         check_activation_tensor(info)
     _check_weights_quantization(weights, data, channel_axis)
-    activation_range(activation, output)
+    activation_range(descriptor.activation, output)
     factors(operands, channel_axis)
 
 
-def check_weights(operands: Operands, values: Arrays, *, channel_axis: int, offset_from_run_time: bool = False) -> None:
+def check_weights(
+    _: Descriptor, operands: Operands, values: Arrays, *, channel_axis: int, offset_from_run_time: bool = False
+) -> None:
     """Check weights and bias: those that are constants by their values, those from run time for any value.
 
     Weights from run time are accepted, with a zero point only if `offset_from_run_time`. A bias of integers from run
@@ -364,6 +360,55 @@ def magnitude_sum(weights: Array) -> float:
     return float(np.abs(weights.astype(np.int64)).sum(axis=0).max())
 
 
-def products(weights_per_channel: int, output: TensorInfo) -> int:
-    """Return the multiply-accumulates of an output in which each element sums `weights_per_channel` products."""
-    return weights_per_channel * math.prod(output.shape)
+Packed = tuple[Array, Array]
+"""Weights as [products, channels], and as the kernel reads them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """What the kernel of a weighted operator makes once of constant weights."""
+
+    weights: Array
+    """As the operator packs them, in the float type in which sums of products are exact."""
+    fill: int
+    """The value of pixels around the image."""
+    finish: Finish
+
+
+def weighted_kernel(
+    pack: Callable[[Array, Operands], Packed],
+    sums: Callable[[Any, Operands, Array, Plan], Array],
+    *,
+    channel_axis: int,
+    by_row: bool = True,
+) -> Kernel:
+    """Return the kernel of a weighted operator.
+
+    `pack` gets the weights minus their zero point, and `sums` the descriptor, the data and what was packed; it returns
+    the sums of products as [rows, width * channels] of an image, or as [rows, channels] unless `by_row`.
+    """
+    plans: PackedConstants[Plan] = PackedConstants()
+
+    def kernel(descriptor: Any, operands: Operands, arrays: Arrays) -> list[Array]:  # noqa: ANN401 as for `Kernel`
+        weights, bias = required_array(arrays, 1), optional_array(arrays, 2)
+        info, output = operands.input(0), operands.output
+
+        def make() -> Plan:
+            matrix, packed = pack(centred(weights, operands.input(1)), operands)
+            repeat = output.shape[2] if by_row else 1
+            finish, dtype = finish_of(
+                operands, descriptor.activation, matrix, bias, channel_axis=channel_axis, repeat=repeat
+            )
+            fill = 0 if info.dtype.is_float else info.zero_point
+            return Plan(weights=np.ascontiguousarray(packed, dtype), fill=fill, finish=finish)
+
+        plan = plans.get(weights, (bias, descriptor, operands.rounding, *operands.inputs, output), make)
+        found = sums(descriptor, operands, required_array(arrays, 0), plan)
+        return [plan.finish.apply(found).reshape(output.shape)]
+
+    return kernel
+
+
+def products_of(terms: Callable[[Any, Operands], int]) -> Callable[[Any, Operands], int]:
+    """Return the multiply-accumulates of an operator that adds up so many products for each element of the output."""
+    return lambda descriptor, operands: terms(descriptor, operands) * operands.output.elements
