@@ -11,6 +11,7 @@ import math
 import operator
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -28,6 +29,7 @@ MANY_RISES = 10_000
 """Number of rises of an interrupt line from which on a report mentions it."""
 _EVENT_BITS = 63
 _M = TypeVar("_M", DeviceModel, SerialModel)
+_T = TypeVar("_T")
 
 
 class _Hosted:
@@ -68,6 +70,13 @@ class _Hosted:
         what = f"its model raised {_error_text(error)}"
         raise self._keep(self._wrong(what, call, offset, hint=_place(error))) from error
 
+    def _asked(self, call: str, ask: Callable[[], _T]) -> _T:
+        """Return what a function of the model returns; raise as `failed` does."""
+        try:
+            return ask()
+        except BaseException as error:  # noqa: BLE001 user code
+            self.failed(error, call)
+
     def wrong_answer(self, answer: object, expected: str, call: str, offset: int | None = None) -> NoReturn:
         """Raise the fault for a value that the contract does not allow."""
         what = f"its model returned {_shown(answer)}, expected {expected},"
@@ -93,13 +102,25 @@ class _Hosted:
         return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What a model's host knows beside the model."""
+
+    judge: Judge | None = None
+    """Decides on each transfer."""
+    where: Callable[[], str] = str
+    """Describes what the device is doing, for messages."""
+    describe: Callable[[int], str] | None = None
+    """Describes an address, for messages."""
+    place: Callable[[], int] | None = None
+    """Returns the address of the instruction that makes the present access."""
+
+
 class HostedModel(_Hosted):
     """A device model as attachments call it; see `DeviceModel` for the methods.
 
     `ranges` is the memory that the model may access by DMA, empty for all. `line` is the number of its interrupt, for
-    messages. `limit_s` is an upper limit of the model's own deadline. `judge` decides on each transfer, and `where`
-    says in words what the device is doing, for messages. `place` returns the address of the instruction that makes the
-    present access.
+    messages. `limit_s` is an upper limit of the model's own deadline.
 
     Raises:
         DeviceFaultError: each method raises it if the model breaks its contract.
@@ -113,18 +134,12 @@ class HostedModel(_Hosted):
         ranges: Sequence[Range] = (),
         line: int | None = None,
         limit_s: float | None = None,
-        judge: Judge | None = None,
-        where: Callable[[], str] = str,
-        describe: Callable[[int], str] | None = None,
-        place: Callable[[], int] | None = None,
+        host: Host | None = None,
     ) -> None:
         super().__init__(model, name, limit_s)
         self._model = model
         self._ranges = tuple(ranges)
-        self._judge = judge
-        self._where = where
-        self._describe = describe
-        self._place = place
+        self._host = host or Host()
         self._written: tuple[int, int, int | None] | None = None
         self._number = line
         self._guard: GuardedBus | None = None
@@ -137,24 +152,18 @@ class HostedModel(_Hosted):
     def attach(self, *, bus: Bus | None = None, irq: InterruptLine | None = None) -> None:
         """Connect the model to a bus and an interrupt line."""
         if bus is not None:
-            if self._ranges or self._judge is not None:
-                bus = self._guard = GuardedBus(bus, self._ranges or None, self._judge)
+            if self._ranges or self._host.judge is not None:
+                bus = self._guard = GuardedBus(bus, self._ranges or None, self._host.judge)
                 self._guard.cause = self._cause
             bus = _HostedBus(bus, self)
         if irq is not None:
             irq = self._line = _HostedLine(irq, self)
-        try:
-            self._model.attach(bus=bus, irq=irq)
-        except BaseException as error:  # noqa: BLE001 as below: user code
-            self.failed(error, "attach")
+        self._asked("attach", lambda: self._model.attach(bus=bus, irq=irq))
 
     @property
     def size_bytes(self) -> int:
         """Size of the register window."""
-        try:
-            size = self._model.size_bytes
-        except BaseException as error:  # noqa: BLE001
-            self.failed(error, "size_bytes")
+        size = self._asked("size_bytes", lambda: self._model.size_bytes)
         if type(size) is not int or size < 1:
             self.wrong_answer(size, "a positive number of bytes", "size_bytes")
         return size
@@ -166,10 +175,7 @@ class HostedModel(_Hosted):
 
     def statistics(self) -> dict[str, int | float]:
         """Return the model's counts by name."""
-        try:
-            found = dict(self._model.statistics())
-        except BaseException as error:  # noqa: BLE001
-            self.failed(error, "statistics")
+        found = self._asked("statistics", lambda: dict(self._model.statistics()))
         for name, number in found.items():
             if type(name) is not str or type(number) not in {int, float} or not math.isfinite(number):
                 self.wrong_answer({name: number}, "finite numbers by name", "statistics")
@@ -177,10 +183,7 @@ class HostedModel(_Hosted):
 
     def complaint(self) -> str:
         """Return why the model refused its last work."""
-        try:
-            found = self._model.failure()
-        except BaseException as error:  # noqa: BLE001
-            self.failed(error, "failure")
+        found = self._asked("failure", self._model.failure)
         if type(found) is not str:
             self.wrong_answer(found, "a text", "failure")
         return found
@@ -201,7 +204,8 @@ class HostedModel(_Hosted):
         if self._written is None:
             return "no register"
         value, offset, place = self._written
-        at = "" if place is None or self._describe is None else f" by {self._describe(place)}"
+        describe = self._host.describe
+        at = "" if place is None or describe is None else f" by {describe(place)}"
         return f"a write of {value:#x} to {self.register_name(offset)}{at}"
 
     @property
@@ -215,10 +219,7 @@ class HostedModel(_Hosted):
 
     def reset(self) -> None:
         """Reset the model."""
-        try:
-            self._model.reset()
-        except BaseException as error:  # noqa: BLE001
-            self.failed(error, "reset")
+        self._asked("reset", self._model.reset)
         self._check()
 
     def read(self, offset: int, width: int) -> int:
@@ -245,7 +246,7 @@ class HostedModel(_Hosted):
         if self.fault is not None:
             raise self.fault
         if self._guard is not None:
-            self._written = value, offset, None if self._place is None else self._place()
+            self._written = value, offset, None if self._host.place is None else self._host.place()
         try:
             self._model.write(offset, width, value)
         except BusError as error:
@@ -329,8 +330,8 @@ class HostedModel(_Hosted):
         if self._guard.breach is not None:
             raise self._keep(self._guard.breach)
         if self._guard.escapes:
-            first, where = self._guard.escapes[0], self._where()
-            there = f", at {self._describe(first.address)}" if self._describe is not None else ""
+            first, where, describe = self._guard.escapes[0], self._host.where(), self._host.describe
+            there = "" if describe is None else f", at {describe(first.address)}"
             fault = DeviceFaultError(
                 f"device {self.name}: DMA outside of its buffers: {first}{there}{f'; {where}' if where else ''}",
                 device=self.name,
@@ -358,10 +359,7 @@ class HostedSerialModel(_Hosted):
         """Deliver bytes to the model and return its answer; DeviceFaultError if it breaks its contract."""
         if self.fault is not None:
             raise self.fault
-        try:
-            answer = self._model.receive(data)
-        except BaseException as error:  # noqa: BLE001 user code
-            self.failed(error, f"receive of {len(data)} B")
+        answer = self._asked(f"receive of {len(data)} B", lambda: self._model.receive(data))
         if not isinstance(answer, bytes | bytearray):
             self.wrong_answer(answer, "bytes", "receive")
         return bytes(answer)

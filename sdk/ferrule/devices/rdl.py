@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,7 +186,7 @@ def _register(node: RegNode, name: str, base: int, notes: list[str]) -> Iterator
     access = Access.READ_WRITE
     if len(accesses) == 1 and None not in accesses:
         access = next(iter(accesses)) or access
-        fields = tuple(_plain(each) for each in fields)
+        fields = tuple(replace(each, access=None) for each in fields)
     plain = node.is_array and len(node.array_dimensions or []) == 1
     places = [("", node.raw_address_offset)] if plain else _places(node)
     for index, offset in places:
@@ -200,19 +201,6 @@ def _register(node: RegNode, name: str, base: int, notes: list[str]) -> Iterator
             dim=(node.array_dimensions or [0])[0] if plain else 0,
             increment=(node.array_stride or 0) if plain else 0,
         )
-
-
-def _plain(field: Field) -> Field:
-    """Return a field with the access of its register."""
-    return Field(
-        name=field.name,
-        bit=field.bit,
-        width=field.width,
-        doc=field.doc,
-        read_clears=field.read_clears,
-        pulses=field.pulses,
-        values=field.values,
-    )
 
 
 def _field(node: FieldNode, register: str, notes: list[str]) -> Field:

@@ -150,24 +150,17 @@ class Register:
     @property
     def unreadable_mask(self) -> int:
         """The bits of write-only fields."""
-        return self._union(each for each in self.fields if each.access is Access.WRITE_ONLY)
+        return sum(each.mask for each in self.fields if each.access is Access.WRITE_ONLY)
 
     @property
     def cleared_mask(self) -> int:
         """The bits that a read clears."""
-        return self.mask if self.read_clears else self._union(each for each in self.fields if each.read_clears)
+        return self.mask if self.read_clears else sum(each.mask for each in self.fields if each.read_clears)
 
     @property
     def pulse_mask(self) -> int:
         """The bits that return to zero after the model has reacted to a write."""
-        return self._union(each for each in self.fields if each.pulses)
-
-    @staticmethod
-    def _union(fields: Iterator[Field]) -> int:
-        mask = 0
-        for each in fields:
-            mask |= each.mask
-        return mask
+        return sum(each.mask for each in self.fields if each.pulses)
 
     def written(self, old: int, value: int, lanes: int) -> int:
         """Return the stored value after a write of `value`, which covers the bits `lanes`, over `old`."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ferrule._typing import override
 from ferrule.devices import BusError, Bytes, DeviceFaultError, DeviceModel, MemoryBus
-from ferrule.devices.hosting import HostedModel
+from ferrule.devices.hosting import Host, HostedModel
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.testing.cdata import CData
 from ferrule.testing.fakes import Fakes
@@ -91,7 +91,7 @@ class Registers:
         contract: KitContract,
     ) -> None:
         self.base = base
-        self.model = HostedModel(model, name=f"{type(model).__name__} at {base:#x}", judge=self._judge)
+        self.model = HostedModel(model, name=f"{type(model).__name__} at {base:#x}", host=Host(judge=self._judge))
         self._contract = contract
         self.log: list[RegisterAccess] = []
         """Every access, in order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferrule.devices.registers import EnumeratedValue, Field, Usage
 from ferrule.devices.svd.derivation import Derivation
@@ -60,15 +60,7 @@ class FieldReader:
                     place = f"bits {bit} to {bit + field.width - 1}"
                     raise element.wrong(f"field {field.name} has {place} of a register of {self.size_bits} bits")
                 name = field.name.replace("%s", index)
-                yield Field(
-                    name=name,
-                    bit=bit,
-                    width=field.width,
-                    doc=field.doc,
-                    access=field.access,
-                    read_clears=field.read_clears,
-                    values=field.values,
-                )
+                yield replace(field, name=name, bit=bit)
 
     def _field(self, element: Element) -> Field:
         name = identifier(element.words("name"), keep="%s")
@@ -112,10 +104,7 @@ def _with_one_usage(values: tuple[EnumeratedValue, ...]) -> tuple[EnumeratedValu
     """Return the values so that those for both accesses do not mix with those for one."""
     if len({each.usage for each in values}) < 2 or all(each.usage is not Usage.READ_WRITE for each in values):
         return values
-    return tuple(
-        EnumeratedValue(name=each.name, value=each.value, doc=each.doc)  # both
-        for each in values
-    )
+    return tuple(replace(each, usage=Usage.READ_WRITE) for each in values)
 
 
 def _value(element: Element, width: int, usage: Usage, note: Callable[[str], None]) -> EnumeratedValue | None:

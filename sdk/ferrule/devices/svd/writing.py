@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from ferrule.devices.registers import Access, EnumeratedValue, Field, Register, RegisterTable, Usage
+from ferrule.devices.registers import Access, Field, Register, RegisterTable, Usage
 from ferrule.devices.svd.peripheral import Peripheral
 from ferrule.errors import FerruleError
 from ferrule.rendering import one_line
@@ -14,7 +15,6 @@ from ferrule.rendering import one_line
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ACCESS = {Access.READ_ONLY: "read-only", Access.WRITE_ONLY: "write-only"}
 _EFFECT = {Access.CLEAR_BY_ONE: "oneToClear", Access.SET_BY_ONE: "oneToSet"}
-_STEP = "  "
 
 
 def svd_text(peripherals: Sequence[Peripheral], *, device: str, doc: str = "") -> str:
@@ -32,125 +32,103 @@ def svd_text(peripherals: Sequence[Peripheral], *, device: str, doc: str = "") -
         names.add(each.name)
         if not 0 <= each.base < 1 << 32:
             raise FerruleError(f"peripheral {each.name} is at {each.base:#x}, expected an address of 32 bits")
-    lines = [
-        '<?xml version="1.0" encoding="utf-8"?>',
-        '<device schemaVersion="1.3" xmlns:xs="http://www.w3.org/2001/XMLSchema-instance"'
-        ' xs:noNamespaceSchemaLocation="CMSIS-SVD.xsd">',
-        *_indented(_device(peripherals, device, doc)),
-        "</device>",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _device(peripherals: Sequence[Peripheral], device: str, doc: str) -> Iterator[str]:
-    yield _text("name", _named(device, "device"))
-    yield _text("version", "1.0")
-    yield _text("description", doc or f"Devices of {device}")
-    yield _text("addressUnitBits", "8")
-    yield _text("width", "32")
-    yield _text("size", "32")
-    yield _text("access", "read-write")
-    yield _text("resetValue", "0x0")
-    yield _text("resetMask", "0xffffffff")
-    yield "<peripherals>"
+    root = Element(
+        "device",
+        {
+            "schemaVersion": "1.3",
+            "xmlns:xs": "http://www.w3.org/2001/XMLSchema-instance",
+            "xs:noNamespaceSchemaLocation": "CMSIS-SVD.xsd",
+        },
+    )
+    _fill(
+        root,
+        {
+            "name": _named(device, "device"),
+            "version": "1.0",
+            "description": doc or f"Devices of {device}",
+            "addressUnitBits": "8",
+            "width": "32",
+            "size": "32",
+            "access": "read-write",
+            "resetValue": "0x0",
+            "resetMask": "0xffffffff",
+        },
+    )
+    inner = SubElement(root, "peripherals")
     first: dict[RegisterTable, str] = {}
     for each in peripherals:
-        yield from _indented(_peripheral(each, first.get(each.table, "")))
+        _add_peripheral(inner, each, first.get(each.table, ""))
         first.setdefault(each.table, each.name)
-    yield "</peripherals>"
+    indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(root, "unicode", short_empty_elements=False)}\n'
 
 
-def _peripheral(peripheral: Peripheral, base: str) -> Iterator[str]:
-    table = peripheral.table
-    yield f'<peripheral derivedFrom="{base}">' if base else "<peripheral>"
-    lines = [_text("name", _named(peripheral.name, "peripheral"))]
+def _fill(parent: Element, texts: Mapping[str, str]) -> None:
+    """Add a child for each text that is not empty."""
+    for tag, text in texts.items():
+        if text:
+            SubElement(parent, tag).text = one_line(text)
+
+
+def _add_peripheral(parent: Element, peripheral: Peripheral, base: str) -> None:
+    table, name = peripheral.table, _named(peripheral.name, "peripheral")
+    element = SubElement(parent, "peripheral", {"derivedFrom": base} if base else {})
+    doc = "" if base else table.doc
+    _fill(element, {"name": name, "description": doc, "baseAddress": f"{peripheral.base:#010x}"})
     if not base:
-        lines += _doc(table.doc)
-    lines.append(_text("baseAddress", f"{peripheral.base:#010x}"))
-    if not base:
-        block = [_text("offset", "0x0"), _text("size", f"{table.size_bytes:#x}"), _text("usage", "registers")]
-        lines += _wrapped("addressBlock", block)
+        block = {"offset": "0x0", "size": f"{table.size_bytes:#x}", "usage": "registers"}
+        _fill(SubElement(element, "addressBlock"), block)
     for each in peripheral.interrupts:
-        inner = [_text("name", _named(each.name, "interrupt")), *_doc(each.doc), _text("value", str(each.number))]
-        lines += _wrapped("interrupt", inner)
+        texts = {"name": _named(each.name, "interrupt"), "description": each.doc, "value": str(each.number)}
+        _fill(SubElement(element, "interrupt"), texts)
     if table.registers and not base:
-        lines += _wrapped("registers", [line for each in table.registers for line in _register(each)])
-    yield from _indented(lines)
-    yield "</peripheral>"
+        registers = SubElement(element, "registers")
+        for register in table.registers:
+            _add_register(registers, register)
 
 
-def _register(register: Register) -> Iterator[str]:
-    lines: list[str] = []
+def _add_register(parent: Element, register: Register) -> None:
+    element = SubElement(parent, "register")
     if register.dim:
-        lines += [_text("dim", str(register.dim)), _text("dimIncrement", f"{register.increment:#x}")]
-        if register.indices:
-            lines.append(_text("dimIndex", ",".join(register.indices)))
-    lines += [
-        _text("name", register.name),
-        *_doc(register.doc),
-        _text("addressOffset", f"{register.offset:#x}"),
-        _text("size", str(register.size_bits)),
-        _text("access", _ACCESS.get(register.access, "read-write")),
-        _text("resetValue", f"{register.reset:#x}"),
-        _text("resetMask", f"{register.mask:#x}"),
-    ]
-    if register.access in _EFFECT:
-        lines.append(_text("modifiedWriteValues", _EFFECT[register.access]))
-    if register.read_clears:
-        lines.append(_text("readAction", "clear"))
+        increment, indices = f"{register.increment:#x}", ",".join(register.indices)
+        _fill(element, {"dim": str(register.dim), "dimIncrement": increment, "dimIndex": indices})
+    _fill(
+        element,
+        {
+            "name": register.name,
+            "description": register.doc,
+            "addressOffset": f"{register.offset:#x}",
+            "size": str(register.size_bits),
+            "access": _ACCESS.get(register.access, "read-write"),
+            "resetValue": f"{register.reset:#x}",
+            "resetMask": f"{register.mask:#x}",
+            "modifiedWriteValues": _EFFECT.get(register.access, ""),
+            "readAction": "clear" if register.read_clears else "",
+        },
+    )
     if register.fields:
-        fields = [line for each in register.fields for line in _field(each, plain=register.access not in _EFFECT)]
-        lines += _wrapped("fields", fields)
-    yield from _wrapped("register", lines)
+        fields = SubElement(element, "fields")
+        for each in register.fields:
+            _add_field(fields, each, plain=register.access not in _EFFECT)
 
 
-def _field(field: Field, *, plain: bool) -> Iterator[str]:
-    """Yield the lines of a field; `plain` tells that a write of the register has no effect of its own."""
-    lines = [
-        _text("name", field.name),
-        *_doc(field.doc),
-        _text("bitOffset", str(field.bit)),
-        _text("bitWidth", str(field.width)),
-    ]
+def _add_field(parent: Element, field: Field, *, plain: bool) -> None:
+    """Add a field; `plain` tells that a write of the register has no effect of its own."""
+    element = SubElement(parent, "field")
+    place = {"bitOffset": str(field.bit), "bitWidth": str(field.width)}
+    _fill(element, {"name": field.name, "description": field.doc, **place})
     if field.access is not None:
-        lines.append(_text("access", _ACCESS.get(field.access, "read-write")))
-        if field.access in _EFFECT or not plain:
-            lines.append(_text("modifiedWriteValues", _EFFECT.get(field.access, "modify")))
-    if field.read_clears:
-        lines.append(_text("readAction", "clear"))
+        effect = _EFFECT.get(field.access, "" if plain else "modify")
+        _fill(element, {"access": _ACCESS.get(field.access, "read-write"), "modifiedWriteValues": effect})
+    _fill(element, {"readAction": "clear" if field.read_clears else ""})
     for usage in Usage:
         values = [each for each in field.values if each.usage is usage]
         if values:
-            lines += _enumeration(usage, values)
-    yield from _wrapped("field", lines)
-
-
-def _enumeration(usage: Usage, values: Sequence[EnumeratedValue]) -> Iterator[str]:
-    lines = [_text("usage", usage)]
-    for each in values:
-        inner = [_text("name", each.name), *_doc(each.doc), _text("value", str(each.value))]
-        lines += _wrapped("enumeratedValue", inner)
-    yield from _wrapped("enumeratedValues", lines)
-
-
-def _doc(text: str) -> list[str]:
-    return [_text("description", text)] if text else []
-
-
-def _wrapped(tag: str, lines: Sequence[str]) -> Iterator[str]:
-    yield f"<{tag}>"
-    yield from _indented(lines)
-    yield f"</{tag}>"
-
-
-def _indented(lines: Sequence[str] | Iterator[str]) -> Iterator[str]:
-    return (f"{_STEP}{line}" for line in lines)
-
-
-def _text(tag: str, text: str) -> str:
-    quoted = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"<{tag}>{quoted}</{tag}>"
+            enumeration = SubElement(element, "enumeratedValues")
+            _fill(enumeration, {"usage": usage})
+            for each in values:
+                texts = {"name": each.name, "description": each.doc, "value": str(each.value)}
+                _fill(SubElement(enumeration, "enumeratedValue"), texts)
 
 
 def _named(name: str, what: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ferrule.devices import BusError, Bytes
-from ferrule.devices.hosting import HostedModel
+from ferrule.devices.hosting import Host, HostedModel
 from ferrule.devices.model import Bus
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice, DeviceWork
@@ -68,10 +68,12 @@ class BoardDevice:
             ranges=device.ranges,
             line=device.interrupt,
             limit_s=limit_s,
-            judge=judge if ownership is None else None,
-            where=str if contract is None else lambda: contract.account.where(device.name),
-            describe=describe,
-            place=lambda: guest.state.accessor,
+            host=Host(
+                judge=judge if ownership is None else None,
+                where=str if contract is None else lambda: contract.account.where(device.name),
+                describe=describe,
+                place=lambda: guest.state.accessor,
+            ),
         )
         line = None if device.interrupt is None else processor.line(device.interrupt)
         bus: Bus = GuestBus(guest)
