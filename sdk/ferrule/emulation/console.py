@@ -67,19 +67,14 @@ class Console:
             FerruleError: the pattern is no regular expression, or a time is not positive.
         """
         wanted = _compiled(pattern)
-        why = ""
-        for _, end in self._pieces(timeout_s, wall_s):
-            why = end
-            found = wanted.search(self.text, self._at)
-            if found is not None:
-                self._at = found.end()
-                return found
-        raise self._missing(wanted.pattern, why)
+        found, why = self._search(wanted, timeout_s, wall_s)
+        if found is None:
+            raise self._missing(wanted.pattern, why)
+        return found
 
     def read_until_quiet(self, timeout_s: float = TIMEOUT_S, *, wall_s: float = WALL_S) -> str:
         """Run the firmware until it sleeps without input or its time is over; return the text after the last match."""
-        for _ in self._pieces(timeout_s, wall_s):
-            pass
+        self._search(None, timeout_s, wall_s)
         found, self._at = self.text[self._at :], len(self.text)
         return found
 
@@ -96,19 +91,30 @@ class Console:
         Return the reason for the end in words, and whether the pattern matched; otherwise as `expect`.
         """
         wanted = None if until is None else _compiled(until)
+        found, why = self._search(wanted, timeout_s, wall_s, say)
+        if found is not None:
+            return f"the firmware has printed {found[0]!r}", True
+        missing = "" if wanted is None else f"/{wanted.pattern}/ did not come: "
+        return f"{self.name}: {missing}{why}", False
+
+    def _search(
+        self,
+        wanted: re.Pattern[str] | None,
+        timeout_s: float,
+        wall_s: float,
+        say: Callable[[str], None] | None = None,
+    ) -> tuple[re.Match[str] | None, str]:
+        """Run until a pattern matches or there is no more to come; return the match, or the reason for the end."""
         why = ""
         for text, end in self._pieces(timeout_s, wall_s):
             why = end
-            if text:
+            if say is not None and text:
                 say(text)
             found = None if wanted is None else wanted.search(self.text, self._at)
             if found is not None:
                 self._at = found.end()
-                return f"the firmware has printed {found[0]!r}", True
-        return (
-            f"{self.name}: {why}" if wanted is None else f"{self.name}: /{wanted.pattern}/ did not come: {why}",
-            False,
-        )
+                return found, ""
+        return None, why
 
     def _pieces(self, timeout_s: float, wall_s: float) -> Iterator[tuple[str, str]]:
         """Run in pieces; yield the new text of each, and with the last piece the reason why there is no further one."""

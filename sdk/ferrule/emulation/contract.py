@@ -7,7 +7,7 @@ It is checked in every run of an engine that can; docs/emulation.md describes th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferrule.codegen import Artifact, Call, DeviceUse, Program
 from ferrule.devices import Range
@@ -15,7 +15,6 @@ from ferrule.devices.contract import Operand
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.ownership import FINISH, NEXT, OF_DEVICES, RAN, UNCHECKED, OwnedStorage, ends, owned_storage
 from ferrule.firmware import Image
-from ferrule.memory import STATE_WORD, BufferKind
 
 END, WAIT = "ferrule_held_end", "ferrule_platform_wait"
 
@@ -114,40 +113,26 @@ def contract_plan(program: Program, image: Image) -> ContractPlan:
         models=models,
         devices=tuple(_rules(use, image) for use in program.devices),
         next=image.address_of(NEXT),
-        ran=image.address_of(RAN) if image.has(RAN) else 0,
-        finish=image.address_of(FINISH) if image.has(FINISH) else 0,
+        ran=image.find(RAN),
+        finish=image.find(FINISH),
         end=image.address_of(END),
-        wait=image.address_of(WAIT) if image.has(WAIT) else 0,
+        wait=image.find(WAIT),
     )
 
 
 def _model(artifact: Artifact, image: Image) -> ModelContract:
     owned = owned_storage(artifact, image)
-    tensors = tuple(
-        Operand(name=name, address=owned.buffers[number].address, size_bytes=_size(artifact, owned, name))
-        for name, number in owned.numbers.items()
-    )
+    tensors = tuple(_operand(owned, name) for name in owned.numbers)
     begun, graph = ends(artifact), artifact.graph
+    ports = {info.name for info in (*graph.sources, *graph.results)}
     return ModelContract(
         runs=tuple(each for each in (owned.run, owned.until) if each),
         workspace=owned.workspace,
         tensors=tensors,
-        given=tuple(
-            each
-            for each in tensors
-            if each.name in {info.name for info in (*graph.sources, *graph.results)}
-            and not artifact.storage.is_tied(each.name)
-        ),
+        given=tuple(each for each in tensors if each.name in ports and not artifact.storage.is_tied(each.name)),
         pointers=(len(graph.sources), len(graph.results)),
         steps=tuple(_step(artifact, owned, index, begun=index in begun) for index in range(len(artifact.operators))),
     )
-
-
-def _size(artifact: Artifact, owned: OwnedStorage, name: str) -> int:
-    """Return the size of a tensor itself, or of the scratch with that name."""
-    largest = owned.buffers[owned.numbers[name]].size_bytes
-    is_scratch = any(each.name == name and each.kind is BufferKind.SCRATCH for each in artifact.storage.requests)
-    return largest if is_scratch or name == STATE_WORD else min(largest, artifact.graph.info(name).size_bytes)
 
 
 def _step(artifact: Artifact, owned: OwnedStorage, index: int, *, begun: bool) -> ContractStep | None:
@@ -170,23 +155,28 @@ def _step(artifact: Artifact, owned: OwnedStorage, index: int, *, begun: bool) -
 
 def _operands(artifact: Artifact, owned: OwnedStorage, layer: str) -> Iterator[Operand]:
     found = artifact.graph.layer(layer)
-    roles = [
-        *((name, {"is_input": True}) for name in found.present_inputs),
-        *((name, {"writable": True}) for name in artifact.storage.scratches(layer)),
-        *((name, {"writable": True, "is_output": True}) for name in found.outputs),
-    ]
-    for name, role in roles:
-        if name in owned.numbers:
-            address = owned.buffers[owned.numbers[name]].address
-            yield Operand(name=name, address=address, size_bytes=_size(artifact, owned, name), **role)
+    roles = (
+        (found.present_inputs, True, False, False),
+        (artifact.storage.scratches(layer), False, True, False),
+        (found.outputs, False, True, True),
+    )
+    for names, is_input, writable, is_output in roles:
+        for name in names:
+            if name in owned.numbers:
+                operand = _operand(owned, name)
+                yield replace(operand, is_input=is_input, writable=writable, is_output=is_output)
+
+
+def _operand(owned: OwnedStorage, name: str) -> Operand:
+    """Return a tensor, or a layer's scratch, in the workspace."""
+    return Operand(name=name, address=owned.buffers[owned.numbers[name]].address, size_bytes=owned.sizes[name])
 
 
 def _rules(use: DeviceUse, image: Image) -> DeviceRules:
-    handle = f"{use.name}_device"
     return DeviceRules(
         name=use.device.name,
         tensor_alignment=use.driver.tensor_alignment if use.is_master else 1,
         transfer_alignment=use.driver.transfer_alignment,
-        handle=image.address_of(handle) if image.has(handle) else 0,
+        handle=image.find(f"{use.name}_device"),
         interrupt=use.driver.interrupt,
     )

@@ -202,7 +202,7 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
         until=owned.until,
         info_argument=2 if artifact.arena else 3,  # without the memory, which is the arena
         next=_address(image, NEXT) if devices else 0,
-        ran=_address(image, RAN) if devices and image.has(RAN) else 0,
+        ran=image.find(RAN) if devices else 0,
         finish=_address(image, FINISH) if any(step.begun for step in steps) else 0,
     )
 
@@ -216,6 +216,8 @@ class OwnedStorage:
     buffers: tuple[OwnedBuffer, ...]
     numbers: Mapping[str, int]
     """The index of each tensor's buffer in the workspace, and of each layer's scratch."""
+    sizes: Mapping[str, int]
+    """The size of each of these in bytes, without the bytes that fill a tensor's last cache line."""
     run: int
     """The address of the executor's function; 0 if the program has the one with a deadline alone."""
     until: int
@@ -239,8 +241,9 @@ def owned_storage(artifact: Artifact, image: Image) -> OwnedStorage:
         workspace=tuple(arenas.values()),
         buffers=buffers,
         numbers=numbers,
+        sizes={each.name: _size(artifact, each) for each in artifact.storage.requests if each.name in numbers},
         run=_address(image, run) if image.has(run) or not image.has(until) else 0,
-        until=image.address_of(until) if image.has(until) else 0,
+        until=image.find(until),
     )
 
 

@@ -167,6 +167,10 @@ class Image:
             raise unknown_name("symbol", name, self._by_name, where=f"in {self.path.name}")
         return symbol.address
 
+    def find(self, name: str) -> int:
+        """Return the address of a symbol; 0 if there is none of that name."""
+        return self.address_of(name) if self.has(name) else 0
+
     def has(self, name: str) -> bool:
         """Return whether there is a symbol of that name."""
         return name in self._by_name

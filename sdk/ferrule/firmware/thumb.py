@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ferrule.reading import open_file
+from ferrule.firmware.elf32 import Elf32
 
 WIDE = 0xE800
 """First halfwords from this value on begin an instruction of 32 bits (Armv7-M ARM, A5.1)."""
@@ -38,28 +38,22 @@ class Instruction(NamedTuple):
 
 def instructions(elf: Path) -> Iterator[Instruction]:
     """Yield the instructions of an ELF file's executable sections, by address within each section."""
-    from elftools.elf.constants import SH_FLAGS
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import SymbolTableSection
-
-    with open_file(elf) as stream:
-        file = ELFFile(stream)
-        table = file.get_section_by_name(".symtab")
-        marks: dict[int, list[tuple[int, str]]] = {}
-        for symbol in table.iter_symbols() if isinstance(table, SymbolTableSection) else ():
-            kind = symbol.name[:2]
-            if kind in {_CODE, _DATA} and symbol.name[2:3] in {"", "."}:
-                marks.setdefault(symbol["st_shndx"], []).append((symbol["st_value"], kind))
-        for index, section in enumerate(file.iter_sections()):
-            if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR and index in marks:
-                yield from _decode(section.data(), section["sh_addr"], sorted(marks[index]))
+    file = Elf32(elf)
+    for index, section in enumerate(file.sections):
+        marks = sorted(
+            (symbol.value, symbol.name[:2] == _CODE)
+            for symbol in file.symbols
+            if symbol.section == index and symbol.name[:2] in {_CODE, _DATA} and symbol.name[2:3] in {"", "."}
+        )
+        if section.is_code and marks:
+            yield from _decode(file.contents(section), section.address, marks)
 
 
-def _decode(data: bytes, address: int, marks: list[tuple[int, str]]) -> Iterator[Instruction]:
+def _decode(data: bytes, address: int, marks: list[tuple[int, bool]]) -> Iterator[Instruction]:
     ends = [start for start, _ in marks[1:]] + [address + len(data)]
-    for (start, kind), end in zip(marks, ends, strict=True):
+    for (start, is_code), end in zip(marks, ends, strict=True):
         at = start - address
-        while kind == _CODE and at + 2 <= end - address:
+        while is_code and at + 2 <= end - address:
             (first,) = struct.unpack_from("<H", data, at)
             wide = first >= WIDE and at + 4 <= len(data)
             (second,) = struct.unpack_from("<H", data, at + 2) if wide else (0,)

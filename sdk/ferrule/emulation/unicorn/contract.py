@@ -18,6 +18,9 @@ from ferrule.emulation.unicorn.guest import Guest
 HEALTH_OFFSET, LOST = 48, 2
 """Of `health` in struct ferrule_device_core of a 32-bit core, and FERRULE_DEVICE_LOST."""
 
+_Commands = dict[tuple[int, frozenset[str]], Command]
+"""By layer and by the inputs and outputs that lie elsewhere."""
+
 
 class Returns:
     """Calls functions when functions of the firmware return."""
@@ -64,7 +67,7 @@ class DeviceContract:
             self.account.add_device(each.name, tensor=each.tensor_alignment, transfer=each.transfer_alignment)
         for model in plan.models:
             self.account.watch(((each.address, each.size_bytes) for each in model.workspace), model.tensors)
-            self._follow(_Model(model))
+            self._follow(model)
         for address, call in (
             (plan.next, self._next),
             (plan.ran, self._ran),
@@ -98,10 +101,12 @@ class DeviceContract:
     def _memory(self, address: int, size_bytes: int) -> Bytes:
         return np.frombuffer(self._guest.memory_view(address, size_bytes), np.uint8)
 
-    def _follow(self, model: _Model) -> None:
+    def _follow(self, model: ModelContract) -> None:
+        commands: _Commands = {}
+
         def enter() -> None:
             given = {*self._words("r0", model.pointers[0]), *self._words("r1", model.pointers[1])}
-            self._entered[self._guest.register("sp")] = _Run(model, given)
+            self._entered[self._guest.register("sp")] = _Run(model, given, commands)
 
         for address in model.runs:
             self._guest.on_call(address, enter)
@@ -132,7 +137,7 @@ class DeviceContract:
     def _ran(self) -> None:
         run, status = self._runs.get(self._guest.register("r0")), self._guest.register("r2")
         command = None if run is None else run.at_work.get(run.index)
-        if run is None or command is None or run.model.is_begun(run.index):
+        if run is None or command is None or run.is_begun(run.index):
             return
         if status == 0:
             self.account.end(command)
@@ -173,7 +178,7 @@ class DeviceContract:
 
     def _settle(self, run: _Run) -> None:
         """Check the commands that are over: the device's, and what the core has copied for them since."""
-        over = [*run.collected, *([] if run.model.is_begun(run.index) else [run.index])]
+        over = [*run.collected, *([] if run.is_begun(run.index) else [run.index])]
         run.collected.clear()
         for index in over:
             command = run.at_work.pop(index, None)
@@ -184,30 +189,31 @@ class DeviceContract:
                     raise error
 
 
-class _Model:
-    """A model with its commands, ready to begin."""
+class _Run:
+    """A run of an executor."""
 
-    def __init__(self, contract: ModelContract) -> None:
-        self.runs = contract.runs
-        self.pointers = contract.pointers
+    def __init__(self, contract: ModelContract, pointers: Collection[int], commands: _Commands) -> None:
+        """Begin a run, whose caller passes these pointers; `commands` keeps the model's commands for later runs."""
+        self.index = -1
+        self.at_work: dict[int, Command] = {}
+        """The commands that are not settled, by layer."""
+        self.collected: list[int] = []
+        """The layers whose results were collected."""
         self._contract = contract
-        self._commands: dict[tuple[int, frozenset[str]], Command] = {}
+        self._commands = commands
+        self._elsewhere = frozenset(each.name for each in contract.given if each.address not in pointers)
+        """The inputs and outputs that lie in memory of the caller's own."""
 
-    def elsewhere(self, pointers: Collection[int]) -> frozenset[str]:
-        """Return the inputs and outputs that lie in memory of the caller's own, given all pointers that it passes."""
-        return frozenset(each.name for each in self._contract.given if each.address not in pointers)
-
-    def command(self, index: int, elsewhere: frozenset[str]) -> Command | None:
+    def command(self, index: int) -> Command | None:
         """Return a new command for a layer, without operands that lie elsewhere; None for a layer of the core."""
         step = self._step(index)
         if step is None:
             return None
-        found = self._commands.get((index, elsewhere))
-        if found is None:
-            operands = [each for each in step.operands if each.name not in elsewhere]
-            found = Command(step.label, step.devices, operands, exclusive=step.exclusive)
-            self._commands[index, elsewhere] = found
-        return found.again()
+        key = index, self._elsewhere
+        if key not in self._commands:
+            operands = [each for each in step.operands if each.name not in self._elsewhere]
+            self._commands[key] = Command(step.label, step.devices, operands, exclusive=step.exclusive)
+        return self._commands[key].again()
 
     def is_begun(self, index: int) -> bool:
         """Return whether a layer is only begun, and collected later."""
@@ -216,23 +222,6 @@ class _Model:
 
     def _step(self, index: int) -> ContractStep | None:
         return self._contract.steps[index] if 0 <= index < len(self._contract.steps) else None
-
-
-class _Run:
-    """A run of an executor."""
-
-    def __init__(self, model: _Model, pointers: Collection[int]) -> None:
-        self.model = model
-        self.index = -1
-        self.at_work: dict[int, Command] = {}
-        """The commands that are not settled, by layer."""
-        self.collected: list[int] = []
-        """The layers whose results were collected."""
-        self._elsewhere = model.elsewhere(pointers)
-
-    def command(self, index: int) -> Command | None:
-        """Return a new command for a layer; None for one of the core."""
-        return self.model.command(index, self._elsewhere)
 
 
 def _signed(word: int) -> int:

@@ -4,31 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from ferrule.emulation.contract import ContractPlan, DeviceRules
 from ferrule.emulation.engine import Observation
 from ferrule.emulation.unicorn.contract import Returns
+from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.processor import Processor
 
 TIMEOUT = -9
 """FERRULE_ERR_TIMEOUT."""
-
-
-class ObservedDevice(Protocol):
-    """What is observed of a device."""
-
-    @property
-    def rises(self) -> int:
-        """How often it has raised its interrupt line."""
-
-    @property
-    def idle_since(self) -> int | None:
-        """The time since when it has had nothing to do; None while it is at work."""
-
-    def registers(self) -> Mapping[str, int]:
-        """Return its registers by name."""
 
 
 class Observer:
@@ -39,7 +24,7 @@ class Observer:
         guest: Guest,
         processor: Processor,
         plan: ContractPlan,
-        devices: Mapping[str, ObservedDevice],
+        devices: Mapping[str, BoardDevice],
         returns: Returns,
     ) -> None:
         self._guest = guest
