@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -19,7 +18,7 @@ from onnx_models import model, node
 
 from ferrule.budget import DEFAULTS, Resource, current
 from ferrule.cli import limits
-from ferrule.cli.main import _COMMANDS
+from ferrule.cli.main import _COMMANDS, command_of
 
 Ferrule = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -32,7 +31,7 @@ def leaves(command: click.Command) -> list[click.Command]:
 
 @pytest.mark.parametrize("name", sorted(_COMMANDS))
 def test_every_command_has_it_once(name: str) -> None:
-    command = importlib.import_module(_COMMANDS[name][0]).command
+    command = command_of(name)
     for _ in range(2):
         limits.add_option(command)
     for leaf in leaves(command):

@@ -20,10 +20,10 @@ from ferrule.cli.progress import TimeLeft
 from ferrule.emulation import CrashReport, EngineError
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation import host, on_board
-from ferrule.evaluation.answers import on_host
 from ferrule.evaluation.data import Chunk, DataSettings, open_data
 from ferrule.evaluation.host import HostRuns
 from ferrule.evaluation.on_board import _begin, _work, beginnings, drawn_for_proof, pieces, processes
+from ferrule.evaluation.predictions import on_host
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.nativelib import NativeLibrary
 from ferrule.network import Network

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ferrule.report.base import Document
 
 
-@click.command("compare", short_help="Show what has changed from one saved document to another.")
+@click.command("compare")
 @click.argument("old", type=FILE)
 @click.argument("new", type=FILE)
 @click.option(

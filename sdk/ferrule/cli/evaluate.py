@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ferrule.running import RunRequest
 
 
-@click.command("evaluate", short_help="Compute accuracy and other metrics of a model on your data.")
+@click.command("evaluate")
 @model_argument
 @collected(
     "asked",

@@ -33,27 +33,27 @@ EXIT_BUG = 70
 EXIT_SIGNAL = 128
 
 _COMMANDS = {
-    "artifact": ("ferrule.cli.artifact", "Build, run and compare a generated C++ class."),
-    "backends": ("ferrule.cli.backends", "List the backends with their devices, capabilities and options."),
-    "boards": ("ferrule.cli.boards", "List the boards."),
-    "build": ("ferrule.cli.build", "Build a generated project."),
-    "cache": ("ferrule.cli.cache", "Show or clear the cache of compiled code."),
-    "compare": ("ferrule.cli.compare", "Show what has changed from one saved document to another."),
-    "convert": ("ferrule.cli.convert", "Write a model as a TensorFlow Lite file."),
-    "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
-    "ethos-u": ("ferrule.cli.ethos_u", "Show and execute streams that Arm's compiler Vela writes for Ethos-U."),
-    "evaluate": ("ferrule.cli.evaluate", "Compute accuracy and other metrics of a model on your data."),
-    "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
-    "init": ("ferrule.cli.init", "Create the folder of a project: a model, a Zephyr application or an accelerator."),
-    "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
-    "new": ("ferrule.cli.new", "Create a working skeleton of a backend, a board or a device model."),
-    "registers": ("ferrule.cli.registers", "Show the registers of a device, or write them as SVD, C or Markdown."),
-    "report": ("ferrule.cli.report", "Write a saved document in another format."),
-    "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
-    "serve-board": ("ferrule.cli.serve_board", "Offer a UART of an emulated board as a serial port."),
-    "sweep": ("ferrule.cli.sweep", "Run models over boards, toolchains, engines, backends and options."),
-    "verify": ("ferrule.cli.verify", "Compare a firmware with a model: its digests, constants and code."),
-    "run": ("ferrule.cli.run", "Run a model, or your own firmware, on a board."),
+    "artifact": "Build, run and compare a generated C++ class.",
+    "backends": "List the backends with their devices, capabilities and options.",
+    "boards": "List the boards.",
+    "build": "Build a generated project.",
+    "cache": "Show or clear the cache of compiled code.",
+    "compare": "Show what has changed from one saved document to another.",
+    "convert": "Write a model as a TensorFlow Lite file.",
+    "doctor": "List the tools that Ferrule can use, and how to install the missing ones.",
+    "ethos-u": "Show and execute streams that Arm's compiler Vela writes for Ethos-U.",
+    "evaluate": "Compute accuracy and other metrics of a model on your data.",
+    "generate": "Write a self-contained firmware project for a model.",
+    "init": "Create the folder of a project: a model, a Zephyr application or an accelerator.",
+    "inspect": "Show a model's layers, shapes, quantisation, MACs, weights and arena.",
+    "new": "Create a working skeleton of a backend, a board or a device model.",
+    "registers": "Show the registers of a device, or write them as SVD, C or Markdown.",
+    "report": "Write a saved document in another format.",
+    "serve-accelerator": "Serve the model of an accelerator over a serial line.",
+    "serve-board": "Offer a UART of an emulated board as a serial port.",
+    "sweep": "Run models over boards, toolchains, engines, backends and options.",
+    "verify": "Compare a firmware with a model: its digests, constants and code.",
+    "run": "Run a model, or your own firmware, on a board.",
 }
 
 
@@ -71,6 +71,13 @@ def _as_options(arguments: list[str]) -> list[str]:
     return arguments
 
 
+def command_of(name: str) -> click.Command:
+    """Import a command, whose module has its name."""
+    command = importlib.import_module(f"ferrule.cli.{name.replace('-', '_')}").command
+    assert isinstance(command, click.Command)
+    return command
+
+
 class _LazyGroup(click.Group):
     """Imports a command's module when the command is called, so that `--help` stays quick."""
 
@@ -82,8 +89,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(_COMMANDS[cmd_name][0]).command
-        assert isinstance(command, click.Command)
+        command = command_of(cmd_name)
+        command.short_help = _COMMANDS[cmd_name]
         reserve_output(command)
         verbosity.add_option(command)
         limits.add_option(command)
@@ -92,7 +99,7 @@ class _LazyGroup(click.Group):
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in sorted(_COMMANDS.items())])
+            formatter.write_dl(sorted(_COMMANDS.items()))
 
     @override
     def resolve_command(

@@ -12,7 +12,7 @@ from ferrule.cli.options import FILE
 from ferrule.cli.outputs import ALL, Outputs, outputs_options
 
 
-@click.command("report", short_help="Write a saved document in another format.")
+@click.command("report")
 @click.argument("document", type=FILE)
 @outputs_options(ALL)
 def command(document: Path, results: Outputs) -> None:

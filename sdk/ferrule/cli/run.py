@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ferrule.running import Firmware, RunRequest
 
 
-@click.command("run", short_help="Run a model, or your own firmware, on a board.")
+@click.command("run")
 @models_argument
 @names_option()
 @arena_option

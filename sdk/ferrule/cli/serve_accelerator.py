@@ -15,7 +15,7 @@ from ferrule.cli.signals import handled
 from ferrule.errors import FerruleError
 
 
-@click.command("serve-accelerator", short_help="Serve the model of an accelerator over a serial line.")
+@click.command("serve-accelerator")
 @click.option(
     "--port",
     required=True,

@@ -13,7 +13,7 @@ from ferrule.cli.options import BOARD, ENGINE, FILE, board_option, config_option
 from ferrule.cli.serve_accelerator import interrupted, logger
 
 
-@click.command("serve-board", short_help="Offer a UART of an emulated board as a serial port.")
+@click.command("serve-board")
 @click.argument("elf", type=FILE)
 @config_option
 @board_option

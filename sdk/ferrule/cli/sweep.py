@@ -29,7 +29,7 @@ _LISTED = 50
 """The most rows that the table on the terminal has; of a longer sweep, it has those that failed or differ."""
 
 
-@click.command("sweep", short_help="Run models over boards, toolchains, engines, backends and options.")
+@click.command("sweep")
 @click.argument("file", type=FILE)
 @click.option(
     "--results",

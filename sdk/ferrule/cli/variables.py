@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from ferrule.reading import is_folder
 
@@ -26,8 +27,7 @@ class Kind(StrEnum):
     COMMAND = "command"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class Variable(NamedTuple):
     """An environment variable."""
 
     name: str
@@ -56,45 +56,41 @@ _ZEPHYR = "--platform zephyr"
 _ALL = "all commands"
 _RICH = "all commands, through the package rich"
 VARIABLES = (
-    Variable(name="FERRULE_BACKENDS", reader="everything that uses backends", kind=Kind.FOLDERS),
-    Variable(name="FERRULE_BOARDS", reader="everything that uses boards", kind=Kind.FOLDERS),
-    Variable(name="FERRULE_CACHE", reader="builds, kernels on this machine, OpenCL"),  # the folder is made
-    Variable(name="FERRULE_DYNAMIC_BACKENDS", reader="the runtime on this machine", kind=Kind.FOLDERS),
-    Variable(name="FERRULE_RENODE_NETWORK", reader="the engine renode"),
-    Variable(name="FERRULE_ACL_SYSROOT", reader=_ARTIFACT, kind=Kind.FOLDER),
-    Variable(name="FERRULE_TESTING_SANITIZE", reader="ferrule.testing"),
-    Variable(name="_FERRULE_COMPLETE", reader="the shell's completion"),
-    Variable(name="CC", reader="kernels on this machine, ferrule.testing", kind=Kind.COMMAND),
-    Variable(name="CXX", reader=_ARTIFACT, kind=Kind.COMMAND),
-    Variable(name="GCOV", reader="ferrule.testing.coverage", kind=Kind.COMMAND),
-    Variable(name="RENODE", reader="the engine renode", kind=Kind.COMMAND),
-    Variable(name="ACL_ROOT", reader=_ARTIFACT, kind=Kind.FOLDER),
-    Variable(
-        name="ETHOSU_DRIVER",
-        reader='the backend EthosU, for devices with the binding driver = "arm"',
-        kind=Kind.FOLDER,
-    ),
-    Variable(name="CMSIS_PATH", reader=_CMSIS, kind=Kind.FOLDER),
-    Variable(name="CMSIS_RTX_PATH", reader=_CMSIS, kind=Kind.FOLDER),
-    Variable(name="FREERTOS_KERNEL_PATH", reader=_FREERTOS, kind=Kind.FOLDER),
-    Variable(name="THREADX_PATH", reader=_THREADX, kind=Kind.FOLDER),
-    Variable(name="ZEPHYR_BASE", reader=_ZEPHYR, kind=Kind.FOLDER),
-    Variable(name="ZEPHYR_MODULES", reader=_ZEPHYR, kind=Kind.MODULES),
-    Variable(name="ZEPHYR_SDK_INSTALL_DIR", reader=_ZEPHYR, kind=Kind.FOLDER),
-    Variable(name="ZEPHYR_TOOLCHAIN_VARIANT", reader=_ZEPHYR),
-    Variable(name="QEMU_CPU", reader=_ARTIFACT),
-    Variable(name="ZIG_GLOBAL_CACHE_DIR", reader="zig"),
-    Variable(name="NO_COLOR", reader=_ALL),
-    Variable(name="FORCE_COLOR", reader=_RICH),
-    Variable(name="TTY_COMPATIBLE", reader=_RICH),
-    Variable(name="TTY_INTERACTIVE", reader=_RICH),
-    Variable(name="LINES", reader=_RICH),
-    Variable(name="COLUMNS", reader=_ALL),
-    Variable(name="GITHUB_STEP_SUMMARY", reader="--job-summary"),
-    Variable(name="XDG_CACHE_HOME", reader="the cache, through the package platformdirs"),
-    Variable(name="USERNAME", reader="the cache on Windows"),
-    Variable(name="TMPDIR", reader="Python", kind=Kind.FOLDER),
-    Variable(name="OCL_ICD_VENDORS", reader="GpuAcc, through the OpenCL loader"),
+    Variable("FERRULE_BACKENDS", "everything that uses backends", Kind.FOLDERS),
+    Variable("FERRULE_BOARDS", "everything that uses boards", Kind.FOLDERS),
+    Variable("FERRULE_CACHE", "builds, kernels on this machine, OpenCL"),  # the folder is made
+    Variable("FERRULE_DYNAMIC_BACKENDS", "the runtime on this machine", Kind.FOLDERS),
+    Variable("FERRULE_RENODE_NETWORK", "the engine renode"),
+    Variable("FERRULE_ACL_SYSROOT", _ARTIFACT, Kind.FOLDER),
+    Variable("FERRULE_TESTING_SANITIZE", "ferrule.testing"),
+    Variable("_FERRULE_COMPLETE", "the shell's completion"),
+    Variable("CC", "kernels on this machine, ferrule.testing", Kind.COMMAND),
+    Variable("CXX", _ARTIFACT, Kind.COMMAND),
+    Variable("GCOV", "ferrule.testing.coverage", Kind.COMMAND),
+    Variable("RENODE", "the engine renode", Kind.COMMAND),
+    Variable("ACL_ROOT", _ARTIFACT, Kind.FOLDER),
+    Variable("ETHOSU_DRIVER", 'the backend EthosU, for devices with the binding driver = "arm"', Kind.FOLDER),
+    Variable("CMSIS_PATH", _CMSIS, Kind.FOLDER),
+    Variable("CMSIS_RTX_PATH", _CMSIS, Kind.FOLDER),
+    Variable("FREERTOS_KERNEL_PATH", _FREERTOS, Kind.FOLDER),
+    Variable("THREADX_PATH", _THREADX, Kind.FOLDER),
+    Variable("ZEPHYR_BASE", _ZEPHYR, Kind.FOLDER),
+    Variable("ZEPHYR_MODULES", _ZEPHYR, Kind.MODULES),
+    Variable("ZEPHYR_SDK_INSTALL_DIR", _ZEPHYR, Kind.FOLDER),
+    Variable("ZEPHYR_TOOLCHAIN_VARIANT", _ZEPHYR),
+    Variable("QEMU_CPU", _ARTIFACT),
+    Variable("ZIG_GLOBAL_CACHE_DIR", "zig"),
+    Variable("NO_COLOR", _ALL),
+    Variable("FORCE_COLOR", _RICH),
+    Variable("TTY_COMPATIBLE", _RICH),
+    Variable("TTY_INTERACTIVE", _RICH),
+    Variable("LINES", _RICH),
+    Variable("COLUMNS", _ALL),
+    Variable("GITHUB_STEP_SUMMARY", "--job-summary"),
+    Variable("XDG_CACHE_HOME", "the cache, through the package platformdirs"),
+    Variable("USERNAME", "the cache on Windows"),
+    Variable("TMPDIR", "Python", Kind.FOLDER),
+    Variable("OCL_ICD_VENDORS", "GpuAcc, through the OpenCL loader"),
 )
 
 

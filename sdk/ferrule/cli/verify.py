@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ferrule.firmware.verification import Check
 
 
-@click.command("verify", short_help="Compare a firmware with a model: its digests, constants and code.")
+@click.command("verify")
 @click.argument("elf", type=FILE)
 @models_argument
 @names_option()

@@ -16,9 +16,9 @@ from ferrule.budget import begun
 from ferrule.codegen.digest import digest
 from ferrule.emulation import EngineOptions
 from ferrule.errors import FerruleError, InputError
-from ferrule.evaluation.answers import Answers, on_host
+from ferrule.evaluation.custom_metric import CustomMetric, custom_metric, load_metric
 from ferrule.evaluation.data import DataSet, DataSettings
-from ferrule.evaluation.float_model import check_float, float_answers, largest_difference
+from ferrule.evaluation.float_model import check_float, float_predictions, largest_difference
 from ferrule.evaluation.metrics import (
     CONFUSION,
     LOWER,
@@ -29,7 +29,7 @@ from ferrule.evaluation.metrics import (
     default_metrics,
     label_parts,
 )
-from ferrule.evaluation.own_metric import OwnMetric, load_metric, own_metric
+from ferrule.evaluation.predictions import Predictions, on_host
 from ferrule.evaluation.proof import all_on_board, prove
 from ferrule.evaluation.request import EvaluationRequest
 from ferrule.evaluation.scoring import (
@@ -188,24 +188,24 @@ def evaluated(network: Network, request: EvaluationRequest) -> Evaluation:
         check_float(network, request.float_model)
     scorer = _Scorer.of(network, request)
     data = scorer.data
-    answers = on_host(network, data, progress, reconstructed=scorer.reconstructed)
-    scored = scorer.scored(answers)  # labels that do not fit end it before anything is built
-    paths, proved = [answers.path], None
+    predictions = on_host(network, data, progress, reconstructed=scorer.reconstructed)
+    scored = scorer.scored(predictions)  # labels that do not fit end it before anything is built
+    paths, proved = [predictions.path], None
     warnings: tuple[str, ...] = ()
     if job is not None:
         firmware = compile(network, job, engine=request.run.engine, progress=progress)
-        proved, path = prove(firmware, request, data, answers)
+        proved, path = prove(firmware, request, data, predictions)
         paths.append(path)
         warnings = firmware.warnings
         if request.on_board:
-            answers, proved = all_on_board(firmware, request, data, answers, proved)
-            scored = scorer.scored(answers)
-            paths.append(answers.path)
+            predictions, proved = all_on_board(firmware, request, data, predictions, proved)
+            scored = scorer.scored(predictions)
+            paths.append(predictions.path)
     floating = None
     if request.float_model is not None:
-        floating, path = scorer.compared(request.float_model, answers, scored)
+        floating, path = scorer.compared(request.float_model, predictions, scored)
         paths.append(path)
-    metrics, tables = scorer.metric_parts(answers, scored), scorer.tables(answers, scored)
+    metrics, tables = scorer.metric_parts(predictions, scored), scorer.tables(predictions, scored)
     document = EvaluationDocument(
         ferrule_version=VERSION,
         model=_model_part(network),
@@ -214,22 +214,22 @@ def evaluated(network: Network, request: EvaluationRequest) -> Evaluation:
         paths=tuple(paths),
         float_model=floating,
         proof=proved,
-        evidence=_evidence(answers, _compares(metrics, tables, floating, proved)),
+        evidence=_evidence(predictions, _compares(metrics, tables, floating, proved)),
         environment=environment(),
         **tables,
     )
-    return Evaluation.of(document, answers.outputs, (*answers.notes, *warnings))
+    return Evaluation.of(document, predictions.outputs, (*predictions.notes, *warnings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scorer:
-    """Scores the answers of a network to the samples of a data set as requested."""
+    """Scores the predictions of a network to the samples of a data set as requested."""
 
     network: Network
     data: DataSet
     request: EvaluationRequest
     metrics: Sequence[str]
-    own: Mapping[str, OwnMetric]
+    own: Mapping[str, CustomMetric]
     output: int
     """The index of the output that is scored."""
 
@@ -283,17 +283,17 @@ class _Scorer:
         scores = np.broadcast_to(np.float32(0), (len(labels), size))
         self._comparable(Scored(scores=scores, labels=labels, names=tuple(map(data.source.name, data.order))))
 
-    def scored(self, answers: Answers) -> Scored | None:
+    def scored(self, predictions: Predictions) -> Scored | None:
         """Return what metrics compare; None without labels. InputError if the labels do not fit."""
-        labels = answers.labels
+        labels = predictions.labels
         if labels is None:
             return None
-        if answers.errors is not None:
-            scores = answers.errors[:, None]
+        if predictions.errors is not None:
+            scores = predictions.errors[:, None]
         else:
             info = self.network.outputs[self.output]
-            scores = widened(scores_of(info, answers.outputs[self.output], answers.samples), info, labels)
-        return self._comparable(Scored(scores=scores, labels=labels, names=answers.names))
+            scores = widened(scores_of(info, predictions.outputs[self.output], predictions.samples), info, labels)
+        return self._comparable(Scored(scores=scores, labels=labels, names=predictions.names))
 
     def _comparable(self, scored: Scored) -> Scored:
         if self.request.reconstructs:
@@ -312,20 +312,20 @@ class _Scorer:
         """Return the names of the metrics."""
         return set(self.metrics or default_metrics(scored))
 
-    def metric_parts(self, answers: Answers, scored: Scored | None) -> tuple[MetricPart, ...]:
+    def metric_parts(self, predictions: Predictions, scored: Scored | None) -> tuple[MetricPart, ...]:
         """Return the metrics; none without labels."""
-        if scored is None or answers.labels is None:
+        if scored is None or predictions.labels is None:
             return ()
         parts, confidence = [], self.request.intervals
         for name in self.metrics or default_metrics(scored):
             if name in self.own:
-                outputs = in_real_numbers(self.network.outputs, answers.outputs)
-                parts.append(own_metric(name, self.own[name], outputs, answers.labels, confidence))
+                outputs = in_real_numbers(self.network.outputs, predictions.outputs)
+                parts.append(custom_metric(name, self.own[name], outputs, predictions.labels, confidence))
             elif name != CONFUSION:
                 parts.append(METRICS[name](scored, confidence))
         return tuple(parts)
 
-    def tables(self, answers: Answers, scored: Scored | None) -> _Tables:
+    def tables(self, predictions: Predictions, scored: Scored | None) -> _Tables:
         """Return the recalls, the confusion matrix and the worst samples, as far as they have a meaning here."""
         count, classes = self.request.worst, self.data.classes
         if scored is None:
@@ -337,36 +337,36 @@ class _Scorer:
             if not computed & LOWER:
                 return {}
             targets = Scored(scores=scored.scores, labels=scored.targets())
-            return {"worst": worst_samples(targets, (), answers.names, count)}
-        worst = worst_samples(scored, classes, answers.names, count)
+            return {"worst": worst_samples(targets, (), predictions.names, count)}
+        worst = worst_samples(scored, classes, predictions.names, count)
         if np.isnan(scored.scores).any():  # such samples have no predicted label
             return {"worst": worst}
         labels = label_parts(scored, classes)
         asked = CONFUSION in self.metrics or len(labels) <= CONFUSION_LABELS
         return {"labels": labels, "confusion": confusion(scored, classes) if asked else None, "worst": worst}
 
-    def compared(self, other: Network, mine: Answers, scored: Scored | None) -> tuple[FloatPart, PathPart]:
-        """Return the comparison of the answers with those of the float model, and how the latter ran."""
+    def compared(self, other: Network, mine: Predictions, scored: Scored | None) -> tuple[FloatPart, PathPart]:
+        """Return the comparison of the predictions with those of the float model, and how the latter ran."""
         reopen = None if isinstance(self.request.data, DataSet) else self.request.opened
-        answers, source = float_answers(
+        predictions, source = float_predictions(
             self.network, other, self.data, reopen, self.request.run.progress, reconstructed=self.reconstructed
         )
         its = replace(self, network=other)
         agreement = None
         if not self.request.reconstructs and (scored is None or self._computed(scored) & OF_CLASSES):
-            agreement = self._agreement(other, mine, answers)
+            agreement = self._agreement(other, mine, predictions)
         part = FloatPart(
             model=_model_part(other),
-            metrics=its.metric_parts(answers, its.scored(answers)),
+            metrics=its.metric_parts(predictions, its.scored(predictions)),
             agreement=agreement,
             largest_difference=largest_difference(
-                in_real_numbers(self.network.outputs, mine.outputs), in_real_numbers(other.outputs, answers.outputs)
+                in_real_numbers(self.network.outputs, mine.outputs), in_real_numbers(other.outputs, predictions.outputs)
             ),
             inputs=source,
         )
-        return part, answers.path
+        return part, predictions.path
 
-    def _agreement(self, other: Network, mine: Answers, its: Answers) -> float | None:
+    def _agreement(self, other: Network, mine: Predictions, its: Predictions) -> float | None:
         """Return the share of samples for which both predict the same class.
 
         None if their outputs differ in size, or no sample has outputs without a NaN in both.
@@ -391,10 +391,10 @@ def _compares(
     return known or near or (proof is not None and bool(proof.evidence))
 
 
-def _evidence(answers: Answers, compared: bool) -> Evidence:
+def _evidence(predictions: Predictions, compared: bool) -> Evidence:
     if not compared:
         return NO_EVIDENCE
-    return replace(evidence_of(answers.outputs, answers.outputs), samples=answers.samples)
+    return replace(evidence_of(predictions.outputs, predictions.outputs), samples=predictions.samples)
 
 
 def _model_part(network: Network) -> ModelPart:

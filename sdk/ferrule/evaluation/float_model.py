@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ferrule.errors import FerruleError, InputError
-from ferrule.evaluation.answers import Answers, on_host
 from ferrule.evaluation.data import Chunk, DataSet
+from ferrule.evaluation.predictions import Predictions, on_host
 from ferrule.graph import Array
 from ferrule.interface import either
 from ferrule.network import Network
@@ -41,7 +41,7 @@ def check_float(network: Network, other: Network) -> None:
         raise FerruleError(f"{_FLOAT}: one of the two models has a state, and the other has none")
 
 
-def float_answers(
+def float_predictions(
     network: Network,
     other: Network,
     data: DataSet,
@@ -49,8 +49,8 @@ def float_answers(
     progress: Progress,
     *,
     reconstructed: int | None = None,
-) -> tuple[Answers, str]:
-    """Return the answers of the float model, and where its inputs come from.
+) -> tuple[Predictions, str]:
+    """Return the predictions of the float model, and where its inputs come from.
 
     They come from the data's real values, which `reopen` opens for a network, or else are the quantised inputs.
     """
@@ -65,8 +65,8 @@ def float_answers(
             info.dequantize(array).astype(np.float32) for info, array in zip(network.inputs, chunk.inputs, strict=True)
         ]
 
-    answers = on_host(other, data, progress, reconstructed=reconstructed, inputs=dequantised, what=NAME)
-    return answers, DEQUANTISED
+    predictions = on_host(other, data, progress, reconstructed=reconstructed, inputs=dequantised, what=NAME)
+    return predictions, DEQUANTISED
 
 
 def largest_difference(mine: Sequence[Array], its: Sequence[Array]) -> float | None:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ferrule.evaluation.answers import Answers
 from ferrule.evaluation.data import DataSet
 from ferrule.evaluation.on_board import beginnings, cpu_s, drawn_for_proof, processes, run_all
+from ferrule.evaluation.predictions import Predictions, by_sample
 from ferrule.evaluation.request import EvaluationRequest
 from ferrule.graph import Array
 from ferrule.network import Network
@@ -27,9 +27,9 @@ _LISTED = 20
 
 
 def prove(
-    firmware: Firmware, request: EvaluationRequest, data: DataSet, answers: Answers
+    firmware: Firmware, request: EvaluationRequest, data: DataSet, predictions: Predictions
 ) -> tuple[ProofPart, PathPart]:
-    """Run samples drawn with a seed on the board; compare them with the host's answers and the numpy reference."""
+    """Run samples drawn with a seed on the board; compare them with the host's predictions and the numpy reference."""
     network = firmware.network
     chosen = drawn_for_proof(data, request.proof, request.seed, stateful=bool(network.states))
     before_s, started = cpu_s(), time.perf_counter()
@@ -42,8 +42,7 @@ def prove(
         cpu_s=cpu_s() - before_s,
         wall_s=time.perf_counter() - started,
     )
-    runs = _by_sample(network, report.outputs, len(chosen))
-    hosts = [answers.of(network, index) for index in chosen]
+    runs, hosts = by_sample(network, report.outputs, len(chosen)), predictions.by_sample(network, chosen)
     equal = _compared(network, hosts, runs, split(network.inputs, inputs), begins)
     verdicts = [worst([verdict, sample.verdict]) for verdict, sample in zip(equal, report.samples, strict=True)]
     part = ProofPart(
@@ -58,9 +57,9 @@ def prove(
 
 
 def all_on_board(
-    firmware: Firmware, request: EvaluationRequest, data: DataSet, answers: Answers, part: ProofPart
-) -> tuple[Answers, ProofPart]:
-    """Run all samples on the board; return its answers, and the proof with their comparison with the host's."""
+    firmware: Firmware, request: EvaluationRequest, data: DataSet, predictions: Predictions, part: ProofPart
+) -> tuple[Predictions, ProofPart]:
+    """Run all samples on the board; return its predictions, and the proof with their comparison with the host's."""
     network, started = firmware.network, time.perf_counter()
     outputs, spent_s = run_all(firmware, request.run, data, request.jobs)
     used = processes(data, request.jobs)
@@ -71,15 +70,14 @@ def all_on_board(
         cpu_s=spent_s,
         wall_s=time.perf_counter() - started,
     )
-    board = replace(answers, outputs=outputs, path=path)
-    every = range(answers.samples)
-    hosts, boards = ([each.of(network, index) for index in every] for each in (answers, board))
+    board = replace(predictions, outputs=outputs, path=path)
+    hosts, boards = predictions.by_sample(network), board.by_sample(network)
+    every = range(predictions.samples)
     samples = (sample for index in every for sample in split(network.inputs, data.take([index]).inputs))
     verdicts = _compared(network, hosts, boards, samples, beginnings(data, every))
-    different = sorted({*part.different, *_different(range(answers.samples), verdicts)})[:_LISTED]
+    different = sorted({*part.different, *_different(every, verdicts)})[:_LISTED]
     verdict = worst([part.verdict, *verdicts])
-    counts = (evidence_of(board.of(network, index), answers.of(network, index)) for index in range(answers.samples))
-    evidence = sum(counts, Evidence(layers=part.evidence.layers))
+    evidence = sum(map(evidence_of, boards, hosts), Evidence(layers=part.evidence.layers))
     return board, replace(part, verdict=verdict, evidence=evidence, different=tuple(different), whole=True)
 
 
@@ -90,7 +88,7 @@ def _compared(
     samples: Iterable[Sample],
     begins: Sequence[bool],
 ) -> list[Verdict]:
-    """Return how the host's answers and the board's compare: equal, both within the bounds of the reference, or not."""
+    """Return how host and board compare: equal, both within the bounds of the reference, or not."""
     verdicts = [compare(host, board)[0] for host, board in zip(hosts, boards, strict=True)]
     if all(verdict is Verdict.EXACT for verdict in verdicts) or not has_floats(network):
         return verdicts
@@ -99,11 +97,6 @@ def _compared(
         verdict if verdict is Verdict.EXACT else worst(compare(each, wanted.outputs, wanted.bounds)[0] for each in pair)
         for verdict, wanted, *pair in zip(verdicts, expected, hosts, boards, strict=True)
     ]
-
-
-def _by_sample(network: Network, outputs: list[Array], count: int) -> list[list[Array]]:
-    rows = [array.reshape(count, *info.shape) for info, array in zip(network.outputs, outputs, strict=True)]
-    return [[row[index, ...] for row in rows] for index in range(count)]
 
 
 def _different(places: Sequence[int], verdicts: list[Verdict]) -> tuple[int, ...]:

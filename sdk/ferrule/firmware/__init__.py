@@ -2,7 +2,6 @@
 """Firmware: toolchains, builds, linker scripts and the resulting images."""
 
 from ferrule.firmware.build import BuildError, TooLargeError, execute
-from ferrule.firmware.built import BuiltFirmware
 from ferrule.firmware.folder import Kept
 from ferrule.firmware.image import Group, Image, Section, Segment, StackBound, Symbol, read_image
 from ferrule.firmware.job import DEFAULT_BOARD, SEPARATE, SHARED, Job, JobKeywords, divide, divide_all, job_from
@@ -29,6 +28,7 @@ from ferrule.firmware.platforms import (
 from ferrule.firmware.platforms.tools import require_tools
 from ferrule.firmware.probe import ToolStatus, probe_tools
 from ferrule.firmware.project import (
+    BuiltFirmware,
     Project,
     StackTooSmallError,
     build_project,

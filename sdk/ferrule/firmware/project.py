@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.boards import DEFAULT_STACK_BYTES, load_board
+from ferrule.boards import DEFAULT_STACK_BYTES, Board, load_board
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.build import execute
@@ -29,6 +29,8 @@ from ferrule.firmware.seal import SealError, seal_file
 from ferrule.firmware.stack_bound import stack_bound
 from ferrule.firmware.toolchain import check_optimization, toolchain
 from ferrule.graph import brief
+from ferrule.network import Network
+from ferrule.optimizer import OptimizedNetwork
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.reading import confined, exists, require_regular
 from ferrule.record import building, inputs
@@ -69,6 +71,30 @@ class Project:
     def __repr__(self) -> str:
         manifest = self.manifest
         return f"<Project {self.folder}: {brief(manifest.model)} for {manifest.platform}, {len(manifest.files)} files>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltFirmware:
+    """A network compiled for a board, alone or with others in one firmware."""
+
+    network: Network
+    """The network before optimisation; its numpy reference is the standard for the firmware's outputs."""
+    optimized: OptimizedNetwork
+    """The network divided over backends; `messages` states which backends did not receive a layer, and why."""
+    board: Board
+    artifact: Artifact
+    program: Program
+    """All models of the firmware, this one among them."""
+    project: Project
+    image: Image
+    job: Job
+    """The job that `compile` was called with."""
+    toolchain: str
+    """The name of the toolchain that compiled it."""
+    toolchain_version: str
+    """The compiler's version, as one line."""
+    build_s: float
+    """Wall-clock seconds of the build."""
 
 
 def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -> Project:

@@ -74,10 +74,10 @@ def check_claims(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | No
             hint="give the options that it was generated with, or build and load it again with this version of ferrule",
         )
     if info.operator_count != len(artifact.operators):
-        raise _otherwise(f"{info.operator_count} operators", f"{len(artifact.operators)}")
+        raise _mismatch(f"{info.operator_count} operators", f"{len(artifact.operators)}")
     workspace_bytes = artifact.workspace_bytes + artifact.state_bytes
     if info.workspace_bytes != workspace_bytes:
-        raise _otherwise(f"a workspace of {info.workspace_bytes:,} B", f"{workspace_bytes:,} B")
+        raise _mismatch(f"a workspace of {info.workspace_bytes:,} B", f"{workspace_bytes:,} B")
     _check_tensors("input", info.inputs, artifact.graph.inputs)
     _check_tensors("output", info.outputs, artifact.graph.outputs)
 
@@ -90,15 +90,15 @@ def check_run(info: ModelInfo, done: LinkRun) -> None:
 
 def _check_tensors(kind: str, stated: Sequence[LinkTensor], generated: Sequence[TensorInfo]) -> None:
     if len(stated) != len(generated):
-        raise _otherwise(f"{len(stated)} {kind}s", f"{len(generated)}")
+        raise _mismatch(f"{len(stated)} {kind}s", f"{len(generated)}")
     for theirs, ours in zip(stated, generated, strict=True):
         if (theirs.dtype, theirs.shape) != (ours.dtype, tuple(ours.shape)):
-            raise _otherwise(
+            raise _mismatch(
                 f"{kind} '{ours.name}' as {theirs.dtype}{list(theirs.shape)}", f"{ours.dtype}{list(ours.shape)}"
             )
 
 
-def _otherwise(stated: str, expected: str) -> FerruleError:
+def _mismatch(stated: str, expected: str) -> FerruleError:
     return FerruleError(
         f"the firmware on the board states {stated}, expected {expected} for this model: it is not what was generated",
         hint=_AGAIN,

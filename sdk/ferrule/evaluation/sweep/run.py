@@ -20,7 +20,7 @@ from ferrule.child_process import CommandError
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.file import NO_NEEDS, DataEntry, NeedsEntry
 from ferrule.evaluation.sweep.lease import LeaseEntry, leased
-from ferrule.evaluation.sweep.samples import proved
+from ferrule.evaluation.sweep.samples import evaluate_on_board
 from ferrule.reading import read_bytes
 from ferrule.record import Reads, declare, recording, remembered
 from ferrule.report.sweep_document import SweepRow
@@ -173,7 +173,7 @@ def _measured(run: Run) -> SweepRow:
         timeout_s=run.timeout_s,
     )
     if run.data is not None:
-        part, metrics, samples = proved(firmware, run.data, read_project(run.configuration).data, request)
+        part, metrics, samples = evaluate_on_board(firmware, run.data, read_project(run.configuration).data, request)
         row = _row(run, part.report, firmware)
         evidence = replace(part.evidence, runs=1)
         return replace(row, verdict=part.verdict.value, evidence=evidence, metrics=metrics, samples=samples)

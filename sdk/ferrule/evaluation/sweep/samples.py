@@ -17,8 +17,8 @@ from ferrule.reading import exists
 from ferrule.record import remembered
 
 if TYPE_CHECKING:
-    from ferrule.evaluation.answers import Answers
     from ferrule.evaluation.data import DataSet
+    from ferrule.evaluation.predictions import Predictions
     from ferrule.evaluation.request import EvaluationRequest
     from ferrule.network import Network
     from ferrule.report.evaluation_document import ProofPart
@@ -55,7 +55,7 @@ def request_of(entry: DataEntry, settings: DataSettings, run: RunRequest | None 
     return EvaluationRequest(data=asked.pop("path"), settings=settings, worst=0, run=run or RunRequest(), **asked)
 
 
-def proved(
+def evaluate_on_board(
     firmware: Firmware, entry: DataEntry, settings: DataSettings, run: RunRequest
 ) -> tuple[ProofPart, dict[str, float], int]:
     """Return the comparison of a board with the host, the metrics over all samples, and the number of these.
@@ -69,9 +69,9 @@ def proved(
         network=firmware.network,
         request=request_of(entry, settings),
     )
-    data, answers, metrics = _on_host(asked)
-    part, _ = prove(firmware, request_of(entry, settings, run), data, answers)
-    return part, metrics, answers.samples
+    data, predictions, metrics = _on_host(asked)
+    part, _ = prove(firmware, request_of(entry, settings, run), data, predictions)
+    return part, metrics, predictions.samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +84,19 @@ class _Asked:
 
 
 @partial(remembered, limit=1)  # the runs of a model follow one another
-def _on_host(asked: _Asked) -> tuple[DataSet, Answers, dict[str, float]]:
-    from ferrule.evaluation.answers import Answers
+def _on_host(asked: _Asked) -> tuple[DataSet, Predictions, dict[str, float]]:
     from ferrule.evaluation.evaluate import evaluated
+    from ferrule.evaluation.predictions import Predictions
 
     data = asked.request.opened(asked.network)
     request = replace(asked.request, data=data, labels=None, limit=None, sequence=None)
     done = evaluated(asked.network, request)
     document = done.document
-    answers = Answers(
+    predictions = Predictions(
         outputs=done.outputs, samples=document.data.samples, labels=None, names=(), path=document.paths[0]
     )
     values = {part.name: part.value for part in document.metrics if part.value is not None}
-    return data, answers, values
+    return data, predictions, values
 
 
 def _absolute(text: str, folder: Path, required: str | None) -> str:

@@ -16,13 +16,13 @@ from ferrule.interface import either
 from ferrule.reading import is_file, near_names
 from ferrule.report.evaluation_document import MetricPart
 
-OwnMetric = Callable[[list[Array], Array], object]
+CustomMetric = Callable[[list[Array], Array], object]
 """From all outputs in real units, joined along the first axis, and the labels to a number, or one number per sample."""
 
 _METRIC = either("--metric", "metric")
 
 
-def load_metric(text: str) -> OwnMetric:
+def load_metric(text: str) -> CustomMetric:
     """Return the function of "FILE.py:function"; its file is run.
 
     Raises:
@@ -45,12 +45,12 @@ def load_metric(text: str) -> OwnMetric:
     if not callable(function):
         found = ", ".join(each for each, value in vars(module).items() if callable(value) and not each.startswith("_"))
         raise FerruleError(f"{_METRIC} {text}: {path} has no function '{name}'", hint=f"it has {found or 'none'}")
-    chosen: OwnMetric = function
+    chosen: CustomMetric = function
     return chosen
 
 
-def own_metric(
-    text: str, function: OwnMetric, outputs: list[Array], labels: Array, confidence: Confidence
+def custom_metric(
+    text: str, function: CustomMetric, outputs: list[Array], labels: Array, confidence: Confidence
 ) -> MetricPart:
     """Return what a user's metric computes; one number per sample gives their mean with a bootstrap interval.
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's answers for all samples of a data set."""
+"""A model's predictions for all samples of a data set."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,7 @@ Inputs = Callable[[Chunk], list[Array]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class Predictions:
     """What a network answered for all samples."""
 
     outputs: list[Array]
@@ -44,12 +44,17 @@ class Answers:
     """The mean squared error of each sample's reconstruction, if it is the score."""
     notes: tuple[str, ...] = ()
 
-    def of(self, network: Network, index: int) -> list[Array]:
-        """Return the outputs for one sample."""
-        return [
-            np.ascontiguousarray(array.reshape(self.samples, *info.shape)[index])
-            for info, array in zip(network.outputs, self.outputs, strict=True)
-        ]
+    def by_sample(self, network: Network, places: Sequence[int] | None = None) -> list[list[Array]]:
+        """Return the outputs for the samples at some places, or for each."""
+        return by_sample(network, self.outputs, self.samples, places)
+
+
+def by_sample(
+    network: Network, outputs: Sequence[Array], samples: int, places: Sequence[int] | None = None
+) -> list[list[Array]]:
+    """Return outputs, joined along the first axis, for the samples at some places, or for each."""
+    rows = [array.reshape(samples, *info.shape) for info, array in zip(network.outputs, outputs, strict=True)]
+    return [[np.ascontiguousarray(row[index]) for row in rows] for index in places or range(samples)]
 
 
 def chunk_size(network: Network) -> int:
@@ -59,7 +64,7 @@ def chunk_size(network: Network) -> int:
 
 
 def _held(network: Network, samples: int) -> int:
-    """Return the bytes that all answers take: as they come, joined, and as real numbers."""
+    """Return the bytes that all predictions take: as they come, joined, and as real numbers."""
     return samples * sum(2 * info.size_bytes + _REAL_BYTES * info.elements for info in network.outputs)
 
 
@@ -71,7 +76,7 @@ def on_host(
     reconstructed: int | None = None,
     inputs: Inputs = lambda chunk: chunk.inputs,
     what: str = "",
-) -> Answers:
+) -> Predictions:
     """Run all samples on the host; `reconstructed` is the output whose difference from the input is the score.
 
     `what` names the network in the path and in messages, if it is not the one that is evaluated.
@@ -105,7 +110,7 @@ def on_host(
         cpu_s=cpu_s() - before_s,
         wall_s=time.perf_counter() - started,
     )
-    return Answers(
+    return Predictions(
         outputs=joined_rows(parts),
         samples=len(data),
         labels=np.concatenate(labels) if labels else None,
