@@ -105,14 +105,10 @@ def run_artifact(
             hint="copy the project's folder to the arm64 machine, and run the command there",
         )
     network = project.network()
-    if inputs is None:
-        (sample,) = (pattern_sample(network.inputs),)
-    else:
-        samples = split(network.inputs, inputs)
-        if len(samples) != 1:
-            raise FerruleError(f"the inputs are {len(samples)} samples, expected one")
-        (sample,) = samples
-    arrays = by_name("the network", network.inputs, sample)
+    samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
+    if len(samples) != 1:
+        raise FerruleError(f"the inputs are {len(samples)} samples, expected one")
+    arrays = by_name("the network", network.inputs, samples[0])
     shim = acl_target(record.target).mapped and not toolchain.opencl
     progress(Step(phase=f"building {record.artifact}"))
     program = build_program([record], project.folder, [project.folder], toolchain, prelude=ON_NEON if shim else "")
@@ -144,17 +140,8 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
     from rich.markup import escape
 
     times = {time.layer: time.microseconds for time in report.times}
-    headings = [
-        "#",
-        "layer",
-        "type",
-        "tensor",
-        "difference",
-        "of its bound",
-        "outside",
-        "verdict",
-        *(["us"] if times else []),
-    ]
+    headings = ["#", "layer", "type", "tensor", "difference", "of its bound", "outside", "verdict"]
+    headings += ["us"] if times else []
     rows = [
         (
             str(number),

@@ -187,10 +187,7 @@ def _library(root: Path, own: Path | None) -> tuple[list[Path], Path]:
                 f"{ACL_ROOT} is {own}, which has no {'headers arm_compute/' if not headers else 'libarm_compute.so'}",
                 hint="set it to a built Arm Compute Library, with its headers, and with lib/ or build/",
             )
-        return [
-            *headers,
-            *(folder for folder in [own / "include"] if is_folder(folder) and folder not in headers),
-        ], library
+        return list(dict.fromkeys([*headers, *filter(is_folder, [own / "include"])])), library
     found = _first(root / "usr" / folder / "libarm_compute.so" for folder in (f"lib/{_MULTIARCH}", "lib", "local/lib"))
     include = _first(
         root / "usr" / folder / "arm_compute" for folder in (f"include/{_MULTIARCH}", "include", "local/include")

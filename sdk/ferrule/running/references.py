@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from ferrule.errors import FerruleError
 from ferrule.firmware import BuiltFirmware
-from ferrule.graph import Array
 from ferrule.link import BuildInfo
 from ferrule.network import Network
 from ferrule.network.bounds import initial_bounded, run_bounded
@@ -20,6 +20,8 @@ from ferrule.report.compare import Expected
 from ferrule.report.document import BoundPart, ReferencePart
 from ferrule.running.own_code import OwnCode, has_floats
 
+_State = TypeVar("_State")
+_Result = TypeVar("_Result")
 _OWN_PLATFORMS = ("bare-metal", "cmsis", "freertos", "threadx", "zephyr")
 """Those whose builds compile without contraction; a library is built by its user, with flags of another choice."""
 _OWN_COMPILERS = ("GCC", "Clang", "clang")
@@ -48,22 +50,23 @@ class References:
 
     def of(self, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
         """Yield what is expected for each sample, with the state of the one before."""
+        network, own = self._network, self._own
         if not self._floats:
-            yield from _numpy(self._network, samples, begins)
-        elif self._own is None:
+            yield from _in_order(
+                samples,
+                begins,
+                network.initial_state,
+                lambda sample, state: Expected(network.run(sample, state=state)),
+            )
+        elif own is None:
             yield from self._bounded(samples, begins)
         elif self._strict:
-            yield from (Expected(own, own=own, strict=True) for own in self._own_results(self._own, samples, begins))
+            found = _in_order(samples, begins, network.initial_state, own.run)
+            yield from (Expected(each, own=each, strict=True) for each in found)
         else:
             given = self._bounded(samples, begins)
-            own = self._own_results(self._own, samples, begins)
-            yield from (replace(each, own=found) for each, found in zip(given, own, strict=True))
-
-    def _own_results(self, own: OwnCode, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[list[Array]]:
-        state = self._network.initial_state()
-        for sample, begin in zip(samples, begins, strict=True):
-            state = self._network.initial_state() if begin else state
-            yield own.run(sample, state)
+            found = _in_order(samples, begins, network.initial_state, own.run)
+            yield from (replace(each, own=other) for each, other in zip(given, found, strict=True))
 
     def _bounded(self, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
         for expected in bounded_references(self._network, samples, begins):
@@ -103,14 +106,22 @@ def has_own_flags(build: BuildInfo | None) -> bool:
 
 def bounded_references(network: Network, samples: Iterable[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
     """Yield what numpy computes for each sample, with the state of the one before, and the bounds of other code."""
-    state = initial_bounded(network)
-    for sample, begin in zip(samples, begins, strict=True):
-        state = initial_bounded(network) if begin else state
-        yield Expected.of(run_bounded(network, sample, state))
+    return _in_order(
+        samples,
+        begins,
+        lambda: initial_bounded(network),
+        lambda sample, state: Expected.of(run_bounded(network, sample, state)),
+    )
 
 
-def _numpy(network: Network, samples: Iterable[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
-    state = network.initial_state()
+def _in_order(
+    samples: Iterable[Sample],
+    begins: Sequence[bool],
+    initial: Callable[[], _State],
+    run: Callable[[Sample, _State], _Result],
+) -> Iterator[_Result]:
+    """Yield the result of each sample, which changes the state that the next one has unless that begins anew."""
+    state = initial()
     for sample, begin in zip(samples, begins, strict=True):
-        state = network.initial_state() if begin else state
-        yield Expected(network.run(sample, state=state))
+        state = initial() if begin else state
+        yield run(sample, state)
