@@ -43,6 +43,8 @@ GOAL = 0.95
 C_FOLDERS = ("src_c", "platforms", "sdk/ferrule/**/src", "sdk/ferrule/**/src_c")
 TESTS = {
     "sdk/ferrule/backends/cpu_acc/lowering": ("tests/backends/cpu_acc", "tests/kernels", "tests/codegen"),
+    "sdk/ferrule/dom": ("tests/codegen",),
+    "src_c/mlperf_tiny": ("tests/firmware/test_mlperf_tiny.py",),
     "src_c/runtime": ("tests/link", "tests/emulation", "tests/firmware"),
     "src_c/startup": ("tests/firmware", "tests/emulation"),
     "src_c/kernels": ("tests/kernels", "tests/backends/cpu_acc", "tests/testing/backends"),
