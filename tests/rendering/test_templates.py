@@ -66,7 +66,7 @@ def test_templates_are_rendered_in_two_modules() -> None:
     renders = {name for name, tree in sources() if any(_imports(tree, "jinja2"))}
     assert renders == {
         "rendering/templates.py",
-        "report/html/rendering.py",  # HTML, which jinja2 itself escapes
+        "report/html/environment.py",  # HTML, which jinja2 itself escapes
     }
     verbatim = {
         name
@@ -159,3 +159,8 @@ def test_no_code_gets_into_calls(tmp_path: Path, text: str) -> None:
     for line in ("{{ c_call('f', x) }}", "{{ c_variable('int a', x) }}", "{{ c_call(x) }}"):
         with pytest.raises(FerruleError):
             rendered(tmp_path, "a.c.j2", line, x=text)
+
+
+def test_words_have_8_digits_in_either_case() -> None:
+    hexadecimal = ENVIRONMENTS[FOLDERS[0]].filters["hex"]
+    assert (hexadecimal(0xAB), hexadecimal(0xAB, upper=True)) == ("0x000000ab", "0x000000AB")
