@@ -11,7 +11,7 @@ from needs import require_module
 
 from ferrule.boards import Board, board_names, load_board
 from ferrule.boards.description import BoardDescription
-from ferrule.firmware import TooLargeError, execute, plan_build, toolchain
+from ferrule.firmware import SourceSet, TooLargeError, execute, plan_build, toolchain
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "boards.md"
 FILE = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)\n(.*?)```", re.DOTALL)
@@ -56,7 +56,7 @@ def test_its_memory_overflow_reads_as_documented(documented: Board, tmp_path: Pa
         r"1,00.,... B are needed \(47.,... B too many\): code ... B, constants 32 B, weights 1,000,00. B"
     )
     with pytest.raises(TooLargeError, match=wanted):
-        execute(plan_build([source], [], documented, toolchain("zig"), tmp_path / "build"))
+        execute(plan_build(SourceSet(sources=[source]), documented, toolchain("zig"), tmp_path / "build"))
 
 
 def test_every_key_is_documented() -> None:

@@ -11,7 +11,7 @@ from needs import require_module, require_program
 
 from ferrule.boards import load_board
 from ferrule.emulation import EngineError, Machine, Session, engine
-from ferrule.firmware import execute, plan_build, toolchain
+from ferrule.firmware import SourceSet, execute, plan_build, toolchain
 from ferrule.firmware.uart import uart_driver
 from ferrule.resources import root
 
@@ -42,7 +42,10 @@ def machine(folder: Path, board_name: str, **more: str) -> Machine:
     adapter = root() / "platforms" / "bare_metal"
     sources = [PROGRAM, *driver.contribution.source_paths, adapter / "src" / "interrupt.c"]
     plan = plan_build(
-        sources, [adapter / "include"], board, toolchain("arm-none-eabi-gcc"), folder / "build", defines=defines
+        SourceSet(sources=sources, include_dirs=[adapter / "include"], defines=defines),
+        board,
+        toolchain("arm-none-eabi-gcc"),
+        folder / "build",
     )
     return Machine(board=board, elf=execute(plan))
 

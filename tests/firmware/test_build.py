@@ -21,6 +21,7 @@ from ferrule.firmware import (
     BuildError,
     BuildPlan,
     Group,
+    SourceSet,
     TooLargeError,
     Toolchain,
     execute,
@@ -40,13 +41,13 @@ def plan_large(
     toolchain: Toolchain, programs: Path, folder: Path, board: str = "mps2-an386", **sizes: int
 ) -> BuildPlan:
     defines = {name: str(size) for name, size in {**SIZES, **sizes}.items()}
-    return plan_build([programs / "large.c"], [], load_board(board), toolchain, folder, defines=defines)
+    return plan_build(SourceSet(sources=[programs / "large.c"], defines=defines), load_board(board), toolchain, folder)
 
 
 def plan_text(toolchain: Toolchain, folder: Path, text: str) -> BuildPlan:
     source = folder / "text.c"
     source.write_text(text, encoding="utf-8")
-    return plan_build([source], [], load_board("mps2-an386"), toolchain, folder / "build")
+    return plan_build(SourceSet(sources=[source]), load_board("mps2-an386"), toolchain, folder / "build")
 
 
 @covering(
@@ -64,7 +65,11 @@ def test_every_board_builds_without_a_word(
     board = load_board(name)
     defines = {name: str(size) for name, size in SIZES.items()}
     plan = plan_build(
-        [programs / "large.c"], [], board, any_toolchain, tmp_path / "build", optimization, defines=defines
+        SourceSet(sources=[programs / "large.c"], defines=defines),
+        board,
+        any_toolchain,
+        tmp_path / "build",
+        optimization,
     )
     steps: list[tuple[int, int, str]] = []
     elf = execute(plan, progress=lambda *step: steps.append(step))

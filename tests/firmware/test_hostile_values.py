@@ -181,7 +181,7 @@ def test_the_c_compiles_and_nothing_is_executed(tmp_path: Path, kind: str) -> No
     files, described = project(tmp_path, "bare-metal", SMALL[kind], device=kind == "all")
     top = tmp_path / "project"
     subprocess.run([make, "-n"], cwd=top, capture_output=True, check=True)
-    sources = [name for name in files.sources if not name.startswith("lib/")]
+    sources = [name for name in files.code.sources if not name.startswith("lib/")]
     assert "main.c" in sources
     flags = [*GccToolchain().target_flags(described), "-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
     argv = [str(compiler), *flags, "-fsyntax-only", *(f"-I{name}" for name in files.include_dirs), *sources]

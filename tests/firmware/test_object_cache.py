@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.boards import load_board
-from ferrule.firmware import Toolchain, build, execute, object_cache, plan_build, toolchain
+from ferrule.firmware import SourceSet, Toolchain, build, execute, object_cache, plan_build, toolchain
 from ferrule.firmware.plan import BuildPlan
 
 pytestmark = pytest.mark.cc
@@ -55,8 +55,7 @@ def project(folder: Path, main: str = MAIN, part: str = "#define PART 0\n") -> P
 
 def planned(folder: Path, tools: Toolchain | None = None, optimization: str = "O3", *includes: str) -> BuildPlan:
     return plan_build(
-        [folder / "main.c"],
-        [folder / name for name in (*includes, "include")],
+        SourceSet(sources=[folder / "main.c"], include_dirs=[folder / name for name in (*includes, "include")]),
         load_board("mps2-an386"),
         tools or toolchain("zig"),
         folder / "build",
@@ -195,7 +194,9 @@ def test_an_object_that_names_its_folder_is_not_kept(tmp_path: Path, compiled: l
     main = "int main(void)\n{\n    const char *volatile file = __FILE__;\n    return file[0];\n}\n"
     for name in ("first", "second"):
         folder = project(tmp_path / name, main)
-        plan = plan_build([folder / "main.c"], [], load_board("mps2-an386"), toolchain("zig"), folder / "build")
+        plan = plan_build(
+            SourceSet(sources=[folder / "main.c"]), load_board("mps2-an386"), toolchain("zig"), folder / "build"
+        )
         compiled.clear()
         assert f"{folder}/main.c".encode() in execute(plan).read_bytes()
         assert "main.o" in compiled
@@ -213,10 +214,8 @@ def test_without_a_home_the_toolchain_works_in_a_private_folder(
         monkeypatch.setenv("HOME", home)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folder = project(tmp_path / "project")
-    plan = plan_build(
-        [folder / "main.c"], [folder / "include"], load_board("mps2-an386"), toolchain("zig"), folder / "build",
-        startup=False,
-    )  # fmt: skip
+    code = SourceSet(sources=[folder / "main.c"], include_dirs=[folder / "include"])
+    plan = plan_build(code, load_board("mps2-an386"), toolchain("zig"), folder / "build", startup=False)
     assert execute(plan).is_file()
     (private,) = tmp_path.glob("ferrule-cache-*")
     assert {path.name for path in private.iterdir()} >= {"objects", "zig"}

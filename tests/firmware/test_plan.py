@@ -9,7 +9,7 @@ import pytest
 from ferrule.backends.contribution import STARTUP
 from ferrule.boards import load_board
 from ferrule.errors import FerruleError
-from ferrule.firmware import Toolchain, linker_script, plan_build
+from ferrule.firmware import SourceSet, Toolchain, linker_script, plan_build
 
 
 @pytest.mark.cc
@@ -17,7 +17,11 @@ def test_a_plan_does_nothing_yet(tmp_path: Path, programs: Path, any_toolchain: 
     board = load_board("mps2-an386")
     folder = tmp_path / "build"
     plan = plan_build(
-        [programs / "fault.c"], [tmp_path], board, any_toolchain, folder, "Os", defines={"A": "1", "B": ""}
+        SourceSet(sources=[programs / "fault.c"], include_dirs=[tmp_path], defines={"A": "1", "B": ""}),
+        board,
+        any_toolchain,
+        folder,
+        "Os",
     )
     assert not folder.exists()
     assert plan.elf == folder / "firmware.elf"
@@ -26,7 +30,11 @@ def test_a_plan_does_nothing_yet(tmp_path: Path, programs: Path, any_toolchain: 
     assert {"-DA=1", "-DB", f"-I{tmp_path}", "-Os", "-Werror", "-Wconversion"} <= set(argv)
     assert plan.files[folder / "firmware.ld"] == linker_script(board)
     assert plan == plan_build(
-        [programs / "fault.c"], [tmp_path], board, any_toolchain, folder, "Os", defines={"A": "1", "B": ""}
+        SourceSet(sources=[programs / "fault.c"], include_dirs=[tmp_path], defines={"A": "1", "B": ""}),
+        board,
+        any_toolchain,
+        folder,
+        "Os",
     )
 
 
@@ -37,7 +45,7 @@ def test_sources_of_one_name_get_objects_of_their_own(tmp_path: Path, any_toolch
         (tmp_path / folder).mkdir()
         sources.append(tmp_path / folder / "fault.c")
         sources[-1].write_text("", encoding="utf-8")
-    plan = plan_build(sources, [], load_board("mps2-an386"), any_toolchain, tmp_path)
+    plan = plan_build(SourceSet(sources=sources), load_board("mps2-an386"), any_toolchain, tmp_path)
     names = [step.output.name for step in plan.compile]
     assert len(set(names)) == len(names) == 2 + len(STARTUP.sources)
 
@@ -46,9 +54,9 @@ def test_sources_of_one_name_get_objects_of_their_own(tmp_path: Path, any_toolch
 def test_wrong_requests_are_named(tmp_path: Path, programs: Path, any_toolchain: Toolchain) -> None:
     board = load_board("mps2-an386")
     with pytest.raises(FerruleError, match=r"there is no source .*none\.c"):
-        plan_build([tmp_path / "none.c"], [], board, any_toolchain, tmp_path)
+        plan_build(SourceSet(sources=[tmp_path / "none.c"]), board, any_toolchain, tmp_path)
     with pytest.raises(FerruleError, match="there is no optimization 'O9'"):
-        plan_build([programs / "fault.c"], [], board, any_toolchain, tmp_path, "O9")
+        plan_build(SourceSet(sources=[programs / "fault.c"]), board, any_toolchain, tmp_path, "O9")
 
 
 def test_the_linker_script_follows_the_board() -> None:

@@ -14,7 +14,7 @@ from ferrule.backends.contribution import startup
 from ferrule.boards import Board, board_names, load_board
 from ferrule.emulation import EngineError, Machine, engine
 from ferrule.emulation.unicorn.guest import MODELS
-from ferrule.firmware import Toolchain, execute, plan_build, read_image, toolchain
+from ferrule.firmware import SourceSet, Toolchain, execute, plan_build, read_image, toolchain
 from ferrule.firmware.linker import StackGuard, stack_guard
 from ferrule.firmware.uart import uart_driver
 from ferrule.resources import root
@@ -33,7 +33,7 @@ FAULT_MAGIC = 0x544C4146
 
 
 def build(source: Path, board: Board, toolchain: Toolchain, folder: Path, **defines: str) -> Path:
-    return execute(plan_build([source], [], board, toolchain, folder / "build", defines=defines))
+    return execute(plan_build(SourceSet(sources=[source], defines=defines), board, toolchain, folder / "build"))
 
 
 @pytest.mark.cc
@@ -68,7 +68,7 @@ def test_main_finds_everything_prepared(
     if driver.clocked:
         defines["TEST_CLOCK_HZ"] = "16000000u"
     sources = [programs / "arithmetic.c", *driver.contribution.source_paths]
-    elf = execute(plan_build(sources, [], board, any_toolchain, tmp_path / "build", defines=defines))
+    elf = execute(plan_build(SourceSet(sources=sources, defines=defines), board, any_toolchain, tmp_path / "build"))
     others = [argument for _ in range(board.qemu.serial[board.link_uart.name]) for argument in ("-serial", "null")]
     argv = [
         qemu,

@@ -130,7 +130,7 @@ def chained(network: Network, names: Sequence[str], rows: int, *, fed: bool = Fa
     """Return the network with the named layers as a chain."""
     view = SubgraphView.of(network, names)
     views = OptimizationViews(substitutions=(substitution(view, rows, fed=fed),))
-    return apply_answers(network, [Answer(backend=CpuAcc.id, offered=view, views=views)]).graph
+    return apply_answers(network, [Answer(backend=CpuAcc.id, subgraph=view, views=views)]).graph
 
 
 class Program:

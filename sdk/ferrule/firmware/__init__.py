@@ -12,6 +12,7 @@ from ferrule.firmware.plan import (
     BuildPlan,
     CompileStep,
     LinkStep,
+    SourceSet,
     plan_build,
 )
 from ferrule.firmware.platforms import (
@@ -79,6 +80,7 @@ __all__ = [
     "ProjectRequest",
     "Section",
     "Segment",
+    "SourceSet",
     "StackBound",
     "StackTooSmallError",
     "Symbol",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferrule.backends.contribution import HEADERS, STARTUP
@@ -18,6 +18,20 @@ from ferrule.reading import is_file
 
 SCRIPT_NAME = "firmware.ld"
 ELF_NAME = "firmware.elf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSet:
+    """C files and how they are compiled; paths may be relative to a project's folder."""
+
+    sources: Sequence[str | Path] = ()
+    third_party: Collection[str | Path] = ()
+    """The subset of `sources` that is compiled without warnings."""
+    include_dirs: Sequence[str | Path] = ()
+    system_include_dirs: Sequence[str | Path] = ()
+    """Include folders of third-party code, whose headers cause no warnings."""
+    defines: Mapping[str, str] = field(default_factory=dict)
+    """Macros defined for all C files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,26 +80,22 @@ class BuildPlan:
 
 
 def plan_build(
-    sources: Sequence[Path],
-    include_dirs: Sequence[Path],
+    code: SourceSet,
     board: Board,
     toolchain: Toolchain,
     build_dir: Path,
     optimization: str = "O3",
     *,
     startup: bool = True,
-    defines: Mapping[str, str] | None = None,
-    third_party: Collection[Path] = (),
-    system_include_dirs: Sequence[Path] = (),
     relative_to: Path | None = None,
     debug: bool = False,
 ) -> BuildPlan:
     """Plan the build of a firmware from its C sources.
 
-    `startup` adds the start-up code and Ferrule's headers. The sources in `third_party` are compiled without warnings,
-    and the headers in `system_include_dirs` cause none. Objects are named after their sources, with a number if the
+    `startup` adds the start-up code and Ferrule's headers. Objects are named after their sources, with a number if the
     name is in use; objects with different flags are in different folders. Debug information and `__FILE__` contain
-    absolute paths, except for files in `relative_to`, whose paths are relative to it; `debug` adds the former.
+    absolute paths, except for files in `relative_to`, whose paths are relative to it, as those of `code` may be;
+    `debug` adds the former.
 
     Raises:
         MissingToolError: the toolchain is not installed.
@@ -94,13 +104,15 @@ def plan_build(
     level = check_optimization(optimization)
     command = toolchain.require()
     folder = build_dir.resolve()
-    every = [*sources, *(STARTUP.source_paths if startup else ())]
+    place = relative_to or Path()
+    third_party = {place / name for name in code.third_party}
+    every = [*(place / name for name in code.sources), *(STARTUP.source_paths if startup else ())]
     shipped = (*HEADERS.include_paths, *STARTUP.include_paths) if startup else ()
     flags = (
-        *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (defines or {}).items()),
+        *(f"-D{name}={value}" if value else f"-D{name}" for name, value in code.defines.items()),
         f'-DFERRULE_FLAGS="{" ".join((*toolchain.target_flags(board), f"-{level}"))}"',
-        *(f"-I{path.resolve()}" for path in (*include_dirs, *shipped)),
-        *(f"-isystem{path.resolve()}" for path in system_include_dirs),
+        *(f"-I{(place / path).resolve()}" for path in (*code.include_dirs, *shipped)),
+        *(f"-isystem{(place / path).resolve()}" for path in code.system_include_dirs),
         *(() if relative_to is None else (f"-ffile-prefix-map={relative_to.resolve()}{os.sep}=",)),
         f"-fdebug-prefix-map={folder}=.",  # the last map that matches is used
         *(("-g",) if debug else ()),
@@ -130,20 +142,20 @@ def plan_build(
         folder=folder,
         files={script: linker_script(board), roomy: linker_script(board, memories=roomy_memories(board))},
         compile=steps,
-        link=_link_step(tuple(step.output for step in steps), script, roomy, board, toolchain, level, folder),
+        link=_link_step(tuple(step.output for step in steps), (script, roomy), board, toolchain, level),
     )
 
 
 def _link_step(
     objects: tuple[Path, ...],
-    script: Path,
-    roomy_script: Path,
+    scripts: tuple[Path, Path],
     board: Board,
     toolchain: Toolchain,
     level: Optimization,
-    folder: Path,
 ) -> LinkStep:
-    command = toolchain.require()
+    """Return the linking with the board's script, or with the one for enlarged memories, beside these scripts."""
+    command, (script, roomy_script) = toolchain.require(), scripts
+    folder = script.parent
 
     def argv(script: Path, output: Path, *, runtime: bool) -> tuple[str, ...]:
         return (

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ferrule._typing import override
@@ -20,7 +20,7 @@ from ferrule.firmware.image import Image, StackBound, read_image
 from ferrule.firmware.job import Job
 from ferrule.firmware.linker import reserving
 from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
-from ferrule.firmware.plan import plan_build
+from ferrule.firmware.plan import SourceSet, plan_build
 from ferrule.firmware.platforms import platform
 from ferrule.firmware.platforms.platform import SEAL
 from ferrule.firmware.platforms.tools import PlatformTools, build_with
@@ -130,11 +130,7 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
         board_name="" if platform(job.platform).tools is None else job.load_board().name,
         toolchain=job.toolchain,
         optimization=job.level,
-        sources=files.sources,
-        third_party=files.third_party,
-        include_dirs=files.include_dirs,
-        system_include_dirs=files.system_include_dirs,
-        defines=dict(files.defines),
+        **asdict(files.code),
         stack_bytes=0 if placement.stack_is_stated or not files.board_folder else placement.stack_bytes,
         files={name: sha256(every[name]) for name in sorted(every)},
         starters=tuple(sorted(files.starters)),
@@ -203,17 +199,20 @@ def build_project(
         board = reserving(board, manifest.stack_bytes)
     phase = f"building with {name}"
     progress(Step(phase=phase))
+    code = SourceSet(
+        sources=manifest.sources,
+        third_party=manifest.third_party,
+        include_dirs=manifest.include_dirs,
+        system_include_dirs=manifest.system_include_dirs,
+        defines=manifest.defines,
+    )
     plan = plan_build(
-        [folder / name for name in manifest.sources],
-        [folder / name for name in manifest.include_dirs],
+        code,
         board,
         toolchain(name),
         folder / BUILD_FOLDER,
         optimization or manifest.optimization,
         startup=False,
-        defines=manifest.defines,
-        third_party=[folder / name for name in manifest.third_party],
-        system_include_dirs=[folder / name for name in manifest.system_include_dirs],
         relative_to=folder,
         debug=debug,
     )

@@ -21,12 +21,12 @@ from ferrule.optimizer.compatibility import Connected, add_compatibility_layers
 from ferrule.optimizer.conversion import remove_inverse_conversions
 from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.domains import add_copies, add_core_copies, devices_with_memory, reachable_memories, select_edges
-from ferrule.optimizer.offering import offer_subgraphs
 from ferrule.optimizer.optimized import OptimizedNetwork
 from ferrule.optimizer.options import OptimizerOptions
 from ferrule.optimizer.reduction import reduce_to_fp16
 from ferrule.optimizer.simplify import simplify
 from ferrule.optimizer.strategy import Selector
+from ferrule.optimizer.subgraphs import optimize_subgraphs
 
 _DEFAULTS = OptimizerOptions()
 
@@ -120,7 +120,7 @@ def _divided(graph: Graph, bench: Bench, messages: list[str]) -> Decisions:
             assign_layers(decisions, bench, [layer.name for layer in graph.layers])
             check_whole(decisions, bench)
             decisions.replace_graph(remove_inverse_conversions(decisions.graph))
-            offer_subgraphs(decisions, bench)
+            optimize_subgraphs(decisions, bench)
             check_whole(decisions, bench)
         except RestartError as restart:
             if not bench.fallback:

@@ -18,7 +18,7 @@ class Answer:
     """A backend's answer for one subgraph; it must have passed `check_views`."""
 
     backend: BackendId
-    offered: SubgraphView
+    subgraph: SubgraphView
     views: OptimizationViews
 
 

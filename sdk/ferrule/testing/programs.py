@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ferrule.boards import Board, load_board
-from ferrule.firmware import DEFAULT_BOARD, DEFAULT_TOOLCHAIN, execute, plan_build, toolchain
+from ferrule.firmware import DEFAULT_BOARD, DEFAULT_TOOLCHAIN, SourceSet, execute, plan_build, toolchain
 
 
 def build_program(
@@ -31,12 +31,10 @@ def build_program(
         FerruleError: a source does not exist, or a name is unknown.
     """
     plan = plan_build(
-        [Path(each) for each in sources],
-        [Path(each) for each in include_dirs],
+        SourceSet(sources=sources, include_dirs=include_dirs, defines=defines or {}),
         board if isinstance(board, Board) else load_board(board),
         toolchain(compiler),
         Path(out),
         optimization,
-        defines=defines,
     )
     return execute(plan)

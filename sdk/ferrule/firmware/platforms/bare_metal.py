@@ -14,20 +14,14 @@ from ferrule.firmware.mlperf_tiny import is_runner
 from ferrule.firmware.platforms.freestanding import (
     BOARD_FOLDER,
     MAIN,
+    code_of,
     device_interrupts,
-    glue_sources,
     project_values,
     shared_files,
     uart_lines,
 )
-from ferrule.firmware.platforms.library import (
-    LOCK,
-    POWER,
-    Library,
-    link_of,
-    model_sources,
-)
-from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.library import LOCK, POWER, Library, link_of
+from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.uart import uart_driver
 
@@ -67,10 +61,8 @@ class BareMetalPlatform(Platform):
             *_adapter(request),
             *(SELF_TEST if request.self_test else ()),
         )
-        # the order in which all tools link
-        sources = (MAIN, *sorted((*library.sources, *model_sources(program), *glue_sources(program))))
-        include_dirs = (*((".",) if program.devices else ()), MODEL_FOLDER, *library.include_dirs)
-        values = project_values(request, library, sources, include_dirs, "bare_metal")
+        code = code_of(request, library)
+        values = project_values(request, code, "bare_metal")
         generated = {
             **shared_files(request, library, values, f"bare_metal/{LOCK}.j2"),
             "ferrule.mk": _rendered("ferrule.mk.j2", values),
@@ -85,11 +77,7 @@ class BareMetalPlatform(Platform):
                 **({POWER: _rendered(f"{POWER}.j2", values)} if program.devices else {}),
             },
             contributions=library.contributions,
-            sources=sources,
-            third_party=library.third_party,
-            include_dirs=include_dirs,
-            system_include_dirs=library.system_include_dirs,
-            defines=library.defines,
+            code=code,
             board_folder=f"{BOARD_FOLDER}/{board.name}",
             build_hint="make -C {folder}",
         )

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from ferrule._version import VERSION
 from ferrule.backends.contribution import UART_DRIVERS, Contribution
 from ferrule.boards import Board
-from ferrule.codegen import DeviceUse, Program
+from ferrule.codegen import DeviceUse
 from ferrule.errors import FerruleError
 from ferrule.firmware import seal
 from ferrule.firmware.compile_commands import editor_compiler
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.mlperf_tiny import is_runner, runner_values
-from ferrule.firmware.plan import SCRIPT_NAME
-from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files
-from ferrule.firmware.platforms.platform import SEAL, ProjectRequest
+from ferrule.firmware.plan import SCRIPT_NAME, SourceSet
+from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files, model_sources
+from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
 from ferrule.firmware.uart import UartDriver, uart_driver
@@ -73,13 +74,15 @@ def device_interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
     return uses
 
 
-def project_values(
-    request: ProjectRequest,
-    library: Library,
-    sources: tuple[str, ...],
-    include_dirs: tuple[str, ...],
-    adapter: str,
-) -> dict[str, object]:
+def code_of(request: ProjectRequest, library: Library, own: Iterable[str] = ()) -> SourceSet:
+    """Return the C files of a project in the order in which all tools link; `own` are the platform's."""
+    program = request.program
+    glue = (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
+    here = (".",) if program.devices else ()
+    return library.code((*model_sources(program), *own, *glue), *here, MODEL_FOLDER, first=(MAIN,))
+
+
+def project_values(request: ProjectRequest, code: SourceSet, adapter: str) -> dict[str, object]:
     """Return the values of the templates of a project; `adapter` names the header of its device adapter."""
     board = request.board
     chosen = toolchain(request.toolchain)
@@ -107,11 +110,7 @@ def project_values(
         ),
         "seal": SEAL if request.self_test else "",
         "toolchain": chosen,
-        "sources": sources,
-        "third_party": library.third_party,
-        "include_dirs": include_dirs,
-        "system_include_dirs": library.system_include_dirs,
-        "defines": library.defines,
+        **asdict(code),
         "script": SCRIPT_NAME,
         "core_flags": tuple(flag for flag in chosen.compile_flags(board, level) if not flag.startswith("-O")),
         "target_flags": chosen.target_flags(board),
@@ -145,11 +144,6 @@ def shared_files(
         **{name: render(template, **values).encode() for name, template in rendered.items()},
         **({SEAL: read_bytes(Path(seal.__file__))} if request.self_test else {}),
     }
-
-
-def glue_sources(program: Program) -> tuple[str, ...]:
-    """Return the generated C files of a project that are neither the model's nor the library's."""
-    return (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
 
 
 def board_files(board: Board) -> dict[str, bytes]:

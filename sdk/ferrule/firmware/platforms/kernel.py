@@ -15,14 +15,14 @@ from ferrule.codegen import Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.freestanding import (
     MAIN,
+    code_of,
     device_interrupts,
-    glue_sources,
     project_values,
     shared_files,
     uart_lines,
 )
-from ferrule.firmware.platforms.library import LOCK, Library, link_of, model_sources
-from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.library import LOCK, Library, link_of
+from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
 from ferrule.firmware.probe import ToolStatus, probe_program
 from ferrule.firmware.template import render
@@ -156,10 +156,8 @@ class KernelPlatform(Platform):
             *(SELF_TEST if request.self_test else ()),
         )
         own = tuple(f"{KERNEL_FOLDER}/{name}" for name in kernel.sources)
-        sources = (MAIN, *sorted((*library.sources, *model_sources(program), *own, *glue_sources(program))))
-        include_dirs = (*((".",) if program.devices else ()), MODEL_FOLDER, *library.include_dirs)
         values = {
-            **project_values(request, library, sources, include_dirs, kernel.name),
+            **project_values(request, code_of(request, library, own), kernel.name),
             "kernel": kernel,
             "port": kernel.port(board),
         }

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ferrule.backends.contribution import LINK, Contribution, Warnings, defines_of, merged
 from ferrule.codegen import Program
+from ferrule.firmware.plan import SourceSet
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER
 from ferrule.reading import read_bytes
 
@@ -65,6 +66,16 @@ class Library:
             FerruleError: two contributions contradict each other.
         """
         return cls(contributions=merged(contributions))
+
+    def code(self, sources: Iterable[str], *include_dirs: str, first: Sequence[str] = ()) -> SourceSet:
+        """Return the library's C files and a project's own: `first` in front, and all others sorted."""
+        return SourceSet(
+            sources=(*first, *sorted((*self.sources, *sources))),
+            third_party=self.third_party,
+            include_dirs=(*include_dirs, *self.include_dirs),
+            system_include_dirs=self.system_include_dirs,
+            defines=self.defines,
+        )
 
     @property
     def files(self) -> dict[str, bytes]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ferrule._typing import override
@@ -110,20 +110,15 @@ class LibraryPlatform(Platform):
         library = Library.of(*artifact.contributions, *adapter, *_cache(request), *tested)
         model = {name: data for name, data in model_files(request.program).items() if not _is_link(artifact, name)}
         own = [name for name in model_sources(request.program) if not _is_link(artifact, name)]
-        sources = tuple(sorted((*own, *library.sources)))
-        include_dirs = (MODEL_FOLDER, *library.include_dirs)
+        code = library.code(own, MODEL_FOLDER)
         values = {
             "version": VERSION,
             "artifact": artifact,
             "model": artifact.graph,
             "board": request.board,
             "adapter": self.adapter if artifact.devices else "",
-            "sources": sources,
-            "third_party": library.third_party,
+            **asdict(code),
             "third_party_warnings": THIRD_PARTY_WARNINGS,
-            "include_dirs": include_dirs,
-            "system_include_dirs": library.system_include_dirs,
-            "defines": library.defines,
             "optimization": check_optimization(request.optimization),
             "seal": SEAL if request.self_test else "",
             "esp_idf": self.adapter == FREERTOS_KERNEL.name,
@@ -136,16 +131,12 @@ class LibraryPlatform(Platform):
                 f"{artifact.symbol}-config.cmake": _rendered("config.cmake.j2", values),
                 **({SEAL: read_bytes(Path(seal.__file__))} if request.self_test else {}),
                 **({ESP_IDF: _rendered(f"{ESP_IDF}.j2", values)} if values["esp_idf"] else {}),
-                "sources.txt": _lines(sources),
-                "include_dirs.txt": _lines((*include_dirs, *library.system_include_dirs)),
+                "sources.txt": _lines(code.sources),
+                "include_dirs.txt": _lines((*code.include_dirs, *code.system_include_dirs)),
             },
             starters={},
             contributions=library.contributions,
-            sources=sources,
-            third_party=library.third_party,
-            include_dirs=include_dirs,
-            system_include_dirs=library.system_include_dirs,
-            defines=library.defines,
+            code=code,
             build_hint=f"find_package({artifact.symbol}) in CMake, or as {{folder}}/README.md states",
             notes=tuple(self._notes(artifact)),
         )
@@ -169,7 +160,7 @@ def _is_link(artifact: Artifact, name: str) -> bool:
     return name.startswith(f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_link.")
 
 
-def _lines(names: Iterable[str]) -> bytes:
+def _lines(names: Iterable[str | Path]) -> bytes:
     return "".join(f"{name}\n" for name in names).encode()
 
 

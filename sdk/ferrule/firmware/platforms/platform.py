@@ -10,6 +10,7 @@ from typing import Protocol
 from ferrule.backends.contribution import Contribution
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Program
+from ferrule.firmware.plan import SourceSet
 from ferrule.firmware.platforms.tools import PlatformTools
 
 MODEL_FOLDER = "model"
@@ -46,15 +47,8 @@ class ProjectFiles:
     """Files meant for editing, such as main.c; one that was edited by hand is left unchanged and reported."""
     contributions: tuple[Contribution, ...] = ()
     """The C code in the project that was not generated, sorted by name."""
-    sources: tuple[str, ...] = ()
-    """The C files of the program if `ferrule build` can build it, otherwise empty."""
-    third_party: tuple[str, ...] = ()
-    """The subset of `sources` that is compiled without warnings."""
-    include_dirs: tuple[str, ...] = ()
-    system_include_dirs: tuple[str, ...] = ()
-    """Include folders of third-party code."""
-    defines: Mapping[str, str] = field(default_factory=dict)
-    """Macros defined for all C files."""
+    code: SourceSet = field(default_factory=SourceSet)
+    """The C files of the program if `ferrule build` can build it, otherwise none."""
     board_folder: str = ""
     """The folder with the board's description if `ferrule build` can build the project, otherwise empty."""
     build_hint: str = ""

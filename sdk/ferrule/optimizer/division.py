@@ -198,48 +198,23 @@ class _Divider:
 
     def _needing(self, names: frozenset[str], writer: str) -> frozenset[str]:
         """Return those of some layers that need another layer."""
-        found: set[str] = set()
-        waiting = [writer]
-        while waiting:
-            for reader in self._following(waiting.pop()):
-                if reader not in found:
-                    found.add(reader)
-                    waiting.append(reader)
-        return names & found
+        return names & _closure([writer], self._following)
 
     def _awaited(self, first: frozenset[str], rest: frozenset[str]) -> set[str]:
         """Return the layers elsewhere that the rest needs, and that do not need the first part, nor it them."""
-        of_first = self._before(first)
         inside = sum(self._bits[name] for name in first)
-        awaited = self._before(rest) - of_first
+        awaited = _closure(rest, self._preceding) - _closure(first, self._preceding)
         return {name for name in awaited if name not in self._bits and not self._needs[name] & inside}
 
     def _other_work(self, names: frozenset[str], awaited: set[str]) -> int:
         """Return the time of the device's other layers that can run beside awaited ones: they neither need them, nor
         are needed by them, nor need the subgraph.
         """
-        behind: set[str] = set()
-        waiting = [*names, *awaited]
-        while waiting:
-            for reader in self._following(waiting.pop()):
-                if reader not in behind:
-                    behind.add(reader)
-                    waiting.append(reader)
+        behind = _closure([*names, *awaited], self._following)
         needed = self._needs_of(awaited)
         return self._time(
             name for name, bit in self._bits.items() if name not in names and name not in behind and not bit & needed
         )
-
-    def _before(self, names: Iterable[str]) -> set[str]:
-        """Return all layers that some layers need."""
-        found: set[str] = set()
-        waiting = list(names)
-        while waiting:
-            for writer in self._preceding(waiting.pop()):
-                if writer not in found:
-                    found.add(writer)
-                    waiting.append(writer)
-        return found
 
     def _preceding(self, name: str) -> Iterator[str]:
         for tensor in self._graph.layer(name).present_inputs:
@@ -254,14 +229,15 @@ class _Divider:
 
     def _released(self, first: frozenset[str], before: int) -> set[str]:
         """Return the layers elsewhere that need the first part, and of the device at most the layers in `before`."""
-        found: set[str] = set()
-        waiting = list(self._readers(first))
-        while waiting:
-            name = waiting.pop()
-            if name not in found and name not in self._bits and not self._needs[name] & ~before:
-                found.add(name)
-                waiting += self._following(name)
-        return found
+
+        def released(name: str) -> Iterator[str]:
+            return (
+                reader
+                for reader in self._following(name)
+                if reader not in self._bits and not self._needs[reader] & ~before
+            )
+
+        return _closure(first, released)
 
     def _independent(self, view: SubgraphView) -> Iterator[str]:
         """Yield the layers elsewhere that run neither before a subgraph nor after a part of it, so beside all of it."""
@@ -301,6 +277,18 @@ class _Divider:
         return sum(self._cycles[name] for name in names)
 
 
+def _closure(names: Iterable[str], neighbours: Callable[[str], Iterable[str]]) -> set[str]:
+    """Return all layers that neighbours lead to from some layers, without these unless others lead to them."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        for each in neighbours(waiting.pop()):
+            if each not in found:
+                found.add(each)
+                waiting.append(each)
+    return found
+
+
 def _position(view: SubgraphView) -> int:
     return view.graph.position(view.names[0])
 
@@ -335,9 +323,9 @@ def divide_answers(
     cycles = _cycles(decisions, bench, answers)
     policy = candidate.backend.policy(options.target(device))
     divisions = [
-        division if _allowed(answer, division, policy) else Division(parts=(answer.offered,))
+        division if _allowed(answer, division, policy) else Division(parts=(answer.subgraph,))
         for answer, division in zip(
-            answers, divide([answer.offered for answer in answers], owned, cycles, cost), strict=True
+            answers, divide([answer.subgraph for answer in answers], owned, cycles, cost), strict=True
         )
     ]
     if sum(division.gain for division in divisions) * LEAST_GAIN < sum(cycles.values()):
@@ -348,7 +336,7 @@ def divide_answers(
         kept, note = _kept(answer, parts, division)
         found += kept
         if note:
-            decisions.notes[f"{_named(answer.offered.names)} of {owner.device}: {note}"] = None
+            decisions.notes[f"{_named(answer.subgraph.names)} of {owner.device}: {note}"] = None
     return found
 
 
@@ -387,7 +375,7 @@ def _cycles(decisions: Decisions, bench: Bench, answers: Sequence[Answer]) -> di
     for answer in answers:
         estimate = _estimate(answer)
         if estimate is not None:
-            known |= dict.fromkeys(answer.offered.names, 0) | dict(estimate.layers)
+            known |= dict.fromkeys(answer.subgraph.names, 0) | dict(estimate.layers)
     core = {layer.name: core_cycles(graph, layer) for layer in graph.layers}
     slow = sum(core[name] for name in known)
     on_device = {each.id: isinstance(each.backend.firmware_target(), DeviceTarget) for each in bench.candidates}
@@ -407,9 +395,9 @@ def _cycles(decisions: Decisions, bench: Bench, answers: Sequence[Answer]) -> di
 
 def _estimate(answer: Answer) -> Estimate | None:
     """Return the compiler's estimate if it made one layer of the whole subgraph and knows the time of each layer."""
-    if len(answer.views.substitutions) != 1 or answer.views.substitutions[0].replaced.names != answer.offered.names:
+    if len(answer.views.substitutions) != 1 or answer.views.substitutions[0].replaced.names != answer.subgraph.names:
         return None
     layers = answer.views.substitutions[0].layers
     descriptor = layers[0].descriptor if len(layers) == 1 else None
     estimate = descriptor.estimate if isinstance(descriptor, PreCompiledDescriptor) else None
-    return estimate if estimate is not None and {*dict(estimate.layers)} <= {*answer.offered.names} else None
+    return estimate if estimate is not None and {*dict(estimate.layers)} <= {*answer.subgraph.names} else None

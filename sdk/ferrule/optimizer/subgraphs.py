@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offers each backend its subgraphs for optimisation and reassigns the layers that a backend fails on."""
+"""Lets each backend optimise its subgraphs and reassigns the layers that a backend fails on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.errors import place
 from ferrule.graph import SubgraphView
 from ferrule.optimizer.assignment import RestartError, assign_layers
-from ferrule.optimizer.beside import divide_answers
 from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
+from ferrule.optimizer.division import divide_answers
 from ferrule.optimizer.optimized import Assignment
 from ferrule.optimizer.partition import extract_subgraphs
 from ferrule.optimizer.policy import apply_policy
@@ -20,12 +20,12 @@ from ferrule.optimizer.substitution import Answer, apply_answers
 from ferrule.optimizer.views import TakenNames, check_views
 
 
-def offer_subgraphs(decisions: Decisions, bench: Bench) -> None:
+def optimize_subgraphs(decisions: Decisions, bench: Bench) -> None:
     """Let every backend optimise the subgraphs of each of its devices, in order of preference.
 
     Only the layers that a backend fails on go to the next backend that supports them, which may optimise them in turn.
-    The loop ends because a layer never returns to a backend that failed on it, and replacement layers are not offered
-    again. Before its offer, a subgraph that the backend's policy refuses goes to the next backends.
+    The loop ends because a layer never returns to a backend that failed on it, and a replacement layer stays
+    with its backend. A subgraph that the backend's policy refuses goes to the next backends.
 
     Raises:
         InvalidViewsError: a backend's answer does not cover its subgraph or does not fit into the graph.
@@ -36,25 +36,25 @@ def offer_subgraphs(decisions: Decisions, bench: Bench) -> None:
         for candidate in bench.candidates:
             for device in candidate.devices:
                 apply_policy(decisions, bench, candidate, device)
-                _offer_device(decisions, bench, candidate, device)
+                _optimize_on_device(decisions, bench, candidate, device)
 
 
-def _offer_device(decisions: Decisions, bench: Bench, candidate: Candidate, device: Device) -> None:
+def _optimize_on_device(decisions: Decisions, bench: Bench, candidate: Candidate, device: Device) -> None:
     owner = Assignment(backend=candidate.id, device=device.name)
     chosen = {name for name, given in decisions.assignment.items() if given == owner} - decisions.settled
     if not chosen:
         return
     graph, taken = decisions.graph, TakenNames(decisions.graph)
 
-    def ask(offered: SubgraphView) -> Answer:
-        with place(f"backend {candidate.id}, optimising layers {list(offered.names)}"):
-            views = candidate.backend.optimize_subgraph(offered, candidate.options.target(device))
-        return Answer(backend=candidate.id, offered=offered, views=views)
+    def ask(subgraph: SubgraphView) -> Answer:
+        with place(f"backend {candidate.id}, optimising layers {list(subgraph.names)}"):
+            views = candidate.backend.optimize_subgraph(subgraph, candidate.options.target(device))
+        return Answer(backend=candidate.id, subgraph=subgraph, views=views)
 
-    answers = [ask(offered) for offered in extract_subgraphs(graph, chosen)]
+    answers = [ask(subgraph) for subgraph in extract_subgraphs(graph, chosen)]
     answers = divide_answers(decisions, bench, candidate, device, answers, ask)
     for answer in answers:
-        check_views(candidate.id, answer.offered, answer.views, taken)
+        check_views(candidate.id, answer.subgraph, answer.views, taken)
     rewritten = apply_answers(graph, answers)
     decisions.replace_graph(rewritten.graph)
     added = {

@@ -24,7 +24,7 @@ from ferrule.backends.target import Face, Goal, Memory, MemoryKind, Target
 from ferrule.graph import Graph, SubgraphView
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
-from ferrule.optimizer.beside import Division, divide
+from ferrule.optimizer.division import Division, divide
 from ferrule.optimizer.partition import extract_subgraphs
 
 COST = 2
