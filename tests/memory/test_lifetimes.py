@@ -16,8 +16,8 @@ from ferrule.memory import (
     AliasKind,
     Lifetime,
     Region,
+    home,
     lifetimes,
-    reachable,
     scheduled_layers,
     spare_bytes,
     views,
@@ -103,9 +103,9 @@ def test_regions_are_chosen_by_who_reaches_them() -> None:
         Region(name="dtcm", size_bytes=1, reachable_by=frozenset({"core"})),
         Region(name="sram", size_bytes=1, reachable_by=frozenset({"core", "npu"})),
     )
-    assert reachable(regions, ["core"]) == ("dtcm", "sram")
-    assert reachable(regions, ["npu", "core"]) == ("sram",)
-    assert reachable(regions, ["dma"]) == ()
+    assert home(regions, ["core"]) is regions[0]
+    assert home(regions, ["npu", "core"]) is regions[1]
+    assert home(regions, ["dma"]) is None
 
 
 @pytest.mark.parametrize("wrong", [{"size_bytes": -1}, {"alignment": 0}])

@@ -8,6 +8,7 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_runs import schedule_of_lifetimes
 
 from ferrule.errors import FerruleError
 from ferrule.memory import (
@@ -22,7 +23,6 @@ from ferrule.memory import (
     Region,
     Request,
     plan,
-    schedule_of_lifetimes,
     verify,
 )
 from ferrule.memory.search import _Climb

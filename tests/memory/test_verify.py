@@ -12,6 +12,7 @@ import pytest
 from chains import build, chain
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from memory_runs import schedule_of_lifetimes
 
 from ferrule.graph import DataType, Graph, TensorInfo
 from ferrule.memory import (
@@ -34,7 +35,6 @@ from ferrule.memory import (
     plan,
     plan_graph,
     schedule_of_graph,
-    schedule_of_lifetimes,
     verify,
 )
 from ferrule.memory.lifetimes import lifetimes

@@ -81,7 +81,7 @@ class Toolchain(Protocol):
 
     def compile_flags(self, board: Board, optimization: Optimization) -> tuple[str, ...]:
         """Return all flags of a compile step except those for warnings, include folders and files."""
-        ...
+        return (*self.target_flags(board), *_LANGUAGE, f"-{optimization}")
 
     def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
         """Return all flags of the link step except the linker script, for linking through the compiler driver.
@@ -130,10 +130,6 @@ class ZigToolchain(Toolchain):
         return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(board.cpu)}", *board.flags.get(self.name, ()))
 
     @override
-    def compile_flags(self, board: Board, optimization: Optimization) -> tuple[str, ...]:
-        return (*self.target_flags(board), *_LANGUAGE, f"-{optimization}")
-
-    @override
     def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
         return (
             *self.target_flags(board),
@@ -145,15 +141,9 @@ class ZigToolchain(Toolchain):
             _PAGE_SIZE,
         )
 
-    @property
-    @override
-    def libraries(self) -> tuple[str, ...]:
-        return ()
+    libraries = ()
 
-    @property
-    @override
-    def builds_runtime(self) -> bool:
-        return True
+    builds_runtime = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,10 +176,6 @@ class GccToolchain(Toolchain):
         return ("-mthumb", core, *fpu, *board.flags.get(self.name, ()))
 
     @override
-    def compile_flags(self, board: Board, optimization: Optimization) -> tuple[str, ...]:
-        return (*self.target_flags(board), *_LANGUAGE, f"-{optimization}")
-
-    @override
     def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
         return (
             *self.target_flags(board),
@@ -200,15 +186,9 @@ class GccToolchain(Toolchain):
             _PAGE_SIZE,
         )
 
-    @property
-    @override
-    def libraries(self) -> tuple[str, ...]:
-        return ("-lgcc",)
+    libraries = ("-lgcc",)
 
-    @property
-    @override
-    def builds_runtime(self) -> bool:
-        return False
+    builds_runtime = False
 
 
 TOOLCHAINS: tuple[Toolchain, ...] = (ZigToolchain(), GccToolchain())

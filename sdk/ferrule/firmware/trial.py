@@ -74,10 +74,6 @@ def _tried(tool: ToolStatus) -> ToolStatus:
     return tool if trial is None else replace(tool, problem=trial(tool))
 
 
-def _try_package(tool: ToolStatus) -> str | None:
-    return _fails((sys.executable, "-c", _PROGRAMS[tool.name]))
-
-
 def _try_zig(tool: ToolStatus) -> str | None:
     del tool
     program = ziglang_program()
@@ -98,24 +94,17 @@ def _try_cc(tool: ToolStatus) -> str | None:
         return str(error)
 
 
-def _try_qemu(tool: ToolStatus) -> str | None:
-    return _fails((str(tool.path), "-machine", "help"), says="mps2-an385")
-
-
-def _try_make(tool: ToolStatus) -> str | None:
-    return _fails((str(tool.path), "-f", "-"), given="all:\n\t@echo made\n", says="made")
-
-
-def _try_cmake(tool: ToolStatus) -> str | None:
-    return _fails((str(tool.path), "-E", "echo", "made"), says="made")
-
-
-def _try_dtc(tool: ToolStatus) -> str | None:
-    return _fails((str(tool.path), "-I", "dts", "-O", "dts", "-"), given="/dts-v1/; / { a = <1>; };", says="a = <0x01>")
-
-
 def _try_version(tool: ToolStatus) -> str | None:
     return None if tool.version else "it does not say its version"
+
+
+def _try_package(tool: ToolStatus) -> str | None:
+    return _fails((sys.executable, "-c", _PROGRAMS[tool.name]))
+
+
+def _says(text: str, *arguments: str, given: str = "") -> Callable[[ToolStatus], str | None]:
+    """Return the trial of a program that must say a text when it is run with these arguments and this input."""
+    return lambda tool: _fails((str(tool.path), *arguments), given=given, says=text)
 
 
 _TRIALS: Mapping[str, Callable[[ToolStatus], str | None]] = {
@@ -123,11 +112,11 @@ _TRIALS: Mapping[str, Callable[[ToolStatus], str | None]] = {
     "ziglang": _try_zig,
     "cc": _try_cc,
     "arm-none-eabi-gcc": _try_gcc,
-    "qemu-system-arm": _try_qemu,
-    "make": _try_make,
-    "cmake": _try_cmake,
+    "qemu-system-arm": _says("mps2-an385", "-machine", "help"),
+    "make": _says("made", "-f", "-", given="all:\n\t@echo made\n"),
+    "cmake": _says("made", "-E", "echo", "made"),
     "ninja": _try_version,
-    "dtc": _try_dtc,
+    "dtc": _says("a = <0x01>", "-I", "dts", "-O", "dts", "-", given="/dts-v1/; / { a = <1>; };"),
     "renode": _try_version,
 }
 

@@ -7,11 +7,11 @@ from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers, spar
 from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
 from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan, certify
 from ferrule.memory.planner import plan
-from ferrule.memory.region import Region, home, reachable
+from ferrule.memory.region import Region, home
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie, Untied
 from ferrule.memory.search import Effort
 from ferrule.memory.states import STATE_WORD, STATE_WORD_BYTES
-from ferrule.memory.verify import PlanError, Schedule, Step, schedule_of_graph, schedule_of_lifetimes, verify
+from ferrule.memory.verify import PlanError, Schedule, Step, schedule_of_graph, verify
 
 __all__ = [
     "DEFAULT_ALIGNMENT",
@@ -47,9 +47,7 @@ __all__ = [
     "order_layers",
     "plan",
     "plan_graph",
-    "reachable",
     "schedule_of_graph",
-    "schedule_of_lifetimes",
     "scheduled_layers",
     "scratch_name",
     "spare_bytes",

@@ -31,9 +31,3 @@ def home(regions: Iterable[Region], masters: Iterable[str]) -> Region | None:
     """Return the first of the regions that all `masters` can reach; None if there is none."""
     wanted = frozenset(masters)
     return next((region for region in regions if wanted <= region.reachable_by), None)
-
-
-def reachable(regions: Iterable[Region], masters: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the regions that all `masters` can reach, in the order given."""
-    wanted = frozenset(masters)
-    return tuple(region.name for region in regions if wanted <= region.reachable_by)

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 
 from ferrule._typing import override
 from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, SELF_TEST, Contribution, startup
-from ferrule.boards import Board, Peripheral
-from ferrule.codegen import Program
 from ferrule.firmware.mlperf_tiny import is_runner
 from ferrule.firmware.platforms.freestanding import (
     BOARD_FOLDER,
@@ -30,24 +28,11 @@ from ferrule.firmware.uart import uart_driver
 class BareMetalPlatform(Platform):
     """A program without an operating system: `main` runs the model once and then serves the link forever."""
 
-    @property
-    @override
-    def name(self) -> str:
-        return "bare-metal"
+    name = "bare-metal"
 
-    @property
-    @override
-    def title(self) -> str:
-        return "no operating system: a Makefile, a CMakeLists.txt, start-up code and a linker script"
+    title = "no operating system: a Makefile, a CMakeLists.txt, start-up code and a linker script"
 
-    @property
-    @override
-    def tools(self) -> None:
-        return None
-
-    @override
-    def link_uart(self, program: Program, board: Board) -> Peripheral:
-        return board.link_uart
+    tools = None
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:

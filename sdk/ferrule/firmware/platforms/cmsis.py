@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME, STARTUP, Contribution, startup
-from ferrule.boards import Board, Peripheral
+from ferrule.boards import Board
 from ferrule.codegen import Program
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
@@ -36,11 +36,9 @@ from ferrule.firmware.platforms.library import (
     model_sources,
 )
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
-from ferrule.firmware.probe import ToolStatus, probe_program
+from ferrule.firmware.platforms.tools import GCC, Tree, TreeTools
 from ferrule.firmware.template import render
-from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, GccToolchain, check_optimization
-from ferrule.firmware.trial import newlib_status
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization
 from ferrule.firmware.wires import wires
 from ferrule.reading import list_folder, read_text
 from ferrule.rendering import Verbatim
@@ -62,9 +60,6 @@ _PLATFORM = (
     replace(STARTUP.part("fault"), include_dirs=(".",)),
 )
 """The contributions in the platform's layer, besides the link."""
-
-_GCC = GccToolchain()
-"""CMSIS-Toolbox calls it GCC; csolution's other compilers need a different linker script."""
 
 _RTX_SOURCES = (
     "rtx_delay",
@@ -106,69 +101,20 @@ TREES = (
 )
 
 
-class CmsisTools(PlatformTools):
-    """Builds projects through their CMake list, with the trees that CMSIS_PATH and CMSIS_RTX_PATH name."""
-
-    @property
-    @override
-    def platform(self) -> str:
-        return "cmsis"
-
-    @override
-    def needs(self) -> list[ToolStatus]:
-        gcc = probe_program(_GCC.name)
-        programs = (probe_program(CMAKE), probe_program(NINJA), gcc, *([newlib_status(gcc)] if gcc.found else []))
-        return [*(tree.status(self.platform) for tree in TREES), *programs]
-
-    @override
-    def compiler(self) -> str:
-        return _GCC.name
-
-    @override
-    def check(self, board: str) -> None:
-        del board  # the project itself describes its board
-
-    @override
-    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
-        del board
-        trees = [f"-D{tree.variable}={tree.require()}" for tree in TREES]
-        return cmake_steps(folder, build, "CMSIS and RTX5", ("--toolchain", str(folder / "toolchain.cmake"), *trees))
-
-    @override
-    def program(self, build: Path) -> Path:
-        return build / "firmware.elf"
-
-
 @dataclass(frozen=True, slots=True)
 class CmsisPlatform(Platform):
     """A program in which a thread of CMSIS-RTOS2 runs the model once and then serves the link."""
 
-    @property
-    @override
-    def name(self) -> str:
-        return "cmsis"
+    name = "cmsis"
 
-    @property
-    @override
-    def no_self_test(self) -> str:
-        return (
-            "the linker script, the start-up and the converted files are those of your device's pack and its tools, "
-            "which have no step of Ferrule's after their link"
-        )
+    no_self_test = (
+        "the linker script, the start-up and the converted files are those of your device's pack and its tools, "
+        "which have no step of Ferrule's after their link"
+    )
 
-    @property
-    @override
-    def title(self) -> str:
-        return "CMSIS 6 with RTX5: a csolution for CMSIS-Toolbox, and a CMakeLists.txt"
+    title = "CMSIS 6 with RTX5: a csolution for CMSIS-Toolbox, and a CMakeLists.txt"
 
-    @property
-    @override
-    def tools(self) -> CmsisTools:
-        return CmsisTools()
-
-    @override
-    def link_uart(self, program: Program, board: Board) -> Peripheral:
-        return board.link_uart
+    tools = TreeTools(platform="cmsis", title="CMSIS and RTX5", trees=TREES)
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
@@ -189,9 +135,7 @@ class CmsisPlatform(Platform):
             starters=starters | _solution(request, board),
             contributions=library.contributions,
             build_hint=f"cbuild {{folder}}/{request.program.symbol}.csolution.yml --packs",
-            notes=()
-            if request.toolchain == _GCC.name
-            else (f"it is built by {_GCC.name}, not by {request.toolchain}",),
+            notes=() if request.toolchain == GCC.name else (f"it is built by {GCC.name}, not by {request.toolchain}",),
         )
 
 
@@ -288,9 +232,9 @@ _LINK_FLAGS = ("-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-W
 
 def _compile_flags(request: ProjectRequest) -> tuple[str, ...]:
     """Return GCC's flags except those for the core, the optimization level and whatever csolution has keys for."""
-    core = _GCC.target_flags(request.board)
+    core = GCC.target_flags(request.board)
     level = check_optimization(request.optimization)
-    flags = _GCC.compile_flags(request.board, level)
+    flags = GCC.compile_flags(request.board, level)
     return tuple(flag for flag in flags if flag not in core and not flag.startswith(("-O", "-std=", "-ffreestanding")))
 
 
@@ -312,7 +256,7 @@ def _values(request: ProjectRequest, board: CmsisBoard) -> dict[str, object]:
         "link_usart": board.link_usart,
         "device_headers": _device_headers(program),
         "names": [use.name for use in program.devices if use.driver.wire is None],
-        "toolchain": _GCC,
+        "toolchain": GCC,
         "sources": tuple(sorted(source for layer in layers for source in layer.sources)),
         "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.include_dirs)),
         "third_party": tuple(name for layer in layers for name in layer.third_party),
@@ -321,7 +265,7 @@ def _values(request: ProjectRequest, board: CmsisBoard) -> dict[str, object]:
         "cmake_folder": CMAKE_FOLDER,
         "definitions": [each for layer in reversed(layers) for each in layer.defines.items()],
         "script": SCRIPT_NAME,
-        "core_flags": _GCC.target_flags(request.board),
+        "core_flags": GCC.target_flags(request.board),
         "compile_flags": ("-std=c11", *_compile_flags(request)),
         "optimization": request.optimization,
         "warnings": WARNINGS,

@@ -38,9 +38,9 @@ KERNEL = Kernel(
         what="a checkout of FreeRTOS/FreeRTOS-Kernel, 11 or later",
         marker="include/FreeRTOS.h",
         version=_version,
+        oldest=(11,),  # the first whose kernel provides the memory of its own tasks
     ),
     adapter=FREERTOS,
-    oldest=(11,),  # the first whose kernel provides the memory of its own tasks
     ports=_PORTS,
     configuration="FreeRTOSConfig.h",
 )

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ferrule._typing import override
 from ferrule.backends.contribution import BARE_METAL, RUNTIME, SELF_TEST, Contribution, startup
-from ferrule.boards import Board, Peripheral
-from ferrule.codegen import Program
+from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.freestanding import (
     MAIN,
@@ -23,17 +21,12 @@ from ferrule.firmware.platforms.freestanding import (
 )
 from ferrule.firmware.platforms.library import LOCK, Library, link_of
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
-from ferrule.firmware.probe import ToolStatus, probe_program
+from ferrule.firmware.platforms.tools import GCC, Tree, TreeTools
 from ferrule.firmware.template import render
-from ferrule.firmware.toolchain import GccToolchain
-from ferrule.firmware.trial import newlib_status
 from ferrule.firmware.uart import uart_driver
 
 KERNEL_FOLDER = "kernel"
 """The folder of a project with the kernel's configuration for the board."""
-_GCC = GccToolchain()
-"""The kernels' ports are those for GCC."""
 _THREAD = {"FERRULE_PORT_THREAD": "1"}
 """The link runs in a thread of the kernel, to which SysTick belongs."""
 
@@ -48,8 +41,6 @@ class Kernel:
     """The kernel's name in texts."""
     tree: Tree
     adapter: Contribution
-    oldest: tuple[int, ...]
-    """The first version with which projects build."""
     ports: Mapping[str, tuple[str, str]]
     """The names of the ports for each core: without and with hard floats."""
     configuration: str
@@ -65,55 +56,6 @@ class Kernel:
                 hint=f"known: {', '.join(self.ports)}",
             )
         return self.ports[board.cpu.type][board.cpu.hard_float]
-
-    def check(self) -> None:
-        """Raise FerruleError if projects do not build with the tree that the variable names."""
-        path = self.tree.require()
-        version = self.tree.version(path) or "?"
-        if tuple(map(int, re.findall(r"\d+", version))) < self.oldest:
-            oldest = ".".join(map(str, self.oldest))
-            raise FerruleError(
-                f"{self.tree.variable} names {self.title} {version}, expected {oldest} or later: {path}",
-                hint=f"check out a newer release: {self.tree.what}",
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class KernelTools(PlatformTools):
-    """Builds projects through their CMake list, with the tree that the kernel's variable names."""
-
-    kernel: Kernel
-
-    @property
-    @override
-    def platform(self) -> str:
-        return self.kernel.name
-
-    @override
-    def needs(self) -> list[ToolStatus]:
-        gcc = probe_program(_GCC.name)
-        programs = (probe_program(CMAKE), probe_program(NINJA), gcc, *([newlib_status(gcc)] if gcc.found else []))
-        return [self.kernel.tree.status(self.platform), *programs]
-
-    @override
-    def compiler(self) -> str:
-        return _GCC.name
-
-    @override
-    def check(self, board: str) -> None:
-        del board  # the project itself describes its board
-        self.kernel.check()
-
-    @override
-    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
-        del board
-        tree = self.kernel.tree
-        options = ("--toolchain", str(folder / "toolchain.cmake"), f"-D{tree.variable}={tree.require()}")
-        return cmake_steps(folder, build, self.kernel.title, options)
-
-    @override
-    def program(self, build: Path) -> Path:
-        return build / "firmware.elf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +76,13 @@ class KernelPlatform(Platform):
 
     @property
     @override
-    def tools(self) -> KernelTools:
-        return KernelTools(self.kernel)
-
-    @override
-    def link_uart(self, program: Program, board: Board) -> Peripheral:
-        return board.link_uart
+    def tools(self) -> TreeTools:
+        return TreeTools(platform=self.kernel.name, title=self.kernel.title, trees=(self.kernel.tree,))
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
         chosen = request.toolchain
-        request = replace(request, toolchain=_GCC.name)
+        request = replace(request, toolchain=GCC.name)
         program, board, kernel = request.program, request.board, self.kernel
         library = Library.of(
             *program.contributions,
@@ -177,7 +115,7 @@ class KernelPlatform(Platform):
             },
             contributions=library.contributions,
             build_hint=f"ferrule build {{folder}}, where {kernel.tree.variable} names {kernel.tree.what}",
-            notes=() if chosen == _GCC.name else (f"it is built by {_GCC.name}, not by {chosen}",),
+            notes=() if chosen == GCC.name else (f"it is built by {GCC.name}, not by {chosen}",),
         )
 
     def _adapter(self, request: ProjectRequest) -> tuple[Contribution, ...]:

@@ -14,9 +14,9 @@ from ferrule.firmware.plan import SourceSet
 from ferrule.firmware.platforms.tools import PlatformTools
 
 MODEL_FOLDER = "model"
+"""Folder of the model's generated C in every project."""
 SEAL = "seal.py"
 """The file of a project with a self-test that records, after the link, what the test compares."""
-"""Folder of the model's generated C in every project."""
 LIBRARY_FOLDER = "lib"
 """Folder of Ferrule's own C in every project, with the layout of the sources: lib/include, lib/src_c, ..."""
 
@@ -82,7 +82,8 @@ class Platform(Protocol):
 
     def link_uart(self, program: Program, board: Board) -> Peripheral:
         """Return the board's UART that a project's link uses; FerruleError if none is left for it."""
-        ...
+        del program
+        return board.link_uart
 
     def files(self, request: ProjectRequest) -> ProjectFiles:
         """Return the project's files; equal requests return equal bytes.

@@ -37,9 +37,9 @@ KERNEL = Kernel(
         what="a checkout of eclipse-threadx/threadx, 6.2 or later",
         marker="common/inc/tx_api.h",
         version=_version,
+        oldest=(6, 2),  # the first with all of these ports
     ),
     adapter=THREADX,
-    oldest=(6, 2),  # the first with all of these ports
     ports={core: (port, port) for core, port in _PORTS.items()},
     configuration="tx_user.h",
     sources=("low_level.c",),

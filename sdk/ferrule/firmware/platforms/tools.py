@@ -4,21 +4,27 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ferrule._typing import override
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.firmware.build import Commands
-from ferrule.firmware.probe import ToolStatus
+from ferrule.firmware.probe import ToolStatus, probe_program
+from ferrule.firmware.toolchain import GccToolchain
+from ferrule.firmware.trial import newlib_status
 from ferrule.progress import Progress, Step
 from ferrule.reading import is_file, read_text
 from ferrule.scratch import locked
 
 CMAKE = "cmake"
 NINJA = "ninja"
+GCC = GccToolchain()
+"""The kernels' ports are those for GCC; csolution's other compilers need a different linker script."""
 
 
 class PlatformTools(Protocol):
@@ -61,6 +67,8 @@ class Tree:
     """Path of a file in every such tree."""
     version: Callable[[Path], str | None]
     """Returns the version of a tree; None if it is unknown."""
+    oldest: tuple[int, ...] = ()
+    """The first version with which projects build; empty if all do."""
 
     def find(self) -> Path | None:
         """Return the tree, or None if the variable is not set or names something else."""
@@ -86,6 +94,53 @@ class Tree:
         if found is None:
             raise MissingToolError(f"{self.variable} names no tree", hint=self.status("").remedy)
         return found
+
+    def check(self, title: str) -> None:
+        """Raise FerruleError if projects do not build with the tree; `title` is that of its contents."""
+        path = self.require()
+        version = self.version(path) or "?"
+        if tuple(map(int, re.findall(r"\d+", version))) < self.oldest:
+            oldest = ".".join(map(str, self.oldest))
+            raise FerruleError(
+                f"{self.variable} names {title} {version}, expected {oldest} or later: {path}",
+                hint=f"check out a newer release: {self.what}",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeTools(PlatformTools):
+    """Builds projects through their CMake list, with GCC and the trees that variables name."""
+
+    platform: str
+    title: str
+    """The name of the trees' contents in texts."""
+    trees: tuple[Tree, ...]
+
+    @override
+    def needs(self) -> list[ToolStatus]:
+        gcc = probe_program(GCC.name)
+        programs = (probe_program(CMAKE), probe_program(NINJA), gcc, *([newlib_status(gcc)] if gcc.found else []))
+        return [*(tree.status(self.platform) for tree in self.trees), *programs]
+
+    @override
+    def compiler(self) -> str:
+        return GCC.name
+
+    @override
+    def check(self, board: str) -> None:
+        del board  # the project itself describes its board
+        for tree in self.trees:
+            tree.check(self.title)
+
+    @override
+    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
+        del board
+        trees = [f"-D{tree.variable}={tree.require()}" for tree in self.trees]
+        return cmake_steps(folder, build, self.title, ("--toolchain", str(folder / "toolchain.cmake"), *trees))
+
+    @override
+    def program(self, build: Path) -> Path:
+        return build / "firmware.elf"
 
 
 def require_tools(tools: PlatformTools, board: str) -> list[ToolStatus]:

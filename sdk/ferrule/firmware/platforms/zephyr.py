@@ -49,28 +49,16 @@ _NATIVE_STEMS = ("native_sim", "native_sim_64")
 class ZephyrPlatform(Platform):
     """An application whose main thread runs the model once and then serves the link."""
 
-    @property
-    @override
-    def name(self) -> str:
-        return "zephyr"
+    name = "zephyr"
 
-    @property
-    @override
-    def no_self_test(self) -> str:
-        return (
-            "Zephyr's build links it, makes zephyr.hex and zephyr.bin of the same link before any step of an "
-            "application runs, and starts before the application: a record filled later is not in what is flashed"
-        )
+    no_self_test = (
+        "Zephyr's build links it, makes zephyr.hex and zephyr.bin of the same link before any step of an "
+        "application runs, and starts before the application: a record filled later is not in what is flashed"
+    )
 
-    @property
-    @override
-    def title(self) -> str:
-        return "Zephyr 3.5 or later: an application with shell and log, and a module with the model"
+    title = "Zephyr 3.5 or later: an application with shell and log, and a module with the model"
 
-    @property
-    @override
-    def tools(self) -> ZephyrTools:
-        return ZephyrTools()
+    tools = ZephyrTools()
 
     @override
     def link_uart(self, program: Program, board: Board) -> Peripheral:

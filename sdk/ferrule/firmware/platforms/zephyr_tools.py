@@ -180,10 +180,7 @@ ZEPHYR_BASE = Tree(variable="ZEPHYR_BASE", what="a tree of Zephyr 3.5 or later",
 class ZephyrTools(PlatformTools):
     """Builds Zephyr applications for Ferrule's boards with CMake and the tree that ZEPHYR_BASE names."""
 
-    @property
-    @override
-    def platform(self) -> str:
-        return "zephyr"
+    platform = "zephyr"
 
     @override
     def needs(self) -> list[ToolStatus]:
