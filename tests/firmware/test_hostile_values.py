@@ -184,7 +184,7 @@ def test_the_c_compiles_and_nothing_is_executed(tmp_path: Path, kind: str) -> No
     sources = [name for name in files.code.sources if not name.startswith("lib/")]
     assert "main.c" in sources
     flags = [*GccToolchain().target_flags(described), "-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
-    argv = [str(compiler), *flags, "-fsyntax-only", *(f"-I{name}" for name in files.include_dirs), *sources]
+    argv = [str(compiler), *flags, "-fsyntax-only", *(f"-I{name}" for name in files.code.include_dirs), *sources]
     done = subprocess.run(argv, cwd=top, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob(CANARY))

@@ -57,11 +57,11 @@ def test_a_project_has_all_models_and_the_library_once() -> None:
     program = emit_program([small_networks.dense(), small_networks.two_by_two()])
     assert (program.symbol, program.name) == ("dense_two_by_two", "dense and two by two")
     found = files(program, "bare-metal")
-    assert {"model/ferrule_dense.c", "model/ferrule_two_by_two.c"} <= set(found.sources)
-    assert len(set(found.sources)) == len(found.sources)
-    alone = [set(files(Program(artifacts=(each,)), "bare-metal").sources) for each in program.artifacts]
-    assert set(found.sources) == alone[0] | alone[1]
-    assert found.defines == {"FERRULE_LINK_MODELS": "1"}
+    assert {"model/ferrule_dense.c", "model/ferrule_two_by_two.c"} <= set(found.code.sources)
+    assert len(set(found.code.sources)) == len(found.code.sources)
+    alone = [set(files(Program(artifacts=(each,)), "bare-metal").code.sources) for each in program.artifacts]
+    assert set(found.code.sources) == alone[0] | alone[1]
+    assert found.code.defines == {"FERRULE_LINK_MODELS": "1"}
 
 
 @pytest.mark.parametrize("platform", ALL)

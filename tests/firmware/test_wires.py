@@ -96,9 +96,9 @@ def test_a_uart_without_a_driver_is_refused() -> None:
 
 def test_projects_without_wires_have_no_transport() -> None:
     plain = emit(network(1), Job(board=BOARD))
-    names = PLATFORMS["bare-metal"].files(request(plain)).sources
+    names = PLATFORMS["bare-metal"].files(request(plain)).code.sources
     assert not any("uart_transport" in name for name in names)
-    assert any("uart_transport" in name for name in PLATFORMS["bare-metal"].files(request(artifact({}))).sources)
+    assert any("uart_transport" in name for name in PLATFORMS["bare-metal"].files(request(artifact({}))).code.sources)
 
 
 # ---- the transport, on the host

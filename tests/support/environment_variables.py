@@ -21,7 +21,6 @@ COMPUTED = {
     "sdk/ferrule/cli/main.py: os.environ[VARIABLE]": ("_FERRULE_COMPLETE",),
     "sdk/ferrule/firmware/platforms/tools.py: os.environ.get(self.variable)":
         ("CMSIS_PATH", "CMSIS_RTX_PATH", "ZEPHYR_BASE"),
-    "sdk/ferrule/firmware/probe.py: os.environ.get(program.variable)": ("RENODE",),
     "sdk/ferrule/nativelib.py: os.environ.get(name, '')": (
         "CCC_OVERRIDE_OPTIONS", "COMPILER_PATH", "CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX",
         "LD_LIBRARY_PATH", "LIBRARY_PATH", "SOURCE_DATE_EPOCH",

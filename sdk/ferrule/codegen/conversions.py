@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from ferrule.backends.firmware import SCALARS
 from ferrule.dom import (
     Block,
-    Call,
     Const,
     Constant,
     Declaration,
@@ -23,6 +22,7 @@ from ferrule.dom import (
     Parameter,
     Pointer,
     Scalar,
+    call_of,
 )
 from ferrule.graph import DataType, TensorInfo
 from ferrule.rendering import one_line
@@ -87,7 +87,7 @@ class Conversion:
                 Parameter(name=made, type=Pointer(types[made])),
                 Parameter(name="count", type=Scalar.SIZE),
             ),
-            body=Block((Evaluate(Call(Identifier(conversion), tuple(map(Identifier, words)))),)),
+            body=Block((Evaluate(call_of(conversion, *map(Identifier, words))),)),
             linkage=Linkage.INLINE,
             doc=f"Convert `count` real numbers to elements of input {self._name}: halves are rounded away from zero, "
             "what is beyond the type becomes its limit, and NaN the zero point. Any context."

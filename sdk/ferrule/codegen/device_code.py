@@ -40,6 +40,8 @@ from ferrule.dom import (
     StructMember,
     StructType,
     Variable,
+    call_of,
+    designated,
 )
 from ferrule.dom import Call as CallExpression
 
@@ -81,7 +83,7 @@ def copied(context: LoweringContext, use: DeviceUse, call: Call, *, begun: bool 
     else:
         ends = context.pointer(target), context.device_offset(source)
     name = f"ferrule_held_submit_{call}" if begun else f"ferrule_held_{call}"
-    return CallExpression(Identifier(name), (HELD, opened_number(use), *ends, size))
+    return call_of(name, HELD, opened_number(use), *ends, size)
 
 
 # ---- the interface
@@ -138,7 +140,7 @@ def called(calls: Iterable[DeviceCall], uses: Mapping[str, DeviceUse]) -> Iterat
             continue
         for _, use in operated:
             number = opened_number(use) if kind is Call.CLOSE else number_of(use)
-            yield from checked(CallExpression(Identifier(f"ferrule_held_{kind}"), (HELD, number)))
+            yield from checked(call_of(f"ferrule_held_{kind}", HELD, number))
 
 
 def _opened(operator: int, together: Sequence[DeviceUse]) -> Iterator[Statement]:
@@ -155,11 +157,11 @@ def _opened(operator: int, together: Sequence[DeviceUse]) -> Iterator[Statement]
         type_ = ArrayType(Const(StructType("ferrule_held_pool")), len(pools))
         yield Declare(name, type_, Aggregate(tuple(map(Field, rows))))
         arguments: tuple[Expression, ...] = (array, Integer(len(own)), Identifier(name), Integer(len(pools)))
-        yield from checked(CallExpression(Identifier("ferrule_held_open_pools"), (HELD, *arguments)))
+        yield from checked(call_of("ferrule_held_open_pools", HELD, *arguments))
     elif len(own) > 1:
-        yield from checked(CallExpression(Identifier("ferrule_held_open_set"), (HELD, array, Integer(len(own)))))
+        yield from checked(call_of("ferrule_held_open_set", HELD, array, Integer(len(own))))
     else:
-        yield from checked(CallExpression(Identifier("ferrule_held_open"), (HELD, number_of(own[0]))))
+        yield from checked(call_of("ferrule_held_open", HELD, number_of(own[0])))
 
 
 def choices(uses: Iterable[DeviceUse]) -> Iterator[Statement]:
@@ -190,18 +192,16 @@ def sets(steps: Iterable[ScheduledStep], uses: Mapping[str, DeviceUse]) -> Itera
 def finished(use: DeviceUse, index: int, timeout_us: int | None) -> Iterator[Statement]:
     """Yield the checked call that collects the result of operator `index`, which a device has begun."""
     limit = Identifier("FERRULE_WAIT_DEFAULT") if timeout_us is None else Integer(timeout_us, unsigned=True)
-    yield from checked(
-        CallExpression(Identifier("ferrule_held_finish"), (HELD, opened_number(use), Integer(index), limit))
-    )
+    yield from checked(call_of("ferrule_held_finish", HELD, opened_number(use), Integer(index), limit))
 
 
 def ran(use: DeviceUse, status: Expression | None) -> Iterator[Statement]:
     """Yield the statements that end an operator run by a device; an operator without a status cannot fail."""
     if status is None:
-        yield Evaluate(CallExpression(Identifier("ferrule_held_ran"), (HELD, opened_number(use), OK)))
+        yield Evaluate(call_of("ferrule_held_ran", HELD, opened_number(use), OK))
         return
     yield Assign(STATUS, status)
-    yield from checked(CallExpression(Identifier("ferrule_held_ran"), (HELD, opened_number(use), STATUS)))
+    yield from checked(call_of("ferrule_held_ran", HELD, opened_number(use), STATUS))
 
 
 def held_run(
@@ -227,13 +227,11 @@ def held_run(
     yield Declare(
         HELD.name,
         StructType("ferrule_held"),
-        Aggregate(tuple(Field(value, name) for name, value in fields.items())),
+        designated(fields),
     )
-    yield Declare(
-        STATUS.name, Scalar.INT32, CallExpression(Identifier("ferrule_held_begin"), (AddressOf(HELD), DEADLINE))
-    )
+    yield Declare(STATUS.name, Scalar.INT32, call_of("ferrule_held_begin", AddressOf(HELD), DEADLINE))
     yield If(Binary(BinaryOperator.EQUAL, STATUS, OK), Block((Assign(STATUS, call),)))
-    end = CallExpression(Identifier("ferrule_held_end"), (AddressOf(HELD), STATUS))
+    end = call_of("ferrule_held_end", AddressOf(HELD), STATUS)
     if not succeeded:
         yield Return(end)
         return

@@ -50,6 +50,7 @@ from ferrule.dom import (
     StructType,
     Type,
     Variable,
+    call_of,
 )
 from ferrule.graph import TensorInfo
 from ferrule.graph.names import UniqueNames
@@ -109,12 +110,12 @@ class ExecutorBuilder:
         memory = [] if self._arena else [AddressOf(Identifier(f"{self.prefix}_default_memory"))]
         on = [] if devices is None else [devices]
         run = f"{self.prefix}_run_shared" if self._arena else f"{self.prefix}_run"
-        return Call(Identifier(run), (*given, *memory, *on, INFO))
+        return call_of(run, *given, *memory, *on, INFO)
 
     def default_reset(self) -> Call | None:
         """Return the call that resets the state of the default instance; None for a model without state."""
         memory = AddressOf(Identifier(f"{self.prefix}_default_memory"))
-        return Call(Identifier(f"{self.prefix}_reset"), (memory,)) if self._state else None
+        return call_of(f"{self.prefix}_reset", memory) if self._state else None
 
     @property
     def shared(self) -> bool:
@@ -430,10 +431,10 @@ class ExecutorBuilder:
         status, ok = Identifier("status"), Identifier("FERRULE_OK")
         given = [Identifier(each.name) for each in self._code.parameters()]
         memory = AddressOf(Identifier(f"{self.prefix}_default_memory"))
-        run = Call(Identifier(f"{self.prefix}_run"), tuple(memory if e.name == "memory" else e for e in given))
-        unlock = Evaluate(Call(Identifier(f"{self._arena}_unlock"), ()))
+        run = call_of(f"{self.prefix}_run", *(memory if e.name == "memory" else e for e in given))
+        unlock = Evaluate(call_of(f"{self._arena}_unlock"))
         body = (
-            Declare(status.name, _STATUS, Call(Identifier(f"{self._arena}_lock"), ())),
+            Declare(status.name, _STATUS, call_of(f"{self._arena}_lock")),
             If(Binary(BinaryOperator.EQUAL, status, ok), Block((Assign(status, run), unlock))),
             Return(status),
         )

@@ -12,12 +12,9 @@ import numpy as np
 from ferrule.codegen.storage import StoragePlan
 from ferrule.codegen.writer import Writer
 from ferrule.dom import (
-    Aggregate,
     ArrayData,
-    Call,
     Const,
     Expression,
-    Field,
     Identifier,
     Include,
     Linkage,
@@ -26,6 +23,8 @@ from ferrule.dom import (
     String,
     StructType,
     Variable,
+    call_of,
+    designated,
 )
 
 DIGEST_BYTES = 16
@@ -81,12 +80,12 @@ def identity_files(symbol: str, identity: Identity, banner: str, writer: Writer)
         "model": _digest(identity.model),
         "plan": _digest(identity.plan),
         "sources": _digest(identity.sources),
-        "text": Call(Identifier("FERRULE_IDENTITY_TEXT"), (String(identity.platform), String(identity.board))),
+        "text": call_of("FERRULE_IDENTITY_TEXT", String(identity.platform), String(identity.board)),
     }
     variable = Variable(
         name=identity_name(symbol),
         type=Const(StructType("ferrule_identity")),
-        value=Aggregate(tuple(Field(value, name) for name, value in fields.items())),
+        value=designated(fields),
         linkage=Linkage.EXTERNAL,
         section=Section.IDENTITY,
         doc="What this firmware is; `ferrule verify` and the link read it.",

@@ -20,7 +20,6 @@ from ferrule.dom import (
     Binary,
     BinaryOperator,
     Block,
-    Call,
     Const,
     Declaration,
     Dereference,
@@ -44,6 +43,8 @@ from ferrule.dom import (
     String,
     StructType,
     Variable,
+    call_of,
+    designated,
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import TensorInfo
@@ -145,9 +146,7 @@ def _statistic_function(lowered: LoweredGraph) -> Function:
     choices = (
         If(
             Binary(BinaryOperator.EQUAL, Identifier("device"), Integer(use.index, unsigned=True)),
-            Block(
-                (Return(Call(Identifier("ferrule_device_statistic"), (Member(Dereference(_USED), use.name), *rest))),)
-            ),
+            Block((Return(call_of("ferrule_device_statistic", Member(Dereference(_USED), use.name), *rest)),)),
         )
         for use in lowered.devices
     )
@@ -176,7 +175,7 @@ def _tensor(builder: ExecutorBuilder, kind: str, member: str, info: TensorInfo) 
         fields["shape"] = numbers(np.array(info.shape, np.int32))
     fields["rank"] = Integer(len(info.shape))
     fields["type"] = Identifier(f"FERRULE_LINK_{info.dtype.name}")
-    return Aggregate(tuple(Field(value, name) for name, value in fields.items()))
+    return designated(fields)
 
 
 def _model_fields(builder: ExecutorBuilder) -> Iterator[Field]:

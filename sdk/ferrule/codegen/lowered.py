@@ -15,8 +15,7 @@ from ferrule.codegen.digest import digest
 from ferrule.codegen.names import Names
 from ferrule.codegen.plan import CORE, REGION, STATE, Plan
 from ferrule.codegen.schedule import Call
-from ferrule.dom import AddressOf, Evaluate, Expression, Identifier, Index, Integer, Null
-from ferrule.dom import Call as CallExpression
+from ferrule.dom import AddressOf, Evaluate, Expression, Identifier, Index, Integer, Null, call_of
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
 from ferrule.memory import Ordering, Region, home, scratch_name, spare_bytes
@@ -240,9 +239,7 @@ def _lower(context: LoweringContext, firmware: FirmwareTarget, use: DeviceUse | 
     if use is None and layer.type is LayerType.MEM_COPY:
         source, target = layer.present_inputs[0], layer.outputs[0]
         size = Integer(context.graph.info(source).size_bytes, unsigned=True)
-        moved = Evaluate(
-            CallExpression(Identifier("memmove"), (context.pointer(target), context.pointer(source), size))
-        )
+        moved = Evaluate(call_of("memmove", context.pointer(target), context.pointer(source), size))
         return LoweredOp(kernel="copy", statements=(moved,)), None
     try:
         op = firmware.lower(context)

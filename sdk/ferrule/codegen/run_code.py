@@ -63,6 +63,7 @@ from ferrule.dom import (
     Unary,
     UnaryOperator,
     Variable,
+    call_of,
 )
 from ferrule.graph import TensorInfo
 from ferrule.memory import Region, scratch_name
@@ -130,11 +131,11 @@ class RunCode:
         if self._uses:
             arguments = tuple(Identifier(parameter.name) for parameter in self.parameters())
             deadline = AddressOf(DEADLINE) if until else Null()
-            return Block((Return(Call(Identifier(_RUN), (*arguments, deadline))),))
+            return Block((Return(call_of(_RUN, *arguments, deadline)),))
         return self._whole()
 
     def _whole(self) -> Block:
-        begun = Evaluate(Call(Identifier("ferrule_run_begin"), (INFO,)))
+        begun = Evaluate(call_of("ferrule_run_begin", INFO))
         return Block((*self._checks(), begun, *self._state.begin(), *self._run()))
 
     def offsets(self) -> Iterator[Enumeration]:
@@ -213,9 +214,7 @@ class RunCode:
             yield from _without_unused(self._body())
             return
         arguments: tuple[Expression, ...] = (*(Identifier(name) for name in self._structs_used()), AddressOf(HELD))
-        yield from held_run(
-            self._lowered.devices, Call(Identifier("run_operators"), arguments), tuple(self._state.end())
-        )
+        yield from held_run(self._lowered.devices, call_of("run_operators", *arguments), tuple(self._state.end()))
 
     def _structs_used(self) -> Iterator[str]:
         """Yield the names of the structs that the function of the operators reads."""
@@ -284,9 +283,9 @@ class RunCode:
 
     def _notify(self, index: int) -> Iterator[Statement]:
         if self._uses:
-            yield from checked(Call(Identifier("ferrule_held_next"), (HELD, Integer(index))))
+            yield from checked(call_of("ferrule_held_next", HELD, Integer(index)))
         else:
-            yield Evaluate(Call(Identifier("ferrule_run_notify"), (INFO, Integer(index))))
+            yield Evaluate(call_of("ferrule_run_notify", INFO, Integer(index)))
 
     def _step(self, index: int, item: LoweredLayer) -> Iterator[Statement]:
         """Yield an operator with the device calls around it."""
@@ -325,13 +324,13 @@ class RunCode:
         """Yield the calls that clean or invalidate the cache lines of tensors, or of the operator's scratch."""
         for name in buffers:
             if name in self._lowered.variables:
-                place: Expression = Identifier(self._lowered.variables[name])
+                place: Expression = self._variable(name)
                 size = self._graph.info(name).size_bytes
             else:
                 scratch = scratches(item)[name]
                 offset = Identifier(scratch_offset(item.symbol, scratch.name))
                 place, size = AddressOf(Index(Identifier(self._storage.region(name).name), offset)), scratch.size_bytes
-            yield Evaluate(Call(Identifier(f"ferrule_cache_{action}"), (place, Integer(size, unsigned=True))))
+            yield Evaluate(call_of(f"ferrule_cache_{action}", place, Integer(size, unsigned=True)))
 
     def _copied_to_scratch(self, item: LoweredLayer, tensors: Sequence[str]) -> Iterator[Statement]:
         """Yield the copies of inputs to their places in an operator's scratch, or of outputs from there."""
@@ -340,15 +339,15 @@ class RunCode:
             is_cached = item.use is not None and item.use.is_master and self._storage.region(scratch).line_bytes > 0
             offset = Binary(BinaryOperator.ADD, Identifier(scratch_offset(item.symbol)), Integer(tie.offset))
             inside: Expression = AddressOf(Index(Identifier(self._storage.region(scratch).name), offset))
-            own: Expression = Identifier(self._lowered.variables[tie.buffer])
-            size = Integer(self._graph.info(tie.buffer).size_bytes, unsigned=True)
+            own: Expression = self._variable(tie.buffer)
+            size = self._size(tie.buffer)
             is_input = tie.buffer not in item.layer.outputs
             if is_cached and not is_input:
-                yield Evaluate(Call(Identifier("ferrule_cache_invalidate"), (inside, size)))
+                yield Evaluate(call_of("ferrule_cache_invalidate", inside, size))
             target, source = (inside, own) if is_input else (own, inside)
-            yield Evaluate(Call(Identifier("memmove"), (target, source, size)))
+            yield Evaluate(call_of("memmove", target, source, size))
             if is_cached and is_input:
-                yield Evaluate(Call(Identifier("ferrule_cache_clean"), (inside, size)))
+                yield Evaluate(call_of("ferrule_cache_clean", inside, size))
 
     def _early_inputs(self) -> Iterator[Statement]:
         """Yield the copies of inputs to their places inside scratch, unless the caller put them there."""
@@ -362,10 +361,10 @@ class RunCode:
 
     def _copied_unless_there(self, given: Expression, tensor: str, *, inwards: bool) -> Statement:
         """Return a copy between the caller's memory for a tensor and its place in the workspace."""
-        own = Identifier(self._lowered.variables[tensor])
-        size = Integer(self._graph.info(tensor).size_bytes, unsigned=True)
+        own = self._variable(tensor)
+        size = self._size(tensor)
         target, source = (own, given) if inwards else (given, own)
-        copy = Evaluate(Call(Identifier("memmove"), (target, source, size)))
+        copy = Evaluate(call_of("memmove", target, source, size))
         return If(Binary(BinaryOperator.NOT_EQUAL, given, own), Block((copy,)))
 
     def _operator(self, item: LoweredLayer) -> Iterator[Statement]:
@@ -373,7 +372,7 @@ class RunCode:
         if source is None:
             yield from item.op.statements
         elif item.layer.outputs[0] not in self._storage.views:
-            yield self._copy(Identifier(self._lowered.variables[item.layer.outputs[0]]), source)
+            yield self._copy(self._variable(item.layer.outputs[0]), source)
         else:
             yield Comment("the same bytes under another shape")
 
@@ -393,11 +392,11 @@ class RunCode:
         if steps:
             yield Comment("the state of the next run")
         for step in steps:
-            target = Identifier(self._lowered.variables[step.target])
+            target = self._variable(step.target)
             if step.exchange:
-                size = Integer(self._graph.info(step.target).size_bytes, unsigned=True)
-                places = (target, Identifier(self._lowered.variables[step.source]), size)
-                yield Evaluate(Call(Identifier("ferrule_state_exchange"), places))
+                size = self._size(step.target)
+                places = (target, self._variable(step.source), size)
+                yield Evaluate(call_of("ferrule_state_exchange", *places))
             else:
                 yield self._copy(target, step.source)
 
@@ -406,9 +405,15 @@ class RunCode:
         start: Expression = Identifier(
             self.constant_output(source) if tensor.is_constant else self._lowered.variables[source]
         )
-        return Evaluate(Call(Identifier("memmove"), (target, start, Integer(tensor.info.size_bytes, unsigned=True))))
+        return Evaluate(call_of("memmove", target, start, Integer(tensor.info.size_bytes, unsigned=True)))
 
     # ---- storage
+
+    def _variable(self, tensor: str) -> Identifier:
+        return Identifier(self._lowered.variables[tensor])
+
+    def _size(self, tensor: str) -> Integer:
+        return Integer(self._graph.info(tensor).size_bytes, unsigned=True)
 
     def _declare(self, tensor: str) -> Declare:
         info = self._graph.info(tensor)
@@ -495,7 +500,7 @@ def _refuse_null(pointers: Iterable[Expression]) -> Statement:
 
 
 def _refuse_misaligned(pointer: Expression, alignment: Expression) -> Statement:
-    return _refuse(Unary(UnaryOperator.NOT, Call(Identifier("ferrule_is_aligned"), (pointer, alignment))))
+    return _refuse(Unary(UnaryOperator.NOT, call_of("ferrule_is_aligned", pointer, alignment)))
 
 
 def _refuse(condition: Expression) -> Statement:
@@ -505,7 +510,7 @@ def _refuse(condition: Expression) -> Statement:
 def _checked_on_the_core(index: int, status: Expression) -> Iterator[Statement]:
     """Yield the call of an operator that may fail, for an executor without devices."""
     yield Assign(STATUS, status)
-    failed = Call(Identifier("ferrule_run_fail"), (INFO, Integer(index), STATUS))
+    failed = call_of("ferrule_run_fail", INFO, Integer(index), STATUS)
     yield If(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), Block((Return(failed),)))
 
 

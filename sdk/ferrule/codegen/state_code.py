@@ -15,7 +15,6 @@ from ferrule.codegen.storage import StoragePlan
 from ferrule.dom import (
     AddressOf,
     Block,
-    Call,
     Const,
     Dereference,
     Enumeration,
@@ -37,6 +36,7 @@ from ferrule.dom import (
     StructType,
     Unary,
     UnaryOperator,
+    call_of,
 )
 from ferrule.graph import State
 from ferrule.memory import STATE_WORD
@@ -162,14 +162,14 @@ class StateCode:
     def begin(self) -> Iterator[Statement]:
         """Yield the check at the start of a run, which also makes the state invalid until the run has succeeded."""
         if self:
-            begun = Call(Identifier("ferrule_state_begin"), (self._word(), VALID))
+            begun = call_of("ferrule_state_begin", self._word(), VALID)
             refused = Block((Return(Identifier("FERRULE_ERR_STATE")),))
             yield If(Unary(UnaryOperator.NOT, begun), refused)
 
     def end(self) -> Iterator[Statement]:
         """Yield the statement that makes the state valid."""
         if self:
-            yield Evaluate(Call(Identifier("ferrule_state_end"), (self._word(), VALID)))
+            yield Evaluate(call_of("ferrule_state_end", self._word(), VALID))
 
     def updates(self) -> tuple[Update, ...]:
         """Return the steps of the update after all operators, without the states that operators write in place."""
@@ -203,14 +203,14 @@ class StateCode:
     def _reset(self) -> Iterator[Statement]:
         """Yield the statements after the checks; bytes that no value has, such as the mark, become 0 first."""
         place, size = self._place(), Identifier(f"{self._prefix}_{STATE}_bytes".upper())
-        yield Evaluate(Call(Identifier("memset"), (place, Integer(0), size)))
+        yield Evaluate(call_of("memset", place, Integer(0), size))
         for state in self._graph.states:
             start = AddressOf(Index(place, Identifier(self._offset(state))))
             whole, byte = Integer(state.initial.nbytes, unsigned=True), _byte(state)
             if byte is None:
-                yield Evaluate(Call(Identifier("memcpy"), (start, Identifier(self._initial(state)), whole)))
+                yield Evaluate(call_of("memcpy", start, Identifier(self._initial(state)), whole))
             elif byte:
-                yield Evaluate(Call(Identifier("memset"), (start, Integer(byte), whole)))
+                yield Evaluate(call_of("memset", start, Integer(byte), whole))
         yield from self.end()
         yield Return(Identifier("FERRULE_OK"))
 

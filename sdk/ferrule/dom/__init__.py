@@ -51,6 +51,8 @@ from ferrule.dom.expressions import (
     String,
     Unary,
     UnaryOperator,
+    call_of,
+    designated,
 )
 from ferrule.dom.statements import (
     Assign,
@@ -127,4 +129,6 @@ __all__ = [
     "Variable",
     "Visibility",
     "While",
+    "call_of",
+    "designated",
 ]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -218,3 +219,13 @@ Expression = (
     | Aggregate
     | ArrayData
 )
+
+
+def call_of(function: str, *arguments: Expression) -> Call:
+    """Return the call of a function by its name."""
+    return Call(Identifier(function), arguments)
+
+
+def designated(values: Mapping[str, Expression]) -> Aggregate:
+    """Return an aggregate whose values are by the names of the members."""
+    return Aggregate(tuple(Field(value, name) for name, value in values.items()))

@@ -38,56 +38,54 @@ class ToolStatus:
         return self.found and self.problem is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Program:
-    status: ToolStatus
-    """That of the missing program."""
-    spellings: tuple[str, ...]
-    variable: str | None = None
-    """Environment variable that names the program; None if there is none."""
+def _absent(name: str, purpose: str, remedy: str) -> ToolStatus:
+    return ToolStatus(name=name, purpose=purpose, remedy=remedy)
 
 
-def _program(name: str, purpose: str, remedy: str, *others: str, variable: str | None = None) -> _Program:
-    """Return a program, which may also have other names."""
-    status = ToolStatus(name=name, purpose=purpose, remedy=remedy)
-    return _Program(status=status, spellings=(name, *others), variable=variable)
-
-
-_ZIG_REMEDY = "pip install 'ferrule[run]'"
 _PACKAGES = (
-    ("unicorn", "the default engine: runs firmware on the emulated core", RUN_REMEDY),
-    ("ziglang", "the default toolchain: compiles firmware", _ZIG_REMEDY),
-    ("cffi", "runs the C kernels on this machine", RUN_REMEDY),
-    ("threadpoolctl", "lets the numpy reference use one thread: less processor time on a busy machine", RUN_REMEDY),
-    ("h5py", "ferrule artifact run: HDF5 files", "pip install 'ferrule[hdf5]'"),
-    ("pillow", "ferrule evaluate: folders of images", "pip install 'ferrule[data]'"),
+    _absent("unicorn", "the default engine: runs firmware on the emulated core", RUN_REMEDY),
+    _absent("ziglang", "the default toolchain: compiles firmware", "pip install 'ferrule[run]'"),
+    _absent("cffi", "runs the C kernels on this machine", RUN_REMEDY),
+    _absent(
+        "threadpoolctl", "lets the numpy reference use one thread: less processor time on a busy machine", RUN_REMEDY
+    ),
+    _absent("h5py", "ferrule artifact run: HDF5 files", "pip install 'ferrule[hdf5]'"),
+    _absent("pillow", "ferrule evaluate: folders of images", "pip install 'ferrule[data]'"),
 )
 _MODULES = {"pillow": "PIL"}
 """The modules of packages that are not called like them."""
-_OPENCL = "opencl"
-_OPENCL_PURPOSE = "the backend GpuAcc: runs layers on this machine's OpenCL device"
-_OPENCL_REMEDY = "pip install 'ferrule[gpu]'; if that is installed, ferrule backends reports what is wrong with OpenCL"
+_OPENCL = _absent(
+    "opencl",
+    "the backend GpuAcc: runs layers on this machine's OpenCL device",
+    "pip install 'ferrule[gpu]'; if that is installed, ferrule backends reports what is wrong with OpenCL",
+)
 _OPENCL_PROGRAM = """
 from ferrule.backends.gpu_acc.opencl import choose_device
 device = choose_device().device
 print(device.name.strip(), device.platform.version.strip(), sep=", ")
 """
-_HOST_COMPILER = "cc"
+_HOST_COMPILER = _absent(
+    "cc",
+    "compiles C for this machine: the engine unicorn's core, CpuAcc's kernels, tests of drivers",
+    COMPILER_REMEDY,
+)
+_WITH_CMAKE = "builds projects for cmsis, freertos, threadx and zephyr"
 _PROGRAMS = (
-    _program("arm-none-eabi-gcc", "the other toolchain: compiles firmware", "apt-get install gcc-arm-none-eabi"),
-    _program("qemu-system-arm", "the engine qemu: runs firmware on emulated boards", "apt-get install qemu-system-arm"),
-    _program("make", "builds a generated project on its own", "apt-get install make", "gmake"),
-    _program("cmake", "builds projects for cmsis, freertos, threadx and zephyr", "apt-get install cmake"),
-    _program("ninja", "builds projects for cmsis, freertos, threadx and zephyr", "apt-get install ninja-build"),
-    _program("dtc", "builds projects for zephyr: compiles the devicetree", "apt-get install device-tree-compiler"),
-    _program(
+    _absent("arm-none-eabi-gcc", "the other toolchain: compiles firmware", "apt-get install gcc-arm-none-eabi"),
+    _absent("qemu-system-arm", "the engine qemu: runs firmware on emulated boards", "apt-get install qemu-system-arm"),
+    _absent("make", "builds a generated project on its own", "apt-get install make"),
+    _absent("cmake", _WITH_CMAKE, "apt-get install cmake"),
+    _absent("ninja", _WITH_CMAKE, "apt-get install ninja-build"),
+    _absent("dtc", "builds projects for zephyr: compiles the devicetree", "apt-get install device-tree-compiler"),
+    _absent(
         "renode",
         "the engine renode: runs firmware on the boards' platform descriptions",
         "unpack a portable release from https://github.com/renode/renode/releases, "
         "and put it on PATH or set RENODE to its program",
-        variable="RENODE",
     ),
 )
+_SPELLINGS = {"make": ("make", "gmake")}
+"""The programs that a name stands for, if there are several."""
 _TIMEOUT_S = 20
 
 
@@ -97,42 +95,36 @@ def probe_tools(*, opencl: bool = True) -> list[ToolStatus]:
     `opencl` includes the OpenCL device, whose driver takes seconds to start.
     """
     return [
-        *(_probe_package(name, purpose, remedy) for name, purpose, remedy in _PACKAGES),
+        *map(_probe_package, _PACKAGES),
         *((_probe_opencl(),) if opencl else ()),
         _probe_host_compiler(),
-        *(_probe_program(program) for program in _PROGRAMS),
+        *map(_probe_program, _PROGRAMS),
     ]
 
 
 def probe_program(name: str) -> ToolStatus:
     """Return the status of one of the programs by its name in `probe_tools`."""
-    return _probe_program(next(each for each in _PROGRAMS if each.status.name == name))
+    return _probe_program(next(program for program in _PROGRAMS if program.name == name))
 
 
-def _probe_package(name: str, purpose: str, remedy: str) -> ToolStatus:
-    status = ToolStatus(name=name, purpose=purpose, remedy=remedy)
-    spec = importlib.util.find_spec(_MODULES.get(name, name))
+def _probe_package(package: ToolStatus) -> ToolStatus:
+    spec = importlib.util.find_spec(_MODULES.get(package.name, package.name))
     if spec is None:
-        return status
+        return package
     try:
-        version = importlib.metadata.version(name)
+        version = importlib.metadata.version(package.name)
     except importlib.metadata.PackageNotFoundError:
         version = None
-    return replace(status, found=True, version=version, path=spec.origin)
+    return replace(package, found=True, version=version, path=spec.origin)
 
 
 def _probe_opencl() -> ToolStatus:
     """Return the status of OpenCL, probed in a separate process because drivers may crash."""
     spec = importlib.util.find_spec("pyopencl")
     device = None if spec is None else _printed((sys.executable, "-c", _OPENCL_PROGRAM))
-    return ToolStatus(
-        name=_OPENCL,
-        purpose=_OPENCL_PURPOSE,
-        remedy=_OPENCL_REMEDY,
-        found=device is not None,
-        version=device,
-        path=None if spec is None or device is None else spec.origin,
-    )
+    if spec is None or device is None:
+        return _OPENCL
+    return replace(_OPENCL, found=True, version=device, path=spec.origin)
 
 
 def _printed(arguments: tuple[str, ...], *, check: bool = True) -> str | None:
@@ -145,24 +137,21 @@ def _printed(arguments: tuple[str, ...], *, check: bool = True) -> str | None:
 
 def _probe_host_compiler() -> ToolStatus:
     """Return the status of the host's C compiler, with its command in brackets after the version."""
-    status = ToolStatus(
-        name=_HOST_COMPILER,
-        purpose="compiles C for this machine: the engine unicorn's core, CpuAcc's kernels, tests of drivers",
-        remedy=COMPILER_REMEDY,
-    )
     try:
         command = host_compiler("ferrule doctor")
     except MissingToolError as error:
-        return replace(status, remedy=error.hint or COMPILER_REMEDY)
+        return replace(_HOST_COMPILER, remedy=error.hint or COMPILER_REMEDY)
     version = _printed((*command, "--version"))
     spelling = shlex.join((Path(command[0]).name, *command[1:]))
-    return replace(status, found=True, version=f"{version or 'unknown version'} [{spelling}]", path=command[0])
+    return replace(_HOST_COMPILER, found=True, version=f"{version or 'unknown version'} [{spelling}]", path=command[0])
 
 
-def _probe_program(program: _Program) -> ToolStatus:
-    named = os.environ.get(program.variable) if program.variable else None
-    spellings = (named,) if named else program.spellings
+def _probe_program(program: ToolStatus) -> ToolStatus:
+    named = os.environ.get("RENODE") if program.name == "renode" else None
+    spellings = (named,) if named else _SPELLINGS.get(program.name, (program.name,))
     path = next((found for spelling in spellings if (found := shutil.which(spelling))), None)
-    if path is None:
-        return program.status
-    return replace(program.status, found=True, version=_printed((path, "--version"), check=False), path=path)
+    return (
+        program
+        if path is None
+        else replace(program, found=True, version=_printed((path, "--version"), check=False), path=path)
+    )
