@@ -9,14 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from ferrule.link import LinkError
-from ferrule.link.protocol import BuildInfo, Hello, LinkTensor, ModelSummary
+from ferrule.link.protocol import BuildInfo, Hello, LinkTensor, decode_model
 
 TEXT = b"\x02ab"
 DECODERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "HELLO": (Hello.decode, struct.pack("<H", 64) + TEXT + TEXT),
     "BUILD_INFO": (BuildInfo.decode, bytes(48) + struct.pack("<B7I", 7, *range(7)) + TEXT * 4),
     "TENSOR_INFO": (LinkTensor.decode, struct.pack("<BBI2I", 3, 2, 24, 2, 3) + TEXT),
-    "MODEL_INFO": (ModelSummary.decode, struct.pack("<IIIIIB", 1, 1, 3, 64, 64, 0) + TEXT + TEXT),
+    "MODEL_INFO": (decode_model, struct.pack("<IIIIIB", 1, 1, 3, 64, 64, 0) + TEXT + TEXT),
 }
 
 

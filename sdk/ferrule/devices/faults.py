@@ -45,13 +45,17 @@ class Flip:
 class Fault:
     """A hardware fault; the methods of this base class inject none."""
 
+    def on_access(self, access: RegisterAccess) -> int:
+        """Return the value that arrives, for faults of reads and writes alike; raise BusError to refuse the access."""
+        return access.value
+
     def on_read(self, access: RegisterAccess) -> int:
         """Return the value that the software reads; raise BusError to refuse the access."""
-        return access.value
+        return self.on_access(access)
 
     def on_write(self, access: RegisterAccess) -> int | None:
         """Return the value that reaches the device, or None to drop the write; raise BusError to refuse the access."""
-        return access.value
+        return self.on_access(access)
 
     def on_transfer(self, transfer: Transfer) -> Flip | None:
         """Return the bits to invert in a transfer's data, or None to leave it intact; raise BusError to refuse it."""
@@ -128,20 +132,12 @@ class BusErrorAt(Fault):
     at: int
 
     @override
-    def on_read(self, access: RegisterAccess) -> int:
-        self._check(access)
-        return access.value
-
-    @override
-    def on_write(self, access: RegisterAccess) -> int | None:
-        self._check(access)
-        return access.value
-
-    def _check(self, access: RegisterAccess) -> None:
+    def on_access(self, access: RegisterAccess) -> int:
         if access.number == self.at:
             raise BusError(
                 f"injected: access {access.number} at offset {access.offset:#x} is refused", address=access.offset
             )
+        return access.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,11 +148,7 @@ class FlippedValue(Fault):
     mask: int = 1
 
     @override
-    def on_read(self, access: RegisterAccess) -> int:
-        return access.value ^ self.mask if access.number == self.at else access.value
-
-    @override
-    def on_write(self, access: RegisterAccess) -> int | None:
+    def on_access(self, access: RegisterAccess) -> int:
         return access.value ^ self.mask if access.number == self.at else access.value
 
 

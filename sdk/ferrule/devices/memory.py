@@ -10,10 +10,10 @@ from typing import NoReturn, Protocol
 import numpy as np
 
 from ferrule._typing import override
-from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError
+from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, MemoryView
 
 
-class MemoryBus:
+class MemoryBus(MemoryView):
     """A bus for unit tests whose memories are numpy arrays at arbitrary addresses."""
 
     def __init__(self) -> None:
@@ -25,16 +25,8 @@ class MemoryBus:
         self._memories.append((address, array))
         return array
 
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Return a copy of the bytes at an address."""
-        return self.view(address, size_bytes).tobytes()
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write bytes at an address."""
-        self.view(address, len(data), writable=True)[:] = np.frombuffer(data, np.uint8)
-
+    @override
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the memory at an address, without a copy."""
         for base, array in self._memories:
             offset = address - base
             if offset >= 0 and offset + size_bytes <= array.size and (not writable or array.flags.writeable):

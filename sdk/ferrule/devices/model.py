@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ferrule._typing import override
 from ferrule.errors import FerruleError
 
 Bytes = npt.NDArray[np.uint8]
@@ -74,25 +75,30 @@ class InterruptLine(Protocol):
         ...
 
 
-class NoBus:
-    """The bus of a device that is not attached: it refuses every access."""
+class MemoryView(ABC):
+    """A bus whose memory belongs to this process."""
+
+    @abstractmethod
+    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
+        """Return the memory at an address, without a copy; BusError if it cannot be accessed so."""
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Raise BusError."""
-        raise BusError(
-            f"the device reads {size_bytes} B at {address:#010x}, but is attached to no bus", address=address
-        )
+        """Return a copy of the bytes at an address."""
+        return self.view(address, size_bytes).tobytes()
 
     def write(self, address: int, data: bytes) -> None:
-        """Raise BusError."""
-        raise BusError(
-            f"the device writes {len(data)} B at {address:#010x}, but is attached to no bus", address=address
-        )
+        """Write bytes at an address."""
+        self.view(address, len(data), writable=True)[:] = np.frombuffer(data, np.uint8)
 
+
+class NoBus(MemoryView):
+    """The bus of a device that is not attached: it refuses every access."""
+
+    @override
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Raise BusError."""
+        verb = "writes" if writable else "reads"
         raise BusError(
-            f"the device reads {size_bytes} B at {address:#010x}, but is attached to no bus", address=address
+            f"the device {verb} {size_bytes} B at {address:#010x}, but is attached to no bus", address=address
         )
 
 

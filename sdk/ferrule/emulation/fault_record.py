@@ -41,6 +41,12 @@ HFSR_BITS: Mapping[int, str] = {1: "bus error on a vector fetch", 31: "breakpoin
 MMFAR_VALID, BFAR_VALID = 1 << 7, 1 << 15
 
 
+def causes(cfsr: int, hfsr: int) -> list[str]:
+    """Return the causes of a fault in words, from the status registers CFSR and HFSR."""
+    statuses = ((CFSR_BITS, cfsr), (HFSR_BITS, hfsr))
+    return [text for bits, status in statuses for bit, text in bits.items() if status >> bit & 1]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRecord:
     """The core's registers and status at a fault."""
@@ -51,16 +57,15 @@ class FaultRecord:
     def reason(self) -> str:
         """The exception and its causes in words."""
         number = self.fields["exception"]
-        causes = [text for bit, text in CFSR_BITS.items() if self.fields["cfsr"] >> bit & 1]
-        causes += [text for bit, text in HFSR_BITS.items() if self.fields["hfsr"] >> bit & 1]
+        found = causes(self.fields["cfsr"], self.fields["hfsr"])
         if self.fields["cfsr"] & BFAR_VALID:
-            causes.append(f"address {address_text(self.fields['bfar'])}")
+            found.append(f"address {address_text(self.fields['bfar'])}")
         elif self.fields["cfsr"] & MMFAR_VALID:
-            causes.append(f"address {address_text(self.fields['mmfar'])}")
+            found.append(f"address {address_text(self.fields['mmfar'])}")
         name = FAULTS.get(number)
         if name is None:
             name = f"{OTHERS.get(number, f'interrupt {number - 16}')}, which the firmware does not handle,"
-        return f"{name} ({', '.join(causes)})" if causes else name
+        return f"{name} ({', '.join(found)})" if found else name
 
     @property
     def registers(self) -> dict[str, int]:

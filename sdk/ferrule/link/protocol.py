@@ -215,40 +215,6 @@ class LinkTensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSummary:
-    """The response to MODEL_INFO, without the tensors, which are requested one by one."""
-
-    name: str
-    input_hash: str
-    input_count: int
-    output_count: int
-    operator_count: int
-    workspace_bytes: int
-    stack_bytes: int
-    counter: CounterSource
-
-    @classmethod
-    def decode(cls, payload: bytes) -> ModelSummary:
-        """Decode the response to MODEL_INFO."""
-        reader = _Reader(MessageType.MODEL_INFO, payload)
-        inputs, outputs, operators, workspace, stack, source = reader.take(_MODEL_INFO)
-        if source >= len(_SOURCES):
-            raise reader.fail(f"counter source {source} is unknown")
-        summary = cls(
-            input_count=inputs,
-            output_count=outputs,
-            operator_count=operators,
-            workspace_bytes=workspace,
-            stack_bytes=stack,
-            counter=_SOURCES[source],
-            name=reader.text(),
-            input_hash=reader.text(),
-        )
-        reader.end()
-        return summary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInfo:
     """The firmware's description of the model that it contains."""
 
@@ -261,6 +227,29 @@ class ModelInfo:
     workspace_bytes: int
     stack_bytes: int
     counter: CounterSource
+
+
+def decode_model(payload: bytes) -> tuple[ModelInfo, int, int]:
+    """Return the model of a MODEL_INFO response without its tensors, which are requested one by one, and their numbers.
+
+    The numbers are those of the inputs and of the outputs.
+    """
+    reader = _Reader(MessageType.MODEL_INFO, payload)
+    inputs, outputs, operators, workspace, stack, source = reader.take(_MODEL_INFO)
+    if source >= len(_SOURCES):
+        raise reader.fail(f"counter source {source} is unknown")
+    info = ModelInfo(
+        name=reader.text(),
+        input_hash=reader.text(),
+        inputs=(),
+        outputs=(),
+        operator_count=operators,
+        workspace_bytes=workspace,
+        stack_bytes=stack,
+        counter=_SOURCES[source],
+    )
+    reader.end()
+    return info, inputs, outputs
 
 
 class SelfTest(IntEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from ferrule.link.protocol import (
     MessageType,
     ModelChoice,
     ModelInfo,
-    ModelSummary,
     RunResult,
     SelfTest,
     StackUse,
@@ -40,6 +39,7 @@ from ferrule.link.protocol import (
     counters_request,
     decode_counters,
     decode_error,
+    decode_model,
     decode_statistics,
     output_request,
     run_request,
@@ -159,23 +159,17 @@ class LinkSession(Closing):
 
     def model_info(self) -> ModelInfo:
         """Return the firmware's description of its model, which is requested only once."""
-        if self._hello is None:
-            self.hello()
         if self._info is None:
             self._info = self._read_model_info()
         return self._info
 
     def build_info(self) -> BuildInfo | None:
         """Return the firmware's statement of its build; None if the firmware is too old to know it."""
-        if self._hello is None:
-            self.hello()
         payload = self._ask_if_known(MessageType.BUILD_INFO, b"")
         return None if payload is None else BuildInfo.decode(payload)
 
     def self_test(self) -> SelfTest | None:
         """Return the result of the firmware's self-test at its start; None if it has none."""
-        if self._hello is None:
-            self.hello()
         payload = self._ask_if_known(MessageType.SELF_TEST, b"")
         return None if payload is None else SelfTest.decode(payload)
 
@@ -185,8 +179,6 @@ class LinkSession(Closing):
         `device` is its number in the devices struct. A firmware whose drivers have no counts, or that does not know the
         request, has none.
         """
-        if self._hello is None:
-            self.hello()
         found: dict[str, int] = {}
         while True:
             payload = self._ask_if_known(MessageType.STATISTICS, statistics_request(device, len(found)))
@@ -263,17 +255,9 @@ class LinkSession(Closing):
         return min(self._hello.max_payload_bytes, MAX_PAYLOAD_BYTES)
 
     def _read_model_info(self) -> ModelInfo:
-        summary = ModelSummary.decode(self._ask(MessageType.MODEL_INFO, b""))
-        return ModelInfo(
-            name=summary.name,
-            input_hash=summary.input_hash,
-            inputs=self._read_tensors(summary.input_count, output=False),
-            outputs=self._read_tensors(summary.output_count, output=True),
-            operator_count=summary.operator_count,
-            workspace_bytes=summary.workspace_bytes,
-            stack_bytes=summary.stack_bytes,
-            counter=summary.counter,
-        )
+        info, input_count, output_count = decode_model(self._ask(MessageType.MODEL_INFO, b""))
+        inputs, outputs = self._read_tensors(input_count, output=False), self._read_tensors(output_count, output=True)
+        return replace(info, inputs=inputs, outputs=outputs)
 
     def _read_tensors(self, count: int, *, output: bool) -> tuple[LinkTensor, ...]:
         requests = (tensor_request(output=output, index=index) for index in range(count))
@@ -324,8 +308,6 @@ class LinkSession(Closing):
 
     def _choice(self, index: int | None) -> ModelChoice | None:
         """Return the models of the firmware after a choice; None from a firmware that serves one model."""
-        if self._hello is None:
-            self.hello()
         payload = self._ask_if_known(MessageType.CHOOSE_MODEL, choose_request(index))
         return None if payload is None else ModelChoice.decode(payload)
 
@@ -348,6 +330,8 @@ class LinkSession(Closing):
 
     def _ask(self, kind: MessageType, payload: bytes) -> bytes:
         """Send a request, repeat it until its response arrives, and return the payload of the response."""
+        if self._hello is None and kind is not MessageType.HELLO:
+            self.hello()
         sequence = self._next_sequence(kind)
         request = Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode()
         wait_s, attempts, started_s = self._timeout_s, 0, None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ferrule.devices.registers import EnumeratedValue, Field, Usage
 from ferrule.devices.svd.derivation import Derivation
-from ferrule.devices.svd.values import access_of, dim_of, identifier, number, number_in, read_clears
+from ferrule.devices.svd.values import access_of, identifier, number, number_in, places_of, read_clears
 from ferrule.devices.svd.xml_tree import Element
 
 _BIT_RANGE = re.compile(r"\[([0-9]{1,3}):([0-9]{1,3})\]")
@@ -53,9 +53,8 @@ class FieldReader:
         for child in container.all("field"):
             element = self.derivation.resolved(child, self.scopes)
             field = self._field(element)
-            dim = dim_of(element)
-            for position, index in enumerate(dim.indices if dim else ("",)):
-                bit = field.bit + (position * dim.increment if dim else 0)
+            for index, distance in places_of(element):
+                bit = field.bit + distance
                 if bit + field.width > self.size_bits:
                     place = f"bits {bit} to {bit + field.width - 1}"
                     raise element.wrong(f"field {field.name} has {place} of a register of {self.size_bits} bits")

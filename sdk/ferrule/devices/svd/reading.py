@@ -19,6 +19,7 @@ from ferrule.devices.svd.values import (
     dim_of,
     identifier,
     number,
+    places_of,
     plain_name,
     read_clears,
 )
@@ -55,9 +56,8 @@ class SvdFile:
         peripherals = root.child("peripherals")
         for element in () if peripherals is None else peripherals.all("peripheral"):
             name = element.words("name")
-            dim = dim_of(element)
-            for position, index in enumerate(dim.indices if dim else ("",)):
-                self._elements.setdefault(plain_name(name, index), (element, position * dim.increment if dim else 0))
+            for index, distance in places_of(element):
+                self._elements.setdefault(plain_name(name, index), (element, distance))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -177,13 +177,12 @@ class _Reader:
                 self._spend(element, register.dim or 1)
                 yield _Found(register, element)
                 continue
-            dim = dim_of(element)
+            places = places_of(element)
             name = identifier(element.words("name"), keep="%s")
             offset = base + number(element, "addressOffset")
-            for position, index in enumerate(dim.indices if dim else ("",)):
+            for index, distance in places:
                 self._spend(element, 1)
                 inner = f"{prefix}{name.replace('%s', index)}_"
-                distance = position * dim.increment if dim else 0
                 yield from self._walk(element, (*scopes, element), inner, offset + distance, properties.of(element))
 
     def _spend(self, element: Element, count: int) -> None:

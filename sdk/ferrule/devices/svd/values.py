@@ -94,6 +94,14 @@ def dim_of(element: Element) -> Dim | None:
     return Dim(indices=indices, increment=number(element, "dimIncrement"))
 
 
+def places_of(element: Element) -> list[tuple[str, int]]:
+    """Return the index and the distance of each element of an array; those of the only one without an array."""
+    dim = dim_of(element)
+    if dim is None:
+        return [("", 0)]
+    return [(index, position * dim.increment) for position, index in enumerate(dim.indices)]
+
+
 def _indices(element: Element, count: int) -> tuple[str, ...]:
     text = element.words("dimIndex")
     if not text:

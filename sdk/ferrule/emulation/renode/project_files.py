@@ -12,7 +12,7 @@ import numpy as np
 
 from ferrule.boards import Board
 from ferrule.codegen import Artifact, Program
-from ferrule.emulation.renode.script import MACHINE, QUANTUM_S, core_name
+from ferrule.emulation.renode.script import EMULATION_COMMANDS, load_commands
 from ferrule.errors import FerruleError
 from ferrule.firmware import DEFAULT_PLATFORM
 from ferrule.firmware.folder import explained
@@ -95,19 +95,12 @@ def emit_renode(networks: Sequence[Network], program: Program, board: Board, pro
 
 
 def _script(board: Board, elf: str) -> Iterator[str]:
-    core = core_name(board)
     yield f":name: {board.name} with a firmware of Ferrule"
     yield f":description: Runs {elf} on {board.title}."
     yield ""
-    yield "emulation SetSeed 1"
-    yield f'emulation SetGlobalQuantum "{QUANTUM_S:g}"'
-    yield "emulation SetGlobalAdvanceImmediately true"
-    yield f'mach create "{MACHINE}"'
+    yield from EMULATION_COMMANDS
     yield "path add $ORIGIN"
-    yield f"machine LoadPlatformDescription $ORIGIN/{board.path_for_renode(board.platform).as_posix()}"
-    yield f"sysbus.{core} PerformanceInMips {max(1, round(board.clock_hz / 1e6))}"
-    yield f"sysbus LoadELF $ORIGIN/{elf}"
-    yield f"sysbus.{core} VectorTableOffset {board.memory(board.placement.code).address:#x}"
+    yield from load_commands(board, f"$ORIGIN/{board.path_for_renode(board.platform).as_posix()}", f"$ORIGIN/{elf}")
     yield ""
     yield "# A host can talk to the firmware here: ferrule run ... --engine serial --port socket://localhost:3456"
     yield f"# (the link is on {board.link_uart.name}; a real board would run at {DEFAULT_BAUD} baud)."

@@ -161,25 +161,36 @@ def platform_text(board: Board, entries: Sequence[BridgedDevice | CosimulatedDev
     return "\n".join(parts)
 
 
-def machine_commands(
-    board: Board, *, bridged: bool, terminals: Mapping[str, int] | None = None, seed: int = 1
-) -> list[str]:
+EMULATION_COMMANDS = (
+    "emulation SetSeed 1",
+    f'emulation SetGlobalQuantum "{QUANTUM_S:g}"',
+    "emulation SetGlobalAdvanceImmediately true",
+    f'mach create "{MACHINE}"',
+)
+"""The commands that create an empty machine."""
+
+
+def load_commands(board: Board, platform: str, elf: str) -> list[str]:
+    """Return the commands that load a board and a firmware into the machine, from these paths."""
+    core = core_name(board)
+    return [
+        f"machine LoadPlatformDescription {platform}",
+        f"sysbus.{core} PerformanceInMips {max(1, round(board.clock_hz / 1e6))}",
+        f"sysbus LoadELF {elf}",
+        f"sysbus.{core} VectorTableOffset {board.memory(board.placement.code).address:#x}",
+    ]
+
+
+def machine_commands(board: Board, *, bridged: bool, terminals: Mapping[str, int] | None = None) -> list[str]:
     """Return the Monitor commands that create the machine and load the firmware without starting it.
 
     The core executes as many instructions per microsecond as its clock has cycles, so that one instruction takes one
     cycle of virtual time. `terminals` maps each UART that is made accessible to its port.
     """
-    core = core_name(board)
     commands = [
         *([f"include @{bridge.SOURCE.name}"] if bridged else []),
-        f"emulation SetSeed {seed}",
-        f'emulation SetGlobalQuantum "{QUANTUM_S:g}"',
-        "emulation SetGlobalAdvanceImmediately true",
-        f'mach create "{MACHINE}"',
-        f"machine LoadPlatformDescription @{PLATFORM_FILE}",
-        f"sysbus.{core} PerformanceInMips {max(1, round(board.clock_hz / 1e6))}",
-        f"sysbus LoadELF @{ELF_FILE}",
-        f"sysbus.{core} VectorTableOffset {board.memory(board.placement.code).address:#x}",
+        *EMULATION_COMMANDS,
+        *load_commands(board, f"@{PLATFORM_FILE}", f"@{ELF_FILE}"),
     ]
     for uart, port in (terminals or {}).items():
         commands += [

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from ferrule._typing import override
 from ferrule.devices import BusError, Bytes
 from ferrule.devices.hosting import Host, HostedModel
-from ferrule.devices.model import Bus
+from ferrule.devices.model import Bus, MemoryView
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice, DeviceWork
 from ferrule.emulation.unicorn.attachment import Attachment, TimedModel
@@ -19,22 +20,14 @@ from ferrule.emulation.unicorn.ownership import Ownership
 from ferrule.emulation.unicorn.processor import Processor
 
 
-class GuestBus:
+class GuestBus(MemoryView):
     """The guest's memory as a bus for DMA, without copies."""
 
     def __init__(self, guest: Guest) -> None:
         self._guest = guest
 
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Return a copy of the bytes at an address."""
-        return self.view(address, size_bytes).tobytes()
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write bytes at an address."""
-        self.view(address, len(data), writable=True)[:] = np.frombuffer(data, np.uint8)
-
+    @override
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the guest's memory itself; BusError outside the memories."""
         try:
             view = self._guest.memory_view(address, size_bytes)
         except EngineError as error:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ferrule.boards import Board
 from ferrule.emulation.crash import address_text
-from ferrule.emulation.fault_record import CFSR_BITS, FAULTS, HFSR_BITS
+from ferrule.emulation.fault_record import FAULTS, causes
 from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.layout import CoreFault, Fault
 
@@ -51,9 +51,7 @@ def access_text(access: Fault, board: Board, devices: Sequence[BoardDevice] = ()
 
 def fault_text(fault: CoreFault, board: Board, devices: Sequence[BoardDevice] = ()) -> str:
     """Describe a fault on a board: the exception first raised for it and its causes."""
-    causes = [text for bit, text in CFSR_BITS.items() if fault.status >> bit & 1]
-    causes += [text for bit, text in HFSR_BITS.items() if fault.hard_status >> bit & 1]
-    text = f"{FAULTS.get(fault.exception, 'fault')} ({', '.join(causes)})"
+    text = f"{FAULTS.get(fault.exception, 'fault')} ({', '.join(causes(fault.status, fault.hard_status))})"
     access = access_text(fault.access, board, devices)
     return f"{text}: {access}" if access else text
 
