@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import click
 
 from ferrule.cli import completion
 from ferrule.cli.console import echo, print_notes, print_texts
-from ferrule.cli.options import BOARD, PATH, config_option
+from ferrule.cli.options import BOARD, PATH, collected, config_option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -44,20 +44,21 @@ _NOTES = 20
     help=f"The board of the devices.  [default: that of ferrule.toml, else {BOARD}]",
 )
 @config_option
-@click.option("--svd", type=PATH, help="Write the registers as CMSIS-SVD, for debuggers.")
-@click.option("--header", type=PATH, help="Write the C header of one peripheral.")
-@click.option("--python", type=PATH, help="Write the register table of one peripheral as Python.")
-@click.option("--markdown", type=PATH, help="Write the registers as tables in Markdown.")
+@collected(
+    "outputs",
+    dict,
+    click.option("--svd", type=PATH, help="Write the registers as CMSIS-SVD, for debuggers."),
+    click.option("--header", type=PATH, help="Write the C header of one peripheral."),
+    click.option("--python", type=PATH, help="Write the register table of one peripheral as Python."),
+    click.option("--markdown", type=PATH, help="Write the registers as tables in Markdown."),
+)
 def command(
     source: str,
     names: tuple[str, ...],
     prefer: tuple[str, ...],
     board: str | None,
     config: Path | None,
-    svd: Path | None,
-    header: Path | None,
-    python: Path | None,
-    markdown: Path | None,
+    outputs: dict[str, Path | None],
 ) -> None:
     """Show the registers of a device, or write them for debuggers, drivers, models and people.
 
@@ -68,15 +69,14 @@ def command(
     from ferrule.devices import c_header, documentation, svd_text
     from ferrule.devices.description import SUFFIXES, read_description
 
-    outputs = {"--svd": svd, "--header": header, "--python": python, "--markdown": markdown}
-    for option, path in outputs.items():
-        if path is not None:
-            require_writable(option, path)
+    wanted = {name: path for name, path in outputs.items() if path is not None}
+    for name, path in wanted.items():
+        require_writable(f"--{name}", path)
     device = source
     if source.lower().endswith(SUFFIXES):
         description = read_description(Path(source))
         device = description.device
-        if not names and not any(outputs.values()) and len(description.names) != 1:
+        if not names and not wanted and len(description.names) != 1:
             _list(description, prefer)
             return
         peripherals = [description.peripheral(name, prefer=prefer) for name in names or description.names]
@@ -84,16 +84,14 @@ def command(
         if prefer:
             raise FerruleError("--prefer is only valid with an SVD file")
         device, peripherals = _of_backend(source, names, board, config)
-    texts: list[tuple[Path, str]] = []
-    if header is not None:
-        texts.append((header, c_header(_only(peripherals, "--header").table)))
-    if python is not None:
-        texts.append((python, _module(_only(peripherals, "--python"))))
-    if markdown is not None:
-        texts.append((markdown, "\n".join(documentation(each.table) for each in peripherals)))
-    if svd is not None:
-        texts.append((svd, svd_text(peripherals, device=_identifier(Path(device).name or "device"))))
-    for path, text in texts:
+    writers: dict[str, Callable[[], str]] = {
+        "header": lambda: c_header(_only(peripherals, "--header").table),
+        "python": lambda: _module(_only(peripherals, "--python")),
+        "markdown": lambda: "\n".join(documentation(each.table) for each in peripherals),
+        "svd": lambda: svd_text(peripherals, device=_identifier(Path(device).name or "device")),
+    }
+    texts = {wanted[name]: write() for name, write in writers.items() if name in wanted}
+    for path, text in texts.items():
         save(path, text.encode())
         echo(f"{path}: {_count(peripherals)}")
     if not texts:

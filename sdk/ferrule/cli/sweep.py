@@ -7,26 +7,32 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ferrule.cli.console import console, echo
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
-from ferrule.cli.options import FILE, config_option, quiet_option
+from ferrule.cli.options import FILE, collected, config_option, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 from ferrule.interface import spell_for
 
 if TYPE_CHECKING:
-    from ferrule.evaluation.sweep import Plan, ResultsFile
+    from ferrule.evaluation.sweep import Plan, ResultsFile, Settings
     from ferrule.evaluation.sweep.workers import Workers
     from ferrule.report.sweep_document import SweepDocument, SweepRow
 
 _HEADINGS = ("model", "board", "toolchain", "engine", "backends", "options", "verdict", "count", "flash", "RAM")
 _LISTED = 50
 """The most rows that the table on the terminal has; of a longer sweep, it has those that failed or differ."""
+
+
+def _settings(typed: dict[str, Any]) -> Settings:
+    from ferrule.evaluation.sweep import Settings
+
+    return Settings(**typed)
 
 
 @click.command("sweep")
@@ -60,16 +66,20 @@ _LISTED = 50
     metavar="NAME=AMOUNT",
     help="What this machine has of a resource that runs need, such as BOARD=2.  [default: 1 of each]",
 )
-@click.option(
-    "--attempts",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="How often a run is begun, at most, if its worker is lost.",
+@collected(
+    "settings",
+    _settings,
+    click.option(
+        "--attempts",
+        type=click.IntRange(min=1),
+        default=3,
+        show_default=True,
+        metavar="N",
+        help="How often a run is begun, at most, if its worker is lost.",
+    ),
+    click.option("--retry-failed", is_flag=True, help="Repeat the runs that have failed before."),
+    click.option("--fail-fast", is_flag=True, help="End at the first run that fails or differs."),
 )
-@click.option("--retry-failed", is_flag=True, help="Repeat the runs that have failed before.")
-@click.option("--fail-fast", is_flag=True, help="End at the first run that fails or differs.")
 @click.option("--dry-run", is_flag=True, help="Check the file and list its runs, but run nothing.")
 @click.option(
     "--parquet",
@@ -86,9 +96,7 @@ def command(
     count: int | None,
     scheduler: str | None,
     resources: tuple[str, ...],
-    attempts: int,
-    retry_failed: bool,
-    fail_fast: bool,
+    settings: Settings,
     dry_run: bool,
     parquet: Path | None,
     results: Outputs,
@@ -103,7 +111,7 @@ def command(
     for an error, 3 if there is no run, or one has compared nothing.
     """
     spell_for(command_line=False)  # whose names the file has
-    from ferrule.evaluation.sweep import ResultsFile, Settings, carry_out_plan, read_plan
+    from ferrule.evaluation.sweep import ResultsFile, carry_out_plan, read_plan
 
     results.check()
     _check_parquet(parquet)
@@ -113,7 +121,6 @@ def command(
         kept = results_path or file.with_suffix(".jsonl")
         if dry_run:
             return 0 if _list(plan) else EXIT_NOTHING_COMPARED
-        settings = Settings(attempts=attempts, retry_failed=retry_failed, fail_fast=fail_fast)
         with ResultsFile(kept) as rows:
             if rows.torn:
                 click.echo(f"warning: {kept}: the last line was torn and is removed; its run is done again", err=True)
