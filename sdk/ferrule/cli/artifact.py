@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.console import console, echo_document, log_safe
+from ferrule.cli.console import STDOUT, console, write_json
 from ferrule.cli.main import exit_of
 from ferrule.cli.options import PATH, quiet_option
 from ferrule.cli.outputs import report_option
@@ -63,17 +63,17 @@ def run(
     """
     from ferrule.acl import load_artifact
     from ferrule.acl.run import print_artifact_report, run_artifact
-    from ferrule.cli.arrays import parse_input_options, require_writable, save
+    from ferrule.cli.arrays import parse_input_options, require_writable
     from ferrule.network.samples import random_sample
 
     if inputs and seed is not None:
         raise FerruleError("--input and --seed exclude each other")
-    if json_path is not None and str(json_path) != "-":
+    if json_path not in {None, STDOUT}:
         require_writable("--json", json_path)
     project = load_artifact(folder)
     infos = project.network().inputs
     arrays = parse_input_options(inputs, infos) if inputs else None if seed is None else random_sample(infos, seed)
-    with progress(quiet=quiet or str(json_path) == "-") as say:
+    with progress(quiet=quiet or json_path == STDOUT) as say:
         report = run_artifact(
             project,
             arrays,
@@ -83,10 +83,7 @@ def run(
             source=", ".join(inputs) or ("" if seed is None else f"seed {seed}"),
             progress=say,
         )
-    if str(json_path) == "-":
-        echo_document(log_safe(report.to_json()) + "\n")
-    elif json_path is not None:
-        save(json_path, (report.to_json() + "\n").encode())
-    if not quiet and str(json_path) != "-":
+    write_json(json_path, report)
+    if not quiet and json_path != STDOUT:
         print_artifact_report(report, console())
     return exit_of([report.verdict])

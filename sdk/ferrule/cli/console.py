@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from rich.console import Console
 
+STDOUT = Path("-")
+"""In place of a file: standard output."""
 _WIDTH_ELSEWHERE = 160
 _STDOUT, _STDERR = 1, 2
 
@@ -98,9 +101,20 @@ def print_notes(notes: Sequence[str], most: int, where: str = "") -> None:
 
 def print_json(document: object) -> None:
     """Print a document of dataclasses or msgspec structs as indented JSON."""
+    write_json(STDOUT, document)
+
+
+def write_json(path: Path | None, document: object) -> None:
+    """Write a document as indented JSON to a file or `STDOUT`; None writes nothing. FerruleError if that fails."""
     import msgspec
 
-    echo_document(log_safe(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n")
+    from ferrule.cli.arrays import save
+
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    if path == STDOUT:
+        echo_document(log_safe(text))
+    elif path is not None:
+        save(path, text.encode())
 
 
 def reserve_output(command: click.Command) -> None:

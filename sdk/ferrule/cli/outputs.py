@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ferrule.cli.console import echo_document, log_safe
+from ferrule.cli.console import STDOUT, echo_document, log_safe
 from ferrule.cli.options import PATH, collected
 from ferrule.errors import FerruleError
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-STDOUT = Path("-")
 report_option = click.option(
     "--json", "json_path", type=PATH, help="Write the report to this file as JSON; - for stdout."
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from ferrule.cli.console import echo, print_json
+from ferrule.cli.console import STDOUT, echo, write_json
 from ferrule.cli.options import BOARD, JobOptions, engine_name
 from ferrule.errors import FerruleError
 from ferrule.reading import open_file
@@ -97,7 +97,7 @@ def run_elf(
     from ferrule.running.configuration import read_configuration
     from ferrule.testing import start
 
-    to_stdout = str(json_path) == "-"
+    to_stdout = json_path == STDOUT
     configuration = read_configuration(options.config).with_devices(options.devices)
     chosen = engine_name(request.engine, configuration, options.board or configuration.board)
     if request.options.gdb is not None:
@@ -115,7 +115,7 @@ def run_elf(
         for device, fault in request.faults.items():
             board.inject(device, fault)
         document, code, failure = _followed(board, elf, until, request.timeout_s, silent=quiet or to_stdout)
-    _write(document, json_path)
+    write_json(json_path, document)
     if failure is not None:
         raise failure
     if not quiet and not to_stdout:
@@ -167,17 +167,6 @@ def _note(image: Image, text: str) -> str:
     if any(symbol.name.endswith("_link_model") for symbol in image.symbols) and not text:
         return "\nnote: a firmware that Ferrule has generated waits for its inputs; ferrule run firmware.elf MODEL"
     return ""
-
-
-def _write(document: ConsoleDocument, json_path: Path | None) -> None:
-    from ferrule.cli.arrays import save
-
-    if json_path is None:
-        return
-    if str(json_path) == "-":
-        print_json(document)
-    else:
-        save(json_path, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
 def split_models(models: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
