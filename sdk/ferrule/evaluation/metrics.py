@@ -205,18 +205,18 @@ class Ranking:
         return areas
 
 
-def mae(scored: Scored, confidence: Confidence) -> MetricPart:
-    """Return the mean absolute error over all values of all samples."""
-    return mean("mae", np.abs(_errors(scored)).mean(axis=1), confidence, better="lower")
+def _of_errors(name: str, measure: Callable[[Array], Array]) -> Compute:
+    def compute(scored: Scored, confidence: Confidence) -> MetricPart:
+        errors = measure(scored.scores.astype(np.float64) - scored.targets())
+        return mean(name, errors.mean(axis=1), confidence, better="lower")
+
+    return compute
 
 
-def mse(scored: Scored, confidence: Confidence) -> MetricPart:
-    """Return the mean squared error over all values of all samples."""
-    return mean("mse", np.square(_errors(scored)).mean(axis=1), confidence, better="lower")
-
-
-def _errors(scored: Scored) -> Array:
-    return scored.scores.astype(np.float64) - scored.targets()
+mae = _of_errors("mae", np.abs)
+"""The mean absolute error over all values of all samples."""
+mse = _of_errors("mse", np.square)
+"""The mean squared error over all values of all samples."""
 
 
 def mean(name: str, values: Array, confidence: Confidence, *, better: str) -> MetricPart:
