@@ -46,7 +46,7 @@ def test_the_sweep_with_data(folder: Path) -> None:
 
 def test_the_sweep_with_a_board(folder: Path) -> None:
     needing = {
-        (run.board, run.engine): (run.resources, run.lease is not None and run.lease.place, bool(run.load))
+        (run.board, run.engine): (run.resources, run.lease is not None and run.lease.place, bool(run.needs.load))
         for run in plan(folder, "boards.toml").runs({"zig": "1"})
     }
     nothing = ((), False, False)
