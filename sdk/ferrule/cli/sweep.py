@@ -22,11 +22,7 @@ from ferrule.interface import spell_for
 if TYPE_CHECKING:
     from ferrule.evaluation.sweep import Plan, ResultsFile, Settings
     from ferrule.evaluation.sweep.workers import Workers
-    from ferrule.report.sweep_document import SweepDocument, SweepRow
-
-_HEADINGS = ("model", "board", "toolchain", "engine", "backends", "options", "verdict", "count", "flash", "RAM")
-_LISTED = 50
-"""The most rows that the table on the terminal has; of a longer sweep, it has those that failed or differ."""
+    from ferrule.report.sweep_document import SweepDocument
 
 
 def _settings(typed: dict[str, Any]) -> Settings:
@@ -133,7 +129,10 @@ def command(
         write_parquet(parquet, document.rows, name=document.name)
     results.write([document])
     if not quiet and not results.takes_stdout:
-        _print(document, kept)
+        from ferrule.report import print_report
+
+        print_report(document, console())
+        echo(f"rows in {kept}")
     return _exit_code(document)
 
 
@@ -216,55 +215,3 @@ def _warn_of_others(rows: ResultsFile, document: SweepDocument) -> None:
     if others > 0:
         left_out = "rows of runs that the sweep does not have, or of other versions; they are left out"
         click.echo(f"warning: {rows.path} has {others:,} {left_out}", err=True)
-
-
-def _print(document: SweepDocument, kept: Path) -> None:
-    from rich.markup import escape
-
-    from ferrule.report.tables import print_table
-
-    bad = [row for row in document.rows if not row.succeeded]
-    shown = document.rows if len(document.rows) <= _LISTED else bad[:_LISTED]
-    out = console()
-    if shown:
-        metrics = list(dict.fromkeys(name for row in document.rows for name in row.metrics))
-        headings = [*_HEADINGS, *metrics]
-        cells = [[*_cells(row), *(_number(row.metrics.get(name)) for name in metrics)] for row in shown]
-        print_table(
-            out,
-            [escape(heading) for heading in headings],
-            [[escape(cell) for cell in row] for row in cells],
-            right=("count", "flash", "RAM", *map(escape, metrics)),
-            whole=("verdict",),
-            optional=("toolchain", "engine"),
-            spare=[*(["backends"] if len({row.backends for row in shown}) == 1 else []), "RAM", "flash"],
-        )
-    for row in bad[:_LISTED]:
-        if row.error:
-            out.print(f"[red]failed:[/] {escape(_label(row))}: {escape(row.error)}", highlight=False)
-    if len(bad) > _LISTED:
-        out.print(f"and {len(bad) - _LISTED:,} more", highlight=False)
-    failed = sum(row.status == "failed" for row in document.rows)
-    parts = [f"{len(document.rows):,} of {document.planned:,} runs", f"{failed:,} failed"]
-    different = sum(row.verdict == "different" for row in document.rows)
-    parts.append(f"{different:,} differ from the reference")
-    empty = len(bad) - failed - different
-    if empty or not document.rows:
-        parts.append(f"{f'{empty:,} have' if document.rows else 'the sweep has'} compared nothing")
-    out.print(escape(f"compared: {document.evidence.text}"), highlight=False)
-    out.print(escape(f"{document.name}: {', '.join(parts)}; rows in {kept}"), highlight=False, soft_wrap=True)
-
-
-def _cells(row: SweepRow) -> list[str]:
-    options = " ".join(f"{name}={value}" for name, value in row.options.items())
-    main = [row.model, row.board, row.toolchain, row.engine, ",".join(row.backends), options]
-    numbers = (row.count, row.flash_bytes, row.ram_bytes)
-    return [*main, row.verdict or row.status, *("" if number is None else f"{number:,}" for number in numbers)]
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
-
-
-def _label(row: SweepRow) -> str:
-    return " ".join(part for part in _cells(row)[:6] if part)

@@ -13,10 +13,13 @@ from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.picture import EnvironmentPart, surroundings
 from ferrule.report.sections import (
     Cell,
+    Column,
     Conclusion,
+    Only,
     Part,
     State,
     Table,
+    Text,
     Value,
     joined,
     names,
@@ -131,7 +134,16 @@ class SweepRow:
         yield from (replace(each, scope="run", place=self.name) for each in found)
 
 
-_CHOICES = texts("board", "engine", "toolchain", "backends", "options")
+_LISTED = 50
+"""The most runs that a terminal lists; of more, those that did not succeed."""
+_CHOICES = (
+    *names("model"),
+    *texts("board"),
+    Column("engine", drop=2),
+    Column("toolchain", drop=1),
+    Column("backends", spare=1),
+    *texts("options"),
+)
 
 
 def _choices(row: SweepRow) -> tuple[str, ...]:
@@ -141,10 +153,11 @@ def _choices(row: SweepRow) -> tuple[str, ...]:
 
 def _runs(rows: Sequence[SweepRow]) -> Table:
     metrics = list(dict.fromkeys(name for row in rows for name in row.metrics))
-    figures = numbers("per inference", "flash, B", "RAM, B", "stack, B", *metrics, "seconds")
+    sizes = (*numbers("flash, B", spare=3), *numbers("RAM, B", spare=2), *numbers("stack, B", only=Only.PAGES))
+    figures = (*numbers("per inference"), *sizes, *numbers(*metrics), *numbers("seconds", only=Only.PAGES))
     return Table(
         "",
-        (*names("model"), *_CHOICES, *texts("verdict"), *figures),
+        (*_CHOICES, *names("verdict"), *figures),
         [
             (
                 *_choices(row),
@@ -215,40 +228,44 @@ class SweepDocument(Document):
     @override
     def sections(self) -> Part:
         failed = [row for row in self.rows if row.failed]
-        rows = [(*_choices(row), row.error) for row in failed]
-        failures = Table("", (*names("model"), *_CHOICES, *texts("error")), rows)
+        bad = [row for row in self.rows if not row.succeeded]
+        different = sum(row.verdict == Verdict.DIFFERENT for row in self.rows)
+        empty = len(bad) - len(failed) - different
+        unfinished = len(self.rows) < self.planned
+        words, state = ("unfinished", State.WARN) if unfinished else ("complete", State.GOOD)
+        if failed or different:
+            words, state = "not all runs succeeded", State.BAD
+        elif empty or not self.rows:
+            words, state = "nothing compared", State.BAD
+        counts = joined(
+            f"{len(self.rows):,} of {self.planned:,} runs",
+            f"{len(failed):,} failed",
+            f"{different:,} differ from the reference",
+            f"{empty:,} have compared nothing" if empty else "",
+            "" if self.rows else "the sweep has compared nothing",
+        )
+        listed = self.rows if len(self.rows) <= _LISTED else bad[:_LISTED]
+        errors = [(*_choices(row), row.error) for row in failed]
         return Part(
             self.name,
             (
-                self._conclusion(),
-                part(f"{plural(len(failed), 'run')} failed", failures) if failed else None,
-                part("By model and board", self._groups()),
-                part("Runs", _runs(self.rows)),
+                Conclusion(words, state, f"{counts}.", only=Only.PAGES),
+                part(
+                    f"{plural(len(failed), 'run')} failed",
+                    Table("", (*_CHOICES, *texts("error")), errors) if failed else None,
+                    only=Only.PAGES,
+                ),
+                part("By model and board", self._groups(), only=Only.PAGES),
+                part("Runs", _runs(self.rows), only=Only.PAGES),
+                replace(_runs(listed), only=Only.TERMINAL) if listed else None,
+                *(Text(row.error, f"failed: {row.name}", State.BAD, only=Only.TERMINAL) for row in failed[:_LISTED]),
+                Text(self.evidence.text, "compared"),
+                Text(counts, self.name, only=Only.TERMINAL),
                 surroundings(self.environment),
             ),
             what="Sweep",
             about=f"{len(self.rows):,} of {plural(self.planned, 'run')}",
         )
-
-    def _conclusion(self) -> Conclusion:
-        failed = sum(row.failed for row in self.rows)
-        different = sum(row.verdict == Verdict.DIFFERENT for row in self.rows)
-        empty = sum(not row.succeeded for row in self.rows) - failed - different
-        missing = max(self.planned - len(self.rows), 0)
-        words, state = ("unfinished", State.WARN) if missing else ("complete", State.GOOD)
-        if failed or different:
-            words, state = "not all runs succeeded", State.BAD
-        elif empty or not self.rows:
-            words, state = "nothing compared", State.BAD
-        counts = {
-            "failed": failed,
-            "differ from the numpy reference": different,
-            "have compared nothing": empty,
-            "are missing": missing,
-        }
-        found = joined(*(f"{count:,} {what}" for what, count in counts.items() if count))
-        sentence = found or f"All {plural(len(self.rows), 'run')} agree with the numpy reference"
-        return Conclusion(words, state, f"{sentence} ({self.evidence.text}).")
 
     def _groups(self) -> Table:
         units = {(row.model, row.board): row.unit for row in self.rows if row.unit}

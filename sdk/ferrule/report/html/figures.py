@@ -22,8 +22,6 @@ _ROW = 48
 _BOX = 24
 _NARROWEST = 0.0012
 """Neighbouring spans below this width are drawn as one."""
-_LABELLED = 0.05
-"""The width from which on a box has a label."""
 _NAMED = 12
 """The most layers that the tooltip of a box names."""
 
