@@ -22,7 +22,7 @@ from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.network.samples import pattern_sample
 from ferrule.report import Verdict
-from ferrule.report.compare import judge
+from ferrule.report.verdicts import judge
 from ferrule.running import Firmware
 from ferrule.running.own_code import NoOwnCodeError, OwnCode
 from ferrule.running.references import References, has_own_flags

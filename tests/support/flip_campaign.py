@@ -23,7 +23,7 @@ from ferrule.network.execution import run_graph
 from ferrule.network.samples import Sample, pattern_sample
 from ferrule.operators.activation import Activation
 from ferrule.report import Verdict
-from ferrule.report.compare import Expected, judge
+from ferrule.report.verdicts import Expected, judge
 from ferrule.running import Firmware
 from ferrule.running.own_code import OwnCode
 from ferrule.running.references import References, bounded_references, has_own_flags

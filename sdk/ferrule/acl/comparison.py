@@ -17,9 +17,9 @@ from ferrule.network.execution import by_name, operator_of
 from ferrule.operators import interpreter, running_error
 from ferrule.operators.operator import Arithmetic
 from ferrule.operators.running_error import Bounded
-from ferrule.report.compare import worst
 from ferrule.report.document import Verdict
 from ferrule.report.evidence import evidence_of
+from ferrule.report.verdicts import worst
 
 _HALF = Arithmetic(unit=2.0**-11, smallest=float(np.finfo(np.float16).smallest_subnormal))
 

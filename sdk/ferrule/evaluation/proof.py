@@ -14,10 +14,10 @@ from ferrule.evaluation.request import EvaluationRequest
 from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.network.samples import Sample, split
-from ferrule.report.compare import compare, worst
 from ferrule.report.document import Verdict
 from ferrule.report.evaluation_document import PathPart, ProofPart
 from ferrule.report.evidence import Evidence, evidence_of
+from ferrule.report.verdicts import compare, worst
 from ferrule.running import Firmware
 from ferrule.running.own_code import has_floats
 from ferrule.running.references import bounded_references

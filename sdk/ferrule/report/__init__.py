@@ -2,7 +2,6 @@
 """Reports of runs, evaluations and sweeps: as data, in files, on a terminal and as pages."""
 
 from ferrule.report.base import Document
-from ferrule.report.compare import compare, worst
 from ferrule.report.comparison import compare_documents
 from ferrule.report.console import print_report
 from ferrule.report.document import (
@@ -27,6 +26,7 @@ from ferrule.report.limits import Limits, parse_limits
 from ferrule.report.reading import read_document
 from ferrule.report.run_document import SCHEMA_VERSION, ReportDocument, json_schema
 from ferrule.report.run_report import RunReport
+from ferrule.report.verdicts import compare, worst
 from ferrule.report.writers import WRITERS
 
 __all__ = [

@@ -16,7 +16,6 @@ from ferrule.firmware.arena import arena_of
 from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo, SelfTest
 from ferrule.report.base import part_of
-from ferrule.report.compare import Expected, judge, worst
 from ferrule.report.document import (
     BuildPart,
     ContractPart,
@@ -38,6 +37,7 @@ from ferrule.report.run_document import ReportDocument
 from ferrule.report.surroundings import environment
 from ferrule.report.timeline import timeline
 from ferrule.report.tracing import device_parts, trace_part
+from ferrule.report.verdicts import Expected, judge, worst
 
 Work = Mapping[tuple[str, int | None], DeviceWork]
 """What devices did, by device and operator; see `Session.device_work`."""

@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     EXACT = "exact"
     """Equal bit for bit; a NaN equals a NaN."""
     WITHIN_BOUND = "within_bound"
-    """float32 of other code than Ferrule's own C: each element within its bound; see `ferrule.report.compare`."""
+    """float32 of other code than Ferrule's own C: each element within its bound; see `ferrule.report.verdicts`."""
     NOTHING_COMPARED = "nothing_compared"
     """No element that is a number was compared, such as where all are NaN: neither a success nor a difference."""
     DIFFERENT = "different"

@@ -8,8 +8,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from ferrule.graph import Array, State, Tensor
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
-from ferrule.report.compare import Expected, judge
 from ferrule.report.document import DifferencePart, LayerPart, Verdict
+from ferrule.report.verdicts import Expected, judge
 
 
 def observed_network(network: Network, optimized: OptimizedNetwork) -> Network:

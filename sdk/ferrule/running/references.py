@@ -16,8 +16,8 @@ from ferrule.network import Network
 from ferrule.network.bounds import initial_bounded, run_bounded
 from ferrule.network.samples import Sample
 from ferrule.report import ReportDocument, Verdict
-from ferrule.report.compare import Expected
 from ferrule.report.document import BoundPart, ReferencePart
+from ferrule.report.verdicts import Expected
 from ferrule.running.own_code import OwnCode, has_floats
 
 _State = TypeVar("_State")

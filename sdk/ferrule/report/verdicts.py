@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the outputs of a run with the reference."""
+"""Judges the outputs of a run: compares them with the reference and its bounds."""
 
 from __future__ import annotations
 
