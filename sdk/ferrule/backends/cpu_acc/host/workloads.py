@@ -31,20 +31,6 @@ from ferrule.graph import Array, DataType, Graph
 class KernelWorkload:
     """Runs the kernel calls of one lowered layer on the memory of its tensor handles."""
 
-    __slots__ = (
-        "_arrays",
-        "_bind",
-        "_calls",
-        "_handles",
-        "_names",
-        "_scratch",
-        "calls",
-        "handles",
-        "kernel",
-        "outputs",
-        "scratch",
-    )
-
     def __init__(
         self,
         kernel: str,
@@ -58,33 +44,29 @@ class KernelWorkload:
         self.handles = handles
         self.outputs = tuple(outputs)
         self.scratch = scratch
-        self._calls = calls.calls
-        self._bind = calls.bind
-        self._names = tuple(handles)
-        self._handles = tuple(handles.values())
-        self._arrays: list[Array | None] = [None] * len(handles)
-        self._scratch = scratch
+        self._arrays: dict[str, Array] = {}
 
     def execute(self) -> None:
         """Run the kernels; the interpreter lock is released while they run."""
-        arrays = self._arrays
-        for index, handle in enumerate(self._handles):
+        for name, handle in self.handles.items():
             array = handle.map()
-            if array is not arrays[index]:
-                self._move(index, array)
-        if self._scratch is not None:
-            self._bind(SCRATCH, self._scratch.address())
-            self._scratch = None
-        for function, arguments in self._calls:
+            if array is not self._arrays.get(name):
+                if not array.flags.c_contiguous:
+                    raise ValueError(f"tensor '{name}' is not contiguous")
+                self.calls.bind(name, address(array))
+                self._arrays[name] = array
+        if self.scratch is not None:
+            self.calls.bind(SCRATCH, self.scratch.address())
+        for function, arguments in self.calls.calls:
             function(*arguments)
-        for handle in self._handles:
+        for handle in self.handles.values():
             handle.unmap()
 
     def add_to(self, calls: CallList) -> None:
         """Add the calls to those of a sequence."""
         first = len(calls.calls)
-        lists = {id(arguments): first + index for index, (_, arguments) in enumerate(self._calls)}
-        for function, arguments in self._calls:
+        lists = {id(arguments): first + index for index, (_, arguments) in enumerate(self.calls.calls)}
+        for function, arguments in self.calls.calls:
             calls.add(function, arguments)
 
         def places(name: str) -> list[Place]:
@@ -97,12 +79,6 @@ class KernelWorkload:
             calls.scratch += places(SCRATCH)
             calls.memory = self.scratch
         calls.keep.append(self.calls)
-
-    def _move(self, index: int, array: Array) -> None:
-        if not array.flags.c_contiguous:
-            raise ValueError(f"tensor '{self._names[index]}' is not contiguous")
-        self._bind(self._names[index], address(array))
-        self._arrays[index] = array
 
 
 class ViewWorkload:

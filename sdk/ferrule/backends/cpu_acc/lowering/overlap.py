@@ -63,14 +63,12 @@ def pixel_overlaps(
     reads: Reads = Reads.BEFORE,
     pixels: int = 1,
     tile: tuple[int, int] | None = None,
-    reversible: bool = False,
 ) -> tuple[Overlap, ...]:
     """Return the overlap of a kernel that computes all channels of an output pixel in one step.
 
     `image` and `output` are NHWC. A step has `pixels` consecutive pixels in the order of memory, which may go over the
     end of a row, or with `tile` the pixels of a tile of (rows, columns); tiles go from left to right, then downwards.
-    `reversible` is whether the kernel also runs through the same steps from the last to the first if its output lies
-    above its input; then `reads` is BEFORE. A constant input has no overlap.
+    A constant input has no overlap.
     """
     if context.is_constant(0):
         return ()
@@ -83,7 +81,6 @@ def pixel_overlaps(
             input=context.input(0).name,
             output=context.operands.output.name,
             distance_bytes=max(*distances, -image.size_bytes),
-            backward_bytes=max(run.backward(), -output.size_bytes) if reversible else None,
         ),
     )
 
@@ -126,8 +123,6 @@ class _Run:
     end: Array
     window_first: Array
     """Start of the part of each pixel's window that is inside the image; `_NEVER` if there is none."""
-    window_end: Array
-    """End of that part; `-_NEVER` if there is none."""
     last: Array
     """The place of the last pixel of each step, ascending."""
 
@@ -141,10 +136,8 @@ class _Run:
         pixel_bytes = image.shape[3] * image.dtype.size_bytes
         inside = (rows[0] <= rows[1])[:, None] & (columns[0] <= columns[1])
         low = np.where(inside, (rows[0][:, None] * image.shape[2] + columns[0]) * pixel_bytes, _NEVER)
-        high = np.where(inside, (rows[1][:, None] * image.shape[2] + columns[1] + 1) * pixel_bytes, -_NEVER)
         images = np.arange(batches, dtype=np.int64)[:, None] * (image.size_bytes // batches)
         window_first = np.where(low.ravel() == _NEVER, low.ravel(), low.ravel() + images).ravel()
-        window_end = np.where(high.ravel() < 0, high.ravel(), high.ravel() + images).ravel()
         number = np.arange(batches * height * width, dtype=np.int64)
         if tile is None:
             step = number // pixels
@@ -158,7 +151,6 @@ class _Run:
             first=first[order],
             end=first[order] + channels * output.dtype.size_bytes,
             window_first=window_first[order],
-            window_end=window_end[order],
             last=np.flatnonzero(np.diff(step[order], append=-1)),
         )
 
@@ -167,12 +159,6 @@ class _Run:
         written = np.maximum.accumulate(self.end)[self.last[:-1]]
         left = np.minimum.accumulate(self.window_first[::-1])[::-1][self.last[:-1] + 1]
         return int((written - left).max(initial=-_NEVER))
-
-    def backward(self) -> int:
-        """Return the largest end of the bytes to be read minus start of the written bytes, with the steps reversed."""
-        written = np.minimum.accumulate(self.first[::-1])[::-1][self.last[:-1] + 1]
-        left = np.maximum.accumulate(self.window_end)[self.last[:-1]]
-        return int((left - written).max(initial=-_NEVER))
 
     def inside(self, waiting: int) -> int:
         """Return the largest distance while a pixel is written, if `waiting` bytes of it may be ahead of its window."""

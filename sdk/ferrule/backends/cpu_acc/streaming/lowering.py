@@ -10,10 +10,11 @@ import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.contribution import KERNELS
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, descriptor_of, limit_fields
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges, seed_ranges
 from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, Streamed, data_inputs, window_of
 from ferrule.backends.cpu_acc.streaming.timeline import Buffer, Timeline, timeline
-from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, parameter_table
+from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, struct_value
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.dom import (
     AddressOf,
@@ -50,7 +51,6 @@ from ferrule.dom import (
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType, Tensor, TensorInfo, assemble
 from ferrule.memory.request import Overlap
-from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.repeat import BroadcastToDescriptor
@@ -63,6 +63,7 @@ Lower = Callable[[LoweringContext], LoweredOp]
 _INPUT, _LINES, _OUTPUT, _SCRATCH = map(Identifier, ("input", "lines", "output", "scratch"))
 _STREAM, _STEP = Identifier("stream"), Identifier("step")
 _PLACES = ("FERRULE_STREAM_INPUT", "FERRULE_STREAM_LINES", "FERRULE_STREAM_OUTPUT")
+_HEADER = "ferrule/kernels/stream.h"
 _STATE_ALIGNMENT = 8
 _STATE_BYTES = 16
 """Upper bound of the size of a struct ferrule_stream_state."""
@@ -122,7 +123,7 @@ def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
             Overlap(output=output, input=source, distance_bytes=times.output_distance),
             Overlap(output=lines, input=source, distance_bytes=times.lines_distance),
         ),
-        headers=("ferrule/kernels/stream.h", "ferrule/status.h", *(header for op in ops for header in op.headers)),
+        headers=(_HEADER, "ferrule/status.h", *(header for op in ops for header in op.headers)),
         contributions=(KERNELS.part("stream"), *(part for op in ops for part in op.contributions)),
     )
 
@@ -234,32 +235,22 @@ def _pointers(graph: Graph) -> dict[str, Expression]:
 
 def _mean(context: LoweringContext, part: Part, sums: Buffer, graph: Graph) -> LoweredOp:
     """Return a band of a global average pool."""
-    descriptor, (_, height, width, channels) = context.layer.descriptor, graph.info(str(context.layer.inputs[0])).shape
-    if not isinstance(descriptor, Pool2dDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    low, high = activation_range(descriptor.activation, context.operands.output)
-    table, pointer = parameter_table(
-        context,
-        "ferrule_stream_mean_s8_params",
-        pixels=part.input_rows * width,
-        channels=channels,
-        count=height * width,
-        low=low,
-        high=high,
-        first=part.first,
-        last=part.output_rows > 0,
-    )
+    descriptor = descriptor_of(context, Pool2dDescriptor)
+    _, height, width, channels = graph.info(str(context.layer.inputs[0])).shape
     lines = Index(Member(Dereference(_STREAM), "places"), Identifier(_PLACES[1]))
-    place = AddressOf(Index(lines, Integer(sums.offset)))
-    call = Call(
-        Identifier("ferrule_stream_mean_s8"), (pointer, context.input_pointer(0), context.output_pointer(), place)
-    )
-    return LoweredOp(
-        kernel="stream_mean_s8",
-        statements=(Evaluate(call),),
-        declarations=(table,),
-        contributions=(KERNELS.part("stream_mean_s8"),),
-    )
+    return KernelCall(
+        "stream_mean_s8",
+        _HEADER,
+        {
+            "pixels": part.input_rows * width,
+            "channels": channels,
+            "count": height * width,
+            **limit_fields(context.operands.output, descriptor.activation),
+            "first": part.first,
+            "last": part.output_rows > 0,
+        },
+        further=(AddressOf(Index(lines, Integer(sums.offset))),),
+    ).lowered(context)
 
 
 # ---- the tables
@@ -270,16 +261,16 @@ def _tables(context: LoweringContext, chain: Chain, times: Timeline, state: int)
     stages = [_stage(chain, stage) for stage in chain.stages]
     yield _array(context.symbol("tensors"), "ferrule_stream_tensor", tensors)
     yield _array(context.symbol("stages"), "ferrule_stream_stage", stages)
-    fields: dict[str, Expression] = {
+    fields: dict[str, FieldValue] = {
         "tensors": Identifier(context.symbol("tensors")),
         "stages": Identifier(context.symbol("stages")),
-        "state_bytes": Integer(state),
-        "tensor_count": Integer(len(tensors)),
-        "stage_count": Integer(len(stages)),
-        "last_reader": Integer(chain.last_reader(0)),
+        "state_bytes": state,
+        "tensor_count": len(tensors),
+        "stage_count": len(stages),
+        "last_reader": chain.last_reader(0),
     }
     yield Variable(
-        name=context.symbol("chain"), type=Const(StructType("ferrule_stream_chain")), value=_aggregate(fields)
+        name=context.symbol("chain"), type=Const(StructType("ferrule_stream_chain")), value=struct_value(fields)
     )
 
 
@@ -287,51 +278,41 @@ def _array(name: str, struct: str, rows: Sequence[Expression]) -> Variable:
     return Variable(
         name=name,
         type=ArrayType(Const(StructType(struct)), len(rows)),
-        value=Aggregate(tuple(Field(row) for row in rows)),
+        value=Aggregate(tuple(map(Field, rows))),
     )
-
-
-def _aggregate(fields: dict[str, Expression]) -> Aggregate:
-    return Aggregate(tuple(Field(value, name) for name, value in fields.items()))
 
 
 def _tensor(chain: Chain, number: int, buffer: Buffer | None) -> Expression:
     place = _PLACES[1] if buffer is not None else _PLACES[0] if number == 0 else _PLACES[2]
-    return _aggregate(
+    return struct_value(
         {
-            "row_bytes": Integer(chain.row_bytes(number)),
-            "offset": Integer(0 if buffer is None else buffer.offset),
-            "height": Integer(chain.height(number)),
-            "capacity": Integer(chain.height(number) if buffer is None else buffer.rows),
+            "row_bytes": chain.row_bytes(number),
+            "offset": 0 if buffer is None else buffer.offset,
+            "height": chain.height(number),
+            "capacity": chain.height(number) if buffer is None else buffer.rows,
             "place": Identifier(place),
         }
     )
 
 
 def _stage(chain: Chain, stage: Stage) -> Expression:
-    inputs = [
-        _aggregate(
-            {
-                "rows": Integer(reach.rows),
-                "step": Integer(reach.step),
-                "pad": Integer(reach.pad),
-                "tensor": Integer(reach.tensor),
-            }
-        )
+    inputs = tuple(
+        Field(struct_value({"rows": reach.rows, "step": reach.step, "pad": reach.pad, "tensor": reach.tensor}))
         for reach in stage.inputs
-    ]
-    numbers = {
-        "bands": stage.bands,
-        "late": stage.late,
-        "rows": stage.rows,
-        "top": stage.top,
-        "middle": stage.middle,
-        "input_count": len(inputs),
-        "output": stage.output,
-        "last_reader": chain.last_reader(stage.output),
-    }
-    reaches = Aggregate(tuple(Field(each) for each in inputs))
-    return _aggregate({"inputs": reaches, **{name: Integer(number) for name, number in numbers.items()}})
+    )
+    return struct_value(
+        {
+            "inputs": Aggregate(inputs),
+            "bands": stage.bands,
+            "late": stage.late,
+            "rows": stage.rows,
+            "top": stage.top,
+            "middle": stage.middle,
+            "input_count": len(inputs),
+            "output": stage.output,
+            "last_reader": chain.last_reader(stage.output),
+        }
+    )
 
 
 # ---- the functions

@@ -26,8 +26,6 @@ class Part:
     """Size of the tensors that live on beside it."""
     distance: int | None = None
     """As `Overlap.distance_bytes` of the output; None if it must not overlap an input."""
-    backward: int | None = None
-    """As `Overlap.backward_bytes`."""
     lines_distance: int = 0
     """As `Overlap.distance_bytes` of the line buffers; without an effect if `distance` is None."""
 
@@ -39,8 +37,6 @@ class Part:
             extent = max(self.distance + self.source, self.output, self.source)
             between = max(self.distance, self.output + self.lines_distance) + self.source
             found += [extent + self.lines, max(between, self.source, self.output + self.lines)]
-        if self.backward is not None:
-            found.append(max(self.backward + self.output, self.source, self.output))
         return min(found) + self.others
 
     def highest_output(self, peak: int, highest_input: int) -> int | None:
@@ -57,7 +53,5 @@ class Part:
             above = min(highest_input, room - self.source)
             place = min(above - self.distance, room - self.output)
             places.append(place if place >= self.lines and above >= self.lines_distance else -1)
-        if self.backward is not None and max(self.backward, 0) + self.output <= room and self.source <= room:
-            places.append(room - self.output)
         found = max(places, default=-1)
         return found if found >= 0 else None

@@ -176,13 +176,11 @@ class _Division:
         read = dict.fromkeys(name for name in data_inputs(graph, layer) if self._last[name] <= index)
         source = sum(graph.info(name).size_bytes for name in read) if self._fed not in read else _NEVER
         distance: int | None = None
-        backward: int | None = None
         if OPERATORS[layer.type].view and read:
             distance = 0
         elif self._able[index]:
             stated = [each for each in self._overlaps(layer) if each.input in read and each.output == layer.outputs[0]]
-            distance = min((_stepped(each.distance_bytes, each) for each in stated), default=None, key=_known)
-            backward = min((_stepped(each.backward_bytes, each) for each in stated), default=None, key=_known)
+            distance = min(map(_stepped, stated), default=None)
         return Part(
             first=index,
             end=index + 1,
@@ -191,7 +189,6 @@ class _Division:
             output=sum(graph.info(name).size_bytes for name in layer.outputs),
             others=self._others(index, index + 1),
             distance=distance,
-            backward=backward,
         )
 
     def _overlaps(self, layer: Layer) -> tuple[Overlap, ...]:
@@ -342,11 +339,7 @@ def _undominated(found: list[tuple[float, int, list[Part]]]) -> list[tuple[float
     return kept
 
 
-def _stepped(distance: int | None, overlap: Overlap) -> int | None:
-    """Return the least allowed difference of the offsets that is not below a distance; None if there is none."""
-    return None if distance is None else -(-distance // overlap.step_bytes) * overlap.step_bytes
-
-
-def _known(distance: int | None) -> float:
-    """Return a key by which an unknown distance comes last."""
-    return float("inf") if distance is None else distance
+def _stepped(overlap: Overlap) -> int:
+    """Return the least allowed difference of the offsets."""
+    assert overlap.distance_bytes is not None, "no kernel goes from the last pixel to the first"
+    return -(-overlap.distance_bytes // overlap.step_bytes) * overlap.step_bytes
