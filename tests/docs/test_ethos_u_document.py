@@ -16,7 +16,7 @@ from vela_campaign import compile_in_process
 
 from ferrule.backends.ethos_u.configuration import CONFIGURATIONS
 from ferrule.backends.ethos_u.firmware import _BINDING, _TEXTS
-from ferrule.backends.ethos_u.otherwise import _ARITHMETIC, TABLE
+from ferrule.backends.ethos_u.known_differences import _ARITHMETIC, TABLE
 from ferrule.backends.ethos_u.settings import OPTIONS
 from ferrule.formats import to_tflite
 

@@ -35,7 +35,7 @@ from vela_options import DRAWN, OptionRow, drawn, row
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
 from ferrule.backends.ethos_u.dense import with_convolutions
 from ferrule.backends.ethos_u.errors import NpuBusError, StreamError
-from ferrule.backends.ethos_u.otherwise import BY_ONE, known_reason
+from ferrule.backends.ethos_u.known_differences import BY_ONE, known_reason
 from ferrule.backends.ethos_u.standalone import EthosUStream
 from ferrule.errors import FerruleError, InputError
 from ferrule.formats import to_tflite

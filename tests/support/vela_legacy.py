@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from ferrule.backends.ethos_u.compiled import CompiledStream, read_npz
-from ferrule.backends.ethos_u.otherwise import BY_ONE, Check
+from ferrule.backends.ethos_u.known_differences import BY_ONE, Check
 from ferrule.graph import DataType, LayerType
 from ferrule.network import Network
 from ferrule.operators.operator import Operands

@@ -27,21 +27,7 @@ MAX_DEPENDENCY = 3
 """The largest BLOCKDEP."""
 _SMALL_SHRAM = 16 * 1024
 _IFM_BLOCK_DEPTH = {1: 32, 2: 16, 4: 8}
-_POINT = Window(
-    taps_y=1,
-    taps_x=1,
-    dilation_y=1,
-    dilation_x=1,
-    stride_y=1,
-    stride_x=1,
-    top=0,
-    left=0,
-    bottom=0,
-    right=0,
-    height=1,
-    width=1,
-    upscale=0,
-)
+Computing = Convolution | Pooling | ElementwiseKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +55,7 @@ class Box:
 
 def uses_table(kernel: Kernel) -> bool:
     """Return whether a kernel reads a look-up table."""
-    return isinstance(kernel, Convolution | Pooling | ElementwiseKernel) and kernel.activation.table_bytes > 0
+    return isinstance(kernel, Computing) and kernel.activation.table_bytes > 0
 
 
 def clobbers_tables(kernel: Kernel, configuration: Configuration) -> bool:
@@ -80,8 +66,8 @@ def clobbers_tables(kernel: Kernel, configuration: Configuration) -> bool:
 def allowed_dependency(previous: Kernel, current: Kernel, configuration: Configuration) -> tuple[int, Range]:
     """Return the largest BLOCKDEP of a kernel behind another, and the memory that limits it."""
     shared = Range(region=INTERNAL, start=0, end=configuration.shram_bytes)
-    assert isinstance(previous, _KERNELS)
-    assert isinstance(current, _KERNELS)
+    assert isinstance(previous, Computing)
+    assert isinstance(current, Computing)
     if uses_table(previous) and clobbers_tables(current, configuration):
         return 0, shared
     allowed = MAX_DEPENDENCY
@@ -102,14 +88,11 @@ def allowed_dependency(previous: Kernel, current: Kernel, configuration: Configu
     return allowed, shared
 
 
-_KERNELS = (Convolution, Pooling, ElementwiseKernel)
-
-
 def _overlap(first: FeatureMap, second: FeatureMap) -> bool:
     return any(one.meets(other) for one in first.ranges() for other in second.ranges())
 
 
-def _block(kernel: Convolution | Pooling | ElementwiseKernel, number: int) -> Box | None:
+def _block(kernel: Computing, number: int) -> Box | None:
     """Return a block of the OFM, counted from the end if negative."""
     ofm, (height, width, depth) = kernel.ofm, kernel.block
     rows, columns, slices = -(-ofm.height // height), -(-ofm.width // width), -(-ofm.depth // depth)
@@ -121,11 +104,11 @@ def _block(kernel: Convolution | Pooling | ElementwiseKernel, number: int) -> Bo
     return Box(y, min(y + height, ofm.height), x, min(x + width, ofm.width), c, min(c + depth, ofm.depth))
 
 
-def _written_box(kernel: Convolution | Pooling | ElementwiseKernel, left: int) -> Box | None:
+def _written_box(kernel: Computing, left: int) -> Box | None:
     return _block(kernel, -1 - left)
 
 
-def _read_box(kernel: Convolution | Pooling | ElementwiseKernel, source: FeatureMap, job: int) -> Box | None:
+def _read_box(kernel: Computing, source: FeatureMap, job: int) -> Box | None:
     """Return what a job reads of the IFM or IFM2."""
     slices = block_depth = 1
     dense = _adds_channels(kernel)
@@ -139,7 +122,7 @@ def _read_box(kernel: Convolution | Pooling | ElementwiseKernel, source: Feature
     if dense:
         c0 = job % slices * block_depth
         c1 = min(c0 + block_depth, source.depth)
-    window = _POINT if isinstance(kernel, ElementwiseKernel) else kernel.window
+    window = Window() if isinstance(kernel, ElementwiseKernel) else kernel.window
     y0, y1 = _taken(block.y0, block.y1, window.stride_y, window.top, 1 + (window.taps_y - 1) * window.dilation_y)
     x0, x1 = _taken(block.x0, block.x1, window.stride_x, window.left, 1 + (window.taps_x - 1) * window.dilation_x)
     if source is kernel.ifm and (kernel.upscale if isinstance(kernel, ElementwiseKernel) else window.upscale):
@@ -151,7 +134,7 @@ def _read_box(kernel: Convolution | Pooling | ElementwiseKernel, source: Feature
     return Box(y0, min(y1, source.height), x0, min(x1, source.width), c0, c1)
 
 
-def _adds_channels(kernel: Convolution | Pooling | ElementwiseKernel) -> bool:
+def _adds_channels(kernel: Computing) -> bool:
     """Return whether a kernel reads the IFM in blocks of channels, with one job for each."""
     if isinstance(kernel, Convolution):
         return not kernel.depthwise

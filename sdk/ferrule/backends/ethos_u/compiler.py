@@ -13,11 +13,10 @@ from ferrule.backends.ethos_u.bisection import Culprits, culprits
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
 from ferrule.backends.ethos_u.model_file import ModelFile, model_file
 from ferrule.backends.ethos_u.program import EthosUProgram
-from ferrule.backends.ethos_u.refusals import reasons_of
 from ferrule.backends.ethos_u.report import read_report
 from ferrule.backends.ethos_u.settings import Settings, settings_of, timeout_s
 from ferrule.backends.ethos_u.trial import needs_own_trial, verdict
-from ferrule.backends.ethos_u.vela import VelaError, VelaResult, last_lines, run_vela
+from ferrule.backends.ethos_u.vela import VelaError, VelaResult, last_lines, reasons_of, run_vela
 from ferrule.backends.optimization_views import (
     OptimizationViews,
     PreCompiledDescriptor,

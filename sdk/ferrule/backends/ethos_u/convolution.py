@@ -19,9 +19,8 @@ from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
 from ferrule.backends.ethos_u.kernel import Integers, Work, input_map, output_block, output_map, window
 from ferrule.backends.ethos_u.machine import Bytes, Machine, Range
-from ferrule.backends.ethos_u.scales import SCALE_BYTES, Scales, scales
 from ferrule.backends.ethos_u.stream import Operation, Registers
-from ferrule.backends.ethos_u.weights import WeightCache, WeightOrder
+from ferrule.backends.ethos_u.weights import SCALE_BYTES, Scales, WeightCache, WeightOrder, scales
 from ferrule.operators.blas import matrix_product
 
 WEIGHTS = WeightCache()

@@ -8,7 +8,7 @@ of 16 channels, a STRIDE_C from brick to brick, and no STRIDE_X. Strides are sig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class FeatureMap:
     """Bytes from brick to brick; not used by NHWC."""
     zero_point: int
     """0 where the NPU ignores the register."""
-    tiles: tuple[Tile, ...]
+    tiles: tuple[Tile, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -80,6 +80,20 @@ class FeatureMap:
     def size_bytes(self) -> int:
         """Bytes of all elements."""
         return self.elements * self.dtype.itemsize
+
+    def bounds(self, rows: int, columns: int) -> tuple[int, int]:
+        """Return the lowest address of an element of a tile and the end of the highest, from the first element."""
+        y, x, size = (rows - 1) * self.stride_y, (columns - 1) * self.stride_x, self.dtype.itemsize
+        low, high = min(y, 0) + min(x, 0), max(y, 0) + max(x, 0)
+        if self.layout == NHWC:
+            return low, high + self.depth * size
+        bricks, rest = divmod(self.depth, BRICK)
+        starts = [0, (bricks - 1) * self.stride_c] if bricks else []
+        ends = [start + BRICK * size for start in starts]
+        if rest:
+            starts.append(bricks * self.stride_c)
+            ends.append(bricks * self.stride_c + rest * size)
+        return low + min(starts), high + max(ends)
 
     def ranges(self) -> tuple[Range, ...]:
         """Return the bytes from the first to the last element of each tile."""
@@ -127,41 +141,13 @@ class FeatureMap:
         return parts
 
 
-_FIELDS = {
-    "IFM": (
-        Short.IFM_PRECISION,
-        Short.IFM_ZERO_POINT,
-        Short.IFM_REGION,
-        (Short.IFM_WIDTH0_M1, Short.IFM_HEIGHT0_M1, Short.IFM_HEIGHT1_M1),
-        (Long.IFM_BASE0, Long.IFM_BASE1, Long.IFM_BASE2, Long.IFM_BASE3),
-        (Long.IFM_STRIDE_Y, Long.IFM_STRIDE_X, Long.IFM_STRIDE_C),
-    ),
-    "IFM2": (
-        Short.IFM2_PRECISION,
-        Short.IFM2_ZERO_POINT,
-        Short.IFM2_REGION,
-        (Short.IFM2_WIDTH0_M1, Short.IFM2_HEIGHT0_M1, Short.IFM2_HEIGHT1_M1),
-        (Long.IFM2_BASE0, Long.IFM2_BASE1, Long.IFM2_BASE2, Long.IFM2_BASE3),
-        (Long.IFM2_STRIDE_Y, Long.IFM2_STRIDE_X, Long.IFM2_STRIDE_C),
-    ),
-    "OFM": (
-        Short.OFM_PRECISION,
-        Short.OFM_ZERO_POINT,
-        Short.OFM_REGION,
-        (Short.OFM_WIDTH0_M1, Short.OFM_HEIGHT0_M1, Short.OFM_HEIGHT1_M1),
-        (Long.OFM_BASE0, Long.OFM_BASE1, Long.OFM_BASE2, Long.OFM_BASE3),
-        (Long.OFM_STRIDE_Y, Long.OFM_STRIDE_X, Long.OFM_STRIDE_C),
-    ),
-}
-
-
 def element_type(registers: Registers, name: str) -> tuple[np.dtype[Any], int]:
     """Return the type and the layout of a feature map.
 
     Raises:
         UnsupportedModeError: Vela emits no such type or layout.
     """
-    precision = registers[_FIELDS[name][0]]
+    precision = registers[Short[f"{name}_PRECISION"]]
     width = precision >> (1 if name == "OFM" else 2) & 3
     dtype = _TYPES.get((precision & 1, width))
     if dtype is None:
@@ -175,7 +161,7 @@ def element_type(registers: Registers, name: str) -> tuple[np.dtype[Any], int]:
 
 def zero_point(registers: Registers, name: str, dtype: np.dtype[Any]) -> int:
     """Return the zero point of a feature map; the NPU ignores that of an IFM or IFM2 of 32 bits."""
-    code = _FIELDS[name][1]
+    code = Short[f"{name}_ZERO_POINT"]
     if name != "OFM" and dtype.itemsize >= 4:
         return 0
     return registers.signed(code) if dtype.kind == "i" else registers[code]
@@ -195,63 +181,34 @@ def feature_map(registers: Registers, name: str, height: int, width: int, depth:
             f"{name} has {height} x {width} x {depth} elements, more than the {MAX_ELEMENTS} that are executed"
         )
     dtype, layout = element_type(registers, name)
-    _, _, region, _, _, strides = _FIELDS[name]
-    stride_y, stride_x, stride_c = map(registers.stride, strides)
-    if layout == NHCWB16:
-        stride_x = BRICK * dtype.itemsize
-    return FeatureMap(
+    stride_y, stride_x, stride_c = (registers.stride(Long[f"{name}_STRIDE_{axis}"]) for axis in "YXC")
+    whole = FeatureMap(
         name=name,
-        region=registers[region] & 7,
+        region=registers[Short[f"{name}_REGION"]] & 7,
         dtype=dtype,
         layout=layout,
         height=height,
         width=width,
         depth=depth,
         stride_y=stride_y,
-        stride_x=stride_x,
+        stride_x=BRICK * dtype.itemsize if layout == NHCWB16 else stride_x,
         stride_c=stride_c,
         zero_point=zero_point(registers, name, dtype),
-        tiles=_tiles(registers, name, (height, width), _Extent(stride_y, stride_x, stride_c, layout, depth, dtype)),
     )
+    return replace(whole, tiles=_tiles(registers, whole))
 
 
-@dataclass(frozen=True, slots=True)
-class _Extent:
-    """What the addresses in a tile depend on."""
-
-    stride_y: int
-    stride_x: int
-    stride_c: int
-    layout: int
-    depth: int
-    dtype: np.dtype[Any]
-
-    def bounds(self, rows: int, columns: int) -> tuple[int, int]:
-        """Return the lowest address of an element and the end of the highest, from the first element."""
-        y, x, size = (rows - 1) * self.stride_y, (columns - 1) * self.stride_x, self.dtype.itemsize
-        low, high = min(y, 0) + min(x, 0), max(y, 0) + max(x, 0)
-        if self.layout == NHWC:
-            return low, high + self.depth * size
-        bricks, rest = divmod(self.depth, BRICK)
-        starts = [0, (bricks - 1) * self.stride_c] if bricks else []
-        ends = [start + BRICK * size for start in starts]
-        if rest:
-            starts.append(bricks * self.stride_c)
-            ends.append(bricks * self.stride_c + rest * size)
-        return low + min(starts), high + max(ends)
-
-
-def _tiles(registers: Registers, name: str, shape: tuple[int, int], extent: _Extent) -> tuple[Tile, ...]:
-    height, width = shape
-    _, _, _, splits, bases, _ = _FIELDS[name]
-    width0, height0, height1 = (registers[code] + 1 for code in splits)
+def _tiles(registers: Registers, of: FeatureMap) -> tuple[Tile, ...]:
+    width0, height0, height1 = (
+        registers[Short[f"{of.name}_{extent}_M1"]] + 1 for extent in ("WIDTH0", "HEIGHT0", "HEIGHT1")
+    )
     tiles = []
-    for x0, x1, split, upper, lower in ((0, width0, height0, 0, 2), (width0, width, height1, 1, 3)):
-        right = min(x1, width)
-        for y0, y1, base in ((0, min(split, height), upper), (split, height, lower)):
+    for x0, x1, split, upper, lower in ((0, width0, height0, 0, 2), (width0, of.width, height1, 1, 3)):
+        right = min(x1, of.width)
+        for y0, y1, base in ((0, min(split, of.height), upper), (split, of.height, lower)):
             if right <= x0 or y1 <= y0:
                 continue
-            address = registers.address(bases[base])
-            low, end = extent.bounds(y1 - y0, right - x0)
+            address = registers.address(Long[f"{of.name}_BASE{base}"])
+            low, end = of.bounds(y1 - y0, right - x0)
             tiles.append(Tile(y0=y0, y1=y1, x0=x0, x1=right, base=address, low=address + low, size_bytes=end - low))
     return tuple(tiles)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ferrule.backends.ethos_u.compiled import (
@@ -13,7 +15,7 @@ from ferrule.backends.ethos_u.compiled import (
     StreamTensor,
 )
 from ferrule.backends.ethos_u.machine import ArrayMemory
-from ferrule.backends.ethos_u.npu import MAX_EFFORT, Npu
+from ferrule.backends.ethos_u.npu import MAX_EFFORT, Npu, Step
 from ferrule.backends.ethos_u.stream import parse_payload
 from ferrule.graph import Array
 
@@ -24,31 +26,36 @@ BYTE_TABLE = 256
 class StreamInstance:
     """A stream with memory of its own and an NPU that executes it."""
 
-    def __init__(self, stream: CompiledStream, *, effort_limit: int = MAX_EFFORT) -> None:
-        """`effort_limit` is that of the NPU."""
-        self._stream = stream
-        scratch = np.zeros(stream.scratch_bytes, np.uint8)
-        fast = np.zeros(stream.fast_scratch_bytes, np.uint8) if stream.fast_scratch_bytes else scratch
+    def __init__(self, stream: CompiledStream, *, effort_limit: int = MAX_EFFORT, check_hazards: bool = False) -> None:
+        """`effort_limit` and `check_hazards` are those of the NPU."""
+        self.stream = stream
+        scratch, fast = (np.zeros(size, np.uint8) for size in (stream.scratch_bytes, stream.fast_scratch_bytes))
         self._regions = {
             READ_ONLY_REGION: np.frombuffer(stream.read_only, np.uint8),
             SCRATCH_REGION: scratch,
-            FAST_SCRATCH_REGION: fast,
+            FAST_SCRATCH_REGION: fast if fast.size else scratch,
         }
-        self._payload = parse_payload(stream.payload)
-        self._npu = Npu(stream.configuration, ArrayMemory(self._regions), effort_limit=effort_limit)
+        self.payload = parse_payload(stream.payload)
+        memory = ArrayMemory(self._regions)
+        self._npu = Npu(stream.configuration, memory, effort_limit=effort_limit, check_hazards=check_hazards)
+
+    def place(self, tensor: StreamTensor) -> Array:
+        """Return the bytes of a tensor."""
+        return self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]
 
     def run(self, inputs: list[Array], outputs: list[Array]) -> None:
         """Execute the stream: read one array per input, and write one array per output, in the stream's order."""
-        for tensor, array in zip(self._stream.inputs, inputs, strict=True):
-            self._place(tensor)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self._npu.run(self._payload)
-        for tensor, array in zip(self._stream.outputs, outputs, strict=True):
-            array[...] = self._place(tensor).view(tensor.dtype.numpy).reshape(array.shape)
+        for tensor, array in zip(self.stream.inputs, inputs, strict=True):
+            self.place(tensor)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self._npu.run(self.payload)
+        for tensor, array in zip(self.stream.outputs, outputs, strict=True):
+            array[...] = self.place(tensor).view(tensor.dtype.numpy).reshape(array.shape)
+
+    def steps(self) -> Iterator[Step]:
+        """Execute one operation for each item."""
+        return self._npu.steps(self.payload.words)
 
     def tables(self) -> frozenset[bytes]:
         """Execute the stream on what its memory holds, and return the look-up tables of 8 bits that it uses."""
-        used = (self._npu.table(step.operation) for step in self._npu.steps(self._payload.words))
+        used = (self._npu.table(step.operation) for step in self.steps())
         return frozenset(table for table in used if len(table) == BYTE_TABLE)
-
-    def _place(self, tensor: StreamTensor) -> Array:
-        return self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]

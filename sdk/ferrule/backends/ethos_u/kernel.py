@@ -51,23 +51,23 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The kernel that slides over the IFM, and the extent of the IFM, which the registers do not state."""
+    """The kernel that slides over the IFM, by default one pixel, and the IFM's extent, which no register states."""
 
-    taps_y: int
+    taps_y: int = 1
     """Rows of the kernel, not counting the gaps of dilation."""
-    taps_x: int
-    dilation_y: int
-    dilation_x: int
-    stride_y: int
-    stride_x: int
-    top: int
-    left: int
-    bottom: int
-    right: int
-    height: int
+    taps_x: int = 1
+    dilation_y: int = 1
+    dilation_x: int = 1
+    stride_y: int = 1
+    stride_x: int = 1
+    top: int = 0
+    left: int = 0
+    bottom: int = 0
+    right: int = 0
+    height: int = 1
     """Rows of the IFM after upscaling, without padding."""
-    width: int
-    upscale: int
+    width: int = 1
+    upscale: int = 0
     """0, NEAREST or ZEROS."""
 
     @property

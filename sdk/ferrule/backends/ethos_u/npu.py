@@ -27,7 +27,7 @@ from ferrule.backends.ethos_u.machine import ArrayMemory, Machine, Memory
 from ferrule.backends.ethos_u.native_execution import Workspace, accelerated
 from ferrule.backends.ethos_u.native_structs import functions
 from ferrule.backends.ethos_u.pooling import Pooling
-from ferrule.backends.ethos_u.stream import Operation, Payload, Words, operations
+from ferrule.backends.ethos_u.stream import WORKING, Operation, Payload, Words, operations
 from ferrule.errors import FerruleError
 
 __all__ = ["ArrayMemory", "Memory", "Npu", "Run", "Step"]
@@ -38,7 +38,6 @@ PLANS = 8
 """The number of streams whose preparation is kept."""
 _PREPARATION, _NO_PREPARATION = 130_000, 20_000
 """Estimated nanoseconds for an operation that computes, and for others."""
-_COMPUTING = frozenset({Kind.CONV, Kind.DEPTHWISE, Kind.POOL, Kind.ELEMENTWISE})
 _NO_WORK = Work(macs=0, reads=(), writes=(), bytes_read=0, bytes_written=0, effort=0)
 
 
@@ -212,7 +211,7 @@ class Npu:
 
     def table(self, operation: Operation) -> bytes:
         """Return the look-up table that an operation has used which was executed last; empty if it uses none."""
-        if operation.kind not in _COMPUTING:
+        if operation.kind not in WORKING or operation.kind is Kind.DMA_START:
             return b""
         last = activation(operation.registers)
         return self._machine.table(last.table_slot, last.table_bytes).tobytes() if last.table_bytes else b""

@@ -9,17 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ferrule.backends.ethos_u.compiled import (
-    FAST_SCRATCH_REGION,
-    READ_ONLY_REGION,
-    SCRATCH_REGION,
-    CompiledStream,
-    StreamTensor,
-    read_npz,
-)
-from ferrule.backends.ethos_u.machine import ArrayMemory
-from ferrule.backends.ethos_u.npu import Npu, Step, located, prepared
-from ferrule.backends.ethos_u.stream import operations, parse_payload
+from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
+from ferrule.backends.ethos_u.instance import StreamInstance
+from ferrule.backends.ethos_u.npu import Step, located, prepared
+from ferrule.backends.ethos_u.stream import operations
 from ferrule.errors import FerruleError, InputError, unknown_name
 from ferrule.graph import Array
 
@@ -57,24 +50,7 @@ class EthosUStream:
 
     def __init__(self, stream: CompiledStream, *, check_hazards: bool = False) -> None:
         """With `check_hazards`, executions note accesses that would depend on the timing of a real NPU."""
-        self._stream = stream
-        self._scratch = np.zeros(stream.scratch_bytes, np.uint8)
-        self._fast = np.zeros(stream.fast_scratch_bytes, np.uint8) if stream.fast_scratch_bytes else self._scratch
-        self._regions = {
-            READ_ONLY_REGION: np.frombuffer(stream.read_only, np.uint8),
-            SCRATCH_REGION: self._scratch,
-            FAST_SCRATCH_REGION: self._fast,
-        }
-        self._places = {
-            tensor.name: self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]
-            for tensor in (*stream.inputs, *stream.outputs, *stream.states)
-        }
-        self._results = {
-            tensor.name: self._places[tensor.name].view(tensor.dtype.numpy).reshape(plain_shape(tensor))
-            for tensor in stream.outputs
-        }
-        self._words = parse_payload(stream.payload).words
-        self._npu = Npu(stream.configuration, ArrayMemory(self._regions), check_hazards=check_hazards)
+        self._instance = StreamInstance(stream, check_hazards=check_hazards)
 
     @classmethod
     def read(cls, source: Path | str | bytes, *, check_hazards: bool = False) -> EthosUStream:
@@ -89,22 +65,22 @@ class EthosUStream:
     @property
     def stream(self) -> CompiledStream:
         """The stream with its configuration, its data and the places of its tensors."""
-        return self._stream
+        return self._instance.stream
 
     @property
     def inputs(self) -> tuple[StreamTensor, ...]:
         """The inputs, in the order of the model."""
-        return self._stream.inputs
+        return self.stream.inputs
 
     @property
     def outputs(self) -> tuple[StreamTensor, ...]:
         """The outputs, in the order of the model."""
-        return self._stream.outputs
+        return self.stream.outputs
 
     @property
     def states(self) -> tuple[StreamTensor, ...]:
         """The tensors that keep their values from one execution to the next."""
-        return self._stream.states
+        return self.stream.states
 
     def operations(self) -> tuple[Step, ...]:
         """Return the operations of the stream, which are not executed.
@@ -114,9 +90,9 @@ class EthosUStream:
             UnsupportedModeError: it asks for what Vela never emits.
         """
         steps = []
-        for operation in operations(self._words):
+        for operation in operations(self._instance.payload.words):
             try:
-                kernel = prepared(operation, self._stream.configuration)
+                kernel = prepared(operation, self.stream.configuration)
             except FerruleError as error:
                 raise located(error, operation) from None
             macs, read, written = (
@@ -157,8 +133,12 @@ class EthosUStream:
             _check(tensor, given[tensor.name])
         for tensor in self.inputs:
             self._set(tensor, given[tensor.name])
-        steps = tuple(self._npu.steps(self._words))
-        return StreamRun(outputs={name: values.copy() for name, values in self._results.items()}, steps=steps)
+        steps = tuple(self._instance.steps())
+        outputs = {
+            tensor.name: self._instance.place(tensor).view(tensor.dtype.numpy).reshape(plain_shape(tensor)).copy()
+            for tensor in self.outputs
+        }
+        return StreamRun(outputs=outputs, steps=steps)
 
     def _named(
         self,
@@ -183,7 +163,7 @@ class EthosUStream:
 
     def _set(self, tensor: StreamTensor, array: Array) -> None:
         stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-        self._places[tensor.name][:] = stored.reshape(-1).view(np.uint8)
+        self._instance.place(tensor)[:] = stored.reshape(-1).view(np.uint8)
 
 
 def _check(tensor: StreamTensor, array: Array) -> None:

@@ -20,7 +20,8 @@ _COP1 = 0x31504F43
 _COP2 = 0x32504F43
 _TAG_CONFIG, _TAG_STREAM, _TAG_NOP = 1, 2, 5
 _MODES: dict[Kind, type[Pool | Elementwise]] = {Kind.POOL: Pool, Kind.ELEMENTWISE: Elementwise}
-_COMPUTING = frozenset({Kind.CONV, Kind.DEPTHWISE, Kind.POOL, Kind.ELEMENTWISE, Kind.DMA_START})
+WORKING = frozenset({Kind.CONV, Kind.DEPTHWISE, Kind.POOL, Kind.ELEMENTWISE, Kind.DMA_START})
+"""The operations that compute or copy; waits and STOP take no time of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -186,7 +187,7 @@ def operations(words: Words) -> Iterator[Operation]:
             changed = True
         else:
             kind = _kind(code, parameter, at)
-            if changed and kind in _COMPUTING:
+            if changed and kind in WORKING:
                 registers, changed = Registers(dict(short), dict(long)), False
             yield Operation(kind=kind, parameter=parameter, index=index, word_offset=at, registers=registers)
             if kind is Kind.STOP:

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from ferrule.backends.backend import Support
 from ferrule.backends.ethos_u.compiler import refused_alone
-from ferrule.backends.ethos_u.otherwise import known_reason
+from ferrule.backends.ethos_u.known_differences import known_reason
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.settings import Settings, configuration_of_device, settings_of, timeout_s
 from ferrule.backends.ethos_u.vela import vela_version

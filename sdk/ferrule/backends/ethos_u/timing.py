@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 from ferrule.backends.ethos_u.commands import Kind, Long, Pool, Short
 from ferrule.backends.ethos_u.configuration import Configuration
-from ferrule.backends.ethos_u.stream import Operation
+from ferrule.backends.ethos_u.stream import WORKING, Operation
 
 AXI_BYTES = (8, 16)
 """Bytes that a port moves in a cycle, by product."""
 START = 64
 """Cycles to set up an operation."""
-_WORK = frozenset({Kind.CONV, Kind.DEPTHWISE, Kind.POOL, Kind.ELEMENTWISE, Kind.DMA_START})
 _ELEMENT_BYTES = (1, 2, 4, 8)
 _REMEMBERED = 256
 
@@ -37,7 +36,7 @@ class Work:
 
 def takes_time(operation: Operation) -> bool:
     """Return whether an operation computes or copies; waits and STOP take no time of their own."""
-    return operation.kind in _WORK
+    return operation.kind in WORKING
 
 
 def work_of(operation: Operation) -> Work:

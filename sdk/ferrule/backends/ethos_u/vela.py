@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,15 @@ _FORMAT = 2
 _LAST_LINES = 20
 _SETTINGS = ("ConfigOptionError", "CliOptionError", "Vela ended with exit code 2")
 """What the errors of Vela begin with that concern its options, not the model."""
+
+_WARNING = re.compile(
+    r"^Warning \(supported operators\) operator: (?P<type>\S+), ofm: '(?P<tensor>.*)'\n"
+    r"Reason: (?P<reason>.*(?:\n(?!\n|Warning|\w+:).+)*)",
+    re.MULTILINE,
+)
+_ACTIVATION = "_act"
+"""What Vela appends to the name of a tensor before a fused activation."""
+_UNKNOWN = "Unsupported opType"
 
 
 class VelaError(FerruleError):
@@ -178,3 +188,20 @@ def last_lines(text: str) -> str:
     """Return the last lines of an output that are not empty, in one line; a sentence if there are none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "; ".join(lines[-_LAST_LINES:]) or "it says nothing"
+
+
+def reasons_of(result: VelaResult) -> Mapping[str, str]:
+    """Return Vela's reasons for leaving operators to the core, by the name of the tensor that each writes in the model.
+
+    A reason is what Vela says about this operator, with the constraint of Vela if that has a single line.
+    """
+    reasons: dict[str, str] = {}
+    for match in _WARNING.finditer(result.log):
+        first, *constraint = (" ".join(line.split()).rstrip(".:") for line in match["reason"].splitlines())
+        tensor = match["tensor"].removesuffix(_ACTIVATION)
+        if first == _UNKNOWN:
+            reasons.setdefault(tensor, "Vela has no such operator for the NPU")
+            continue
+        text = "; ".join([first, *constraint]) if len(constraint) == 1 else first
+        reasons.setdefault(tensor, f"Vela leaves {match['type']} to the core: {text}")
+    return reasons

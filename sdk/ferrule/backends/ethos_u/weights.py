@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compressed weights of Ethos-U55 and U65: decoded, brought into the order OHWI, and kept by digest."""
+"""Weights and scales of Ethos-U55 and U65: decoded, brought into the order OHWI, and kept by digest."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,38 @@ import numpy.typing as npt
 from ferrule.backends.ethos_u.native_weights import native_decoder
 from ferrule.backends.ethos_u.weight_decoder import WeightError, decode_slowly
 from ferrule.backends.ethos_u.weight_order import Int16, WeightOrder, arranged
-from ferrule.graph import Array
+from ferrule.errors import FerruleError
 
-__all__ = ["MAX_WEIGHTS", "WeightCache", "WeightError", "WeightOrder", "decode", "weights"]
+__all__ = ["MAX_WEIGHTS", "WeightCache", "WeightError", "WeightOrder", "decode", "scales", "weights"]
 
 MAX_WEIGHTS = 1 << 25
 """The most weights that one operation may have, with those that fill up its stream."""
 CACHE_BYTES = 256 << 20
 Blob = bytes | npt.NDArray[np.uint8]
+SCALE_BYTES = 10
+"""Bytes of one output channel: 40 bits of bias, 32 of scale, 6 of shift, and 2 that are not used."""
+Int64 = npt.NDArray[np.int64]
+
+
+class Scales(NamedTuple):
+    """Bias, scale and shift per output channel."""
+
+    bias: Int64
+    """Signed, of 40 bits."""
+    scale: Int64
+    """Unsigned, of 32 bits."""
+    shift: Int64
+    """0 to 63, to the right."""
+
+
+def scales(data: bytes | npt.NDArray[np.uint8], channels: int) -> Scales:
+    """Return the scales of the first `channels` output channels of a stream; FerruleError if it is too short."""
+    if len(data) < SCALE_BYTES * channels:
+        raise FerruleError(f"the scale stream has {len(data)} bytes, and {channels} channels need {SCALE_BYTES} each")
+    rows = np.frombuffer(data, np.uint8, SCALE_BYTES * channels).reshape(channels, SCALE_BYTES).astype(np.int64)
+    bias = (rows[:, :5] << (8 * np.arange(5))).sum(axis=1)
+    bias -= (bias >> 39) << 40
+    return Scales(bias, (rows[:, 5:9] << (8 * np.arange(4))).sum(axis=1), rows[:, 9] & 63)
 
 
 def decode(data: Blob, *, limit: int = MAX_WEIGHTS) -> Int16:
@@ -68,32 +92,25 @@ class WeightCache:
     def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self.size_bytes = 0
-        self._arrays: OrderedDict[tuple[bytes, WeightOrder, str], Array] = OrderedDict()
+        self._arrays: OrderedDict[tuple[bytes, WeightOrder], Int16] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._arrays)
 
-    def weights(
-        self, data: Blob, order: WeightOrder, *, form: str = "", derive: Callable[[Int16], Array] | None = None
-    ) -> Array:
-        """Return the weights in order OHWI, or what `derive` makes of them; the array cannot be written.
-
-        `form` names what `derive` makes, such as "float64 matrix". WeightError as for `weights`.
-        """
-        key = hashlib.blake2b(bytes(data), digest_size=16).digest(), order, form
+    def weights(self, data: Blob, order: WeightOrder) -> Int16:
+        """Return the weights in order OHWI; the array cannot be written. WeightError as for `weights`."""
+        key = hashlib.blake2b(bytes(data), digest_size=16).digest(), order
         with self._lock:
             if key in self._arrays:
                 self._arrays.move_to_end(key)
                 return self._arrays[key]
-        found: Array = weights(data, order)
-        if derive is not None:
-            found = derive(found)
+        found = weights(data, order)
         found.flags.writeable = False
         self._keep(key, found)
         return found
 
-    def _keep(self, key: tuple[bytes, WeightOrder, str], array: Array) -> None:
+    def _keep(self, key: tuple[bytes, WeightOrder], array: Int16) -> None:
         with self._lock:
             if key in self._arrays or array.nbytes > self.limit_bytes:
                 return

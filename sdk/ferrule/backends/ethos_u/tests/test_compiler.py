@@ -17,9 +17,8 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.ethos_u import support
 from ferrule.backends.ethos_u.compiler import compile_subgraph, connected_parts
 from ferrule.backends.ethos_u.program import EthosUProgram
-from ferrule.backends.ethos_u.refusals import reasons_of
 from ferrule.backends.ethos_u.support import EthosUSupport
-from ferrule.backends.ethos_u.vela import VelaResult
+from ferrule.backends.ethos_u.vela import VelaResult, reasons_of
 from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDescriptor
 from ferrule.backends.target import default_target
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, Rounding, SubgraphView, TensorInfo

@@ -14,8 +14,8 @@ from vela_cases import vela_case
 
 from ferrule.backends.ethos_u import EthosUStream
 from ferrule.backends.ethos_u.dense import with_convolutions
+from ferrule.backends.ethos_u.known_differences import known_difference
 from ferrule.backends.ethos_u.model_file import model_file
-from ferrule.backends.ethos_u.otherwise import otherwise
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Quantization, SubgraphView, TensorInfo
 from ferrule.network import Network
@@ -133,7 +133,7 @@ def test_products_of_matrices_are_refused_if_a_sum_is_rounded_apart(scale: float
         network.add_input(TensorInfo(name=name, shape=given.shape, dtype=DataType.INT8, quantization=quantization))
     network.set_outputs([network.add_batch_matmul_layer("left", "right", quantization=Quantization.of(scale, 0))])
     (layer,) = network.layers
-    assert bool(otherwise(layer, Operands.of(network, layer))) == is_refused
+    assert bool(known_difference(layer, Operands.of(network, layer))) == is_refused
     stream = EthosUStream.read(compile_in_process(to_tflite(network), "ethos-u55-128"))
     (found,) = stream.run([left, right]).outputs.values()
     (expected,) = network.run([left, right])
@@ -164,4 +164,4 @@ def test_which_products_are_refused(
         inputs=("left", "right"),
         outputs=("output",),
     )
-    assert bool(otherwise(layer, Operands(inputs=tuple(infos[:2]), outputs=(infos[2],)))) == is_refused
+    assert bool(known_difference(layer, Operands(inputs=tuple(infos[:2]), outputs=(infos[2],)))) == is_refused

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ferrule.backends.ethos_u.scales import SCALE_BYTES, scales
+from ferrule.backends.ethos_u.weights import SCALE_BYTES, scales
 from ferrule.errors import FerruleError
 
 ROWS = [(0, 0, 0), ((1 << 39) - 1, (1 << 32) - 1, 63), (-(1 << 39), 0x8000_0001, 31), (-1, 1, 1), (12345, 1 << 30, 38)]

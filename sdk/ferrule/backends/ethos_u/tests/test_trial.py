@@ -19,10 +19,10 @@ from ferrule.backends.ethos_u import compiler, support, trial
 from ferrule.backends.ethos_u.bisection import Culprits, culprits
 from ferrule.backends.ethos_u.compiled import CompiledStream
 from ferrule.backends.ethos_u.configuration import CONFIGURATIONS
+from ferrule.backends.ethos_u.known_differences import may_wrap
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.tables import TABULATED, has_tables, wrong_tables
 from ferrule.backends.ethos_u.trial import Verdict, needs_own_trial, trial_inputs, verdict
-from ferrule.backends.ethos_u.wrapping import may_wrap
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Layer, LayerType, Quantization, SubgraphView, TensorInfo

@@ -263,17 +263,12 @@ def test_the_cache_is_bounded_and_keeps_what_was_used_last(codec: object) -> Non
         arrays[0][0] = 1
 
 
-def test_the_cache_keeps_a_converted_form_apart_and_nothing_above_its_limit(codec: object) -> None:
+def test_the_cache_keeps_nothing_above_its_limit(codec: object) -> None:
     order = WeightOrder(
         ofm_depth=8, ifm_depth=32, kernel_height=1, kernel_width=1, ofm_block_depth=8, ofm_ublock_depth=8,
         ifm_ublock_depth=8,
     )  # fmt: skip
     data = encoded(codec, np.arange(256, dtype=np.int16) - 128)
-    cache = WeightCache(limit_bytes=1 << 20)
-    matrix = cache.weights(data, order, form="matrix", derive=lambda each: each.reshape(8, -1).astype(np.float64))
-    assert matrix.shape == (8, 32)
-    assert cache.weights(data, order).dtype == np.int16
-    assert cache.weights(data, order, form="matrix", derive=lambda each: each) is matrix
     small = WeightCache(limit_bytes=100)
     assert len(small.weights(data, order)) == 8
     assert (len(small), small.size_bytes) == (0, 0)

@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ferrule.backends.ethos_u.wrapping import may_wrap
-from ferrule.graph import DataType, Graph, Layer, LayerType
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, reduced_multiplier
 from ferrule.operators.operator import Operands
-from ferrule.operators.table import having
+from ferrule.operators.table import OPERATORS, having
+from ferrule.operators.weighted import centred, factors, is_wide
 
 Check = Callable[[Any, Operands], bool]
 
 BY_ONE = "rounds some results otherwise than TensorFlow Lite Micro, by 1"
 _ARITHMETIC = frozenset({LayerType.ADD, LayerType.SUB, LayerType.MUL})
+_END = 1 << 31
 _TIE = 1e-4
 """Steps of the output around a tie."""
 _AROUND = 8
@@ -31,14 +32,14 @@ _AROUND = 8
 
 def known_reason(graph: Graph, layer: Layer) -> str:
     """Return what the NPU or Vela computes otherwise for a layer of a graph; "" if nothing is known."""
-    reason = otherwise(layer, Operands.of(graph, layer))
+    reason = known_difference(layer, Operands.of(graph, layer))
     return reason or ("the NPU saturates sums that may wrap in TensorFlow Lite Micro" if may_wrap(graph, layer) else "")
 
 
-def otherwise(layer: Layer, operands: Operands) -> str:
+def known_difference(layer: Layer, operands: Operands) -> str:
     """Return what is computed otherwise whatever the constants are; "" if nothing is known."""
-    check, what = TABLE.get(layer.type, (_never, ""))
-    if check(layer.descriptor, operands):
+    check, what = TABLE.get(layer.type, (None, ""))
+    if check is not None and check(layer.descriptor, operands):
         return f"Vela 5.2 {what}"
     if layer.type is LayerType.BATCH_MATMUL and _sums_nearly_tied(layer.descriptor, operands):
         return f"Vela 5.2 {BY_ONE}"
@@ -58,33 +59,8 @@ def _is_unsigned(layer: Layer, operands: Operands) -> bool:
     return weights is not None and weights.quantization is not None and any(weights.quantization.zero_points)
 
 
-def _never(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
-    del descriptor, operands
-    return False
-
-
-def _always(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
-    del descriptor, operands
-    return True
-
-
-def _int16(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
-    del descriptor
+def _int16(_: Any, operands: Operands) -> bool:  # noqa: ANN401
     return operands.input(0).dtype is DataType.INT16
-
-
-def _drops_axes(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
-    del operands
-    return not descriptor.keep_dims
-
-
-def _clips(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
-    del operands
-    return bool(descriptor.cell_clip)
-
-
-def _slope(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
-    return descriptor.alpha < 0 or _int16(descriptor, operands)
 
 
 def _mirrors_channels_or_batches(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
@@ -92,9 +68,8 @@ def _mirrors_channels_or_batches(descriptor: Any, operands: Operands) -> bool:  
     return bool(pads[-1]) or (len(operands.input(0).shape) > 3 and any(pads[:-3]))
 
 
-def _nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
+def _nearly_tied(_: Any, operands: Operands) -> bool:  # noqa: ANN401
     """Return whether a result of an int8 ELU is nearly a tie, which float32 and float64 may round apart."""
-    del descriptor
     source, output = operands.input(0), operands.output
     if source.dtype is not DataType.INT8:
         return False
@@ -102,11 +77,6 @@ def _nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
     stored = np.where(real < 0, np.expm1(np.minimum(real, 0)), real) / output.scale + output.zero_point
     inside = stored[(stored > -129) & (stored < 128)]
     return bool(np.any(np.abs(inside - np.floor(inside) - 0.5) < _TIE))
-
-
-def _has_five_axes(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
-    del descriptor
-    return len(operands.output.shape) > 4
 
 
 def _sums_nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
@@ -134,11 +104,14 @@ def _sums_nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN
     return bool(np.any(one != other))
 
 
-_SELECTS = (_drops_axes, "reduces other elements where keep_dims is false")
+_SELECTS = (lambda descriptor, _: not descriptor.keep_dims, "reduces other elements where keep_dims is false")
 TABLE: Mapping[LayerType, tuple[Check, str]] = {
-    LayerType.BATCH_MATMUL: (_has_five_axes, "multiplies other matrices where there are five axes"),
+    LayerType.BATCH_MATMUL: (
+        lambda _, operands: len(operands.output.shape) > 4,
+        "multiplies other matrices where there are five axes",
+    ),
     LayerType.ELU: (_nearly_tied, BY_ONE),
-    LayerType.LEAKY_RELU: (_slope, BY_ONE),
+    LayerType.LEAKY_RELU: (lambda each, operands: each.alpha < 0 or _int16(each, operands), BY_ONE),
     LayerType.MIRROR_PAD: (_mirrors_channels_or_batches, "does not mirror channels and batches"),
     LayerType.MUL: (_int16, BY_ONE),
     LayerType.PRELU: (_int16, "computes int16 results otherwise than TensorFlow Lite Micro"),
@@ -146,7 +119,46 @@ TABLE: Mapping[LayerType, tuple[Check, str]] = {
     LayerType.REDUCE_MIN: _SELECTS,
     LayerType.RSQRT: (_int16, "interpolates int16 results in a table"),
     LayerType.SOFTMAX: (_int16, BY_ONE),
-    LayerType.SUM: (_always, "rounds sums otherwise than TensorFlow Lite Micro, and mistakes several axes"),
-    LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: (_clips, "clips the cell otherwise than TensorFlow Lite Micro"),
+    LayerType.SUM: (lambda *_: True, "rounds sums otherwise than TensorFlow Lite Micro, and mistakes several axes"),
+    LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: (
+        lambda descriptor, _: bool(descriptor.cell_clip),
+        "clips the cell otherwise than TensorFlow Lite Micro",
+    ),
 }
 """For each type of layer, a condition and what is otherwise."""
+
+
+def may_wrap(graph: Graph, layer: Layer) -> bool:
+    """Return whether a layer with constant weights has sums that may exceed 32 bits where the reference wraps them.
+
+    Such inputs are far from random ones, so that no trial can be relied on to find them; bounds of the sums do.
+    """
+    axis = OPERATORS[layer.type].channel_axis
+    arrays = [None if name is None else graph.tensor(name).data for name in layer.inputs]
+    operands = Operands.of(graph, layer)
+    if axis is None or arrays[1] is None or operands.output.dtype not in {DataType.INT8, DataType.INT16}:
+        return False
+    sums = _largest_sums(operands, arrays, axis)
+    for largest, factor in zip(sums, factors(operands, axis), strict=True):
+        if is_wide(operands):  # the rescaled sum is cut to 32 bits
+            scaled = largest * int(reduced_multiplier(factor.multiplier)) * 2.0 ** (factor.shift - 15)
+        else:  # so is the sum, and the sum shifted to the left
+            scaled = largest * 2.0 ** max(factor.shift, 0)
+        if scaled >= _END:
+            return True
+    return False
+
+
+def _largest_sums(operands: Operands, arrays: list[Array | None], axis: int) -> list[int]:
+    """Return a bound of the magnitude of each channel's sum, with the bias."""
+    data, info = operands.input(0), operands.input(1)
+    assert arrays[1] is not None
+    weights = np.abs(centred(arrays[1], info).astype(np.int64))
+    sums = weights.sum(axis=tuple(each for each in range(weights.ndim) if each != axis))
+    limits = np.iinfo(data.dtype.numpy)
+    zero_point = data.zero_point
+    largest = sums * max(int(limits.max) - zero_point, zero_point - int(limits.min))
+    bias = arrays[2] if len(arrays) > 2 else None
+    if bias is not None:
+        largest = largest + np.abs(bias.astype(np.int64))
+    return [int(each) for each in largest]
