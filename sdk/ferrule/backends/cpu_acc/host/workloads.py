@@ -20,12 +20,11 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
 from ferrule.backends.cpu_acc.lowering.operators.control_flow import CONTROL_FLOW
 from ferrule.backends.cpu_acc.lowering.table import lowering_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.backends.shared.host_memory import address, aligned_empty
-from ferrule.backends.target import Target
+from ferrule.backends.shared.host_memory import address, aligned_empty, layer_alone
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.dom import Identifier
-from ferrule.graph import Array, DataType, Graph
+from ferrule.graph import Array, DataType
 
 
 class KernelWorkload:
@@ -145,9 +144,9 @@ class CpuAccWorkloadFactory(WorkloadFactory):
     def create_workload(self, info: WorkloadInfo) -> Workload:
         if info.layer.type in CONTROL_FLOW:
             return ControlFlowWorkload(info, self.create_workload)
-        graph, handles = _graph_of(info), _handles_of(info)
+        handles = _handles_of(info)
         names = {name: f"tensor_{index}" for index, name in enumerate(handles)}
-        op = _lower(graph, names, info.target, self._host)
+        op = _lower(info, names, self._host)
         if op.view_of is not None:
             return ViewWorkload(handles[op.view_of], info.outputs[0])
         scratch = None
@@ -182,13 +181,13 @@ class CpuAccWorkloadFactory(WorkloadFactory):
         return self._pool
 
 
-def _lower(graph: Graph, names: dict[str, str], target: Target, host: Host | None) -> LoweredOp:
-    (layer,) = graph.layers
+def _lower(info: WorkloadInfo, names: dict[str, str], host: Host | None) -> LoweredOp:
+    layer = info.layer
     lowering = lowering_of(layer)
     context = LoweringContext(
-        graph=graph,
+        graph=layer_alone(info).graph,
         layer=layer,
-        target=target,
+        target=info.target,
         prefix="layer",
         pointers={name: Identifier(identifier) for name, identifier in names.items()},
         scratch=Identifier(SCRATCH),
@@ -199,23 +198,6 @@ def _lower(graph: Graph, names: dict[str, str], target: Target, host: Host | Non
         if op is not None:
             return op
     return lowering(context)
-
-
-def _graph_of(info: WorkloadInfo) -> Graph:
-    """Return a graph that contains only the layer."""
-    layer = info.layer
-    graph = Graph(layer.name)
-    seen = set()
-    for name, tensor_info, constant in zip(layer.inputs, info.operands.inputs, info.constants, strict=True):
-        if name is None or tensor_info is None or name in seen:
-            continue
-        seen.add(name)
-        if constant is not None and constant.data is not None:
-            graph.add_constant(constant.info, constant.data)
-        else:
-            graph.add_input(tensor_info)
-    graph.add_layer(layer, info.operands.outputs)
-    return graph
 
 
 def _handles_of(info: WorkloadInfo) -> dict[str, TensorHandle]:

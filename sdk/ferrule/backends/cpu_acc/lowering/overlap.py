@@ -9,7 +9,6 @@ the distances that `ferrule.memory.Overlap` defines.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -72,15 +71,13 @@ def pixel_overlaps(
     """
     if context.is_constant(0):
         return ()
-    run = _Run.of(window, image, output, pixels=pixels, tile=tile)
-    distances = [run.forward()]
-    if reads is not Reads.BEFORE:
-        distances.append(run.inside(_waiting_bytes(reads, image, output)))
+    waiting = None if reads is Reads.BEFORE else _waiting_bytes(reads, image, output)
+    distance = _pixel_distance(window, image, output, pixels, tile, waiting)
     return (
         Overlap(
             input=context.input(0).name,
             output=context.operands.output.name,
-            distance_bytes=max(*distances, -image.size_bytes),
+            distance_bytes=max(distance, -image.size_bytes),
         ),
     )
 
@@ -114,55 +111,40 @@ def _waiting_bytes(reads: Reads, image: TensorInfo, output: TensorInfo) -> int:
     return elements * output.dtype.size_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Run:
-    """The pixels in the order in which a kernel computes them, all in bytes from the start of their own tensor."""
+def _pixel_distance(
+    window: Window,
+    image: TensorInfo,
+    output: TensorInfo,
+    pixels: int,
+    tile: tuple[int, int] | None,
+    waiting: int | None,
+) -> int:
+    """Return the largest end of the written bytes minus start of the bytes to be read, after any step.
 
-    first: Array
-    """Start of each pixel in the output."""
-    end: Array
-    window_first: Array
-    """Start of the part of each pixel's window that is inside the image; `_NEVER` if there is none."""
-    last: Array
-    """The place of the last pixel of each step, ascending."""
-
-    @classmethod
-    def of(
-        cls, window: Window, image: TensorInfo, output: TensorInfo, *, pixels: int, tile: tuple[int, int] | None
-    ) -> _Run:
-        batches, height, width, channels = output.shape
-        rows = _taps(image.shape[1], height, window.height, window.stride_h, window.dilation_h, window.padding.top)
-        columns = _taps(image.shape[2], width, window.width, window.stride_w, window.dilation_w, window.padding.left)
-        pixel_bytes = image.shape[3] * image.dtype.size_bytes
-        inside = (rows[0] <= rows[1])[:, None] & (columns[0] <= columns[1])
-        low = np.where(inside, (rows[0][:, None] * image.shape[2] + columns[0]) * pixel_bytes, _NEVER)
-        images = np.arange(batches, dtype=np.int64)[:, None] * (image.size_bytes // batches)
-        window_first = np.where(low.ravel() == _NEVER, low.ravel(), low.ravel() + images).ravel()
-        number = np.arange(batches * height * width, dtype=np.int64)
-        if tile is None:
-            step = number // pixels
-        else:
-            row, column = number // width, number % width
-            across, down = -(-width // tile[1]), -(-height // tile[0])
-            step = (row // height * down + row % height // tile[0]) * across + column // tile[1]
-        order = np.argsort(step, kind="stable")
-        first = number * channels * output.dtype.size_bytes
-        return cls(
-            first=first[order],
-            end=first[order] + channels * output.dtype.size_bytes,
-            window_first=window_first[order],
-            last=np.flatnonzero(np.diff(step[order], append=-1)),
-        )
-
-    def forward(self) -> int:
-        """Return the largest end of the written bytes minus start of the bytes to be read, after any step."""
-        written = np.maximum.accumulate(self.end)[self.last[:-1]]
-        left = np.minimum.accumulate(self.window_first[::-1])[::-1][self.last[:-1] + 1]
-        return int((written - left).max(initial=-_NEVER))
-
-    def inside(self, waiting: int) -> int:
-        """Return the largest distance while a pixel is written, if `waiting` bytes of it may be ahead of its window."""
-        return int((self.first + waiting - self.window_first).max(initial=-_NEVER))
+    While a pixel is written, `waiting` bytes of it may be ahead of its window; None if the window was read before.
+    """
+    batches, height, width, channels = output.shape
+    rows = _taps(image.shape[1], height, window.height, window.stride_h, window.dilation_h, window.padding.top)
+    columns = _taps(image.shape[2], width, window.width, window.stride_w, window.dilation_w, window.padding.left)
+    inside = (rows[0] <= rows[1])[:, None] & (columns[0] <= columns[1])
+    low = (rows[0][:, None] * image.shape[2] + columns[0]) * image.shape[3] * image.dtype.size_bytes
+    images = np.arange(batches, dtype=np.int64)[:, None] * (image.size_bytes // batches)
+    window_first = np.where(inside.ravel(), low.ravel() + images, _NEVER).ravel()  # of the part inside the image
+    number = np.arange(batches * height * width, dtype=np.int64)
+    if tile is None:
+        step = number // pixels
+    else:
+        row, column = number // width, number % width
+        across, down = -(-width // tile[1]), -(-height // tile[0])
+        step = (row // height * down + row % height // tile[0]) * across + column // tile[1]
+    order = np.argsort(step, kind="stable")
+    pixel_bytes = channels * output.dtype.size_bytes
+    first, window_first = (number * pixel_bytes)[order], window_first[order]
+    last = np.flatnonzero(np.diff(step[order], append=-1))  # the place of the last pixel of each step
+    written = np.maximum.accumulate(first + pixel_bytes)[last[:-1]]
+    left = np.minimum.accumulate(window_first[::-1])[::-1][last[:-1] + 1]
+    distance = int((written - left).max(initial=-_NEVER))
+    return distance if waiting is None else max(distance, int((first + waiting - window_first).max(initial=-_NEVER)))
 
 
 _NEVER = 1 << 62

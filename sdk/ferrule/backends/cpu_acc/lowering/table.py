@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Row
 from ferrule.backends.cpu_acc.lowering.operators import signal
 from ferrule.backends.cpu_acc.lowering.operators.activation import (
-    lower_hard_swish,
-    lower_logistic,
+    lower_nonlinear,
     lower_prelu,
     lower_rectify,
-    lower_tanh,
 )
 from ferrule.backends.cpu_acc.lowering.operators.add_n import lower_add_n
 from ferrule.backends.cpu_acc.lowering.operators.batch_matmul import lower_batch_matmul
@@ -83,9 +81,9 @@ def _by_rule(tflm: Lowering, onnx: Lowering) -> Lowering:
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SOFTMAX: _by_rule(lower_softmax, lower_onnx_softmax),
-    LayerType.LOGISTIC: _by_rule(lower_logistic, lower_table),
-    LayerType.TANH: _by_rule(lower_tanh, lower_table),
-    LayerType.HARD_SWISH: _by_rule(lower_hard_swish, lower_table),
+    LayerType.LOGISTIC: _by_rule(lower_nonlinear, lower_table),
+    LayerType.TANH: _by_rule(lower_nonlinear, lower_table),
+    LayerType.HARD_SWISH: _by_rule(lower_nonlinear, lower_table),
     LayerType.QUANTIZE: lower_quantize,
     LayerType.DEQUANTIZE: lower_dequantize,
     LayerType.MEAN: lower_reduce,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from ferrule.backends.cpu_acc.lowering.kernels.choice import MEMORY_COST
 from ferrule.backends.cpu_acc.streaming.chain import Chain, Streamed, data_inputs, fits, refusal
@@ -119,7 +119,7 @@ class _Division:
         own = set(view.names)
         self._able = [layer.name in own and not refusal(view.graph, layer) for layer in self._layers]
         self._known: dict[tuple[int, int, int], Part | None] = {}
-        self._bounds: dict[tuple[int, int], int] = {}
+        self._least = cache(self._bound)
         self._read = [data_inputs(view.graph, layer) for layer in self._layers]
         """By layer: its inputs that are not constants."""
         self._last = self._last_uses()
@@ -210,13 +210,8 @@ class _Division:
             return None
         return next(iter(read)), written[0]
 
-    def _least(self, first: int, end: int) -> int:
+    def _bound(self, first: int, end: int) -> int:
         """Return a lower bound of the peak of a chain, without running through its bands."""
-        if (first, end) not in self._bounds:
-            self._bounds[first, end] = self._new_bound(first, end)
-        return self._bounds[first, end]
-
-    def _new_bound(self, first: int, end: int) -> int:
         graph = self._graph
         inside = [self._layers[first + index].outputs[0] for index in range(end - first)]
         rows = dict.fromkeys(inside[:-1], 1)

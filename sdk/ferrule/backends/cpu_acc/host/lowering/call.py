@@ -14,7 +14,7 @@ from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
-from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import factor_arrays
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Identifier, Integer, Variable
 from ferrule.graph import Array, Rounding

@@ -16,6 +16,7 @@ from itertools import product
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.graph import Array, Rounding
 from ferrule.operators.fixed_point import rescale
 from ferrule.operators.weighted import Factor
@@ -57,8 +58,7 @@ def float_rule(
     `reach` is the largest magnitude of each channel's sum, int64; the results are clamped to `low` and `high`.
     """
     count = len(channel_factors)
-    multipliers = np.array([factor.multiplier for factor in channel_factors], np.int64)[:, None]
-    shifts = np.array([factor.shift for factor in channel_factors], np.int64)[:, None]
+    multipliers, shifts = (each[:, None] for each in factor_arrays(channel_factors))
     most = np.maximum(reach.astype(np.int64), 1)[:, None]
     real = multipliers * np.exp2(shifts.astype(np.float64) - 31)
     able = ((most < _EXACT_SUM) & (most * np.exp2(np.maximum(shifts, 0)) < 2.0**31) & (real < 1))[:, 0]

@@ -11,7 +11,8 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, limit_fiel
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
-from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import factor_arrays, product_matrix
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType
 from ferrule.memory.request import Overlap

@@ -16,7 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import (
     weights_of,
 )
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
-from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import factor_arrays
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.conv2d import groups_of

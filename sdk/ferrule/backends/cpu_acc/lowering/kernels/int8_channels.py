@@ -13,11 +13,11 @@ from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import (
     Ranges,
     channel_ranges,
     extreme_sums,
-    factor_arrays,
     product_matrix,
     product_ranges,
     stored_ranges,
 )
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import Blob, LoweringContext
 from ferrule.graph import Array, Rounding
 from ferrule.operators.weighted import Factor, folded_bias

@@ -19,7 +19,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     int8_channels,
     is_plain,
 )
-from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import factor_arrays
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import Goal
 from ferrule.graph import Array

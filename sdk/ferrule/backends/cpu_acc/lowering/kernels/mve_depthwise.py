@@ -11,7 +11,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels, is_plain
 from ferrule.backends.cpu_acc.lowering.kernels.mve import words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
-from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import factor_arrays
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array
 

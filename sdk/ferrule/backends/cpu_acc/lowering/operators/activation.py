@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
@@ -12,7 +13,7 @@ from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call
 from ferrule.backends.cpu_acc.lowering.operators.unary import look_up
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType
+from ferrule.graph import Array, DataType, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.nonlinear import hard_swish_table, logistic_table, sigmoid_multiplier, tanh_table
 from ferrule.operators.rectify import LeakyReluDescriptor, int8_table, prelu_of, rectifier_of
@@ -21,60 +22,50 @@ from ferrule.operators.sigmoid_table import SIGMOID_TABLE
 _NONLINEAR, _RECTIFY = "ferrule/kernels/nonlinear.h", "ferrule/kernels/rectify.h"
 
 
-def lower_logistic(context: LoweringContext) -> LoweredOp:
-    """Return LOGISTIC as a table look-up for int8, otherwise as a call of the kernel for the data type."""
-    source = context.input(0)
-    match source.dtype:
-        case DataType.INT8:
-            return look_up(context, logistic_table(source))
-        case DataType.INT16:
-            return _sigmoid(context, "logistic_s16", (0,))
-        case _:
-            return _nonlinear_float(context, "logistic_f32", ("expf",))
+_EXACT_SHIFTS: Mapping[LayerType, tuple[int, ...]] = {LayerType.LOGISTIC: (0,), LayerType.TANH: (0, 1)}
+_SOURCES = {LayerType.LOGISTIC: ("expf",), LayerType.TANH: ("tanhf", "expf")}
 
 
-def lower_tanh(context: LoweringContext) -> LoweredOp:
-    """Return TANH as a table look-up for int8, otherwise as a call of the kernel for the data type."""
-    source = context.input(0)
-    match source.dtype:
-        case DataType.INT8:
-            return look_up(context, tanh_table(source))
-        case DataType.INT16:
-            return _sigmoid(context, "tanh_s16", (0, 1))
-        case _:
-            return _nonlinear_float(context, "tanh_f32", ("tanhf", "expf"))
-
-
-def lower_hard_swish(context: LoweringContext) -> LoweredOp:
-    """Return HARD_SWISH as a table look-up for int8, otherwise as a call of the float32 kernel."""
-    source = context.input(0)
+def lower_nonlinear(context: LoweringContext) -> LoweredOp:
+    """Return LOGISTIC, TANH or HARD_SWISH as a table look-up for int8, otherwise as a call of the type's kernel."""
+    type_, source = context.layer.type, context.input(0)
     if source.dtype is DataType.INT8:
-        return look_up(context, hard_swish_table(source, context.operands.output))
-    return _nonlinear_float(context, "hard_swish_f32", ())
+        return look_up(context, _int8_table(context))
+    kernel, elements = type_.lower(), source.elements
+    if source.dtype is DataType.INT16 and type_ in _EXACT_SHIFTS:
+        multiplier, shift = sigmoid_multiplier(source.scale, _EXACT_SHIFTS[type_])
+        fields: dict[str, Member] = {
+            "table": sigmoid_blob(context),
+            "multiplier": multiplier,
+            "shift": shift,
+            "elements": elements,
+        }
+        return KernelCall(f"{kernel}_s16", _NONLINEAR, fields, table="sigmoid_s16_params").elementwise(context)
+    if source.dtype is not DataType.FLOAT32:
+        raise UnsupportedError(f"layer '{context.layer.name}': there is no kernel {kernel}_f32 of {source.dtype}")
+    return KernelCall(
+        f"{kernel}_f32",
+        _NONLINEAR,
+        {"elements": elements},
+        table="nonlinear_f32_params",
+        sources=_SOURCES.get(type_, ()),
+    ).elementwise(context)
 
 
-def _sigmoid(context: LoweringContext, kernel: str, exact_shifts: tuple[int, ...]) -> LoweredOp:
-    multiplier, shift = sigmoid_multiplier(context.input(0).scale, exact_shifts)
-    fields: dict[str, Member] = {
-        "table": sigmoid_blob(context),
-        "multiplier": multiplier,
-        "shift": shift,
-        "elements": context.input(0).elements,
-    }
-    return KernelCall(kernel, _NONLINEAR, fields, table="sigmoid_s16_params").elementwise(context)
+def _int8_table(context: LoweringContext) -> Array:
+    source = context.input(0)
+    match context.layer.type:
+        case LayerType.LOGISTIC:
+            return logistic_table(source)
+        case LayerType.TANH:
+            return tanh_table(source)
+        case _:
+            return hard_swish_table(source, context.operands.output)
 
 
 def sigmoid_blob(context: LoweringContext) -> Blob:
     """Return the table of the sigmoid, minus one half, so that each entry fits an int16."""
     return context.blob("table", np.asarray(SIGMOID_TABLE - 32768, np.int16))
-
-
-def _nonlinear_float(context: LoweringContext, kernel: str, sources: tuple[str, ...]) -> LoweredOp:
-    source = context.input(0)
-    if source.dtype is not DataType.FLOAT32:
-        raise UnsupportedError(f"layer '{context.layer.name}': there is no kernel {kernel} of {source.dtype}")
-    fields = {"elements": source.elements}
-    return KernelCall(kernel, _NONLINEAR, fields, table="nonlinear_f32_params", sources=sources).elementwise(context)
 
 
 def lower_rectify(context: LoweringContext) -> LoweredOp:

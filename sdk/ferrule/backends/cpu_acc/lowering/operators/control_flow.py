@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
+from ferrule.backends.cpu_acc.lowering.kernel_call import wrong_descriptor
 from ferrule.backends.firmware import SCALARS, Blob, LoweredOp, LoweringContext
 from ferrule.dom import (
     AddressOf,
@@ -40,7 +41,6 @@ from ferrule.dom import (
     UnaryOperator,
     While,
 )
-from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, LayerType, TensorInfo
 from ferrule.memory import Region, Requirements, ScratchNeed, plan_graph, scratch_name
 from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
@@ -62,7 +62,7 @@ def lower_control_flow(context: LoweringContext, lower: Lower) -> LoweredOp:
             return _lower_if(context, descriptor, lower)
         case WhileDescriptor() as descriptor:
             return _lower_while(context, descriptor, lower)
-    raise UnsupportedError(f"layer '{context.layer.name}' has a {type(context.layer.descriptor).__name__}")
+    raise wrong_descriptor(context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

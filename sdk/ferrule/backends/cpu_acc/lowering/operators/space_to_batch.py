@@ -29,19 +29,12 @@ class _Places:
 
 def _places(extent: int, size: int, before: int, blocks: int) -> list[_Places]:
     """Group the places of an axis, on which the first of `extent` elements has the position `before`."""
-    found: list[_Places] = []
-    for place in range(size):
-        first = max(0, -((place - before) // size))
-        last = min(blocks - 1, (before + extent - 1 - place) // size)
-        if last < first:
-            continue
-        known = found[-1] if found else None
-        same = known is not None and (known.block, known.blocks) == (first, last - first + 1)
-        if known is not None and same and known.first + known.count == place:
-            found[-1] = _Places(known.first, known.count + 1, first, known.blocks)
-        else:
-            found.append(_Places(place, 1, first, last - first + 1))
-    return found
+
+    def reached(place: int) -> tuple[int, int]:
+        return max(0, -((place - before) // size)), min(blocks - 1, (before + extent - 1 - place) // size)
+
+    groups = [(ends, [*same]) for ends, same in itertools.groupby(range(size), reached)]
+    return [_Places(same[0], len(same), first, last - first + 1) for (first, last), same in groups if first <= last]
 
 
 def _copies(

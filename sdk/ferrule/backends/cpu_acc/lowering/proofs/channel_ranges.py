@@ -7,12 +7,13 @@ and the weights by which later layers multiply them, without changing the result
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.cpu_acc.streaming.chain import Streamed
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import Array, DataType, Graph, Layer, Rounding, TensorInfo
@@ -24,7 +25,7 @@ from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import Factor, centred, factors, folded_bias
+from ferrule.operators.weighted import centred, factors, folded_bias
 from ferrule.operators.window import NO_PADDING
 
 
@@ -120,12 +121,6 @@ def _channel_axis(layer: Layer) -> int:
     axis = OPERATORS[layer.type].channel_axis
     assert axis is not None, "it is weighted"
     return axis
-
-
-def factor_arrays(factors: Sequence[Factor]) -> tuple[Array, Array]:
-    """Return multipliers and shifts, as int64."""
-    multipliers = np.array([factor.multiplier for factor in factors], np.int64)
-    return multipliers, np.array([factor.shift for factor in factors], np.int64)
 
 
 def stored_ranges(operands: Operands, activation: Activation, channel_axis: int, sums: tuple[Array, Array]) -> Ranges:

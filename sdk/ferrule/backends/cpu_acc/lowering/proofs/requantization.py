@@ -33,6 +33,12 @@ NOT_PROVED = "a channel has no proved constants"
 """A kernel's reason not to run a layer if it needs them."""
 
 
+def factor_arrays(factors: Sequence[Factor]) -> tuple[Array, Array]:
+    """Return multipliers and shifts, as int64."""
+    multipliers = np.array([factor.multiplier for factor in factors], np.int64)
+    return multipliers, np.array([factor.shift for factor in factors], np.int64)
+
+
 def proved_words(
     low: Array,
     high: Array,
@@ -67,15 +73,14 @@ def _search(
     every: bool,
 ) -> tuple[Array, Array]:
     """Return the pairs, and which channels have one; with `every`, the search ends if it is known that one has none."""
-    reference = _Reference(factors, zero_point, rounding)
     words = np.zeros((len(factors), 2), np.int64)
     proved = np.zeros(len(factors), bool)
     if not len(factors):
         return words.astype(np.int32), proved
-    least, possible = reference.least_sums()
+    scales, least, possible = _least_sums(factors, zero_point, rounding)
     if every and not possible.all():
         return words.astype(np.int32), proved
-    nearest = np.rint(reference.scales * 2.0 ** (32 + PROVED_SHIFT - sum_shift)).astype(np.int64)
+    nearest = np.rint(scales * 2.0 ** (32 + PROVED_SHIFT - sum_shift)).astype(np.int64)
     pairs, slack = _pairs(least, low, high, nearest[:, None], sum_shift)
     words, slack = pairs[:, 0], slack[:, 0]
     proved = possible & (slack >= 0)
@@ -116,31 +121,25 @@ def _nearest_pairs(
     return words, found
 
 
-class _Reference:
-    """The stored values by the rule, for sums of shape [channels, any number]."""
+def _least_sums(factors: Sequence[Factor], zero_point: int, rounding: Rounding) -> tuple[Array, Array, Array]:
+    """Return scale and least sum of each channel that reaches each of `_STEPS`, and for which channels all were found.
 
-    def __init__(self, factors: Sequence[Factor], zero_point: int, rounding: Rounding) -> None:
-        self._multipliers = np.array([factor.multiplier for factor in factors], np.int64)[:, None]
-        self._shifts = np.array([factor.shift for factor in factors], np.int64)[:, None]
-        self._zero_point = zero_point
-        self._rounding = rounding
-        self.scales: Array = (self._multipliers * np.exp2(self._shifts - 31.0)).reshape(-1)
+    The sums are those with which the rule reaches a stored value.
+    """
+    multipliers, shifts = (each[:, None] for each in factor_arrays(factors))
+    scale = multipliers * np.exp2(shifts - 31.0)
 
-    def __call__(self, sums: Array) -> Array:
-        scaled = rescale(sums, self._multipliers, self._shifts, self._rounding) + self._zero_point
-        return np.asarray(scaled.clip(-128, 127), np.int64)
+    def stored(sums: Array) -> Array:
+        return np.asarray((rescale(sums, multipliers, shifts, rounding) + zero_point).clip(-128, 127), np.int64)
 
-    def least_sums(self) -> tuple[Array, Array]:
-        """Return the least sum of each channel that reaches each of `_STEPS`, and for which channels all were found."""
-        scales = np.where(self.scales == 0, 2.0**-31, self.scales)[:, None]
-        sums = np.ceil((_STEPS - self._zero_point - 0.5) / scales)
-        small = (np.abs(sums).max(axis=1) < 1 << 30) & (self.scales != 0)
-        least = np.where(small[:, None], sums, 0).astype(np.int64)
-        for _ in range(3):
-            least = least + (self(least) < _STEPS)
-        for _ in range(3):
-            least = least - (self(least - 1) >= _STEPS)
-        return least, small & ((self(least) >= _STEPS) & (self(least - 1) < _STEPS)).all(axis=1)
+    sums = np.ceil((_STEPS - zero_point - 0.5) / np.where(scale == 0, 2.0**-31, scale))
+    small = (np.abs(sums).max(axis=1) < 1 << 30) & (scale != 0)[:, 0]
+    least = np.where(small[:, None], sums, 0).astype(np.int64)
+    for _ in range(3):
+        least = least + (stored(least) < _STEPS)
+    for _ in range(3):
+        least = least - (stored(least - 1) >= _STEPS)
+    return scale[:, 0], least, small & ((stored(least) >= _STEPS) & (stored(least - 1) < _STEPS)).all(axis=1)
 
 
 def _possible(least: Array, low: Array, high: Array, nearest: Array, sum_shift: int) -> tuple[Array, Array]:
