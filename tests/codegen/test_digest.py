@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 from ferrule.backends import PreCompiledDescriptor
@@ -49,6 +52,23 @@ def test_a_payload_that_holds_itself_counts_by_its_label() -> None:
     ring: list[object] = [1]
     ring.append(ring)
     assert of(ring) == of(lambda: 1)
+
+
+def test_the_graph_of_a_pre_compiled_layer_has_one_digest_in_every_process() -> None:
+    program = (
+        "from ferrule.codegen.digest import _pickled; from ferrule.graph.names import UniqueNames; "
+        "print(_pickled(UniqueNames(map(str, range(40)))))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
 
 
 def test_a_layer_without_another_rule_has_the_digest_of_earlier_versions() -> None:

@@ -22,12 +22,12 @@ class UniqueNames:
     """A growing set of names; a name is never given back. Each call takes constant time on average."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
+        self._taken = dict.fromkeys(taken)  # in order: digests of pre-compiled layers include it
         self._numbers: dict[str, int] = {}
 
     def add(self, name: str) -> None:
         """Mark a name as taken."""
-        self._taken.add(name)
+        self._taken[name] = None
 
     def free(self, wanted: str) -> str:
         """Return `wanted`, or the first of `wanted_2`, `wanted_3`... that is not taken; it stays free."""
@@ -42,5 +42,5 @@ class UniqueNames:
     def take(self, wanted: str) -> str:
         """Return the same name as `free`, and mark it as taken."""
         name = self.free(wanted)
-        self._taken.add(name)
+        self.add(name)
         return name
