@@ -10,7 +10,7 @@ import pytest
 from optimizer_mocks import FlagFactory, backend, floats, registry, takes_names
 
 from ferrule.backends import Backend
-from ferrule.backends.tensor_handle import FactoryId, HandleCapability, MemorySource, TensorHandleFactoryRegistry
+from ferrule.backends.tensor_handle import FactoryId, HandleCapability, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, LayerType
 from ferrule.network import Network
@@ -49,13 +49,8 @@ def optimised(
 
 def selected(graph: Graph, backends: Mapping[str, type[Backend]], options: OptimizerOptions) -> Handles:
     """Return the decisions before layers are inserted."""
-    found = TensorHandleFactoryRegistry()
-    preferences = {}
-    for kind in backends.values():
-        found.register(kind().tensor_handle_factories(None))
-        preferences[kind.id] = tuple(kind().handle_factory_preferences())
     assignment = {name: Assignment(backend=kind.id, device=kind.id) for name, kind in backends.items()}
-    return Selector(graph, assignment, FactoryTable(found, preferences), options).run()
+    return Selector(graph, assignment, FactoryTable(kind() for kind in backends.values()), options).run()
 
 
 def types(result: OptimizedNetwork) -> list[LayerType]:

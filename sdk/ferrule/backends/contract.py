@@ -71,18 +71,11 @@ def broken(backend: str, question: str, value: object, wrong: str) -> BrokenBack
     return BrokenBackendError(f"backend '{backend}' returned {named(value)} from {question}: {wrong}", hint=_HINT)
 
 
-def answer(value: object, kind: type[T], backend: str, question: str) -> T:
-    """Return `value`, which a backend returned; BrokenBackendError if it or a part of it is not of the type.
+def fitting(value: object, annotation: Any, backend: str, question: str) -> None:  # noqa: ANN401 - as `misfit`
+    """Check that what a backend returned fits an annotation; BrokenBackendError names the part that does not.
 
     See `ferrule.backends.conforming.misfit` for the parts that are compared.
     """
-    fitting(value, kind, backend, question)
-    assert isinstance(value, kind)
-    return value
-
-
-def fitting(value: object, annotation: Any, backend: str, question: str) -> None:  # noqa: ANN401 - as `misfit`
-    """Check that what a backend returned fits an annotation; BrokenBackendError names the part that does not."""
     try:
         wrong = misfit(value, annotation)
     except RecursionError:

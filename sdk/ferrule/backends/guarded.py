@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial, update_wrapper
 from types import NoneType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import Capabilities, declared_rules, firmware_float_options, subgraph_cost
 from ferrule.backends.context import BackendContext, BackendProfilingContext, RuntimePart
-from ferrule.backends.contract import answer, answer_with, asking, broken, fitting
+from ferrule.backends.contract import answer_with, asking, broken, fitting
 from ferrule.backends.device import Device
 from ferrule.backends.firmware import (
     DeviceDriver,
@@ -264,13 +264,13 @@ def _checked(annotation: Any, owner: str, value: Any, question: str) -> Any:  # 
 # ---- what annotations cannot say
 
 
+@dataclass(frozen=True, slots=True)
 class _Ruled:
     """A layer support that refuses layers with a rule of rounding that the backend has not declared."""
 
-    def __init__(self, support: LayerSupport, backend: str, rules: frozenset[Rounding]) -> None:
-        self._support = support
-        self._backend = backend
-        self._rules = rules
+    _support: LayerSupport
+    _backend: str
+    _rules: frozenset[Rounding]
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether the backend can run a layer."""
@@ -328,7 +328,7 @@ def _driver(guard: Guard, driver: DeviceDriver, question: str, device: Device) -
             assert make is not None
             with asking(guard.owner, question):
                 made = make(*arguments)
-            return answer(made, kind, guard.owner, question)
+            return _checked(kind, guard.owner, made, question)
 
         return None if make is None else model
 

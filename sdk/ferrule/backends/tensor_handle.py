@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, Flag
 from typing import Annotated, NewType, Protocol
@@ -206,19 +205,3 @@ class TensorHandleFactory(ABC):
         """
         del layer, connected
         return frozenset()
-
-
-class TensorHandleFactoryRegistry:
-    """The tensor handle factories of all backends of one network; each network has its own registry."""
-
-    def __init__(self) -> None:
-        self._factories: dict[FactoryId, TensorHandleFactory] = {}
-
-    def register(self, factories: Iterable[TensorHandleFactory]) -> None:
-        """Add factories; if two have the same id, the first is kept."""
-        for factory in factories:
-            self._factories.setdefault(factory.id, factory)
-
-    def get(self, factory_id: FactoryId) -> TensorHandleFactory | None:
-        """Return the factory of that id, None if there is none."""
-        return self._factories.get(factory_id)

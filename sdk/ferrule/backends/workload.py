@@ -89,13 +89,11 @@ class WorkloadFactory(ABC):
         return None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _WaitWorkload:
     """Waits until a tensor is written."""
 
-    __slots__ = ("_source",)
-
-    def __init__(self, source: TensorHandle) -> None:
-        self._source = source
+    _source: TensorHandle
 
     def execute(self) -> None:
         """Wait."""

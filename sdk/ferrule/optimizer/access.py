@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from ferrule.backends.backend import Backend
 from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import (
     FactoryId,
     HandleCapability,
     MemorySource,
     TensorHandleFactory,
-    TensorHandleFactoryRegistry,
 )
 from ferrule.graph import Layer, LayerType
 from ferrule.optimizer.optimized import EdgeStrategy
@@ -49,15 +49,17 @@ class Access:
 class FactoryTable:
     """The factories of the backends that have layers in the network, and each backend's preferences among them."""
 
-    def __init__(
-        self, registry: TensorHandleFactoryRegistry, preferences: Mapping[BackendId, Sequence[FactoryId]]
-    ) -> None:
-        self._factories = {
-            key: factory for ids in preferences.values() for key in ids if (factory := registry.get(key)) is not None
-        }
+    def __init__(self, backends: Iterable[Backend]) -> None:
+        """Ask the backends; if two factories have the same id, the first is kept."""
+        found: dict[FactoryId, TensorHandleFactory] = {}
+        preferences: dict[BackendId, Sequence[FactoryId]] = {}
+        for backend in backends:
+            for factory in backend.tensor_handle_factories(None):
+                found.setdefault(factory.id, factory)
+            preferences[backend.id] = backend.handle_factory_preferences()
+        self._factories = {key: found[key] for ids in preferences.values() for key in ids if key in found}
         self._preferred = {
-            backend: tuple(self._factories[key] for key in ids if key in self._factories)
-            for backend, ids in preferences.items()
+            backend: tuple(found[key] for key in ids if key in found) for backend, ids in preferences.items()
         }
 
     def get(self, factory: FactoryId) -> TensorHandleFactory | None:

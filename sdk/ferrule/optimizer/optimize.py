@@ -9,7 +9,6 @@ from dataclasses import replace
 from ferrule.backends.capability import HAS_FP16
 from ferrule.backends.device import BackendId, Device
 from ferrule.backends.target import Face
-from ferrule.backends.tensor_handle import TensorHandleFactoryRegistry
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, renamed
 from ferrule.network.validation import check_layers
@@ -137,13 +136,7 @@ def _divided(graph: Graph, bench: Bench, messages: list[str]) -> Decisions:
 def _factory_table(decisions: Decisions, bench: Bench) -> FactoryTable:
     """Return the factories of the backends that own layers; other backends may be absent when the network runs."""
     owners = {given.backend for given in decisions.assignment.values()}
-    registry = TensorHandleFactoryRegistry()
-    preferences = {}
-    for candidate in bench.candidates:
-        if candidate.id in owners:
-            registry.register(candidate.backend.tensor_handle_factories(None))
-            preferences[candidate.id] = tuple(candidate.backend.handle_factory_preferences())
-    return FactoryTable(registry, preferences)
+    return FactoryTable(candidate.backend for candidate in bench.candidates if candidate.id in owners)
 
 
 def _insert_debug_layers(decisions: Decisions) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,35 +29,29 @@ def log_tensor(layer: str, info: TensorInfo, values: Array) -> None:
     )
 
 
+@dataclass(slots=True)
 class DebugSwitch:
     """The callback of one network, shared by its DEBUG workloads."""
 
-    __slots__ = ("callback",)
-
-    def __init__(self) -> None:
-        self.callback: DebugCallback = log_tensor
+    callback: DebugCallback = log_tensor
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DebugWorkload:
     """The workload of a DEBUG layer: shows a tensor and copies it to its output."""
 
-    __slots__ = ("_info", "_layer", "_source", "_switch", "_target")
-
-    def __init__(
-        self, source: TensorHandle, target: TensorHandle, *, layer: str, info: TensorInfo, switch: DebugSwitch
-    ) -> None:
-        self._source = source
-        self._target = target
-        self._layer = layer
-        self._info = info
-        self._switch = switch
+    source: TensorHandle
+    target: TensorHandle
+    layer: str
+    info: TensorInfo
+    switch: DebugSwitch
 
     def execute(self) -> None:
         """Call the callback, then copy the tensor; an exception from the callback propagates."""
-        values = self._source.map()
+        values = self.source.map()
         shown = values.view()
         shown.flags.writeable = False
-        self._switch.callback(self._layer, self._info, shown)
-        np.copyto(writable(self._target), values, casting="no")
-        self._target.unmap()
-        self._source.unmap()
+        self.switch.callback(self.layer, self.info, shown)
+        np.copyto(writable(self.target), values, casting="no")
+        self.target.unmap()
+        self.source.unmap()

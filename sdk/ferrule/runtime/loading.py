@@ -218,8 +218,8 @@ class _Loader:
     def _debug(self, layer: Layer) -> DebugWorkload:
         descriptor = layer.descriptor
         return DebugWorkload(
-            self._source(layer),
-            self._tensors.mapped(layer.outputs[0]),
+            source=self._source(layer),
+            target=self._tensors.mapped(layer.outputs[0]),
             layer=descriptor.layer if isinstance(descriptor, DebugDescriptor) else layer.name,
             info=self._graph.info(layer.outputs[0]),
             switch=self.debug,

@@ -26,9 +26,7 @@ PLAIN = FactoryId("Ferrule/Runtime")
 class Member:
     """One backend's part of a loaded network; the backend object itself is not kept."""
 
-    id: BackendId
     asynchronous: bool
-    manager: MemoryManager | None
     workloads: WorkloadFactory | None
 
 
@@ -111,9 +109,7 @@ class Members:
         for factory in backend.tensor_handle_factories(manager):
             self._factories.setdefault(factory.id, OwnedFactory(factory=factory, manager=manager))
         self._members[backend_id] = Member(
-            id=backend_id,
             asynchronous=has_capability(backend.capabilities(), ASYNC_EXECUTION),
-            manager=manager,
             workloads=backend.workload_factory_in(
                 RuntimePart(context=admitted.context, profiling=admitted.profiling),
                 manager,

@@ -15,7 +15,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic.answers import OptimizedPart, ask_optimizer
 from ferrule.backends.dynamic.context import DynamicContext, DynamicProfiling
 from ferrule.backends.dynamic.handles import AllocatorRecord, DynamicHandleFactory, DynamicMemory
-from ferrule.backends.dynamic.library import Library, Tables
+from ferrule.backends.dynamic.library import Library
 from ferrule.backends.dynamic.records import layer_struct, read_option, target_struct
 from ferrule.backends.dynamic.workload import DynamicWorkloadFactory
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews
@@ -25,26 +25,6 @@ from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHa
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, Layer, SubgraphView
-
-
-class DynamicLayerSupport:
-    """Layer support of a shared object."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether the backend supports the layer of that graph."""
-        try:
-            struct = layer_struct(graph, layer)
-        except UnsupportedError as error:
-            return Support(reason=str(error))
-        table = self._tables.layer_support
-        if table.supports_on:
-            _, reason = table.supports_on(self._tables.address, target_struct(target), struct)
-        else:
-            _, reason = table.supports(self._tables.address, struct)
-        return Support(reason=reason)
 
 
 class DynamicBackend(Backend):
@@ -63,7 +43,20 @@ class DynamicBackend(Backend):
 
     @override
     def layer_support(self) -> LayerSupport:
-        return DynamicLayerSupport(self._tables)
+        return self
+
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
+        """Return whether the backend supports the layer of that graph."""
+        try:
+            struct = layer_struct(graph, layer)
+        except UnsupportedError as error:
+            return Support(reason=str(error))
+        table = self._tables.layer_support
+        if table.supports_on:
+            _, reason = table.supports_on(self._tables.address, target_struct(target), struct)
+        else:
+            _, reason = table.supports(self._tables.address, struct)
+        return Support(reason=reason)
 
     @override
     def capabilities(self) -> Capabilities:

@@ -175,7 +175,12 @@ class IsolatedBackend(HostMemoryBackend):
 
     @override
     def layer_support(self) -> LayerSupport:
-        return _Support(self._process)
+        return self
+
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
+        """Return whether the backend supports the layer; only the layer and its tensors are sent."""
+        part = SubgraphView.of(graph, [layer.name]).to_graph()
+        return Support(reason=self._process.ask(str, "supports", part, layer, target))
 
     @override
     def capabilities(self) -> Capabilities:
@@ -240,16 +245,6 @@ def isolated_factory(backend: str, path: Path, answer_s: float = ISOLATED_TIMEOU
 def _portable(options: CreationOptions) -> CreationOptions:
     """Return the options without what cannot be sent to another process."""
     return replace(options, custom_allocators={})
-
-
-class _Support:
-    def __init__(self, process: HostProcess) -> None:
-        self._process = process
-
-    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether the backend supports the layer; only the layer and its tensors are sent."""
-        part = SubgraphView.of(graph, [layer.name]).to_graph()
-        return Support(reason=self._process.ask(str, "supports", part, layer, target))
 
 
 class _Workloads(_Remote, WorkloadFactory):

@@ -10,6 +10,7 @@ import os
 import struct
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -89,12 +90,12 @@ class LinuxCalls:
         return mmap.mmap(fd, size_bytes)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class DmaBufAccess:
     """Brackets the processor's accesses to a dma-buf with DMA_BUF_IOCTL_SYNC."""
 
-    def __init__(self, calls: LinuxCalls, fd: int) -> None:
-        self._calls = calls
-        self._fd = fd
+    _calls: LinuxCalls
+    _fd: int
 
     def begin(self) -> None:
         """Wait for devices and make what they wrote visible; FerruleError if Linux refuses."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,12 +63,12 @@ class Operated:
         self.model.write(TABLE.register(register).offset, 4, value)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class WooflesWorkload:
     """One layer, as one command."""
 
-    def __init__(self, work: Work, info: WorkloadInfo) -> None:
-        self._work = work
-        self._info = info
+    _work: Work
+    _info: WorkloadInfo
 
     def execute(self) -> None:
         """Execute the command on the model, with the memory of the tensor handles."""

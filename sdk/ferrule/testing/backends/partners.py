@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ferrule._typing import override
@@ -118,14 +118,14 @@ class PartnerWorkloads(WorkloadFactory):
         return self._inner.create_workload(replace(info, inputs=tuple(map(inner, info.inputs)), outputs=outputs))
 
 
+@dataclass(slots=True, eq=False)
 class LateEvent:
     """The completion of work that begins only when it, or later work of its queue, is waited for."""
 
-    def __init__(self, queue: LateQueue, workload: Workload) -> None:
-        self._queue = queue
-        self._workload = workload
-        self._done = False
-        self._failure: Exception | None = None
+    _queue: LateQueue
+    _workload: Workload
+    _done: bool = False
+    _failure: Exception | None = None
 
     def wait(self) -> None:
         """Do all work up to this; raises the exception with which this work failed."""
@@ -166,12 +166,12 @@ class LateQueue:
             self._open.popleft().run(self._failing())
 
 
+@dataclass(slots=True, eq=False)
 class LateWorkload:
     """Adds another workload to a queue."""
 
-    def __init__(self, workload: Workload, queue: LateQueue) -> None:
-        self._workload = workload
-        self._queue = queue
+    _workload: Workload
+    _queue: LateQueue
 
     def execute(self) -> Event:
         """Start the work and return its completion."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ferrule._typing import override
@@ -38,11 +39,11 @@ class CompilingBackend(HostMemoryBackend):
         return _Programs(self)
 
 
+@dataclass(eq=False)
 class _Programs(WorkloadFactory):
     """Makes the workloads of one loaded network."""
 
-    def __init__(self, backend: CompilingBackend) -> None:
-        self._backend = backend
+    _backend: CompilingBackend
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
@@ -73,20 +74,14 @@ class _Programs(WorkloadFactory):
         return layers[0]
 
 
+@dataclass(slots=True, eq=False)
 class _ProgramWorkload:
     """One program with the memory of its tensors."""
 
-    def __init__(
-        self,
-        backend: CompilingBackend,
-        program: object,
-        inputs: Sequence[TensorHandle],
-        outputs: Sequence[TensorHandle],
-    ) -> None:
-        self._backend = backend
-        self._program = program
-        self._inputs = inputs
-        self._outputs = outputs
+    _backend: CompilingBackend
+    _program: object
+    _inputs: Sequence[TensorHandle]
+    _outputs: Sequence[TensorHandle]
 
     def execute(self) -> None:
         """Run the program on the memory of its tensors."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from ferrule._typing import override
@@ -176,13 +177,11 @@ class HostTensorHandleFactory(TensorHandleFactory):
         return self._capabilities
 
 
+@dataclass(slots=True, eq=False)
 class FutureEvent:
     """An event (`ferrule.backends.tensor_handle.Event`) that completes together with a future."""
 
-    __slots__ = ("_future",)
-
-    def __init__(self, future: Future[Any]) -> None:
-        self._future = future
+    _future: Future[Any]
 
     def wait(self) -> None:
         """Wait for the future; raises the exception with which it failed."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ferrule.backends.guarded import writable
@@ -14,14 +16,12 @@ class TensorImportError(FerruleError):
     """A backend refused to import another backend's memory, although the optimizer had planned the import."""
 
 
+@dataclass(slots=True, eq=False)
 class MemCopyWorkload:
     """Copies a tensor from one handle to another; both are mapped into the process."""
 
-    __slots__ = ("_source", "_target")
-
-    def __init__(self, source: TensorHandle, target: TensorHandle) -> None:
-        self._source = source
-        self._target = target
+    _source: TensorHandle
+    _target: TensorHandle
 
     def execute(self) -> None:
         """Wait until the source is written, then copy it."""
