@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Protocol
 
 from ferrule.backends.capability import Capabilities
@@ -20,7 +20,7 @@ from ferrule.backends.context import (
 from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
-from ferrule.backends.option import BackendOption, OptionValue
+from ferrule.backends.option import BackendOption
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager, TensorHandleFactory
 from ferrule.backends.workload import WorkloadFactory
@@ -53,24 +53,25 @@ class Policy:
     @classmethod
     def of(cls, options: ModelOptions) -> Policy:
         """Return the policy that users set by the options of the fields' names; see `model_options`."""
-        fields = ("least_layers", "least_macs", "macs_per_byte")
-        return cls(**{name: options[name] for name in fields if name in options})  # type: ignore[arg-type]
+        return cls(**{name: options[name] for name in _POLICY if name in options})  # type: ignore[arg-type]
 
     def model_options(self) -> tuple[BackendOption, ...]:
         """Return options with which users of a backend set its policy, with these defaults."""
-        meanings: Mapping[str, tuple[OptionValue, int, str]] = {
-            "least_layers": (self.least_layers, 1, "layers of the smallest subgraph that is worth it"),
-            "least_macs": (self.least_macs, 0, "multiply-accumulates of the smallest subgraph that is worth it"),
-            "macs_per_byte": (
-                float(self.macs_per_byte),
-                0,
-                "multiply-accumulates for each byte moved, from which on a subgraph is worth it",
-            ),
-        }
+        defaults = replace(self, macs_per_byte=float(self.macs_per_byte))
         return tuple(
-            BackendOption(name=name, default=default, lowest=lowest, meaning=meaning, host=True, firmware=True)
-            for name, (default, lowest, meaning) in meanings.items()
+            BackendOption(
+                name=name, default=getattr(defaults, name), lowest=lowest, meaning=meaning, host=True, firmware=True
+            )
+            for name, (lowest, meaning) in _POLICY.items()
         )
+
+
+_POLICY: Mapping[str, tuple[int, str]] = {
+    "least_layers": (1, "layers of the smallest subgraph that is worth it"),
+    "least_macs": (0, "multiply-accumulates of the smallest subgraph that is worth it"),
+    "macs_per_byte": (0, "multiply-accumulates for each byte moved, from which on a subgraph is worth it"),
+}
+"""The lowest value and the meaning of the option for each field of a policy."""
 
 
 class LayerSupport(Protocol):

@@ -200,14 +200,10 @@ def given_samples(graph: Graph, ports: Sequence[InputPort], inputs: Arrays, *, r
         InputError: the message names the array that does not fit.
     """
     if not real:
-        if not isinstance(inputs, Mapping):
-            if len(inputs) == len(ports) and all(map(InputPort.fits, ports, inputs)):
-                return [inputs]
-        elif len(inputs) == len(ports):
-            found = [inputs.get(port.info.name) for port in ports]
-            arrays = [array for array in found if array is not None]
-            if len(arrays) == len(ports) and all(map(InputPort.fits, ports, arrays)):
-                return [arrays]
+        found = [inputs.get(port.info.name) for port in ports] if isinstance(inputs, Mapping) else inputs
+        fitting = [array for port, array in zip(ports, found, strict=False) if array is not None and port.fits(array)]
+        if len(inputs) == len(ports) == len(fitting):
+            return [fitting]
     for array in inputs.values() if isinstance(inputs, Mapping) else inputs:
         if not isinstance(array, np.ndarray):
             raise InputError(f"network '{graph.name}' got {type(array).__name__} as input, expected numpy arrays")

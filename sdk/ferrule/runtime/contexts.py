@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ferrule.backends.context import BackendContext, NetworkId
@@ -39,7 +39,7 @@ class Contexts:
             yield
         finally:
             for backend, context in told:
-                _report(backend, "after_load_network", context.after_load_network, network)
+                _report(backend, "after_load_network", context, network)
 
     def before_unload(self, network: NetworkId) -> None:
         """Notify the contexts that a network is about to be unloaded; NetworkUnloadError if one refuses."""
@@ -52,23 +52,25 @@ class Contexts:
 
     def before_close(self, network: NetworkId) -> None:
         """Notify the contexts that a network is unloaded with its runtime, which they cannot refuse."""
-        for backend, context in self._contexts.items():
-            _report(backend, "before_unload_network", context.before_unload_network, network)
+        self._report_all("before_unload_network", network)
 
     def after_unload(self, network: NetworkId) -> None:
         """Notify the contexts that a network was unloaded."""
+        self._report_all("after_unload_network", network)
+
+    def _report_all(self, moment: str, network: NetworkId) -> None:
         for backend, context in self._contexts.items():
-            _report(backend, "after_unload_network", context.after_unload_network, network)
+            _report(backend, moment, context, network)
 
     def clear(self) -> None:
         """Release all contexts."""
         self._contexts.clear()
 
 
-def _report(backend: BackendId, moment: str, tell: Callable[[NetworkId], bool], network: NetworkId) -> None:
+def _report(backend: BackendId, moment: str, context: BackendContext, network: NetworkId) -> None:
     """Notify a context of an event that it cannot refuse; log an error or a negative answer."""
     try:
-        content = tell(network)
+        content = getattr(context, moment)(network)
     except PLUGIN_FAULTS as error:
         pass_on_interrupts(error)
         _LOGGER.exception("backend '%s': %s(%d) failed", backend, moment, network)

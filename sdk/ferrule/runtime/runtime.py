@@ -128,10 +128,7 @@ class Runtime(Closing):
             FerruleError: there is no such network, its state is not valid, or a backend reports a failure; the message
                 names the layer.
         """
-        loaded = self._networks.get(network)
-        if loaded is None:
-            raise self._unknown(network)
-        return loaded.run(inputs, outputs, real=real, reset_each=reset_each)
+        return self._loaded(network).run(inputs, outputs, real=real, reset_each=reset_each)
 
     def reset_state(self, network: NetworkId) -> None:
         """Let the next run of a network begin with its initial state, as the first one does; see docs/state.md.
@@ -196,17 +193,14 @@ class Runtime(Closing):
     def _loaded(self, network: NetworkId) -> LoadedNetwork:
         loaded = self._networks.get(network)
         if loaded is None:
-            raise self._unknown(network)
+            self._check_open()
+            known = ", ".join(map(str, self._networks)) or "none"
+            raise FerruleError(f"there is no loaded network {network}", hint=f"loaded: {known}")
         return loaded
 
     def _check_open(self) -> None:
         if self._closed:
             raise FerruleError("the runtime is closed", hint="make a new one")
-
-    def _unknown(self, network: NetworkId) -> FerruleError:
-        self._check_open()
-        loaded = ", ".join(map(str, self._networks)) or "none"
-        return FerruleError(f"there is no loaded network {network}", hint=f"loaded: {loaded}")
 
 
 def _load_dynamic(registry: BackendRegistry, options: CreationOptions) -> tuple[LoadReport, ...]:

@@ -59,12 +59,8 @@ class Function(NamedTuple):
     """The minor version that added it; such functions are the last ones of a table, in order, and optional."""
 
 
-def _function(result: Any, *parameters: Any, optional: bool = False) -> Function:  # noqa: ANN401 - types of ctypes
-    return Function(CFUNCTYPE(result, c_void_p, *parameters), optional=optional)
-
-
-def _added(since: int, result: Any, *parameters: Any) -> Function:  # noqa: ANN401 - types of ctypes
-    return Function(CFUNCTYPE(result, c_void_p, *parameters), optional=True, since=since)
+def _function(result: Any, *parameters: Any, optional: bool = False, since: int = 0) -> Function:  # noqa: ANN401 - types of ctypes
+    return Function(CFUNCTYPE(result, c_void_p, *parameters), optional=optional or since > 0, since=since)
 
 
 def _reporting(*parameters: Any, optional: bool = False, since: int = 0) -> Function:  # noqa: ANN401 - types of ctypes
@@ -249,9 +245,9 @@ HandleFactory = _table(
     unmap=_function(None, optional=True),
     import_memory=_function(c_bool, c_void_p, c_uint32, c_bool, optional=True),
     destroy=_function(None),
-    memory_alignment=_added(2, c_uint32, c_uint32),
-    connection_capabilities=_added(2, c_uint32, POINTER(Layer), POINTER(Layer)),
-    import_ref=_added(2, c_bool, POINTER(MemoryRef), c_bool),
+    memory_alignment=_function(c_uint32, c_uint32, since=2),
+    connection_capabilities=_function(c_uint32, POINTER(Layer), POINTER(Layer), since=2),
+    import_ref=_function(c_bool, POINTER(MemoryRef), c_bool, since=2),
 )
 
 Handles = _table("ferrule_handles", factories=POINTER(POINTER(HandleFactory)), factory_count=c_uint32)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import Backend, LayerSupport, Support
@@ -123,13 +122,8 @@ class DynamicBackend(Backend):
 
 def backend_factory(library: Library) -> Callable[[], DynamicBackend]:
     """Return a factory that creates a new object of the library's backend at each call."""
-
-    class LibraryBackend(DynamicBackend):
-        """The backend of one shared object."""
-
-        id: ClassVar[BackendId] = BackendId(library.id)
-
-    return lambda: LibraryBackend(library)
+    kind: type[DynamicBackend] = type("LibraryBackend", (DynamicBackend,), {"id": BackendId(library.id)})
+    return lambda: kind(library)
 
 
 def _own(memory: MemoryManager | None) -> DynamicMemory | None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -228,16 +228,13 @@ def isolated_factory(backend: str, path: Path, answer_s: float = ISOLATED_TIMEOU
     lock = threading.Lock()
     processes: list[HostProcess] = []
 
-    class LibraryBackend(IsolatedBackend):
-        """The backend of one shared object."""
-
-        id: ClassVar[BackendId] = BackendId(backend)
+    kind: type[IsolatedBackend] = type("LibraryBackend", (IsolatedBackend,), {"id": BackendId(backend)})
 
     def make() -> IsolatedBackend:
         with lock:
             if not processes:
                 processes.append(HostProcess(backend, path, answer_s))
-        return LibraryBackend(processes[0])
+        return kind(processes[0])
 
     return make
 
