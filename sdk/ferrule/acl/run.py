@@ -22,9 +22,9 @@ from ferrule.interface import either, name_of
 from ferrule.network.execution import by_name
 from ferrule.network.samples import pattern_sample, split
 from ferrule.progress import Progress, Step, say_nothing
-from ferrule.report.console import styled
+from ferrule.report.console import print_section
 from ferrule.report.document import Verdict
-from ferrule.report.tables import print_table
+from ferrule.report.sections import Align, Cell, Column, Conclusion, Part, Table, Text, names, numbers, share, texts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -137,45 +137,51 @@ def run_artifact(
 
 def print_artifact_report(report: ArtifactReport, console: Console) -> None:
     """Print the table of tensors, what ran, and the verdict."""
-    from rich.markup import escape
-
     times = {time.layer: time.microseconds for time in report.times}
-    headings = ["#", "layer", "type", "tensor", "difference", "of its bound", "outside", "verdict"]
-    headings += ["us"] if times else []
-    rows = [
+    tensors = Table(
+        f"{report.artifact} for {report.target}, with the Arm Compute Library {report.acl}",
         (
-            str(number),
-            escape(each.layer),
-            each.type,
-            escape(each.tensor),
-            _extent(each),
-            "" if each.share is None else f"{each.share:.1%}",
-            f"{each.outside:,} of {each.elements:,}" if each.outside else "",
-            styled(each.verdict.words, each.verdict.state),
-            *((f"{times[each.layer]:,.0f}" if each.layer in times else "",) if times else ()),
-        )
-        for number, each in enumerate(report.tensors)
-    ]
-    print_table(
-        console,
-        headings,
-        rows,
-        right=("#", "difference", "of its bound", "outside", "us"),
-        whole=("layer", "difference", "verdict"),
-        optional=("type", "of its bound"),
-        title=escape(f"{report.artifact} for {report.target}, with the Arm Compute Library {report.acl}"),
+            *numbers("#"),
+            *names("layer"),
+            Column("type", drop=1),
+            *texts("tensor"),
+            *numbers("difference"),
+            Column("of its bound", Align.NUMBER, drop=2),
+            *numbers("outside"),
+            *names("verdict"),
+            Column("us", Align.NUMBER, sparse=True),
+        ),
+        [
+            (
+                str(number),
+                each.layer,
+                each.type,
+                each.tensor,
+                _extent(each),
+                share(each.share),
+                f"{each.outside:,} of {each.elements:,}" if each.outside else "",
+                Cell(each.verdict.words, each.verdict.state),
+                f"{times[each.layer]:,.0f}" if each.layer in times else "",
+            )
+            for number, each in enumerate(report.tensors)
+        ],
     )
-    console.print(f"ran: {report.ran}", highlight=False, markup=False)
     inputs = "the reference's inputs" if report.stepwise else "the outputs of the layers before it"
-    console.print(f"each layer got {inputs}; input: {report.input}", highlight=False, markup=False)
-    if report.times:
-        total = sum(time.microseconds for time in report.times)
-        console.print(f"measured on this machine: {total:,.0f} us per inference, waiting after each layer")
-    if report.first_difference is not None:
-        each = report.first_difference
-        text = f"first difference: layer '{each.layer}' ({each.type}), tensor '{each.tensor}', {_extent(each)}"
-        console.print(text, highlight=False, markup=False)
-    console.print(f"verdict: {styled(report.verdict.words, report.verdict.state)}", highlight=False)
+    total, first = sum(times.values()), report.first_difference
+    measured = Text(f"{total:,.0f} us per inference, waiting after each layer", "measured on this machine")
+    different = None
+    if first is not None:
+        place = f"layer '{first.layer}' ({first.type}), tensor '{first.tensor}', {_extent(first)}"
+        different = Text(place, "first difference")
+    sections = (
+        tensors,
+        Text(report.ran, "ran"),
+        Text(f"each layer got {inputs}; input: {report.input}"),
+        measured if times else None,
+        different,
+        Conclusion(report.verdict.words, report.verdict.state, ""),
+    )
+    print_section(Part(report.artifact, sections), console)
 
 
 def _extent(each: TensorComparison) -> str:

@@ -80,13 +80,13 @@ def print_texts(
     whole: Collection[str] = (),
     title: str = "",
 ) -> None:
-    """Print a table of texts without markup; see `ferrule.report.tables.print_table`."""
-    from rich.markup import escape
+    """Print a table of texts; `right` has the headings of numbers, and `whole` those of names."""
+    from ferrule.report.console import print_section
+    from ferrule.report.sections import Align, Column, Table
 
-    from ferrule.report.tables import print_table
-
-    escaped = [[escape(cell) for cell in row] for row in rows]
-    print_table(console(), headings, escaped, right=right, whole=whole, title=escape(title))
+    kinds = {**dict.fromkeys(whole, Align.NAME), **dict.fromkeys(right, Align.NUMBER)}
+    columns = [Column(heading, kinds.get(heading, Align.TEXT)) for heading in headings]
+    print_section(Table(title, columns, list(rows)), console())
 
 
 def print_notes(notes: Sequence[str], most: int, where: str = "") -> None:

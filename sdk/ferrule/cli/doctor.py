@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 
     from ferrule.firmware.probe import ToolStatus
 
-_STATES = {
-    (True, True): "[green]found[/]",
-    (True, False): "[red]broken[/]",
-    (False, False): "[yellow]missing[/]",
-}
-"""By whether a tool was found, and whether it works."""
-
 
 def _brief(version: str) -> str:
     """Return the number in a tool's version text and the square brackets at its end, if any."""
@@ -75,35 +68,39 @@ def command(as_json: bool) -> None:
 
 
 def _print_tools(tools: Sequence[ToolStatus]) -> None:
-    from rich.markup import escape
+    from ferrule.report.console import print_section
+    from ferrule.report.sections import Cell, State, Table, names, texts
 
-    from ferrule.report.tables import print_table
-
+    states = {
+        (True, True): Cell("found", State.GOOD),
+        (True, False): Cell("broken", State.BAD),
+        (False, False): Cell("missing", State.WARN),
+    }
     rows = [
         (
             tool.name,
-            _STATES[tool.found, tool.works],
-            escape(_brief(tool.version or "")),
-            escape(tool.purpose),
-            "" if tool.works else escape("; ".join(filter(None, (tool.problem, tool.remedy)))),
+            states[tool.found, tool.works],
+            _brief(tool.version or ""),
+            tool.purpose,
+            "" if tool.works else "; ".join(filter(None, (tool.problem, tool.remedy))),
         )
         for tool in tools
     ]
-    print_table(console(), ("tool", "state", "version", "what for", "how to get it"), rows, whole=("tool", "state"))
+    columns = (*names("tool", "state"), *texts("version", "what for", "how to get it"))
+    print_section(Table("", columns, rows), console())
 
 
 def _print_variables(variables: Sequence[VariableStatus]) -> None:
-    from rich.markup import escape
-
-    from ferrule.report.tables import print_table
+    from ferrule.report.console import print_section
+    from ferrule.report.sections import Cell, State, Table, names, texts
 
     rows = [
         (
             variable.name,
-            "" if variable.value is None else escape(variable.value) or "(empty)",
-            escape(variable.reader),
-            f"[red]{escape(variable.problem)}[/]" if variable.problem else "",
+            "" if variable.value is None else variable.value or "(empty)",
+            variable.reader,
+            Cell(variable.problem, State.BAD) if variable.problem else "",
         )
         for variable in variables
     ]
-    print_table(console(), ("variable", "value", "read by", "problem"), rows, whole=("variable",))
+    print_section(Table("", (*names("variable"), *texts("value", "read by", "problem")), rows), console())

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ferrule.rendering import shown
 from ferrule.report.sections import (
-    Align,
     Cell,
     Code,
     Conclusion,
@@ -21,7 +21,7 @@ from ferrule.report.sections import (
     Value,
     number,
 )
-from ferrule.report.tables import least_width, print_table
+from ferrule.report.tables import print_table, table_width
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,22 +74,12 @@ def _escaped(text: str) -> str:
 
 def _print_table(table: Table, console: Console) -> None:
     columns, rows = table.shown(Only.TERMINAL)
-    headings = [_escaped(column.heading) for column in columns]
+    columns = [replace(column, heading=_escaped(column.heading)) for column in columns]
     cells = [[_cell(value) for value in row] for row in rows]
-    if table.instead and least_width(headings, cells) > console.width:
+    if table.instead and table_width(columns, cells) > console.width:
         console.print(f"[dim]{_escaped(table.instead)}[/]", highlight=False)
-        return
-    aligned = list(zip(headings, columns, strict=True))
-    print_table(
-        console,
-        headings,
-        cells,
-        right=[heading for heading, column in aligned if column.align is Align.NUMBER],
-        whole=[heading for heading, column in aligned if column.align is Align.NAME],
-        optional=[heading for heading, column in sorted(aligned, key=lambda each: each[1].drop) if column.drop],
-        spare=[heading for heading, column in sorted(aligned, key=lambda each: each[1].spare) if column.spare],
-        title=_escaped(table.title),
-    )
+    else:
+        print_table(console, columns, cells, title=_escaped(table.title))
 
 
 def _cell(value: Value) -> str:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ferrule.report.sections import Align, Column
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -19,98 +21,76 @@ _BORDER = 3
 """Characters around a cell: two spaces and a line."""
 
 
-def print_table(
-    console: Console,
-    headings: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    right: Collection[str] = ("#",),
-    whole: Collection[str] = ("#",),
-    optional: Sequence[str] = (),
-    spare: Sequence[str] = (),
-    title: str = "",
-) -> None:
-    """Print a table.
+def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
+    """Print a table, whose cells and title are rich markup.
 
-    On a console that is too narrow, the columns in `optional` are left out, the first one first, and a line below the
-    table names them. If that is not enough, cells are broken into lines: those in `right` and `whole` last. The columns
-    in `spare` are left out only where even that would make columns too narrow to read.
-
-    Args:
-        console: where to print
-        headings: the headings of the columns
-        rows: one cell per heading, as rich markup
-        right: headings of the columns that are aligned to the right
-        whole: headings of the columns whose cells stay in one line if possible
-        optional: headings of the columns that are left out rather than broken into lines
-        spare: headings of the columns that are left out rather than made very narrow
-        title: above the table, as rich markup
+    On a console that is too narrow, columns are left out by their `drop`, and a line below the table names them. If
+    that is not enough, cells are broken into lines: names and numbers last. By their `spare`, columns are left out only
+    where even that would make others too narrow to read.
     """
-    listed = [dict(zip(headings, row, strict=True)) for row in rows]
-    widths = {heading: _width(heading, listed) for heading in headings}
-    shown, left_out = list(headings), []
-    for heading in optional:
-        if _least_width(shown, widths, set(shown)) <= console.width:
-            break
-        shown.remove(heading)
-        left_out.append(heading)
-    for heading in spare:
-        if _least_width(shown, widths, right) <= console.width:
-            break
-        shown.remove(heading)
-        left_out.append(heading)
-    tiers = ({*right, *whole}, set(right), set[str]())
-    unbroken = next((tier for tier in tiers if _least_width(shown, widths, tier) <= console.width), set[str]())
-    plain = _plain_rows(shown, listed) if _least_width(shown, widths, set(shown)) <= console.width else None
+    shown = list(range(len(columns)))
+    left_out = []
+    widths = [_width([column.heading, *(row[index] for row in rows)]) for index, column in enumerate(columns)]
+
+    def fits(unbroken: Collection[Align]) -> bool:
+        """Return whether the table fits if the columns of some kinds are in one line, and the others very narrow."""
+        kept = (widths[each] if columns[each].align in unbroken else min(widths[each], _NARROW) for each in shown)
+        return 1 + sum(width + _BORDER for width in kept) <= console.width
+
+    numbers, names = {Align.NUMBER}, {Align.NUMBER, Align.NAME}
+    for ranks, unbroken in (([each.drop for each in columns], set(Align)), ([each.spare for each in columns], numbers)):
+        for index in sorted((each for each in shown if ranks[each]), key=ranks.__getitem__):
+            if fits(unbroken):
+                break
+            shown.remove(index)
+            left_out.append(columns[index].heading)
+    whole = next((kinds for kinds in (names, numbers) if fits(kinds)), set[Align]())
+    kept = [columns[index] for index in shown]
+    cells = [[row[index] for index in shown] for row in rows]
+    plain = _plain_rows(cells) if fits(set(Align)) else None
     if plain is None:
-        console.print(_table(shown, listed, right, unbroken, title))
+        console.print(_table(kept, cells, whole, title))
     else:
-        head = _table(shown, listed[:1], right, set(shown), title, widths)
-        console.print(_Plain(head, plain, [(widths[each], each in right) for each in shown]), crop=False)
+        exact = [widths[index] for index in shown]
+        head = _table(kept, cells[:1], set(Align), title, exact)
+        right = [column.align is Align.NUMBER for column in kept]
+        console.print(_Plain(head, plain, list(zip(exact, right, strict=True))), crop=False)
     if left_out:
         console.print(f"[dim]the terminal is too narrow for: {', '.join(left_out)}[/]", highlight=False)
 
 
-def _width(heading: str, rows: Sequence[Mapping[str, str]]) -> int:
+def table_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of a table of which no column is left out and no cell is broken into lines."""
+    found = ([column.heading, *(row[index] for row in rows)] for index, column in enumerate(columns))
+    return 1 + sum(_width(cells) + _BORDER for cells in found)
+
+
+def _width(cells: Iterable[str]) -> int:
     """Return the width of a column whose lines are not broken."""
     from rich.cells import cell_len
     from rich.text import Text
 
-    def lines(cell: str) -> list[str]:
-        return (Text.from_markup(cell).plain if _has_markup(cell) else cell).splitlines()
-
-    return max(map(cell_len, [heading, *(line for cell in {row[heading] for row in rows} for line in lines(cell))]))
-
-
-def _least_width(headings: Sequence[str], widths: Mapping[str, int], unbroken: Collection[str]) -> int:
-    """Return the width of a table whose columns in `unbroken` are in one line, and whose others are very narrow."""
-    full = ((heading in unbroken, widths[heading]) for heading in headings)
-    return 1 + sum((width if whole else min(width, _NARROW)) + _BORDER for whole, width in full)
-
-
-def least_width(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
-    """Return the width of a table of which no column is left out and no cell is broken into lines."""
-    listed = [dict(zip(headings, row, strict=True)) for row in rows]
-    return _least_width(headings, {heading: _width(heading, listed) for heading in headings}, headings)
+    texts = (Text.from_markup(cell).plain if _has_markup(cell) else cell for cell in set(cells))
+    return max(cell_len(line) for text in texts for line in text.splitlines() or [""])
 
 
 def _has_markup(cell: str) -> bool:
     return any(mark in cell for mark in "[\\:")
 
 
-def _plain_rows(headings: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[list[list[str]]] | None:
+def _plain_rows(rows: Sequence[Sequence[str]]) -> list[list[list[str]]] | None:
     """Return the lines of each cell of a long table; None if a cell has a style, or characters of no certain width."""
     from rich.text import Text
 
     if len(rows) <= _LONG:
         return None
     known: dict[str, list[str]] = {}
-    for cell in {row[heading] for row in rows for heading in headings}:
+    for cell in {cell for row in rows for cell in row}:
         text = Text.from_markup(cell) if _has_markup(cell) else Text(cell)
         known[cell] = text.plain.split("\n")
         if text.spans or not all(map(str.isprintable, known[cell])):
             return None
-    return [[known[row[heading]] for heading in headings] for row in rows]
+    return [[known[cell] for cell in row] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,24 +136,23 @@ def _padded(text: str, width: int, at_right: bool) -> str:
 
 
 def _table(
-    headings: Sequence[str],
-    rows: Iterable[dict[str, str]],
-    right: Collection[str],
-    unbroken: Collection[str],
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    unbroken: Collection[Align],
     title: str,
-    widths: Mapping[str, int] | None = None,
+    widths: Sequence[int | None] = (),
 ) -> Table:
     from rich.table import Table
 
     table = Table(title=title or None)
-    for heading in headings:
+    for column, width in zip(columns, widths or [None] * len(columns), strict=True):
         table.add_column(
-            heading,
-            justify="right" if heading in right else "left",
-            no_wrap=heading in unbroken,
+            column.heading,
+            justify="right" if column.align is Align.NUMBER else "left",
+            no_wrap=column.align in unbroken,
             overflow="fold",
-            width=None if widths is None else widths[heading],
+            width=width,
         )
     for row in rows:
-        table.add_row(*(row[heading] for heading in headings))
+        table.add_row(*row)
     return table
