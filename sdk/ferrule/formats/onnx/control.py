@@ -49,22 +49,25 @@ def _renamed(record: GraphRecord, prefix: str, outer: Mapping[str, str]) -> Grap
     """Return a graph in which the names that it defines have a prefix."""
     names = {**outer, **{name: prefix + name for name in _defined(record)}}
 
+    def new(name: str) -> str:
+        return names.get(name, name)
+
     def node(old: Node) -> Node:
         return replace(
             old,
-            inputs=tuple(names.get(name, name) for name in old.inputs),
-            outputs=tuple(names.get(name, name) for name in old.outputs),
+            inputs=tuple(map(new, old.inputs)),
+            outputs=tuple(map(new, old.outputs)),
             graphs={key: _renamed(each, prefix, names) for key, each in old.graphs.items()},
         )
 
     def value(old: ValueRecord) -> ValueRecord:
-        return replace(old, name=names.get(old.name, old.name))
+        return replace(old, name=new(old.name))
 
     return replace(
         record,
         inputs=tuple(map(value, record.inputs)),
         outputs=tuple(map(value, record.outputs)),
-        values={names.get(name, name): value(each) for name, each in record.values.items()},
+        values={new(name): value(each) for name, each in record.values.items()},
         constants={names[name]: data for name, data in record.constants.items()},
         nodes=tuple(map(node, record.nodes)),
         narrow=frozenset(names[name] for name in record.narrow if name in names),
@@ -106,9 +109,11 @@ def _graph(call: Call, record: GraphRecord, inputs: Sequence[ValueRecord], role:
         return call.inner(replace(with_constants(call.emission, record), inputs=tuple(inputs), name=role))
 
 
-def _finish(call: Call, type_: LayerType, descriptor: Descriptor, inputs: Sequence[str], graph: Graph) -> list[str]:
-    """Add the layer, whose outputs are those of a graph, and return them."""
-    infos = graph.outputs
+def _finish(
+    call: Call, type_: LayerType, descriptor: Descriptor, inputs: Sequence[str], *, part: slice = slice(None)
+) -> None:
+    """Add the layer, whose outputs are those of its last graph, and declare that some are the node's outputs."""
+    infos = [*descriptor.graphs.values()][-1].outputs
     tensors = call.emission.add_many(
         type_,
         descriptor,
@@ -116,11 +121,7 @@ def _finish(call: Call, type_: LayerType, descriptor: Descriptor, inputs: Sequen
         wanted=[f"{call.name}_{type_.lower()}_{index}" for index in range(len(infos))],
         stored=[TensorType(dtype=info.dtype, quantization=info.quantization) for info in infos],
         layer=call.layer_name,
-    )
-    return list(tensors)
-
-
-def _declare(call: Call, tensors: Sequence[str]) -> None:
+    )[part]
     if len(tensors) != len(call.node.outputs):
         raise ModelError(f"it has {len(call.node.outputs)} outputs, expected {len(tensors)} as its graph has")
     for index, tensor in enumerate(tensors):
@@ -135,10 +136,9 @@ def _if(call: Call) -> None:
             raise ModelError(f"its {name} has {len(record.inputs)} inputs, expected none")
     names = _captured(call, records.values())
     values = [_described(call, name, name) for name in names]
-    then, otherwise = (_graph(call, record, values, name) for name, record in records.items())
+    graphs = {name: _graph(call, record, values, name) for name, record in records.items()}
     inputs = [call.tensor(0), *map(call.emission.tensor, names)]
-    descriptor = IfDescriptor(then_branch=then, else_branch=otherwise)
-    _declare(call, _finish(call, LayerType.IF, descriptor, inputs, then))
+    _finish(call, LayerType.IF, IfDescriptor(**graphs), inputs)
 
 
 def _loop(call: Call) -> None:
@@ -199,35 +199,32 @@ class _Loop:
         inputs += [call.tensor(1)] if self._has_condition else []
         inputs += [call.emission.tensor(name) for name in (*self._initial, *self._captured)]
         descriptor = WhileDescriptor(condition=condition, body=body, limit=self._limit)
-        tensors = _finish(call, LayerType.WHILE, descriptor, inputs, body)
         first = 2 if self._has_condition else 1
-        _declare(call, tensors[first : first + len(carried)])
+        _finish(call, LayerType.WHILE, descriptor, inputs, part=slice(first, first + len(carried)))
 
     def _condition_record(self) -> GraphRecord:
         """Return the graph of: count < trip count, and condition."""
         constants: dict[str, Array] = {}
-        data = None if not self._trips else self._call.constant(0)
-        trips, counter = self._trips, self._count
+        trips, counter, made = self._trips, self._count, replace(self._call.node, name="").made
         result, nodes = self._body.inputs[1].name, []
-        if trips and data is not None:
-            trips = self._limit_name
-            constants[trips] = np.clip(data.reshape(()), 0, MOST_ITERATIONS).astype(np.int32)
-        elif trips:
-            counter = self._wide
-            nodes.append(self._node("Cast", [self._count], counter, to=_NUMBERS[DataType.INT64]))
-        if trips:
-            nodes.append(self._node("Less", [counter, trips], self._less))
-        if trips and self._has_condition:
-            nodes.append(self._node("And", [self._less, result], self._both))
-            result = self._both
-        elif trips:
-            result = self._less
-        elif not self._has_condition:
+        if not trips and not self._has_condition:
             raise UnsupportedError("it has neither a trip count nor a condition, so that it never ends")
+        if trips:
+            data = self._call.constant(0)
+            if data is not None:
+                trips = self._limit_name
+                constants[trips] = np.clip(data.reshape(()), 0, MOST_ITERATIONS).astype(np.int32)
+            else:
+                counter = self._wide
+                nodes.append(made("Cast", [self._count], counter, to=_NUMBERS[DataType.INT64]))
+            nodes.append(made("Less", [counter, trips], self._less))
+            if self._has_condition:
+                nodes.append(made("And", [self._less, result], self._both))
+            result = self._both if self._has_condition else self._less
         return GraphRecord(
             name="condition",
             inputs=(),
-            outputs=(ValueRecord(name=result, type=0, shape=None),),
+            outputs=(_unknown(result),),
             values={},
             constants=constants,
             nodes=tuple(nodes),
@@ -235,34 +232,27 @@ class _Loop:
 
     def _body_record(self) -> GraphRecord:
         """Return the body, which counts, and passes on what it reads from outside."""
-        body, number = self._body, self._body.inputs[0]
+        body, number, made = self._body, self._body.inputs[0], replace(self._call.node, name="").made
         shape = np.array([1] * len(number.shape or ()), np.int64)
         constants = {**body.constants, self._one: np.ones((), np.int32), self._less: shape}
-        nodes = [self._node("Cast", [self._count], self._wide, to=_NUMBERS[DataType.INT64])]
-        nodes.append(self._node("Reshape", [self._wide, self._less], number.name))
+        nodes = [made("Cast", [self._count], self._wide, to=_NUMBERS[DataType.INT64])]
+        nodes.append(made("Reshape", [self._wide, self._less], number.name))
         if not self._has_condition:
             constants[body.inputs[1].name] = np.ones((), np.bool_)
         first = 0 if self._has_condition else 1
-        passed = [ValueRecord(name=name, type=0, shape=None) for name in self._captured]
-        counted = self._node("Add", [self._count, self._one], self._next)
+        passed = map(_unknown, self._captured)
+        counted = made("Add", [self._count, self._one], self._next)
         return replace(
             body,
             constants=constants,
             nodes=(*(nodes if number.name in outer_names(body) else ()), *body.nodes, counted),
-            outputs=(ValueRecord(name=self._next, type=0, shape=None), *body.outputs[first:], *passed),
+            outputs=(_unknown(self._next), *body.outputs[first:], *passed),
         )
 
-    def _node(self, op: str, inputs: Sequence[str], output: str, **attributes: int) -> Node:
-        return Node(
-            index=self._call.node.index,
-            name="",
-            op=op,
-            domain="",
-            version=self._call.node.version,
-            inputs=tuple(inputs),
-            outputs=(output,),
-            attributes=attributes,
-        )
+
+def _unknown(name: str) -> ValueRecord:
+    """Return a tensor of which a file states nothing."""
+    return ValueRecord(name=name, type=0, shape=None)
 
 
 ROWS: Mapping[str, Row] = {

@@ -96,17 +96,18 @@ def _split(call: Call) -> None:
     axis, parts = shapes.front_axis(call.node.integer("axis", 0), call.rank(0)), len(call.node.outputs)
     sizes = shapes.static(shapes.split_sizes(call.shape(0)[axis], call.integers(1, "sizes"), parts))
     source, order = call.ordered(0)
+    place = order.index(axis)
     if parts == 1:
         call.alias(0)
     elif len(set(sizes)) == 1:
-        call.finish_all(LayerType.SPLIT, SplitDescriptor(axis=order.index(axis), splits=parts), source, order=order)
+        call.finish_all(LayerType.SPLIT, SplitDescriptor(axis=place, splits=parts), source, order)
     else:
-        call.finish_all(LayerType.SPLIT_V, SplitVDescriptor(axis=order.index(axis), sizes=sizes), source, order=order)
+        call.finish_all(LayerType.SPLIT_V, SplitVDescriptor(axis=place, sizes=sizes), source, order)
 
 
 def _slice(call: Call) -> None:
-    starts, ends = call.integers(1, "starts"), call.integers(2, "ends")
-    axes, steps = call.integers(3, "axes"), call.integers(4, "steps")
+    roles = ("starts", "ends", "axes", "steps")
+    starts, ends, axes, steps = (call.integers(position, role) for position, role in enumerate(roles, 1))
     ranges = shapes.sliced(call.shape(0), starts or (), ends or (), axes, steps)
     shapes.static([len(each) for each in ranges])
     if all(each == range(extent) for each, extent in zip(ranges, call.shape(0), strict=True)):
@@ -145,22 +146,21 @@ def _pad(call: Call) -> None:
     if not any(pads):
         call.alias(0)
         return
-    before, after = dict(zip(chosen, pads, strict=False)), dict(zip(chosen, pads[len(chosen) :], strict=True))
+    sides = dict(zip(chosen, zip(pads, pads[len(chosen) :], strict=False), strict=True))
     source, order = call.ordered(0)
-    sides = tuple(before.get(axis, 0) for axis in order), tuple(after.get(axis, 0) for axis in order)
+    before, after = zip(*(sides.get(axis, (0, 0)) for axis in order), strict=True)
     value = call.scalar(2, "value")
     quantization, is_float = call.info(source).quantization, call.info(source).dtype.is_float
     if value is not None and not is_float and not math.isfinite(value):
         raise ModelError(f"its value is {value}, expected an integer")
     if mode == "reflect":
-        mirror = MirrorPadDescriptor(before=sides[0], after=sides[1], reflect=True)
+        mirror = MirrorPadDescriptor(before=before, after=after, reflect=True)
         call.finish(LayerType.MIRROR_PAD, mirror, source, order=order)
     elif value is None or value == (quantization.zero_point if quantization else 0):
-        call.finish(LayerType.PAD, PadDescriptor(before=sides[0], after=sides[1]), source, order=order)
+        call.finish(LayerType.PAD, PadDescriptor(before=before, after=after), source, order=order)
     else:
-        stored = value if is_float else int(value)
-        descriptor = PadV2Descriptor(before=sides[0], after=sides[1], value=stored)
-        call.finish(LayerType.PADV2, descriptor, source, order=order)
+        filled = PadV2Descriptor(before=before, after=after, value=value if is_float else int(value))
+        call.finish(LayerType.PADV2, filled, source, order=order)
 
 
 def _expand(call: Call) -> None:
@@ -200,14 +200,13 @@ def _gather(call: Call) -> None:
     if indices.ndim == 1:
         call.finish(LayerType.GATHER, GatherDescriptor(axis=place), source, call.array(flat, "indices"), order=order)
         return
+    plain = Layout(order=order, split=split, shape=split)
     if flat.size == 1:
         begin = tuple(int(flat[0]) if each == axis else 0 for each in order)
-        taken = call.add(
-            LayerType.SLICE, SliceDescriptor(begin=begin, size=tuple(split[each] for each in order)), source
-        )
+        taken = call.add(LayerType.SLICE, SliceDescriptor(begin=begin, size=plain.stored), source)
     else:
         taken = call.add(LayerType.GATHER, GatherDescriptor(axis=place), source, call.array(flat, "indices"))
-    layout = Layout(order=order, split=split, shape=split).reshaped(shapes.static(shape))
+    layout = plain.reshaped(shapes.static(shape))
     call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=layout.stored), taken, layout=layout)
 
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.rows import Row
-from ferrule.graph import Array, Descriptor, LayerType
-from ferrule.operators.binary import BinaryDescriptor
+from ferrule.graph import Array, Descriptor, LayerType, Shape
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
@@ -27,11 +26,9 @@ MAX_STEPS = 64
 _WEIGHTS, _RECURRENT, _BIAS, _LENGTHS, _PEEPHOLES = 1, 2, 3, 4, 7
 _LSTM_GATES = (0, 2, 3, 1)
 """The positions of the gates input, forget, cell and output in the format, which has input, output, forget, cell."""
-_PLAIN = BinaryDescriptor()
-_DENSE = FullyConnectedDescriptor()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Direction:
     """The constants of one direction of a node; gates lie one after another in the first axis."""
 
@@ -42,12 +39,12 @@ class _Direction:
     recurrent_bias: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Result:
     """The results of one direction: the hidden states of all steps, if they are read, and the last states."""
 
     sequence: str | None
-    states: tuple[str, ...]
+    states: Sequence[str]
 
 
 class _Sequence:
@@ -81,12 +78,11 @@ class _Sequence:
         node = self.call.node
         if "clip" in node.attributes:
             raise UnsupportedError("its attribute 'clip' is not supported", hint="export the model without it")
-        wanted = list(activations)
-        found: object = node.attributes.get("activations", tuple(wanted))
-        names = list(found) if isinstance(found, tuple) else [found]
-        if [str(name).lower() for name in names] != [name.lower() for name in wanted]:
+        found: object = node.attributes.get("activations", activations)
+        names = ", ".join(map(str, found if isinstance(found, tuple) else [found]))
+        if names.lower() != ", ".join(activations).lower():
             raise UnsupportedError(
-                f"its attribute 'activations' is {', '.join(map(str, names))}, expected {', '.join(wanted)}",
+                f"its attribute 'activations' is {names}, expected {', '.join(activations)}",
                 hint="train the model with the default activations",
             )
         lengths = self.call.integers(_LENGTHS, "sequence_lens")
@@ -112,16 +108,8 @@ class _Sequence:
                 raise ModelError(f"its {name} is {data.dtype}{list(data.shape)}, expected float32{list(shape)}")
         if units != call.node.integer("hidden_size", units):
             raise ModelError(f"its hidden_size is {call.node.integer('hidden_size')}, expected {units} as R has")
-        return tuple(
-            _Direction(
-                is_reverse=reverse[index],
-                weights=weights[index],
-                recurrent=recurrent[index],
-                input_bias=bias[index, :rows],
-                recurrent_bias=bias[index, rows:],
-            )
-            for index in range(count)
-        )
+        parts = zip(reverse, weights, recurrent, bias[:, :rows], bias[:, rows:], strict=True)
+        return tuple(_Direction(*each) for each in parts)
 
     def initial(self, position: int, index: int) -> str | Array:
         """Return an initial state [batches, units] of one direction: its data, or a tensor of the network."""
@@ -129,11 +117,10 @@ class _Sequence:
         if not call.node.has_input(position):
             return np.zeros(shape, np.float32)
         axis = 1 - self.batch_axis
-        wanted = list(shape)
-        wanted.insert(axis, len(self.directions))
-        if call.shape(position) != tuple(wanted) or call.dtype(position) != "float32":
+        wanted = self._with_directions(len(self.directions))
+        if call.shape(position) != wanted or call.dtype(position) != "float32":
             found = f"{call.dtype(position)}{list(call.shape(position))}"
-            raise ModelError(f"its initial state, input {position}, is {found}, expected float32{wanted}")
+            raise ModelError(f"its initial state, input {position}, is {found}, expected float32{list(wanted)}")
         data = call.constant(position)
         if data is not None:
             return np.ascontiguousarray(data.take(index, axis))
@@ -143,6 +130,10 @@ class _Sequence:
         size = tuple(1 if each == axis else extent for each, extent in enumerate(wanted))
         part = call.add(LayerType.SLICE, SliceDescriptor(begin=begin, size=size), call.tensor(position))
         return call.reshaped(part, shape)
+
+    def _with_directions(self, count: int) -> Shape:
+        """Return the shape of a state of several directions."""
+        return (self.batches, count, self.units) if self.batch_axis == 0 else (count, self.batches, self.units)
 
     def declare(self, results: Sequence[_Result]) -> None:
         """Declare the outputs of the node."""
@@ -155,32 +146,29 @@ class _Sequence:
             self._declare_sequence(sequences)
 
     def _declare_state(self, states: Sequence[str], number: int) -> None:
-        call, axis = self.call, 1 - self.batch_axis
-        shape = [self.batches, self.units]
-        shape.insert(axis, 1)
+        call, shape = self.call, self._with_directions(1)
         if len(states) == 1:
-            layout = Layout(order=(0, 1), split=(self.batches, self.units), shape=tuple(shape))
+            layout = Layout(order=(0, 1), split=(self.batches, self.units), shape=shape)
             call.declare(states[0], layout=layout, index=number)
             return
-        parts = [call.reshaped(state, tuple(shape)) for state in states]
-        call.declare(call.add(LayerType.CONCATENATION, ConcatenationDescriptor(axis=axis), *parts), index=number)
+        join = ConcatenationDescriptor(axis=1 - self.batch_axis)
+        parts = (call.reshaped(state, shape) for state in states)
+        call.declare(call.add(LayerType.CONCATENATION, join, *parts), index=number)
 
     def _declare_sequence(self, sequences: Sequence[str]) -> None:
         call, count = self.call, len(self.directions)
-        shape = list(call.shape(0)[:2])
+        first, second = call.shape(0)[:2]
         if count == 1:
-            split = (*shape, self.units)
-            shape.insert(1 if self.batch_axis else 2, 1)
-            call.declare(
-                sequences[0], layout=Layout(order=self.order, split=split, shape=(*shape, self.units)), index=0
-            )
+            shape = (first, 1, second, self.units) if self.batch_axis else (first, second, 1, self.units)
+            layout = Layout(order=self.order, split=(first, second, self.units), shape=shape)
+            call.declare(sequences[0], layout=layout)
             return
         joined = call.add(LayerType.CONCATENATION, ConcatenationDescriptor(axis=2), *sequences)
         stored = call.info(joined).shape
         tensor = call.reshaped(joined, (*stored[:2], count, self.units))
         steps, batches, directions = (0, 2, 1) if self.batch_axis else (1, 0, 2)
-        first = (batches, steps) if self.time_axis else (steps, batches)
-        call.declare(tensor, order=(*first, directions, 3))
+        order = (batches, steps) if self.time_axis else (steps, batches)
+        call.declare(tensor, order=(*order, directions, 3))
 
 
 def _flag(call: Call, name: str, default: int) -> int:
@@ -206,11 +194,10 @@ def _lstm_direction(sequence: _Sequence, index: int) -> _Result:
     turn = ReverseV2Descriptor(axes=(sequence.time_axis,))
     source = call.add(LayerType.REVERSE_V2, turn, sequence.source) if direction.is_reverse else sequence.source
     inputs: list[str | None] = [source, *[None] * CELL]
-    bias = direction.input_bias + direction.recurrent_bias
     for positions, role, data in (
         (INPUT_WEIGHTS, "weights", direction.weights),
         (RECURRENT_WEIGHTS, "recurrent", direction.recurrent),
-        (BIASES, "bias", bias),
+        (BIASES, "bias", direction.input_bias + direction.recurrent_bias),
     ):
         parts = np.split(data, 4)
         for position, gate in zip(positions, _LSTM_GATES, strict=True):
@@ -218,19 +205,17 @@ def _lstm_direction(sequence: _Sequence, index: int) -> _Result:
     for position, given in ((HIDDEN, 5), (CELL, 6)):
         state = sequence.initial(given, index)
         inputs[position] = state if isinstance(state, str) else call.array(state, "initial")
-    name = call.name
-    outputs = call.emission.add_many(
+    descriptor = LstmDescriptor(time_major=sequence.time_axis == 0)
+    result, *states = call.add_many(
         LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM,
-        LstmDescriptor(time_major=sequence.time_axis == 0),
-        inputs,
-        wanted=[f"{name}_sequence", f"{name}_hidden", f"{name}_cell"],
-        stored=[None] * 3,
+        descriptor,
+        *inputs,
+        outputs=("sequence", "hidden", "cell"),
         layer=call.layer_name,
     )
-    result = outputs[0]
-    if direction.is_reverse and call.node.outputs[0]:
-        result = call.add(LayerType.REVERSE_V2, turn, result)
-    return _Result(sequence=result if call.node.outputs[0] else None, states=outputs[1:])
+    if not call.node.outputs[0]:
+        return _Result(None, states)
+    return _Result(call.add(LayerType.REVERSE_V2, turn, result) if direction.is_reverse else result, states)
 
 
 def _gru(call: Call) -> None:
@@ -249,14 +234,13 @@ class _Unrolled:
     """One direction of a GRU: its constants in the network."""
 
     def __init__(self, sequence: _Sequence, index: int) -> None:
-        self._call, self._sequence = sequence.call, sequence
+        self._call = call = sequence.call
+        self._sequence, self._units = sequence, sequence.units
         self._direction = direction = sequence.directions[index]
         self._first = sequence.initial(5, index)
-        self._resets_late = _flag(sequence.call, "linear_before_reset", 0) == 1
-        units, call = sequence.units, sequence.call
-        self._units = units
-        inner = direction.recurrent_bias.copy()
-        outer = direction.input_bias.copy()
+        self._resets_late = _flag(call, "linear_before_reset", 0) == 1
+        units = sequence.units
+        inner, outer = direction.recurrent_bias.copy(), direction.input_bias.copy()
         joined = slice(None, 2 * units) if self._resets_late else slice(None)
         outer[joined] += inner[joined]
         inner[joined] = 0
@@ -269,21 +253,17 @@ class _Unrolled:
 
     def _steps(self, bias: Array) -> Sequence[str]:
         """Return the products of the inputs with the weights of all gates, by step."""
-        call, axis = self._call, self._sequence.time_axis
-        weights = call.array(self._direction.weights, "weights")
+        call, sequence = self._call, self._sequence
+        weights, offset = call.array(self._direction.weights, "weights"), call.array(bias, "bias")
         dense = FullyConnectedDescriptor(keep_num_dims=True)
-        offset = call.array(bias, "bias")
-        all_steps = call.add(LayerType.FULLY_CONNECTED, dense, self._sequence.source, weights, offset)
-        count = self._sequence.steps
-        if count == 1:
-            return [call.reshaped(all_steps, (self._sequence.batches, 3 * self._units))]
-        return self._many(LayerType.UNPACK, UnpackDescriptor(axis=axis), all_steps, count)
+        all_steps = call.add(LayerType.FULLY_CONNECTED, dense, sequence.source, weights, offset)
+        if sequence.steps == 1:
+            return [call.reshaped(all_steps, (sequence.batches, 3 * self._units))]
+        return self._many(LayerType.UNPACK, UnpackDescriptor(axis=sequence.time_axis), all_steps, sequence.steps)
 
     def _many(self, type_: LayerType, descriptor: Descriptor, source: str, count: int) -> Sequence[str]:
-        name = f"{self._call.name}_{type_.lower()}"
-        return self._call.emission.add_many(
-            type_, descriptor, [source], wanted=[f"{name}_{index}" for index in range(count)], stored=[None] * count
-        )
+        outputs = [f"{type_.lower()}_{index}" for index in range(count)]
+        return self._call.add_many(type_, descriptor, source, outputs=outputs)
 
     def result(self) -> _Result:
         """Add the layers of all steps."""
@@ -292,33 +272,30 @@ class _Unrolled:
         for product in reversed(self._products) if self._direction.is_reverse else self._products:
             state = self._advanced(product, state)
             states.append(state)
-        last = states[-1]
+        last = states[-1:]
         if not self._call.node.outputs[0]:
-            return _Result(sequence=None, states=(last,))
+            return _Result(None, last)
         if self._direction.is_reverse:
             states.reverse()
-        axis = self._sequence.time_axis
-        return _Result(sequence=self._call.add(LayerType.PACK, PackDescriptor(axis=axis), *states), states=(last,))
+        pack = PackDescriptor(axis=self._sequence.time_axis)
+        return _Result(self._call.add(LayerType.PACK, pack, *states), last)
 
     def _advanced(self, product: str, state: str | Array) -> str:
         """Add the layers of one step, and return the new state."""
         call, units = self._call, self._units
-        for_gates, for_new = self._many(
-            LayerType.SPLIT_V, SplitVDescriptor(axis=1, sizes=(2 * units, units)), product, 2
-        )
-        sums = call.add(LayerType.ADD, for_gates, self._product(state, self._gates, None, self._gate_weights))
-        both = call.add(LayerType.LOGISTIC, sums)
+        parts = SplitVDescriptor(axis=1, sizes=(2 * units, units))
+        for_gates, for_new = self._many(LayerType.SPLIT_V, parts, product, 2)
+        sums = Value(call, for_gates) + self._product(state, self._gates, None, self._gate_weights)
+        both = sums.then(LayerType.LOGISTIC).tensor
         update, reset = self._many(LayerType.SPLIT, SplitDescriptor(axis=1, splits=2), both, 2)
         old = state if isinstance(state, str) else call.array(state, "initial")
         if self._resets_late:
             kept = self._product(state, self._new, self._new_bias, self._new_weights, self._new_offset)
-            inner = call.add(LayerType.MUL, reset, kept)
+            inner = Value(call, reset) * kept
         else:
-            kept = call.add(LayerType.MUL, reset, old)
-            inner = call.add(LayerType.FULLY_CONNECTED, kept, self._new_weights)
-        new = call.add(LayerType.TANH, call.add(LayerType.ADD, for_new, inner))
-        step = call.add(LayerType.MUL, update, call.add(LayerType.SUB, old, new))
-        return call.add(LayerType.ADD, new, step)
+            inner = (Value(call, reset) * old).then(LayerType.FULLY_CONNECTED, self._new_weights)
+        new = (Value(call, for_new) + inner).then(LayerType.TANH)
+        return (new + Value(call, update) * (Value(call, old) - new)).tensor
 
     def _product(
         self, state: str | Array, matrix: Array, bias: Array | None, weights: str, offset: str | None = None

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError
-from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
@@ -39,25 +40,20 @@ def _conv(call: Call) -> None:
     if groups < 1 or depth * groups != channels or outputs % groups:
         raise ModelError(f"its weights {list(kernel)} in {groups} groups do not fit an image with {channels} channels")
     window = Window.of(call, (extents[0], extents[1]))
-    pads = window.padding(call.info(source).shape)
+    steps: dict[str, Any] = {
+        "stride_h": window.strides[0],
+        "stride_w": window.strides[1],
+        "dilation_h": window.dilations[0],
+        "dilation_w": window.dilations[1],
+        "padding": window.padding(call.info(source).shape),
+    }
     bias = call.tensor(2) if call.node.has_input(2) else None
-    strides, dilations = window.strides, window.dilations
     if groups == channels and groups > 1:
+        depthwise = DepthwiseConv2dDescriptor(depth_multiplier=outputs // channels, **steps)
         weights = call.tensor(1, (1, 2, 3, 0), kernel)
-        descriptor = DepthwiseConv2dDescriptor(
-            depth_multiplier=outputs // channels,
-            stride_h=strides[0],
-            stride_w=strides[1],
-            dilation_h=dilations[0],
-            dilation_w=dilations[1],
-            padding=pads,
-        )
-        finish_image(call, LayerType.DEPTHWISE_CONV_2D, descriptor, source, weights, bias)
+        finish_image(call, LayerType.DEPTHWISE_CONV_2D, depthwise, source, weights, bias)
         return
-    conv = Conv2dDescriptor(
-        stride_h=strides[0], stride_w=strides[1], dilation_h=dilations[0], dilation_w=dilations[1], padding=pads
-    )
-    finish_image(call, LayerType.CONV_2D, conv, source, call.tensor(1, (0, 2, 3, 1), kernel), bias)
+    finish_image(call, LayerType.CONV_2D, Conv2dDescriptor(**steps), source, call.tensor(1, (0, 2, 3, 1), kernel), bias)
 
 
 def _conv_transpose(call: Call) -> None:
@@ -113,11 +109,9 @@ def _finish_transposed_groups(
     parts = []
     for group in range(groups):
         chosen = weights[group * depth : (group + 1) * depth].transpose(1, 2, 3, 0)
-        offset = None if bias is None else np.split(bias, groups)[group]
-        names = (
-            call.variant(1, chosen, ("group", group, groups), axis=1),
-            None if offset is None else call.variant(2, offset, ("group", group, groups), axis=0),
-        )
+        key = ("group", group, groups)
+        weight = call.variant(1, chosen, key, axis=1)
+        names = weight, None if bias is None else call.variant(2, np.split(bias, groups)[group], key, axis=0)
         if groups == 1:
             finish_image(call, LayerType.TRANSPOSE_CONV, descriptor, source, *names)
             return
@@ -160,20 +154,13 @@ def _gemm(call: Call) -> None:
 
 def _finish_product(call: Call, product: _Product, alpha: float, beta: float) -> None:
     """Add the layers of alpha * product + beta * third input."""
-    if alpha == 1 and beta == 0:
-        call.finish(product.type, product.descriptor, *product.inputs, order=product.order)
-        return
-    result = call.add(product.type, product.descriptor, *product.inputs)
+    result, order = call.layer(product.type, product.descriptor, *product.inputs), product.order
     if alpha != 1:
-        factor = call.number(alpha, result)
-        if beta == 0:
-            call.finish(LayerType.MUL, result, factor, order=product.order)
-            return
-        result = call.add(LayerType.MUL, result, factor)
-    third = call.tensor(2)
-    if beta != 1:
-        third = call.add(LayerType.MUL, third, call.number(beta, third))
-    call.finish(LayerType.ADD, result, third)
+        result *= alpha
+    if beta != 0:
+        third = Value(call, call.tensor(2))
+        result, order = result + (third if beta == 1 else third * beta), identity(2)
+    call.finish_with(result, order=order)
 
 
 def _bias(call: Call, outputs: int, factor: float) -> str | None:
