@@ -15,6 +15,7 @@ from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.variables import Variable
 from ferrule.graph import Descriptor, Graph, Layer, LayerType, State, Tensor, TensorInfo, assemble, reset_value
+from ferrule.graph.names import UniqueNames
 from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
 
 _CONDITION = "condition"
@@ -81,31 +82,26 @@ def hoisted(descriptor: Descriptor, identities: Mapping[int, Mapping[str, Variab
             variables.setdefault(variable, info)
             if not np.array_equal(state.initial, reset_value(info)):
                 raise UnsupportedError(f"a subgraph initialises variable '{variable}', expected the model to do so")
-    assigned = frozenset(
-        variable for states in own.values() for variable, (_, state) in states.items() if state.result != state.source
-    )
-    for variable, (_, state) in own.get(_CONDITION, {}).items():
-        if state.result != state.source:
-            raise UnsupportedError(f"the condition assigns variable '{variable}', expected it to only read variables")
-    is_loop = _CONDITION in own
-    outputs = tuple(variable for variable in variables if is_loop or variable in assigned)
-    if not variables:
-        return Hoisted(descriptor=descriptor, variables={}, outputs=(), assigned=frozenset())
-    graphs = {
-        name: _without_states(
-            graph,
-            {variable: state for variable, (_, state) in own[name].items()},
-            variables,
-            () if name == _CONDITION else outputs,
-        )
-        for name, graph in descriptor.graphs.items()
+    changed = {
+        name: {variable for variable, (_, state) in states.items() if state.result != state.source}
+        for name, states in own.items()
     }
-    return Hoisted(
-        descriptor=descriptor.with_graphs(graphs),
-        variables=variables,
-        outputs=outputs,
-        assigned=assigned,
-    )
+    for variable in changed.get(_CONDITION, ()):
+        raise UnsupportedError(f"the condition assigns variable '{variable}', expected it to only read variables")
+    assigned = frozenset[Variable]().union(*changed.values())
+    outputs = tuple(variable for variable in variables if _CONDITION in own or variable in assigned)
+    if variables:
+        graphs = {
+            name: _without_states(
+                graph,
+                {variable: state for variable, (_, state) in own[name].items()},
+                variables,
+                () if name == _CONDITION else outputs,
+            )
+            for name, graph in descriptor.graphs.items()
+        }
+        descriptor = descriptor.with_graphs(graphs)
+    return Hoisted(descriptor=descriptor, variables=variables, outputs=outputs, assigned=assigned)
 
 
 def _without_states(
@@ -122,10 +118,7 @@ def _without_states(
         if state is not None:
             places[variable] = (state.source, state.result)
             continue
-        name, number = f"{str(variable) or info.name}_value", 1
-        while name in tensors:
-            number += 1
-            name = f"{str(variable) or info.name}_value_{number}"
+        name = UniqueNames(tensors).take(f"{str(variable) or info.name}_value")
         tensors[name] = Tensor(info=replace(info, name=name))
         places[variable] = (name, name)
     return assemble(

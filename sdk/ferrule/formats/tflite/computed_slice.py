@@ -9,16 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.tflite.followers import Added
+from ferrule.formats.tflite.adaptation import Added, added
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.shapes import NEW_AXIS, SliceMasks
-from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.comparison import ComparisonDescriptor
 from ferrule.operators.gather import GatherDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
-from ferrule.operators.select import SelectV2Descriptor
 from ferrule.operators.slice import SliceDescriptor
 
 _BEGIN, _END, _STRIDES = 1, 2, 3
@@ -30,16 +27,15 @@ def has_computed_range(node: Node) -> bool:
     return not (node.is_known_vector(_BEGIN) and node.is_known_vector(_END))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Axis:
     """What is taken from an axis of the data."""
 
     count: int
-    first: int
-    """Where it begins, unless that is computed."""
     element: int | None
     """The element of the vector with the computed begins; None if there is none."""
-    removed: bool
+    first: int = 0
+    """Where it begins, unless that is computed."""
 
 
 class ComputedSlice:
@@ -87,8 +83,8 @@ class ComputedSlice:
                 yield added
                 begin = added[0].outputs[0]
             inputs, first = [source, begin], ()
-        yield self._layer(LayerType.SLICE, SliceDescriptor(begin=first, size=taken), inputs, sliced)
-        yield self._layer(LayerType.RESHAPE, ReshapeDescriptor(shape=output.shape), [sliced.name], output)
+        yield self._layer(LayerType.SLICE, inputs, sliced, SliceDescriptor(begin=first, size=taken))
+        yield self._layer(LayerType.RESHAPE, [sliced.name], output, ReshapeDescriptor(shape=output.shape))
 
     def _read_axes(self) -> list[_Axis]:
         """Return what is taken from each axis, after a comparison with the shape of the output."""
@@ -107,7 +103,7 @@ class ComputedSlice:
                 found = next(extents, None)
                 expected = extent if place is None else self._count(axis, place, extent, found)
                 computed = place is not None and not self._masks.begin >> place & 1
-                axes.append(_Axis(count=expected, first=0, element=place if computed else None, removed=False))
+                axes.append(_Axis(expected, place if computed else None))
             if found != expected:
                 raise ModelError(f"output '{output.name}' has shape {list(output.shape)}, expected {expected} elements")
         if next(extents, None) is not None:
@@ -120,13 +116,13 @@ class ComputedSlice:
                 f"axis {axis} is removed with a stride of {self._strides[place]}, expected a positive one"
             )
         if self._masks.begin >> place & 1:
-            return _Axis(count=1, first=0, element=None, removed=True)
+            return _Axis(1, None)
         if not self._node.is_known_vector(_BEGIN):
-            return _Axis(count=1, first=0, element=place, removed=True)
+            return _Axis(1, place)
         first = self._node.integers(_BEGIN, "begin")[place]
         if not -extent <= first < extent:
             raise ModelError(f"the index {first} is not on axis {axis} of shape {list(self._node.input(0).shape)}")
-        return _Axis(count=1, first=first % extent, element=None, removed=True)
+        return _Axis(1, None, first % extent)
 
     def _count(self, axis: int, place: int, extent: int, stated: int | None) -> int:
         """Return the number of elements of an axis that is not removed.
@@ -170,26 +166,24 @@ class ComputedSlice:
                 extents[element] = shape[axis]
         zeros = self._constant("zeros", np.zeros(count, np.int32))
         negative = replace(self._vector("is_negative", count), dtype=DataType.BOOL)
-        yield self._layer(LayerType.LESS, ComparisonDescriptor(), [vector, zeros], negative)
+        yield self._layer(LayerType.LESS, [vector, zeros], negative)
         moved = self._vector("from_end", count)
-        yield self._layer(LayerType.ADD, BinaryDescriptor(), [vector, self._constant("extents", extents)], moved)
+        yield self._layer(LayerType.ADD, [vector, self._constant("extents", extents)], moved)
         begin = self._vector("begin", count)
-        yield self._layer(LayerType.SELECT_V2, SelectV2Descriptor(), [negative.name, moved.name, vector], begin)
+        yield self._layer(LayerType.SELECT_V2, [negative.name, moved.name, vector], begin)
         if elements == list(range(count)):
             return
         positions = self._constant("positions", np.array([element or 0 for element in elements], np.int32))
         ordered = self._vector("ordered", len(elements))
-        yield self._layer(LayerType.GATHER, GatherDescriptor(axis=0), [begin.name, positions], ordered)
+        yield self._layer(LayerType.GATHER, [begin.name, positions], ordered, GatherDescriptor(axis=0))
         if None in elements:
             used = self._constant("used", np.array([element is not None for element in elements], np.int32))
-            yield self._layer(
-                LayerType.MUL, BinaryDescriptor(), [ordered.name, used], self._vector("begins", len(elements))
-            )
+            yield self._layer(LayerType.MUL, [ordered.name, used], self._vector("begins", len(elements)))
 
-    def _layer(self, type_: LayerType, descriptor: Descriptor, inputs: Sequence[str], output: TensorInfo) -> Added:
-        name = self._network.unique_name(f"{self._name}_{type_.lower()}")
-        layer = Layer(name=name, type=type_, descriptor=descriptor, inputs=tuple(inputs), outputs=(output.name,))
-        return layer, [output]
+    def _layer(
+        self, type_: LayerType, inputs: Sequence[str], output: TensorInfo, descriptor: Descriptor | None = None
+    ) -> Added:
+        return added(type_, inputs, output, self._network.unique_name(f"{self._name}_{type_.lower()}"), descriptor)
 
     def _vector(self, role: str, elements: int) -> TensorInfo:
         return self._fresh(TensorInfo(name=f"{self._name}_{role}", shape=(elements,), dtype=DataType.INT32))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule.formats.tflite.flexbuffer import write_map
 from ferrule.formats.tflite.schema import FILE_IDENTIFIER, SCHEMA_VERSION
-from ferrule.graph import Array, DataType, Quantization, Tensor
+from ferrule.graph import Quantization, Tensor
 
 BUFFER_ALIGNMENT_BYTES = 16
 """The schema's force_align value of Buffer.data."""
@@ -104,13 +104,16 @@ class _Writer:
         self, graph: SubgraphContent, places: Mapping[bytes, int], codes: Mapping[tuple[str, str, int], int]
     ) -> int:
         """Write a subgraph, given the numbers of the buffers by content and of the operator codes."""
-        indices = {name: index for index, name in enumerate((*_names(graph), *graph.resources))}
+        indices = {
+            name: index
+            for index, name in enumerate([*(tensor.info.name for tensor in graph.tensors), *graph.resources])
+        }
         empty = {name for operator in graph.operators for name in operator.intermediates}
         tensors = [
             self._tensor(t, places[_bytes(t)], t.info.name in graph.variables, empty=t.info.name in empty)
             for t in graph.tensors
         ]
-        tensors += [self._resource(name) for name in graph.resources]
+        tensors += [self._described(name, "resource", (), (None, None, None)) for name in graph.resources]
         operators = [self._operator(each, codes[each.code], indices) for each in graph.operators]
         return self._table(
             "SubGraph",
@@ -147,39 +150,36 @@ class _Writer:
                 known[operator.code] = len(offsets)
                 custom = operator.custom
                 code = int(getattr(self._schema.BuiltinOperator, "CUSTOM" if custom else operator.type))
-                name = self._string(custom) if custom else None
-                offsets.append(
-                    self._table(
-                        "OperatorCode",
-                        DeprecatedBuiltinCode=min(code, _DEPRECATED_CODE_LIMIT),
-                        CustomCode=name,
-                        Version=operator.version,
-                        BuiltinCode=code,
-                    )
+                table = self._table(
+                    "OperatorCode",
+                    DeprecatedBuiltinCode=min(code, _DEPRECATED_CODE_LIMIT),
+                    CustomCode=self._string(custom) if custom else None,
+                    Version=operator.version,
+                    BuiltinCode=code,
                 )
+                offsets.append(table)
         return offsets, known
 
     def _tensor(self, tensor: Tensor, buffer: int, is_variable: bool, *, empty: bool) -> int:
         info = tensor.info
         quantization = None if info.quantization is None else self._quantization(info.quantization)
-        return self._table(
-            "Tensor",
-            Shape=self._integers((0,) if empty else info.shape),
-            Type=_tensor_type(self._schema, info.dtype),
-            Buffer=buffer,
-            Name=self._string(info.name),
-            Quantization=quantization,
-            IsVariable=is_variable or None,
-            HasRank=True,
+        return self._described(
+            info.name, info.dtype, (0,) if empty else info.shape, (buffer, quantization, is_variable or None)
         )
 
-    def _resource(self, name: str) -> int:
-        """Write the scalar tensor that refers to a variable."""
+    def _described(
+        self, name: str, dtype: str, shape: Sequence[int], rest: tuple[int | None, int | None, bool | None]
+    ) -> int:
+        """Write a tensor; `rest` are its buffer and its quantisation, and whether it is a variable."""
+        buffer, quantization, is_variable = rest
         return self._table(
             "Tensor",
-            Shape=self._integers(()),
-            Type=int(self._schema.TensorType.RESOURCE),
+            Shape=self._integers(shape),
+            Type=getattr(self._schema.TensorType, dtype.upper()),
+            Buffer=buffer,
             Name=self._string(name),
+            Quantization=quantization,
+            IsVariable=is_variable,
             HasRank=True,
         )
 
@@ -194,6 +194,7 @@ class _Writer:
     def _operator(self, operator: OperatorContent, code: int, tensors: dict[str, int]) -> int:
         inputs = [-1 if name is None else tensors[name] for name in operator.inputs]
         outputs = [tensors[name] for name in operator.outputs]
+        intermediates = [tensors[name] for name in operator.intermediates]
         options = custom = None
         if operator.table:
             fields = {_camel(name): self._field(value) for name, value in operator.fields.items()}
@@ -208,9 +209,7 @@ class _Writer:
             BuiltinOptionsType=0 if options is None else getattr(self._schema.BuiltinOptions, operator.table),
             BuiltinOptions=options,
             CustomOptions=custom,
-            Intermediates=self._integers([tensors[name] for name in operator.intermediates])
-            if operator.intermediates
-            else None,
+            Intermediates=self._integers(intermediates) if intermediates else None,
         )
 
     def _field(self, value: OptionValue) -> bool | int | float:
@@ -243,23 +242,12 @@ class _Writer:
         return int(self._builder.EndVector())
 
 
-def _names(graph: SubgraphContent) -> Iterator[str]:
-    return (tensor.info.name for tensor in graph.tensors)
-
-
 def _bytes(tensor: Tensor) -> bytes:
     """Return a constant's bytes in the file; of other tensors, none."""
-    return b"" if tensor.data is None else _little_endian(tensor.data).tobytes()
+    data = tensor.data
+    return b"" if data is None else np.ascontiguousarray(data, data.dtype.newbyteorder("<")).tobytes()
 
 
 def _camel(name: str) -> str:
     """Return the name of a field as the schema's functions have it."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
-
-
-def _tensor_type(schema: Any, dtype: DataType) -> int:  # noqa: ANN401
-    return int(getattr(schema.TensorType, dtype.value.upper()))
-
-
-def _little_endian(data: Array) -> Array:
-    return np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))

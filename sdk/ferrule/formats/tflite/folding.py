@@ -12,7 +12,7 @@ import numpy as np
 
 from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.tflite.leaders import led, led_data, narrow
+from ferrule.formats.tflite.adaptation import led, led_data, narrow
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.records import OperatorRecord
 from ferrule.formats.tflite.row import Row

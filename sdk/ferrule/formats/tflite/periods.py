@@ -13,12 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import UnsupportedError
+from ferrule.formats.tflite.adaptation import added
 from ferrule.graph import DataType, Graph, Layer, LayerType, State, Tensor, TensorInfo, assemble, reset_value
 from ferrule.graph.names import UniqueNames
 from ferrule.network import Network, check_kernel
 from ferrule.network.copying import network_of
 from ferrule.operators.circular_buffer import COUNT, CircularBufferDescriptor
-from ferrule.operators.comparison import ComparisonDescriptor
 from ferrule.operators.control_flow import DEEPEST, IfDescriptor
 
 _ZERO = "period_begin"
@@ -59,18 +59,22 @@ def with_periods(network: Network) -> Network:
             held[info.name] = old.name
     wrapped = _Wrapped(tensors, names, zero.name)
     layers = wrapped.layers(network.layers, held)
-    graph = assemble(
-        network.name,
-        inputs=[info.name for info in network.inputs],
-        outputs=[info.name for info in network.outputs],
+    result = network_of(_rebuilt(network, layers, tensors, states))
+    for layer in result.layers[-2:]:
+        check_kernel(result, layer)
+    return result
+
+
+def _rebuilt(graph: Graph, layers: Sequence[Layer], tensors: dict[str, Tensor], states: Sequence[State]) -> Graph:
+    """Return a graph with the same inputs and outputs."""
+    return assemble(
+        graph.name,
+        inputs=[info.name for info in graph.inputs],
+        outputs=[info.name for info in graph.outputs],
         layers=layers,
         tensors=tensors,
         states=states,
     )
-    result = network_of(graph)
-    for layer in result.layers[-2:]:
-        check_kernel(result, layer)
-    return result
 
 
 def _has_period(layer: Layer) -> bool:
@@ -79,8 +83,12 @@ def _has_period(layer: Layer) -> bool:
 
 def _behind(graph: Graph) -> frozenset[str]:
     """Return the tensors that layers behind the first period write."""
-    first = next(index for index, layer in enumerate(graph.layers) if _has_period(layer))
-    return frozenset(name for layer in graph.layers[first + 1 :] for name in layer.outputs)
+    return frozenset(name for layer in graph.layers[_first(graph.layers) + 1 :] for name in layer.outputs)
+
+
+def _first(layers: Sequence[Layer]) -> int:
+    """Return the position of the first period; behind the layers if there is none."""
+    return next((index for index, layer in enumerate(layers) if _has_period(layer)), len(layers))
 
 
 class _Wrapped:
@@ -96,7 +104,7 @@ class _Wrapped:
 
         `held` maps results of the layers to the tensors with their values in the runs in which they are not computed.
         """
-        first = next((index for index, layer in enumerate(layers) if _has_period(layer)), len(layers))
+        first = _first(layers)
         rest = layers[first + 1 :]
         written = {name for layer in rest for name in layer.outputs}
         results = {name: old for name, old in held.items() if name in written}
@@ -105,13 +113,7 @@ class _Wrapped:
         buffer = layers[first]
         due = TensorInfo(name=self._names.take(f"{buffer.name}_is_due"), shape=(1,), dtype=DataType.BOOL)
         self._tensors[due.name] = Tensor(info=due)
-        compared = Layer(
-            name=due.name,
-            type=LayerType.EQUAL,
-            descriptor=ComparisonDescriptor(),
-            inputs=(buffer.outputs[COUNT], self._zero),
-            outputs=(due.name,),
-        )
+        compared, _ = added(LayerType.EQUAL, [buffer.outputs[COUNT], self._zero], due)
         reads = [name for layer in rest for name in layer.present_inputs] + list(results.values())
         captured = [name for name in dict.fromkeys(reads) if name not in written and self._tensors[name].data is None]
         name = self._names.take(f"{buffer.name}_rest")
@@ -152,14 +154,7 @@ def without_periods(graph: Graph) -> Graph:
                 f"state '{state.name}' is output '{state.result}' until a period of a CIRCULAR_BUFFER ends, and has "
                 "an initial value, which a file cannot state, expected 0"
             )
-    return assemble(
-        graph.name,
-        inputs=[info.name for info in graph.inputs],
-        outputs=[info.name for info in graph.outputs],
-        layers=layers,
-        tensors=tensors,
-        states=[state for state in graph.states if state.source in read],
-    )
+    return _rebuilt(graph, layers, tensors, [state for state in graph.states if state.source in read])
 
 
 def _flat(graph: Graph, tensors: dict[str, Tensor], held: Mapping[str, str]) -> list[Layer]:
@@ -167,7 +162,7 @@ def _flat(graph: Graph, tensors: dict[str, Tensor], held: Mapping[str, str]) -> 
 
     `held` maps the new values of the states to the old ones.
     """
-    first = next((index for index, layer in enumerate(graph.layers) if _has_period(layer)), len(graph.layers))
+    first = _first(graph.layers)
     head, rest = graph.layers[: first + 1], graph.layers[first + 1 :]
     if not rest:
         return list(head)

@@ -11,11 +11,10 @@ import numpy as np
 
 from ferrule.budget import Resource, Tally
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together, unknown_name
+from ferrule.formats.tflite.adaptation import SELECT, Added, added, leaders, led, with_follower
 from ferrule.formats.tflite.calls import hoisted
 from ferrule.formats.tflite.computed_slice import ComputedSlice, has_computed_range
 from ferrule.formats.tflite.folding import FOLDS, Folding
-from ferrule.formats.tflite.followers import Added, with_follower
-from ferrule.formats.tflite.leaders import SELECT, leaders, led
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.periods import refuse_periods, with_periods
@@ -33,7 +32,6 @@ from ferrule.network import Network, check_kernel
 from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
 from ferrule.operators.operator import Operands
-from ferrule.operators.quantize import DequantizeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
 
 _WEIGHTED: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
@@ -63,8 +61,7 @@ def read_tflite(
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
-    version = Version.named(rounding)
-    file = _File(read_model(data), dequantize_weights, Tally(), max_iterations, version)
+    file = _File(read_model(data), dequantize_weights, max_iterations, Version.named(rounding))
     network = file.reader(file.choose(signature), name).network()
     file.require_one_signature()
     network.signatures = file.signatures()
@@ -78,12 +75,11 @@ class _File:
         self,
         subgraphs: tuple[SubgraphRecord, ...],
         dequantize_weights: bool,
-        folded: Tally,
         max_iterations: int,
         version: Version,
     ) -> None:
         self._subgraphs = subgraphs
-        self.folded = folded
+        self.folded = Tally()
         """The work that computing constants may take."""
         self._dequantize_weights = dequantize_weights
         self.max_iterations = max_iterations
@@ -149,9 +145,8 @@ class _File:
             return self._main
         found = [index for index, record in enumerate(self._subgraphs) if signature in record.signatures]
         if not found:
-            known = [key for record in self._subgraphs for key in record.signatures]
-            if known:
-                raise unknown_name("signature", signature, known)
+            if self._keys:
+                raise unknown_name("signature", signature, self._keys)
             raise FerruleError(
                 f"the file has no signatures, and '{signature}' is wanted", hint="leave the signature out"
             )
@@ -160,11 +155,16 @@ class _File:
         self._signature, self._main = signature, found[0]
         return self._main
 
+    @property
+    def _keys(self) -> list[str]:
+        """The names of all signatures."""
+        return [key for record in self._subgraphs for key in record.signatures]
+
     def signatures(self) -> tuple[str, ...]:
         """Return the names of the file's signatures, those that run the network first."""
         own = self._subgraphs[self._main].signatures
         first = own if self._signature is None else (self._signature,)
-        return tuple(dict.fromkeys([*first, *(key for record in self._subgraphs for key in record.signatures)]))
+        return tuple(dict.fromkeys([*first, *self._keys]))
 
     def require_one_signature(self) -> None:
         """Refuse a file with signatures of subgraphs that the first does not call, unless one was chosen."""
@@ -174,7 +174,7 @@ class _File:
             key for index, record in enumerate(self._subgraphs) for key in record.signatures if index not in self._read
         ]
         if others:
-            names = [key for record in self._subgraphs for key in record.signatures]
+            names = self._keys
             listed = ", ".join(f"'{key}'" for key in names[:8]) + (", ..." if len(names) > 8 else "")
             raise UnsupportedError(
                 f"the file has {len(names)} signatures, {listed}, and the first of {len(self._subgraphs)} subgraphs, "
@@ -273,8 +273,7 @@ class _Reader:
                 raise UnsupportedError(f"tensor '{info.name}' is a variable, expected an input without state")
             if index in self._unsigned:
                 self._network.add_input(self._unsigned.stored(index))
-                layer, _ = self._unsigned.input_layer(index)
-                self._network.add_layer(layer, [info])
+                self._network.add_layer(*self._unsigned.input_layer(index))
             else:
                 self._network.add_input(info)
             self._available.add(index)
@@ -284,10 +283,10 @@ class _Reader:
         name = self._source(index)
         if index not in self._unsigned:
             return name
-        layer, stored = self._unsigned.output_layer(index)
-        if not self._network.has_tensor(stored.name):
-            self._network.add_layer(layer, [stored])
-        return stored.name
+        layer, outputs = self._unsigned.output_layer(index)
+        if not self._network.has_tensor(outputs[0].name):
+            self._network.add_layer(layer, outputs)
+        return outputs[0].name
 
     def _add(self, record: OperatorRecord) -> None:
         self._check_outputs(record)
@@ -335,9 +334,8 @@ class _Reader:
         sources = list(self._led(record, row, name, sources))
         if row.infers_outputs:
             infos = self._inferred(record, type_, descriptor, sources)
-        states: dict[int | str, TensorInfo] = {
-            index: self._variables.new_value(index) for index in (record.inputs[each] for each in row.state_inputs)
-        }
+        variables = [record.inputs[position] for position in row.state_inputs]
+        states: dict[int | str, TensorInfo] = {index: self._variables.new_value(index) for index in variables}
         infos_of = tuple(None if each is None else self._network.info(each) for each in sources)
         for kept in KERNELS[type_].states(descriptor, Operands(inputs=infos_of)):
             old, states[old.name] = self._variables.hidden(name, kept)
@@ -376,8 +374,8 @@ class _Reader:
         infos = [None if source is None else self._network.info(source) for source in sources]
         positions = row.positions(Node(record, self._tensors))
         found = list(sources)
-        for number, info, added in leaders(self._network, name, sources, led(record.type, row, positions, infos)):
-            self._insert(*([] if added is None else [added]))
+        for number, info, layer in leaders(self._network, name, sources, led(record.type, row, positions, infos)):
+            self._insert(*([] if layer is None else [layer]))
             found[number] = info.name
         return tuple(found)
 
@@ -408,15 +406,7 @@ class _Reader:
         data = self._network.tensor(source).data
         if data is not None:
             return self._network.add_constant(fresh, real_values(info, data))
-        layer = Layer(
-            name=fresh.name,
-            type=LayerType.DEQUANTIZE,
-            descriptor=DequantizeDescriptor(),
-            inputs=(source,),
-            outputs=(fresh.name,),
-        )
-        self._network.add_layer(layer, [fresh])
-        check_kernel(self._network, layer)
+        self._insert(added(LayerType.DEQUANTIZE, [source], fresh))
         return fresh.name
 
     def _inferred(

@@ -12,6 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.flatbuffer import read
 from ferrule.formats.tflite.schema import MODEL, SCHEMA_VERSION
 from ferrule.graph import Array
+from ferrule.graph.names import UniqueNames
 
 _NAME_LIMIT = 1024
 """The most characters of a name that are kept: a fact of Ferrule's messages and C names, not a refusal."""
@@ -189,15 +190,9 @@ def text_of(raw: Array) -> str:
 def _unique(names: Iterable[str]) -> list[str]:
     """Return unique names: empty and repeated ones are numbered, and the first of equal names stays unchanged."""
     wanted = [name or f"tensor_{index}" for index, name in enumerate(names)]
-    taken = set(wanted)
-    seen: set[str] = set()
-    numbers: dict[str, int] = {}
+    taken, seen = UniqueNames(wanted), set[str]()
     result = []
     for name in wanted:
-        candidate = name
-        while candidate in seen or (candidate != name and candidate in taken):
-            numbers[name] = numbers.get(name, 1) + 1
-            candidate = f"{name}_{numbers[name]}"
-        seen.add(candidate)
-        result.append(candidate)
+        result.append(taken.take(name) if name in seen else name)
+        seen.add(name)
     return result

@@ -59,8 +59,7 @@ class WrittenStates:
 
     def behind(self) -> Iterator[OperatorContent]:
         """Yield the operators that store the new values."""
-        for handle, state in self._handles.items():
-            yield _assignment(handle, state.result)
+        return (_assignment(handle, state.result) for handle, state in self._handles.items())
 
     def initialiser(self) -> SubgraphContent | None:
         """Return the subgraph that assigns initial values; None if all are the format's own."""

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -94,8 +95,7 @@ class Tensors:
             UnsupportedError: networks do not support its type, its quantisation or its kind of storage.
         """
         if index not in self._infos:
-            record = self.record(index)
-            with place(f"tensor '{record.name}'"):
+            with self._named(index) as record:
                 dtype, shape = _checked(record)
                 if record.type in _CONSTANT and not self.is_constant(index):
                     name, hint = _CONSTANT[record.type]
@@ -124,8 +124,7 @@ class Tensors:
 
     def is_constant(self, index: int) -> bool:
         """Whether the file contains the tensor's data, or it can be computed from such data."""
-        record = self.record(index)
-        with place(f"tensor '{record.name}'"):
+        with self._named(index) as record:
             return index in self._provided or self._buffer(record) is not None
 
     def provide(self, index: int, data: Callable[[], Array]) -> None:
@@ -138,8 +137,7 @@ class Tensors:
             return self._replaced[index]
         if index in self._provided:
             return self._provided[index]()
-        record = self.record(index)
-        with place(f"tensor '{record.name}'"):
+        with self._named(index) as record:
             data = self._data(record, _data_type(record), _static_shape(record))
         if 0.0 in record.quantization.scales:
             data = _with_zeros(self.info(index), np.array(record.quantization.scales) == 0, data)
@@ -147,12 +145,8 @@ class Tensors:
 
     def stored_bytes(self, index: int) -> Array:
         """Return the bytes of a constant of the file, whatever its type; ModelError if it is none."""
-        record = self.record(index)
-        with place(f"tensor '{record.name}'"):
-            buffer = self._buffer(record)
-            if buffer is None:
-                raise ModelError("it has no data, expected a constant")
-            return buffer
+        with self._named(index) as record:
+            return self._present(record)
 
     def integers(self, index: int) -> Array:
         """Return a parameter's int32 or int64 elements; an empty vector has no buffer but is a constant, too.
@@ -161,8 +155,7 @@ class Tensors:
             UnsupportedError: the tensor is computed at run time.
             ModelError: its elements are not integers.
         """
-        record = self.record(index)
-        with place(f"tensor '{record.name}'"):
+        with self._named(index) as record:
             dtype = _data_type(record)
             if dtype not in {DataType.INT32, DataType.INT64}:
                 raise ModelError(f"it is {dtype}, expected int32 or int64")
@@ -178,15 +171,26 @@ class Tensors:
         """Whether `integers` can return elements, since the tensor is a constant or an empty vector."""
         return self.is_constant(index) or self.record(index).shape in _EMPTY
 
+    @contextmanager
+    def _named(self, index: int) -> Iterator[TensorRecord]:
+        """Name a tensor in errors."""
+        record = self.record(index)
+        with place(f"tensor '{record.name}'"):
+            yield record
+
     def _buffer(self, record: TensorRecord) -> Array | None:
         if record.buffer >= len(self._subgraph.buffers):
             raise ModelError(f"its buffer is number {record.buffer}, but the model has {len(self._subgraph.buffers)}")
         return self._subgraph.buffers[record.buffer]
 
-    def _data(self, record: TensorRecord, dtype: DataType, shape: Shape) -> Array:
+    def _present(self, record: TensorRecord) -> Array:
         buffer = self._buffer(record)
         if buffer is None:
             raise ModelError("it has no data, expected a constant")
+        return buffer
+
+    def _data(self, record: TensorRecord, dtype: DataType, shape: Shape) -> Array:
+        buffer = self._present(record)
         elements, packed = math.prod(shape), record.type == _INT4
         expected = (elements + 1) // 2 if packed else elements * dtype.size_bytes
         if buffer.nbytes != expected:
@@ -235,10 +239,7 @@ def _checked(record: TensorRecord) -> tuple[DataType, Shape]:
     """Return the type and the shape of a tensor after checking that a network can contain it."""
     dtype = _data_type(record)
     if record.is_sparse:
-        raise UnsupportedError(
-            "it is sparse, expected a dense tensor",
-            hint=DENSE,
-        )
+        raise UnsupportedError("it is sparse, expected a dense tensor", hint=DENSE)
     shape = _static_shape(record)
     if math.prod(shape) * dtype.size_bytes > MAX_TENSOR_BYTES:
         raise ModelError(f"shape {list(shape)} of {dtype} takes more than {MAX_TENSOR_BYTES} bytes")

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import UnsupportedError
+from ferrule.formats.tflite.adaptation import Added, added
 from ferrule.formats.tflite.records import OperatorRecord
 from ferrule.formats.tflite.tensors import INT8, UINT8, Tensors
 from ferrule.graph import (
@@ -30,15 +31,13 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import quantize_multiplier
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.quantize import QuantizeDescriptor
-from ferrule.operators.rectify import ReluDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
 from ferrule.operators.weighted import has_zero_point
 from ferrule.operators.window import NO_PADDING
 
-_WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
 _CONVOLUTIONS = frozenset({LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D})
+_WEIGHTED: frozenset[str] = _CONVOLUTIONS | {"FULLY_CONNECTED"}
 _WEIGHTS = 1
 """The position of the weights among their inputs."""
 _COMPUTING = _WEIGHTED | {
@@ -101,11 +100,6 @@ _MOVING = frozenset(
 _OF_REAL_VALUES = frozenset({"TFLite_Detection_PostProcess"})
 """The codes of custom operators that compute with real values, which both forms stand for."""
 
-Added = tuple[Layer, TensorInfo]
-"""A layer, and its only output."""
-
-
-_ROUNDED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
 _ENDS = frozenset({"QUANTIZE", "DEQUANTIZE"})
 _NEWER = "convert the model with int8 in place of uint8 (a converter of TensorFlow 2.3 or later)"
 
@@ -139,7 +133,7 @@ class Unsigned:
             index
             for record in operators
             for place, index in enumerate(record.inputs)
-            if record.type not in _ROUNDED or place != _WEIGHTS
+            if record.type not in _CONVOLUTIONS or place != _WEIGHTS
         )
         """Tensors that something else reads than convolutions their weights."""
         for record in operators if self._indices else ():
@@ -193,7 +187,7 @@ class Unsigned:
         These round the product of the scales of data and weights to float32, and int8 kernels do not.
         """
         tensors = (*record.inputs[: _WEIGHTS + 1], *record.outputs)
-        if record.type not in _ROUNDED or len(tensors) != 3 or not self._indices.issuperset(tensors):
+        if record.type not in _CONVOLUTIONS or len(tensors) != 3 or not self._indices.issuperset(tensors):
             return
         data, weights, output = (self._tensors.info(index) for index in tensors)
         quantizations = (data.quantization, weights.quantization, output.quantization)
@@ -214,23 +208,23 @@ class Unsigned:
 
         So is a convolution of a file in int8 whose weights have a zero point, which TensorFlow Lite Micro ignores.
         """
-        if record.type in _WEIGHTED - {"FULLY_CONNECTED"} and len(record.inputs) > _WEIGHTS:
+        if record.type in _CONVOLUTIONS and len(record.inputs) > _WEIGHTS:
             weights = record.inputs[_WEIGHTS]
-            if weights in self._indices and weights in self._shared:
+            unsigned, info = weights in self._indices, self._tensors.info(weights)
+            if unsigned and weights in self._shared:
                 raise UnsupportedError(
-                    f"weights '{self._tensors.info(weights).name}' are uint8 and more than weights of convolutions, "
+                    f"weights '{info.name}' are uint8 and more than weights of convolutions, "
                     "expected a tensor of their own"
                 )
-            if weights in self._indices and not self._tensors.is_constant(weights):
+            if unsigned and not self._tensors.is_constant(weights):
                 raise UnsupportedError(
-                    f"weights '{self._tensors.info(weights).name}' are uint8 and computed at run time, expected a "
+                    f"weights '{info.name}' are uint8 and computed at run time, expected a "
                     "constant, whose scale the layer may change",
                     hint=_NEWER,
                 )
-            if weights not in self._indices and has_zero_point(self._tensors.info(weights)):
+            if not unsigned and has_zero_point(info):
                 raise UnsupportedError(
-                    f"weights '{self._tensors.info(weights).name}' have a zero point that is not 0, "
-                    "expected symmetric weights"
+                    f"weights '{info.name}' have a zero point that is not 0, expected symmetric weights"
                 )
         if record.type in _COMPUTING | _MOVING or record.custom_code in _OF_REAL_VALUES:
             return
@@ -251,13 +245,13 @@ class Unsigned:
 
     def input_layer(self, index: int) -> Added:
         """Return the layer that makes an input int8."""
-        return _quantize(self.stored(index).name, self._tensors.info(index))
+        return added(LayerType.QUANTIZE, [self.stored(index).name], self._tensors.info(index))
 
     def output_layer(self, index: int) -> Added:
         """Return the layer that makes an output uint8."""
-        return _quantize(self._tensors.info(index).name, self.stored(index))
+        return added(LayerType.QUANTIZE, [self._tensors.info(index).name], self.stored(index))
 
-    def layers(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[tuple[Layer, Sequence[TensorInfo]]]:
+    def layers(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[Added]:
         """Return the layers that compute what a layer computes in uint8: often itself.
 
         A CONCATENATION of uint8 converts its inputs to the quantisation of its output, which that of int8 does not. The
@@ -275,21 +269,21 @@ class Unsigned:
         stored = replace(image, quantization=Quantization.of(image.scale, -128))
         unsigned = replace(image, dtype=DataType.INT16, quantization=Quantization.of(image.scale))
         mean, small = replace(unsigned, shape=output.shape), replace(stored, shape=output.shape)
-        steps: list[tuple[LayerType, Descriptor, TensorInfo]] = [
+        steps: list[tuple[LayerType, Descriptor | None, TensorInfo]] = [
             (LayerType.RESHAPE, ReshapeDescriptor(shape=image.shape), stored),
-            (LayerType.QUANTIZE, QuantizeDescriptor(), unsigned),
+            (LayerType.QUANTIZE, None, unsigned),
             (layer.type, replace(pool, activation=Activation.NONE), mean),
-            (LayerType.QUANTIZE, QuantizeDescriptor(), small),
+            (LayerType.QUANTIZE, None, small),
             (LayerType.RESHAPE, ReshapeDescriptor(shape=output.shape), output),
         ]
         if pool.activation is not Activation.NONE:
-            steps.append((LayerType[pool.activation.value], ReluDescriptor(), output))
+            steps.append((LayerType[pool.activation.value], None, output))
         return self._chain(layer, steps, image.name, output)
 
-    def _joined(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[tuple[Layer, Sequence[TensorInfo]]]:
+    def _joined(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[Added]:
         """Return a CONCATENATION behind a QUANTIZE of each input that has another quantisation than the output."""
         (output,) = outputs
-        steps: list[tuple[Layer, Sequence[TensorInfo]]] = []
+        steps: list[Added] = []
         sources: list[str] = []
         for name in layer.present_inputs:
             source = self._int8.get(name)
@@ -300,28 +294,24 @@ class Unsigned:
             real = replace(source, name=self._names.take(f"{name}_real"), dtype=DataType.FLOAT32, quantization=None)
             for info in _conversion(source, real, joined):
                 type_ = LayerType.DEQUANTIZE if info is real else LayerType.QUANTIZE
-                step = Layer(
-                    name=info.name,
-                    type=type_,
-                    descriptor=KERNELS[type_].descriptor(),
-                    inputs=(sources[-1],),
-                    outputs=(info.name,),
-                )
-                steps.append((step, [info]))
+                steps.append(added(type_, sources[-1:], info))
                 sources[-1] = info.name
         return [*steps, (replace(layer, inputs=tuple(sources)), outputs)]
 
     def _chain(
-        self, layer: Layer, steps: Sequence[tuple[LayerType, Descriptor, TensorInfo]], source: str, output: TensorInfo
-    ) -> list[tuple[Layer, Sequence[TensorInfo]]]:
+        self,
+        layer: Layer,
+        steps: Sequence[tuple[LayerType, Descriptor | None, TensorInfo]],
+        source: str,
+        output: TensorInfo,
+    ) -> list[Added]:
         """Return layers that each read the one before; the last has the name and the output of `layer`."""
-        chain: list[tuple[Layer, Sequence[TensorInfo]]] = []
+        chain: list[Added] = []
         for number, (type_, descriptor, like) in enumerate(steps, 1):
             last = number == len(steps)
             name = layer.name if last else self._names.take(f"{layer.name}_step_{number}")
             info = output if last else replace(like, name=name)
-            step = Layer(name=name, type=type_, descriptor=descriptor, inputs=(source,), outputs=(info.name,))
-            chain.append((step, [info]))
+            chain.append(added(type_, [source], info, name, descriptor))
             source = info.name
         return chain
 
@@ -335,17 +325,6 @@ class Unsigned:
             return False
         record = self._tensors.record(index)
         return record.type == UINT8 and bool(record.quantization.scales)
-
-
-def _quantize(source: str, output: TensorInfo) -> Added:
-    layer = Layer(
-        name=output.name,
-        type=LayerType.QUANTIZE,
-        descriptor=QuantizeDescriptor(),
-        inputs=(source,),
-        outputs=(output.name,),
-    )
-    return layer, output
 
 
 def _conversion(source: TensorInfo, real: TensorInfo, target: TensorInfo) -> list[TensorInfo]:
@@ -402,18 +381,16 @@ def with_unsigned_convolutions(graph: Graph) -> Graph:
         return graph
     editor = GraphEditor(graph)
     for layer in found:
-        source, weights = layer.present_inputs[:2]
+        (source, weights), output = layer.present_inputs[:2], editor.info(layer.outputs[0])
         data, result = (_unsigned(editor, name, editor.fresh(f"{name}_uint8")) for name in (source, layer.outputs[0]))
         if editor.info(weights).dtype is DataType.INT8:
             alone = all(each.type in _CONVOLUTIONS for each in editor.consumers(weights))
             scale = _stored_scale(editor.info(source), editor.info(weights))
             weights = _unsigned(editor, weights, weights if alone else editor.fresh(f"{weights}_uint8"), scale).name
         steps = [
-            _quantize(source, data)[0],
+            added(LayerType.QUANTIZE, [source], data)[0],
             replace(layer, inputs=(data.name, weights, *layer.inputs[2:]), outputs=(result.name,)),
-            replace(
-                _quantize(result.name, editor.info(layer.outputs[0]))[0], name=editor.fresh(f"{layer.name}_signed")
-            ),
+            added(LayerType.QUANTIZE, [result.name], output, editor.fresh(f"{layer.name}_signed"))[0],
         ]
         editor.replace_layers([layer.name], steps)
     return editor.finish()

@@ -63,15 +63,13 @@ class Variables:
     def add(self, record: OperatorRecord) -> None:
         """Read one of `VARIABLE_OPERATORS`; an output that it defines has a `name` afterwards."""
         node = Node(record, self._tensors)
-        match record.type:
-            case "VAR_HANDLE":
-                self._declare(node)
-            case "CALL_ONCE":
-                self._call_once(node)
-            case "READ_VARIABLE":
-                self._read(node)
-            case _:
-                self._assign(node)
+        read = {
+            "VAR_HANDLE": self._declare,
+            "CALL_ONCE": self._call_once,
+            "READ_VARIABLE": self._read,
+            "ASSIGN_VARIABLE": self._assign,
+        }
+        read[record.type](node)
 
     def old_value(self, index: int) -> str:
         """Return the network's tensor with the present value of a variable tensor, which becomes a state."""
@@ -86,7 +84,7 @@ class Variables:
     def new_value(self, index: int) -> TensorInfo:
         """Return the description of a new tensor for the next value of a variable tensor."""
         info = self._tensors.info(index)
-        return replace(info, name=self._fresh.take(f"{info.name}_next"))
+        return self.fresh(replace(info, name=f"{info.name}_next"))
 
     def hidden(self, layer: str, kept: Kept) -> tuple[TensorInfo, TensorInfo]:
         """Add a state that an operator keeps inside of it, and describe the tensors of its old and its new value.

@@ -1,23 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers ahead of the layer of an operator because its inputs in the file are others than the layer's.
+"""Layers before and behind the layer of an operator, where a file gives its tensors other types or shapes.
 
 Indices of int64 become int32, and the condition of a SELECT gets the shape with which it broadcasts in SELECT_V2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.formats.tflite.followers import Added
+from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.row import Row
-from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Shape, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.cast import CastDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.table import OPERATORS as KERNELS
+
+Added = tuple[Layer, Sequence[TensorInfo]]
+"""A layer and its outputs."""
+
+
+def added(
+    type_: LayerType, inputs: Sequence[str], output: TensorInfo, name: str = "", descriptor: Descriptor | None = None
+) -> Added:
+    """Return a layer with one output, named as that by default; the descriptor has the operator's defaults."""
+    layer = Layer(
+        name=name or output.name,
+        type=type_,
+        descriptor=KERNELS[type_].descriptor() if descriptor is None else descriptor,
+        inputs=tuple(inputs),
+        outputs=(output.name,),
+    )
+    return layer, [output]
+
 
 SELECT = "SELECT"
 """The operator of the schema that is read as a SELECT_V2."""
@@ -71,21 +90,11 @@ def leaders(
             network.add_constant(made, led_data(data, made))
             yield place, made, None
             continue
-        type_, descriptor = _conversion(network.info(source), made)
-        layer = Layer(
-            name=network.unique_name(f"{name}_{type_.lower()}"),
-            type=type_,
-            descriptor=descriptor,
-            inputs=(source,),
-            outputs=(made.name,),
-        )
-        yield place, made, (layer, [made])
-
-
-def _conversion(source: TensorInfo, wanted: TensorInfo) -> tuple[LayerType, Descriptor]:
-    if source.dtype is not wanted.dtype:
-        return LayerType.CAST, CastDescriptor()
-    return LayerType.RESHAPE, ReshapeDescriptor(shape=wanted.shape)
+        type_, descriptor = LayerType.CAST, None
+        if network.info(source).dtype is made.dtype:
+            type_, descriptor = LayerType.RESHAPE, ReshapeDescriptor(shape=made.shape)
+        layer_name = network.unique_name(f"{name}_{type_.lower()}")
+        yield place, made, added(type_, [source], made, layer_name, descriptor)
 
 
 def _condition_shape(condition: TensorInfo, first: TensorInfo, second: TensorInfo) -> Shape:
@@ -106,3 +115,52 @@ def _condition_shape(condition: TensorInfo, first: TensorInfo, second: TensorInf
             f"{list(first.shape)}, a scalar, or one element for each index of the first axis"
         )
     return (*condition.shape, *(1 for _ in first.shape[1:]))
+
+
+def with_follower(
+    graph: Graph, layer: Layer, outputs: Sequence[TensorInfo], fresh: Callable[[TensorInfo], TensorInfo]
+) -> list[Added]:
+    """Return a layer whose inputs are in the graph, and the one behind it if it needs one; `fresh` names tensors.
+
+    This is a RESHAPE to the shape that the file has, see `Row.any_shape`, a CAST to int64, see `Row.index_output`, or a
+    DEQUANTIZE of int8 rows that an EMBEDDING_LOOKUP gives as float32.
+    """
+    if layer.type is LayerType.EMBEDDING_LOOKUP:
+        return _real_rows(graph, layer, outputs, fresh)
+    if OPERATORS[layer.type].index_output and outputs[0].dtype is DataType.INT64:
+        computed = fresh(narrow(outputs[0]))
+        return _followed(layer, computed, LayerType.CAST, outputs[0])
+    if not OPERATORS[layer.type].any_shape:
+        return [(layer, outputs)]
+    (output,) = outputs
+    inputs = [None if name is None else graph.info(name) for name in layer.inputs]
+    (shape,) = KERNELS[layer.type].infer(layer.descriptor, inputs)
+    if shape == output.shape or math.prod(shape) != output.elements:
+        return [(layer, outputs)]
+    computed = fresh(replace(output, shape=shape))
+    return _followed(layer, computed, LayerType.RESHAPE, output, ReshapeDescriptor(shape=output.shape))
+
+
+def _real_rows(
+    graph: Graph, layer: Layer, outputs: Sequence[TensorInfo], fresh: Callable[[TensorInfo], TensorInfo]
+) -> list[Added]:
+    (output,) = outputs
+    rows = graph.info(layer.present_inputs[-1])
+    if rows.dtype is not DataType.INT8 or output.dtype is not DataType.FLOAT32:
+        return [(layer, outputs)]
+    scale = rows.quantization
+    if scale is None or scale.per_channel or scale.zero_point != 0:
+        raise UnsupportedError(
+            f"the rows '{rows.name}' become float32 and have {scale or 'no quantisation'}, expected one scale and "
+            "zero point 0"
+        )
+    looked_up = fresh(replace(output, dtype=rows.dtype, quantization=scale))
+    return _followed(layer, looked_up, LayerType.DEQUANTIZE, output)
+
+
+def _followed(
+    layer: Layer, computed: TensorInfo, type_: LayerType, output: TensorInfo, descriptor: Descriptor | None = None
+) -> list[Added]:
+    """Return a layer that computes another tensor, and the layer that makes the output of it."""
+    last = added(type_, [computed.name], output, f"{layer.name}_{type_.lower()}", descriptor)
+    return [(replace(layer, outputs=(computed.name,)), [computed]), last]
