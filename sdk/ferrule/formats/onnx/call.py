@@ -317,7 +317,7 @@ class Call:
             stored = self.info(tensor).shape
             order = identity(len(stored)) if order is None else tuple(order)
             shape = tuple(stored[order.index(axis)] for axis in range(len(order)))
-            layout = Layout(order=order, split=shape, shape=shape)
+            layout = Layout.ordered(order, shape)
         if elements(layout.stored) != elements(layout.shape) or layout.stored != self.info(tensor).shape:
             raise ModelError(f"its output has shape {list(self.info(tensor).shape)}, expected {list(layout.stored)}")
         self.emission.set(self.node.outputs[index], tensor, layout)

@@ -49,7 +49,7 @@ def _frame(call: Call, positions: Sequence[int], shape: Shape) -> Layout:
         largest = largest.settled()
         if largest.is_pending:
             return Layout.plain(shape)
-    return Layout(order=largest.order, split=shape, shape=shape)
+    return Layout.ordered(largest.order, shape)
 
 
 def _in_frame(call: Call, position: int, frame: Layout) -> str:

@@ -106,7 +106,7 @@ class Emission:
         data = self._constants.get(name)
         if data is not None:
             return self._constant_tensor(name, data.reshape(shape), order)
-        wanted = Layout(order=order, split=shape, shape=shape)
+        wanted = Layout.ordered(order, shape)
         tensor, layout = self.place(name)
         divided = wanted.reshaped(layout.split)
         if layout.reshaped(shape).is_pending and not divided.is_pending:
@@ -217,10 +217,9 @@ class Emission:
         sources = list(inputs)
         while sources and sources[-1] is None:
             sources.pop()
-        infos = [None if source is None else self.network.info(source) for source in sources]
-        read = sum(
-            self.network.info(each).elements for each in sources if each and self.network.tensor(each).is_constant
-        )
+        tensors = [None if source is None else self.network.tensor(source) for source in sources]
+        infos = [None if tensor is None else tensor.info for tensor in tensors]
+        read = sum(tensor.info.elements for tensor in tensors if tensor is not None and tensor.is_constant)
         self._checked.spend(Resource.ELEMENTS, read, f"checking the constants up to {type_}")
         first = infos[0]
         if first is None:
@@ -232,11 +231,12 @@ class Emission:
         outputs: list[TensorInfo] = []
         taken = UniqueNames()
         for name, shape, kind in zip(wanted, shapes, stored, strict=True):
+            like = kind or first
             described = TensorInfo(
                 name=taken.take(self.network.unique_name(name)),
                 shape=shape,
-                dtype=kind.dtype if kind else first.dtype,
-                quantization=kind.quantization if kind else first.quantization,
+                dtype=like.dtype,
+                quantization=like.quantization,
             )
             if described.size_bytes > MAX_TENSOR_BYTES:
                 raise UnsupportedError(f"its output has {described.size_bytes} bytes, expected {MAX_TENSOR_BYTES}")

@@ -39,8 +39,9 @@ class _Inputs:
         """The axis of the first input that the node names, by default the first."""
         return shapes.front_axis(self.node.integer("axis", 0), self[0].ndim)
 
-    def integers(self, position: int) -> tuple[int, ...] | None:
+    def integers(self, position: int, role: str = "") -> tuple[int, ...] | None:
         """Return the elements of an optional input."""
+        del role
         array = self[position] if position < len(self.arrays) else None
         if array is None:
             return None
@@ -108,9 +109,8 @@ def _many(function: Callable[[Any, Any], Any]) -> Fold:
     return lambda given: reduce(function, given.broadcast())
 
 
-def _reshaped(shape: Callable[[_Inputs], Shape]) -> Fold:
-    """Return the fold of an operator that only changes the shape."""
-    return lambda given: given[0].reshape(shape(given))
+def _reshape(given: _Inputs) -> Any:  # noqa: ANN401
+    return given[0].reshape(shapes.RESHAPES[given.node.key](given.node, given[0].shape, given.integers))
 
 
 def _refuse_zeros(divisor: Any) -> None:  # noqa: ANN401 of any type
@@ -213,20 +213,13 @@ def _split(given: _Inputs) -> Any:  # noqa: ANN401
 
 def _reduce(function: Callable[..., Any]) -> Fold:
     def fold(given: _Inputs) -> Any:  # noqa: ANN401
-        node, data, axes = given.node, given[0], given.integers(1)
+        data, axes = given[0], shapes.reduced(given.node, given.integers(1), given[0].ndim)
         if axes is None:
-            axes = node.integers("axes", ())
-        if not axes and node.integer("noop_with_empty_axes", 0):
             return data
-        chosen = shapes.front_axes(axes, data.ndim) or None
-        return np.asarray(function(data, axis=chosen, keepdims=node.integer("keepdims", 1) != 0)).astype(data.dtype)
+        keep = given.node.integer("keepdims", 1) != 0
+        return np.asarray(function(data, axis=axes, keepdims=keep)).astype(data.dtype)
 
     return fold
-
-
-def _reshape(given: _Inputs) -> Shape:
-    allow_zero = given.node.integer("allowzero", 0) != 0
-    return shapes.reshaped(given.integers(1) or (), given[0].shape, allow_zero=allow_zero)
 
 
 _FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
@@ -261,12 +254,12 @@ _OF_MANY: Mapping[str, Callable[[Any, Any], Any]] = {
 FOLDS: Mapping[str, Fold] = {
     **{op: _unary(function) for op, function in _FUNCTIONS.items()},
     **{op: _many(function) for op, function in _OF_MANY.items()},
+    **dict.fromkeys(shapes.RESHAPES, _reshape),
     "Cast": _cast,
     "Clip": _clip,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "Expand": _expand,
-    "Flatten": _reshaped(lambda given: shapes.flattened(given[0].shape, given.node.integer("axis", 1))),
     "Gather": _gather,
     "Identity": lambda given: given[0],
     "Mod": _mod,
@@ -278,15 +271,12 @@ FOLDS: Mapping[str, Fold] = {
     "ReduceMin": _reduce(np.min),
     "ReduceProd": _reduce(np.prod),
     "ReduceSum": _reduce(np.sum),
-    "Reshape": _reshaped(_reshape),
     "Shape": lambda given: shape_of(given.node, given[0].shape),
     "Size": lambda given: np.array(given[0].size, np.int64),
     "Slice": _slice,
     "Split": _split,
-    "Squeeze": _reshaped(lambda given: shapes.squeezed(given[0].shape, given.integers(1))),
     "Tile": _tile,
     "Transpose": lambda given: np.transpose(given[0], given.node.integers("perm", identity(given[0].ndim)[::-1])),
-    "Unsqueeze": _reshaped(lambda given: shapes.unsqueezed(given[0].shape, given.integers(1) or ())),
     "Where": lambda given: np.where(*given.broadcast()),
 }
 """The operators that are computed, by `Node.key`."""

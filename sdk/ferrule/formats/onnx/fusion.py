@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -101,12 +102,18 @@ class _Graph:
                 self._readers.setdefault(name, []).append((step, -1))
 
     def _quantised(self, step: _Step, data: Array) -> Array:
-        scale, zero_point = self._constants[step.parameters[0]], self._zero_point(step)
-        zero = np.zeros(1, np.uint8) if zero_point is None else zero_point.reshape(-1)
+        scale, zero = self._parameters(step)
         limits = np.iinfo(zero.dtype)
         with np.errstate(all="ignore"):
-            steps = np.nan_to_num(np.rint(data.astype(np.float64) / scale.reshape(-1)[0]))
-        return np.asarray(np.clip(steps + zero[0], limits.min, limits.max), zero.dtype)
+            steps = np.nan_to_num(np.rint(data.astype(np.float64) / scale))
+        return np.asarray(np.clip(steps + zero, limits.min, limits.max), zero.dtype)
+
+    def _parameters(self, step: _Step) -> tuple[Any, Any]:
+        """Return the only scale and the only zero point of a conversion as numbers of their types."""
+        point = self._zero_point(step)
+        return self._constants[step.parameters[0]].reshape(-1)[0], np.uint8(0) if point is None else point.reshape(-1)[
+            0
+        ]
 
     def _add(self, step: _Step) -> None:
         self.steps.append(step)
@@ -226,12 +233,11 @@ class _Graph:
         """Whether a clamp changes nothing, because of the range of a QuantizeLinear behind it."""
         if not self._is_constant(conversion):
             return False
-        scale, point = self._constants[conversion.parameters[0]], self._zero_point(conversion)
-        zero_point = np.zeros(1, np.uint8) if point is None else point
-        limits, zero = np.iinfo(zero_point.dtype), int(zero_point.reshape(-1)[0])
+        scale, point = self._parameters(conversion)
+        limits, zero = np.iinfo(point.dtype), int(point)
         if clamp.op == "Relu":
             return zero == limits.min
-        ends = [float(np.float32(scale.reshape(-1)[0]) * np.float32(end - zero)) for end in (limits.min, limits.max)]
+        ends = [float(np.float32(scale) * np.float32(end - zero)) for end in (limits.min, limits.max)]
         given = [self._constants.get(name) for name in (*clamp.inputs[1:], "", "")[:2]]
         if any(name and (data is None or data.size != 1) for data, name in zip(given, clamp.inputs[1:], strict=False)):
             return False

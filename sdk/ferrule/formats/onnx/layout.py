@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ferrule.formats.onnx.node import elements
 from ferrule.graph import Shape
 
 NHWC = (0, 2, 3, 1)
@@ -31,9 +30,14 @@ class Layout:
     shape: Shape
 
     @classmethod
+    def ordered(cls, order: tuple[int, ...], shape: Shape) -> Layout:
+        """Return the layout of a tensor that only has another order of axes in the network."""
+        return cls(order=order, split=shape, shape=shape)
+
+    @classmethod
     def plain(cls, shape: Shape) -> Layout:
         """Return the layout of a tensor that the network has as the model has it."""
-        return cls(order=identity(len(shape)), split=shape, shape=shape)
+        return cls.ordered(identity(len(shape)), shape)
 
     @property
     def is_pending(self) -> bool:
@@ -59,7 +63,7 @@ class Layout:
         """Return the layout after the model's tensor, which is not pending, was transposed; the elements stay."""
         places = {axis: index for index, axis in enumerate(permutation)}
         shape = tuple(self.shape[axis] for axis in permutation)
-        return Layout(order=tuple(places[axis] for axis in self.order), split=shape, shape=shape)
+        return self.ordered(tuple(places[axis] for axis in self.order), shape)
 
     def reshaped(self, shape: Shape) -> Layout:
         """Return the layout after the model's tensor was reshaped; the elements stay.
@@ -69,7 +73,7 @@ class Layout:
         if shape == self.split:
             return replace(self, shape=shape)
         order = _regrouped(self.split, self.order, shape)
-        return replace(self, shape=shape) if order is None else Layout(order=order, split=shape, shape=shape)
+        return replace(self, shape=shape) if order is None else self.ordered(order, shape)
 
     def settled(self) -> Layout:
         """Return the layout after a reshape of the network's tensor; it stays pending if that does not suffice."""
@@ -109,17 +113,17 @@ def _regrouped(old: Shape, order: tuple[int, ...], new: Shape) -> tuple[int, ...
 
 def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
     """Return which axes of a shape become which of another one, without axes of 1, in the smallest groups."""
-    olds = [axis for axis, extent in enumerate(old) if extent != 1]
-    news = [axis for axis, extent in enumerate(new) if extent != 1]
+    olds, news = ([axis for axis, extent in enumerate(shape) if extent != 1] for shape in (old, new))
     groups: list[tuple[list[int], list[int]]] = []
     while olds or news:
         before, after = [olds.pop(0)], [news.pop(0)]
-        while (left := elements(tuple(old[axis] for axis in before))) != (
-            right := elements(tuple(new[axis] for axis in after))
-        ):
+        left, right = old[before[0]], new[after[0]]
+        while left != right:
             if left < right:
                 before.append(olds.pop(0))
+                left *= old[before[-1]]
             else:
                 after.append(news.pop(0))
+                right *= new[after[-1]]
         groups.append((before, after))
     return groups

@@ -15,7 +15,7 @@ from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.formats.onnx.windows import MAX_EXTENT
-from ferrule.graph import Array, DataType, LayerType, Shape
+from ferrule.graph import Array, DataType, LayerType
 from ferrule.operators.gather import GatherDescriptor
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.mirror import MirrorPadDescriptor
@@ -25,35 +25,17 @@ from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 
 
-def reshape_to(call: Call, shape: Shape) -> None:
+def _reshape(call: Call) -> None:
     """Declare that the node's output is its first input with another shape."""
+    shape = shapes.RESHAPES[call.node.key](call.node, call.shape(0), call.integers)
     if call.constant(0) is not None:
         call.declare(call.tensor(0, None, shape))
         return
-    name = call.node.inputs[0]
-    tensor, layout = call.emission.place(name)
+    tensor, layout = call.place(0)
     new = layout.reshaped(shape)
-    if new.is_pending:
-        call.declare(tensor, layout=new)
-        return
-    call.declare(call.emission.reshaped(tensor, new.stored, call.wanted(0, None, new)), layout=new)
-
-
-def _reshape(call: Call) -> None:
-    wanted = call.integers(1, "shape")
-    reshape_to(call, shapes.reshaped(wanted or (), call.shape(0), allow_zero=call.node.integer("allowzero", 0) != 0))
-
-
-def _flatten(call: Call) -> None:
-    reshape_to(call, shapes.flattened(call.shape(0), call.node.integer("axis", 1)))
-
-
-def _squeeze(call: Call) -> None:
-    reshape_to(call, shapes.squeezed(call.shape(0), call.integers(1, "axes")))
-
-
-def _unsqueeze(call: Call) -> None:
-    reshape_to(call, shapes.unsqueezed(call.shape(0), call.integers(1, "axes") or ()))
+    if not new.is_pending:
+        tensor = call.emission.reshaped(tensor, new.stored, call.wanted(0, None, new))
+    call.declare(tensor, layout=new)
 
 
 def _transpose(call: Call) -> None:
@@ -200,7 +182,7 @@ def _gather(call: Call) -> None:
     if indices.ndim == 1:
         call.finish(LayerType.GATHER, GatherDescriptor(axis=place), source, call.array(flat, "indices"), order=order)
         return
-    plain = Layout(order=order, split=split, shape=split)
+    plain = Layout.ordered(order, split)
     if flat.size == 1:
         begin = tuple(int(flat[0]) if each == axis else 0 for each in order)
         taken = call.add(LayerType.SLICE, SliceDescriptor(begin=begin, size=plain.stored), source)
@@ -247,15 +229,15 @@ def _gather_nd(call: Call) -> None:
 ROWS: Mapping[str, Row] = {
     "Concat": Row(_concat, 1, MANY),
     "Expand": Row(_expand, 2),
-    "Flatten": Row(_flatten),
+    "Flatten": Row(_reshape),
     "Gather": Row(_gather, 2),
     "GatherND": Row(_gather_nd, 2),
     "Pad": Row(_pad, 2, 4),
     "Reshape": Row(_reshape, 2),
     "Slice": Row(_slice, 3, 5),
     "Split": Row(_split, 1, 2, outputs=MANY),
-    "Squeeze": Row(_squeeze, 1, 2),
+    "Squeeze": Row(_reshape, 1, 2),
     "Tile": Row(_tile, 2),
     "Transpose": Row(_transpose),
-    "Unsqueeze": Row(_unsqueeze, 2),
+    "Unsqueeze": Row(_reshape, 2),
 }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ferrule.errors import FerruleError, UnsupportedError, place
@@ -45,7 +45,7 @@ def _folded(record: GraphRecord, folding: Folding) -> tuple[list[Node], dict[str
     constants, remaining = dict(record.constants), []
     for node in record.nodes:
         try:
-            results = _computed(node, constants, folding)
+            results = computed(node, constants.get, folding)
         except FerruleError:
             results = None  # it is computed again, and refused, when the nodes become layers
         if results is None or any(name in constants for name in node.outputs):
@@ -57,13 +57,14 @@ def _folded(record: GraphRecord, folding: Folding) -> tuple[list[Node], dict[str
     return remaining, constants
 
 
-def _computed(node: Node, constants: Mapping[str, Array], folding: Folding) -> Sequence[Array] | None:
-    """Return the outputs of a node that depends on constants only; None for another one."""
+def computed(node: Node, constant: Callable[[str], Array | None], folding: Folding) -> Sequence[Array] | None:
+    """Return the outputs of a node that depends on constants only, which `constant` returns; None for another one."""
     if node.key == "Constant" and len(node.outputs) == 1:
         return [constant_of(node)]
-    if node.graphs or not all(name in constants for name in node.inputs if name):
+    data = [constant(name) for name in node.inputs]
+    if node.graphs or not data or any(each is None for each, name in zip(data, node.inputs, strict=True) if name):
         return None
-    return folding.outputs(node, [constants.get(name) for name in node.inputs])
+    return folding.outputs(node, data)
 
 
 def _without_identities(record: GraphRecord, nodes: Sequence[Node]) -> tuple[list[Node], dict[str, str]]:

@@ -14,7 +14,7 @@ from ferrule.formats.onnx.affine import with_affine_folded
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.control import chosen, with_constants
 from ferrule.formats.onnx.emission import Emission
-from ferrule.formats.onnx.folding import FOLDS, Folding, constant_of, shape_of
+from ferrule.formats.onnx.folding import FOLDS, Folding, shape_of
 from ferrule.formats.onnx.node import (
     MAX_TENSOR_BYTES,
     GraphRecord,
@@ -24,7 +24,7 @@ from ferrule.formats.onnx.node import (
     elements,
     outer_names,
 )
-from ferrule.formats.onnx.normalise import Normalised, normalised
+from ferrule.formats.onnx.normalise import Normalised, computed, normalised
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.formats.onnx.parse import MAX_RANK, TYPES, parse, type_name
 from ferrule.formats.onnx.qlinear import EXPANSIONS
@@ -201,21 +201,15 @@ class _Reader:
     def _computed(self, node: Node) -> bool:
         """Compute a node that depends on constants and shapes only, and return whether it is one."""
         emission = self._emission
-        if node.key == "Constant" and len(node.outputs) == 1:
-            emission.add_constant(node.outputs[0], constant_of(node))
-            return True
         if node.key in {"Shape", "Size"} and len(node.inputs) == len(node.outputs) == 1:
             shape = emission.shape(node.inputs[0])
             size = np.array(elements(shape), np.int64)
             emission.add_constant(node.outputs[0], shape_of(node, shape) if node.op == "Shape" else size)
             return True
-        data = [emission.constant(name) for name in node.inputs]
         types = [emission.stored_type(name) for name in node.outputs]
         if any(stored is not None and stored.rounding is not Rounding.TFLM for stored in types):
             return False
-        if node.graphs or not data or any(each is None for each, name in zip(data, node.inputs, strict=True) if name):
-            return False
-        results = self._folding.outputs(node, data)
+        results = computed(node, emission.constant, self._folding)
         for name, result in zip(node.outputs, results or (), strict=False):
             emission.add_constant(name, result)
         return results is not None

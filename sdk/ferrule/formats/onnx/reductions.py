@@ -12,7 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout, identity, without
 from ferrule.formats.onnx.rows import Row
-from ferrule.formats.onnx.shapes import front_axes, front_axis
+from ferrule.formats.onnx.shapes import front_axes, front_axis, reduced
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.cumsum import CumsumDescriptor
@@ -57,18 +57,9 @@ def _places(order: Sequence[int], axes: Container[int]) -> tuple[int, ...]:
     return tuple(place for place, axis in enumerate(order) if axis in axes)
 
 
-def _reduced(call: Call) -> tuple[int, ...] | None:
-    """Return the axes that a reduction is over; None if it is over no axis, and so does nothing."""
-    axes = call.integers(1, "axes")
-    chosen = front_axes(call.node.integers("axes", ()) if axes is None else axes, call.rank(0))
-    if not chosen and call.node.integer("noop_with_empty_axes", 0) != 0:
-        return None
-    return chosen or identity(call.rank(0))
-
-
 def _reduce_log_sum_exp(call: Call) -> None:
     """Add the largest element along the axes, and the logarithm of the sum of exp(x - largest)."""
-    chosen = _reduced(call)
+    chosen = reduced(call.node, call.integers(1, "axes"), call.rank(0))
     source, order = call.ordered(0)
     if chosen is None:
         raise UnsupportedError("it has no axes, expected one or more")
@@ -88,7 +79,7 @@ def _reduction(
     """Return the row of a reduction, with functions of each element before and after it."""
 
     def emit(call: Call) -> None:
-        chosen = _reduced(call)
+        chosen = reduced(call.node, call.integers(1, "axes"), call.rank(0))
         source, order = call.ordered(0)
         if chosen is None:
             if before is not None or after is not None:

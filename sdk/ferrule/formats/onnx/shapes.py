@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx.node import elements
+from ferrule.formats.onnx.node import Node, elements
 from ferrule.graph import Shape
 
 
@@ -110,3 +110,28 @@ def static(values: Sequence[int]) -> Shape:
     if min(values, default=1) < 1:
         raise UnsupportedError(f"its output has shape {list(values)}, expected extents of 1 or more")
     return tuple(values)
+
+
+def reduced(node: Node, axes: Sequence[int] | None, rank: int) -> tuple[int, ...] | None:
+    """Return the axes that a reduction is over, given its second input; None if it is over none, and does nothing."""
+    chosen = front_axes(node.integers("axes", ()) if axes is None else axes, rank)
+    if not chosen and node.integer("noop_with_empty_axes", 0) != 0:
+        return None
+    return chosen or tuple(range(rank))
+
+
+Parameter = Callable[[int, str], tuple[int, ...] | None]
+"""(position, role) -> the integers of a constant input; None if it is absent."""
+
+
+def _reshape(node: Node, shape: Shape, given: Parameter) -> Shape:
+    return reshaped(given(1, "shape") or (), shape, allow_zero=node.integer("allowzero", 0) != 0)
+
+
+RESHAPES: Mapping[str, Callable[[Node, Shape, Parameter], Shape]] = {
+    "Flatten": lambda node, shape, _: flattened(shape, node.integer("axis", 1)),
+    "Reshape": _reshape,
+    "Squeeze": lambda _, shape, given: squeezed(shape, given(1, "axes")),
+    "Unsqueeze": lambda _, shape, given: unsqueezed(shape, given(1, "axes") or ()),
+}
+"""The shapes of operators that change nothing else, by `Node.key`: (node, shape of the input, parameter) -> shape."""

@@ -171,20 +171,23 @@ def _check_pool(window: Window, stored: Shape) -> None:
             )
 
 
-def _max_pool(call: Call) -> None:
-    call.refuse_outputs(1)
+def _pooled(call: Call) -> tuple[str, Window, Padding]:
+    """Return the image of a pool, its window and its padding."""
     source, window = image(call, 0), _pool_window(call)
     shape = call.info(source).shape
     _check_pool(window, shape)
-    padding = window.padding(shape, ceil=call.node.integer("ceil_mode", 0) != 0)
+    return source, window, window.padding(shape, ceil=call.node.integer("ceil_mode", 0) != 0)
+
+
+def _max_pool(call: Call) -> None:
+    call.refuse_outputs(1)
+    source, window, padding = _pooled(call)
     finish_image(call, LayerType.MAX_POOL_2D, _pool(window, padding), source)
 
 
 def _average_pool(call: Call) -> None:
-    source, window = image(call, 0), _pool_window(call)
+    source, window, padding = _pooled(call)
     shape = call.info(source).shape
-    _check_pool(window, shape)
-    padding = window.padding(shape, ceil=call.node.integer("ceil_mode", 0) != 0)
     descriptor, rounding = _average(call, window, padding, shape)
     if call.node.integer("count_include_pad", 0) != 0 and padding != NO_PADDING:
         if padding != window.padding(shape):
