@@ -12,6 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.layout import NHWC, Layout, identity
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, elements
+from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.network.execution import operator_of
@@ -98,6 +99,10 @@ class Call:
     def rank(self, position: int) -> int:
         """Return the number of axes of an input."""
         return len(self.shape(position))
+
+    def axis(self, default: int | None = 0) -> int:
+        """Return the axis of the first input that the attribute `axis` names, counted from the front."""
+        return front_axis(self.node.integer("axis", default), self.rank(0))
 
     def dtype(self, position: int) -> DataType:
         """Return the type of an input as stored."""

@@ -115,7 +115,7 @@ def _mean(call: Call) -> None:
 
 
 def _mod(call: Call) -> None:
-    if call.node.integer("fmod", 0) != 0:
+    if call.node.flag("fmod"):
         raise UnsupportedError(
             "its attribute 'fmod' is 1, expected 0: the result has the sign of the divisor",
             hint="export the model with torch.remainder in place of torch.fmod",

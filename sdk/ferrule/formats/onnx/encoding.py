@@ -121,7 +121,7 @@ def encoding_of(node: Node, constants: Mapping[str, Array], data_type: str | Non
     """
     scale = _parameter(node, constants, 1, "scale")
     zero_point = _parameter(node, constants, 2, "zero point") if node.has_input(2) else None
-    if node.integer("block_size", 0) != 0:
+    if node.flag("block_size"):
         raise UnsupportedError(
             f"its attribute 'block_size' is {node.integer('block_size')}: scales per block are not supported",
             hint="quantise per tensor or per channel",

@@ -167,12 +167,8 @@ def _gather(given: _Inputs) -> Any:  # noqa: ANN401
 
 
 def _slice(given: _Inputs) -> Any:  # noqa: ANN401
-    lists = [None if each is None else tuple(map(int, each.reshape(-1))) for each in given.arrays[1:]]
-    starts, ends, axes, steps = (*lists, None, None)[:4]
-    if starts is None or ends is None:
-        raise ModelError("it has no starts or no ends")
     result = given[0]
-    for axis, indices in enumerate(shapes.sliced(result.shape, starts, ends, axes, steps)):
+    for axis, indices in enumerate(shapes.sliced(result.shape, given.integers)):
         result = np.take(result, np.array(indices, np.int64), axis)
     return result
 
@@ -216,7 +212,7 @@ def _reduce(function: Callable[..., Any]) -> Fold:
         data, axes = given[0], shapes.reduced(given.node, given.integers(1), given[0].ndim)
         if axes is None:
             return data
-        keep = given.node.integer("keepdims", 1) != 0
+        keep = given.node.flag("keepdims", default=True)
         return np.asarray(function(data, axis=axes, keepdims=keep)).astype(data.dtype)
 
     return fold

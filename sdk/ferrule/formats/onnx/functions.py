@@ -168,7 +168,7 @@ def _cast_to(call: Call, dtype: DataType) -> None:
 
 
 def _is_inf(call: Call) -> None:
-    if call.node.integer("detect_negative", 1) == 0 or call.node.integer("detect_positive", 1) == 0:
+    if not (call.node.flag("detect_negative", default=True) and call.node.flag("detect_positive", default=True)):
         raise UnsupportedError("it detects one sign only, expected both")
     x, layout = call.value(0)
     call.finish_with(abs(x).then(LayerType.EQUAL, math.inf, dtype=DataType.BOOL), layout=layout)

@@ -45,11 +45,6 @@ class Layout:
         return self.split != self.shape
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the network has the tensor as the model has it."""
-        return not self.is_pending and not self.is_moved
-
-    @property
     def is_moved(self) -> bool:
         """Whether the axes have another order than the model's."""
         return self.order != identity(len(self.order))

@@ -62,9 +62,8 @@ def _largest_order(call: Call, positions: Sequence[int]) -> tuple[int, ...]:
 
 def _concat(call: Call) -> None:
     positions = range(len(call.node.inputs))
-    rank = call.rank(0)
-    axis = shapes.front_axis(call.node.integer("axis"), rank)
-    if any(call.rank(position) != rank for position in positions):
+    axis = call.axis(None)
+    if any(call.rank(position) != call.rank(0) for position in positions):
         raise ModelError("its inputs differ in the number of axes")
     if len(positions) == 1:
         call.alias(0)
@@ -75,7 +74,7 @@ def _concat(call: Call) -> None:
 
 
 def _split(call: Call) -> None:
-    axis, parts = shapes.front_axis(call.node.integer("axis", 0), call.rank(0)), len(call.node.outputs)
+    axis, parts = call.axis(), len(call.node.outputs)
     sizes = shapes.static(shapes.split_sizes(call.shape(0)[axis], call.integers(1, "sizes"), parts))
     source, order = call.ordered(0)
     place = order.index(axis)
@@ -88,9 +87,7 @@ def _split(call: Call) -> None:
 
 
 def _slice(call: Call) -> None:
-    roles = ("starts", "ends", "axes", "steps")
-    starts, ends, axes, steps = (call.integers(position, role) for position, role in enumerate(roles, 1))
-    ranges = shapes.sliced(call.shape(0), starts or (), ends or (), axes, steps)
+    ranges = shapes.sliced(call.shape(0), call.integers)
     shapes.static([len(each) for each in ranges])
     if all(each == range(extent) for each, extent in zip(ranges, call.shape(0), strict=True)):
         call.alias(0)
@@ -168,7 +165,7 @@ def _tile(call: Call) -> None:
 
 
 def _gather(call: Call) -> None:
-    axis, indices = shapes.front_axis(call.node.integer("axis", 0), call.rank(0)), call.constant(1)
+    axis, indices = call.axis(), call.constant(1)
     extent = call.shape(0)[axis]
     if indices is None:
         positions = _positions(call, np.array(extent, np.int32))
@@ -208,7 +205,7 @@ def _positions(call: Call, extents: Array) -> str:
 
 
 def _gather_nd(call: Call) -> None:
-    if call.node.integer("batch_dims", 0) != 0:
+    if call.node.flag("batch_dims"):
         raise UnsupportedError(f"its attribute 'batch_dims' is {call.node.integer('batch_dims')}, expected 0")
     if not call.rank(1) or call.shape(1)[-1] > call.rank(0):
         raise ModelError(f"its indices have the shape {list(call.shape(1))}")

@@ -82,6 +82,10 @@ class Node:
             raise self._wrong(name, value, "an integer")
         return value
 
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return whether an integer attribute is not 0; raises like `integer`."""
+        return self.integer(name, int(default)) != 0
+
     def number(self, name: str, default: float | None = None) -> float:
         """Return an attribute as a finite float; raises like `integer`."""
         value = self.attributes.get(name, default)

@@ -125,7 +125,7 @@ class Rewriting:
         return (
             scale.ndim == 1
             and scale.size == channels
-            and maker.integer("block_size", 0) == 0
+            and not maker.flag("block_size")
             and maker.integer("axis", 1) == axis
         )
 

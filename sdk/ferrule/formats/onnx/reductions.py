@@ -34,14 +34,14 @@ def _along(type_: LayerType) -> Row:
     """Return the row of an operator along one axis, which the layer needs last."""
 
     def emit(call: Call) -> None:
-        source, order = last(call, front_axis(call.node.integer("axis", -1), call.rank(0)))
+        source, order = last(call, call.axis(-1))
         call.finish(type_, source, order=order)
 
     return Row(emit, layer=type_)
 
 
 def _lp_normalization(call: Call) -> None:
-    power, axis = call.node.integer("p", 2), front_axis(call.node.integer("axis", -1), call.rank(0))
+    power, axis = call.node.integer("p", 2), call.axis(-1)
     if power == 2:
         _along(LayerType.L2_NORMALIZATION).emit(call)
         return
@@ -67,7 +67,7 @@ def _reduce_log_sum_exp(call: Call) -> None:
     largest = x.then(LayerType.REDUCE_MAX, reduce)
     total = (x - largest).then(LayerType.EXP).then(LayerType.SUM, reduce).then(LayerType.LOG)
     result = largest + total
-    if call.node.integer("keepdims", 1) == 0:
+    if not call.node.flag("keepdims", default=True):
         shape = tuple(call.shape(0)[axis] for axis in order if axis not in chosen)
         result, order = result.then(LayerType.RESHAPE, ReshapeDescriptor(shape=shape)), without(order, chosen)
     call.finish_with(result, order=order)
@@ -86,7 +86,7 @@ def _reduction(
                 raise UnsupportedError("it has no axes, expected one or more")
             call.alias(0)
             return
-        keep = call.node.integer("keepdims", 1) != 0
+        keep = call.node.flag("keepdims", default=True)
         x = Value(call, source)
         if before is not None:
             x = x.then(before)
@@ -100,9 +100,9 @@ def _reduction(
 
 def _arg_select(type_: LayerType) -> Row:
     def emit(call: Call) -> None:
-        axis = front_axis(call.node.integer("axis", 0), call.rank(0))
+        axis = call.axis()
         source, order = call.ordered(0)
-        x, place, last = Value(call, source), order.index(axis), call.node.integer("select_last_index", 0) != 0
+        x, place, last = Value(call, source), order.index(axis), call.node.flag("select_last_index")
         if last:
             x = x.then(LayerType.REVERSE_V2, ReverseV2Descriptor(axes=(place,)))
         found = x.then(type_, ArgSelectDescriptor(axis=place), dtype=DataType.INT32)
@@ -110,7 +110,7 @@ def _arg_select(type_: LayerType) -> Row:
             found = call.shape(0)[axis] - 1 - found
         rest = without(order, [axis])
         split = (*call.shape(0)[:axis], *call.shape(0)[axis + 1 :])
-        kept = (1,) if call.node.integer("keepdims", 1) != 0 else ()
+        kept = (1,) if call.node.flag("keepdims", default=True) else ()
         layout = Layout(order=rest, split=split, shape=(*split[:axis], *kept, *split[axis:]))
         call.finish_with(found.then(LayerType.CAST, dtype=DataType.INT64), layout=layout)
 
@@ -122,8 +122,8 @@ def _cumsum(call: Call) -> None:
     source, order = call.ordered(0)
     descriptor = CumsumDescriptor(
         axis=order.index(axis),
-        exclusive=call.node.integer("exclusive", 0) != 0,
-        reverse=call.node.integer("reverse", 0) != 0,
+        exclusive=call.node.flag("exclusive"),
+        reverse=call.node.flag("reverse"),
     )
     call.finish(LayerType.CUMSUM, descriptor, source, order=order)
 
@@ -153,7 +153,7 @@ def _finish_affine(call: Call, result: Value, order: tuple[int, ...], factors: S
 
 def _layer_normalization(call: Call) -> None:
     rank = call.rank(0)
-    axis, epsilon = front_axis(call.node.integer("axis", -1), rank), call.node.number("epsilon", 1e-5)
+    axis, epsilon = call.axis(-1), call.node.number("epsilon", 1e-5)
     source, order = call.ordered(0)
     axes = _places(order, range(axis, rank))
     others: Sequence[Value] = ()

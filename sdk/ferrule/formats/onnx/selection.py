@@ -26,7 +26,7 @@ def _trilu(call: Call) -> None:
     """Select the elements of one side of a diagonal with a constant mask."""
     if call.rank(0) < 2:
         raise ModelError(f"its input has {call.rank(0)} axes, expected 2 or more")
-    diagonal, upper = call.single(1, "diagonal", 0), call.node.integer("upper", 1) != 0
+    diagonal, upper = call.single(1, "diagonal", 0), call.node.flag("upper", default=True)
     afford(Resource.BYTES, _INDEX_BYTES * elements(call.shape(0)[-2:]), "the mask")
     rows, columns = np.indices(call.shape(0)[-2:])
     mask = columns - rows >= diagonal if upper else columns - rows <= diagonal
@@ -40,7 +40,7 @@ def _trilu(call: Call) -> None:
 def _gather_elements(call: Call) -> None:
     """Gather from the elements in one row, by constant positions."""
     indices, shape = call.parameter(1, "indices"), call.shape(0)
-    axis = front_axis(call.node.integer("axis", 0), len(shape))
+    axis = call.axis()
     if indices is None or indices.dtype.kind not in "iu" or indices.ndim != len(shape):
         raise ModelError("its indices are no integers with the axes of its input")
     if any(a > b for each, (a, b) in enumerate(zip(indices.shape, shape, strict=True)) if each != axis):

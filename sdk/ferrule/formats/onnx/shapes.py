@@ -10,6 +10,9 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.node import Node, elements
 from ferrule.graph import Shape
 
+Parameter = Callable[[int, str], tuple[int, ...] | None]
+"""(position, role) -> the integers of a constant input; None if it is absent."""
+
 
 def front_axis(value: int, rank: int) -> int:
     """Return an axis counted from the front."""
@@ -67,23 +70,21 @@ def unsqueezed(shape: Shape, axes: Sequence[int]) -> Shape:
     return tuple(1 if axis in chosen else next(extents) for axis in range(len(shape) + len(axes)))
 
 
-def sliced(
-    shape: Shape, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None, steps: Sequence[int] | None
-) -> tuple[range, ...]:
+def sliced(shape: Shape, given: Parameter) -> tuple[range, ...]:
     """Return the indices that Slice takes of each axis."""
+    starts, ends = given(1, "starts"), given(2, "ends")
+    if starts is None or ends is None:
+        raise ModelError("it has no starts or no ends")
+    axes, steps = given(3, "axes"), given(4, "steps")
     axes = tuple(range(len(starts))) if axes is None else axes
     steps = (1,) * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise ModelError("its starts, ends, axes and steps differ in length, or a step is 0")
     result = [range(extent) for extent in shape]
     for start, end, axis, step in zip(starts, ends, front_axes(axes, len(shape)), steps, strict=True):
-        result[axis] = range(*slice(start, _end(end, shape[axis], step), step).indices(shape[axis]))
+        last = None if step < 0 and end < -shape[axis] else end  # a step back to the front has no end in Python
+        result[axis] = range(*slice(start, last, step).indices(shape[axis]))
     return tuple(result)
-
-
-def _end(end: int, extent: int, step: int) -> int | None:
-    """Return the end of a slice for Python, where a step back to the front has no end."""
-    return None if step < 0 and end < -extent else end
 
 
 def split_sizes(extent: int, sizes: Sequence[int] | None, parts: int) -> tuple[int, ...]:
@@ -115,17 +116,13 @@ def static(values: Sequence[int]) -> Shape:
 def reduced(node: Node, axes: Sequence[int] | None, rank: int) -> tuple[int, ...] | None:
     """Return the axes that a reduction is over, given its second input; None if it is over none, and does nothing."""
     chosen = front_axes(node.integers("axes", ()) if axes is None else axes, rank)
-    if not chosen and node.integer("noop_with_empty_axes", 0) != 0:
+    if not chosen and node.flag("noop_with_empty_axes"):
         return None
     return chosen or tuple(range(rank))
 
 
-Parameter = Callable[[int, str], tuple[int, ...] | None]
-"""(position, role) -> the integers of a constant input; None if it is absent."""
-
-
 def _reshape(node: Node, shape: Shape, given: Parameter) -> Shape:
-    return reshaped(given(1, "shape") or (), shape, allow_zero=node.integer("allowzero", 0) != 0)
+    return reshaped(given(1, "shape") or (), shape, allow_zero=node.flag("allowzero"))
 
 
 RESHAPES: Mapping[str, Callable[[Node, Shape, Parameter], Shape]] = {

@@ -33,7 +33,7 @@ def _resize(call: Call) -> None:
     node = call.node
     mode = node.choice("mode", "nearest", ("nearest", "linear"), "resize with mode='nearest' or 'linear'")
     coordinates = node.choice("coordinate_transformation_mode", "half_pixel", _COORDINATES)
-    if node.integer("antialias", 0) != 0 or node.integer("exclude_outside", 0) != 0:
+    if node.flag("antialias") or node.flag("exclude_outside"):
         raise UnsupportedError(
             "its attribute 'antialias' or 'exclude_outside' is 1, expected 0", hint="resize with antialias=False"
         )

@@ -138,7 +138,7 @@ def _gemm(call: Call) -> None:
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     if call.rank(0) != 2 or call.rank(1) != 2:
         raise ModelError(f"its inputs have {call.rank(0)} and {call.rank(1)} axes, expected 2 each")
-    turned = node.integer("transA", 0) != 0, node.integer("transB", 0) != 0
+    turned = node.flag("transA"), node.flag("transB")
     addend = node.has_input(2) and beta != 0
     if call.constant(1) is None or turned[0]:
         inputs = call.tensor(0), call.tensor(1)

@@ -176,7 +176,7 @@ def _pooled(call: Call) -> tuple[str, Window, Padding]:
     source, window = image(call, 0), _pool_window(call)
     shape = call.info(source).shape
     _check_pool(window, shape)
-    return source, window, window.padding(shape, ceil=call.node.integer("ceil_mode", 0) != 0)
+    return source, window, window.padding(shape, ceil=call.node.flag("ceil_mode"))
 
 
 def _max_pool(call: Call) -> None:
@@ -189,7 +189,7 @@ def _average_pool(call: Call) -> None:
     source, window, padding = _pooled(call)
     shape = call.info(source).shape
     descriptor, rounding = _average(call, window, padding, shape)
-    if call.node.integer("count_include_pad", 0) != 0 and padding != NO_PADDING:
+    if call.node.flag("count_include_pad") and padding != NO_PADDING:
         if padding != window.padding(shape):
             raise UnsupportedError(
                 "its attributes count_include_pad and ceil_mode are both set, and windows exceed the padded image",
