@@ -11,8 +11,9 @@ import numpy as np
 
 from ferrule.budget import Resource, Tally, hold
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.limits import MAX_TENSOR_BYTES
 from ferrule.formats.onnx.layout import NHWC, Layout, identity, moves_nothing
-from ferrule.formats.onnx.node import MAX_TENSOR_BYTES, TensorType, elements
+from ferrule.formats.onnx.node import TensorType, elements
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.names import UniqueNames
 from ferrule.network import Network, check_kernel

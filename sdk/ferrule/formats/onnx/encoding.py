@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.node import MICROSOFT, Node, TensorType
+from ferrule.formats.onnx.parse import type_name
 from ferrule.graph import Array, DataType, Quantization, Rounding
 
 QUANTIZE = frozenset({"QuantizeLinear", f"{MICROSOFT}::QuantizeLinear"})
@@ -22,9 +23,6 @@ EIGHT_BITS = (
     "quantise activations and weights to 8 bits (quantize_static with activation_type and weight_type QInt8 or QUInt8)"
 )
 _STORED = {"int8": DataType.INT8, "uint8": DataType.INT8, "int32": DataType.INT32}
-_OUTPUT_TYPES: Mapping[int, str] = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32"}
-_OUTPUT_TYPES = {**_OUTPUT_TYPES, 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz"}
-_OUTPUT_TYPES = {**_OUTPUT_TYPES, 21: "uint4", 22: "int4", 23: "float4e2m1", 25: "uint2", 26: "int2"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +157,7 @@ def _type(node: Node, zero_point: Array | None, data_type: str | None) -> str:
     found = data_type or (str(zero_point.dtype) if zero_point is not None else "uint8")
     if data_type is None and zero_point is None:
         number = node.integer("output_dtype", 0)
-        found = _OUTPUT_TYPES.get(number, f"the type number {number}") if number else "uint8"
+        found = type_name(number) if number else "uint8"
     if found not in _STORED:
         raise UnsupportedError(f"it quantises to {found}, expected int8 or uint8", hint=EIGHT_BITS)
     if zero_point is not None and str(zero_point.dtype) != found:

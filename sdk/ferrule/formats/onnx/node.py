@@ -16,9 +16,6 @@ MICROSOFT = "com.microsoft"
 MADE_OPSET = 21
 """The opset of the nodes that are made."""
 
-MAX_TENSOR_BYTES = 2**31 - 1
-"""The most bytes of a tensor, because offsets on the boards have 32 bits."""
-
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Array
 """The value of an attribute, except for inner graphs."""
 

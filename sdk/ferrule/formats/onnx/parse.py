@@ -13,16 +13,15 @@ import numpy as np
 
 from ferrule.budget import Resource, afford, held, hold
 from ferrule.errors import MissingToolError, ModelError, UnsupportedError, place
+from ferrule.formats.limits import MAX_RANK, printable
 from ferrule.formats.onnx.node import MICROSOFT, Attribute, GraphRecord, Node, ValueRecord
 from ferrule.formats.onnx.size import afford_fields
 from ferrule.graph import Array, DataType
 from ferrule.reading import open_file
 
 OLDEST_OPSET = 13
-MAX_RANK = 8
 _DEEPEST = 8
 """The most graphs inside of one another."""
-_NAME_LIMIT = 1024
 
 REMEDY = "pip install 'ferrule[onnx]'"
 
@@ -92,7 +91,7 @@ def _opsets(model: Any, newest: int) -> dict[str, int]:  # noqa: ANN401
     """Return the opsets that the model imports, by domain; UnsupportedError for one that is too old or too new."""
     found: dict[str, int] = {}
     for each in model.opset_import:
-        found["" if each.domain == "ai.onnx" else _text(each.domain)] = each.version
+        found["" if each.domain == "ai.onnx" else printable(each.domain)] = each.version
     version = found.get("")
     if version is None and MICROSOFT not in found:
         raise ModelError("the model imports no operator set of ONNX, expected one")
@@ -119,14 +118,14 @@ class _Parser:
             raise UnsupportedError("it has sparse initialisers, expected dense ones", hint="store the weights densely")
         constants: dict[str, Array] = {}
         for tensor in graph.initializer:
-            name = _text(tensor.name)
+            name = printable(tensor.name)
             with place(f"initialiser '{name}'"):
                 if name in constants:
                     raise ModelError("there is another one of this name already")
                 constants[name] = self.array(tensor)
         inputs, outputs = tuple(map(_value, graph.input)), tuple(map(_value, graph.output))
         return GraphRecord(
-            name=_text(graph.name),
+            name=printable(graph.name),
             inputs=inputs,
             outputs=outputs,
             values={value.name: value for value in (*map(_value, graph.value_info), *outputs, *inputs)},
@@ -136,28 +135,28 @@ class _Parser:
         )
 
     def node(self, node: Any, index: int, depth: int) -> Node:  # noqa: ANN401
-        domain = "" if node.domain == "ai.onnx" else _text(node.domain)
+        domain = "" if node.domain == "ai.onnx" else printable(node.domain)
         attributes: dict[str, Attribute] = {}
         graphs: dict[str, GraphRecord] = {}
-        op = _text(node.op_type)
+        op = printable(node.op_type)
         with place(f"node {index} {op}", op):
             for attribute in node.attribute:
-                name = _text(attribute.name)
+                name = printable(attribute.name)
                 with place(f"attribute '{name}'"):
                     if attribute.ref_attr_name:
-                        raise ModelError(f"it refers to '{_text(attribute.ref_attr_name)}', expected a value")
+                        raise ModelError(f"it refers to '{printable(attribute.ref_attr_name)}', expected a value")
                     if attribute.type == _GRAPH:
                         graphs[name] = self.graph(attribute.g, depth + 1)
                     else:
                         attributes[name] = self.attribute(attribute)
         return Node(
             index=index,
-            name=_text(node.name),
+            name=printable(node.name),
             op=op,
             domain=domain,
             version=self._opsets.get(domain, 0),
-            inputs=tuple(map(_text, node.input)),
-            outputs=tuple(map(_text, node.output)),
+            inputs=tuple(map(printable, node.input)),
+            outputs=tuple(map(printable, node.output)),
             attributes=attributes,
             graphs=graphs,
         )
@@ -169,7 +168,7 @@ class _Parser:
             case 2:
                 return int(attribute.i)
             case 3:
-                return _text(attribute.s)
+                return printable(attribute.s)
             case 4:
                 return self.array(attribute.t)
             case 6:
@@ -177,7 +176,7 @@ class _Parser:
             case 7:
                 return tuple(map(int, attribute.ints))
             case 8:
-                return tuple(_text(each) for each in attribute.strings)
+                return tuple(printable(each) for each in attribute.strings)
         raise UnsupportedError(f"its kind is number {attribute.type}, expected numbers, texts, a tensor or a graph")
 
     def array(self, tensor: Any) -> Array:  # noqa: ANN401
@@ -209,7 +208,7 @@ class _Parser:
     def _external(self, tensor: Any) -> bytes:  # noqa: ANN401
         """Return the bytes of a tensor from a file beside the model."""
         entries = {each.key: each.value for each in tensor.external_data}
-        location = _text(entries.get("location", ""))
+        location = printable(entries.get("location", ""))
         if self._folder is None:
             raise UnsupportedError(
                 f"its data is in the file '{location}', but the model has no folder",
@@ -263,10 +262,10 @@ def _narrow(graph: Any) -> Iterator[str]:  # noqa: ANN401
     """Yield the names of constants that are read as wider types."""
     for tensor in graph.initializer:
         if tensor.data_type in _WIDENED:
-            yield _text(tensor.name)
+            yield printable(tensor.name)
     for node in graph.node:
         if node.op_type == "Constant" and any(each.t.data_type in _WIDENED for each in node.attribute):
-            yield from map(_text, node.output)
+            yield from map(printable, node.output)
 
 
 def _value(record: Any) -> ValueRecord:  # noqa: ANN401
@@ -274,18 +273,12 @@ def _value(record: Any) -> ValueRecord:  # noqa: ANN401
     kind = record.type.WhichOneof("value")
     tensor = record.type.tensor_type
     if kind != "tensor_type":
-        return ValueRecord(name=_text(record.name), type=0, shape=None)
+        return ValueRecord(name=printable(record.name), type=0, shape=None)
     shape = None
     if tensor.HasField("shape"):
         extents: list[int | str] = []
         for dim in tensor.shape.dim:
             known = dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0
-            extents.append(dim.dim_value if known else _text(dim.dim_param) or "?")
+            extents.append(dim.dim_value if known else printable(dim.dim_param) or "?")
         shape = tuple(extents)
-    return ValueRecord(name=_text(record.name), type=tensor.elem_type, shape=shape)
-
-
-def _text(raw: str | bytes) -> str:
-    """Return a name with each unprintable character replaced by '_'; one that is not UTF-8 is stored as bytes."""
-    text = raw.decode("utf-8", errors="replace") if isinstance(raw, bytes) else raw
-    return "".join(character if character.isprintable() else "_" for character in text[:_NAME_LIMIT])
+    return ValueRecord(name=printable(record.name), type=tensor.elem_type, shape=shape)

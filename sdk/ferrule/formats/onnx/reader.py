@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
+from ferrule.formats.limits import MAX_RANK, MAX_TENSOR_BYTES
 from ferrule.formats.onnx.affine import with_affine_folded
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.control import chosen, with_constants
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.folding import FOLDS, Folding, shape_of
 from ferrule.formats.onnx.node import (
-    MAX_TENSOR_BYTES,
     GraphRecord,
     Node,
     TensorType,
@@ -26,7 +26,7 @@ from ferrule.formats.onnx.node import (
 )
 from ferrule.formats.onnx.normalise import Normalised, computed, normalised
 from ferrule.formats.onnx.operators import OPERATORS
-from ferrule.formats.onnx.parse import MAX_RANK, TYPES, parse, type_name
+from ferrule.formats.onnx.parse import TYPES, parse, type_name
 from ferrule.formats.onnx.qlinear import EXPANSIONS
 from ferrule.formats.onnx.quantised import Arithmetic, quantised
 from ferrule.formats.onnx.refusals import unsupported

@@ -13,6 +13,7 @@ from typing import Any
 
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.limits import printable
 
 FlexValue = bool | int | float | str
 """The kinds of values that options have."""
@@ -97,7 +98,7 @@ class _Reader:
             start = self._follow(place, width)
             length = self._unsigned(start - own_width, own_width)
             self._keep(length, f"'{key}'")
-            return _text(self._bytes(start, length))
+            return printable(self._bytes(start, length))
         raise UnsupportedError(f"'{key}' has kind {kind}, expected a number, a truth value or a string")
 
     def _number(self, kind: int, place: int, width: int) -> FlexValue:
@@ -114,7 +115,7 @@ class _Reader:
         if end < 0:
             raise ModelError(f"byte {start}: a key has no end")
         self._keep(end - start, f"the key at byte {start}")
-        text = _text(self._data[start:end])
+        text = printable(self._data[start:end])
         if not text.isascii():
             raise ModelError(f"byte {start}: the key '{text}' has characters other than ASCII")
         return text
@@ -152,8 +153,3 @@ class _Reader:
     def _split(packed: int) -> tuple[int, int]:
         """Return the kind and the width in bytes that a packed type states."""
         return packed >> 2, 1 << (packed & 3)
-
-
-def _text(raw: bytes) -> str:
-    text = raw[: 1 << 10].decode("utf-8", errors="replace")
-    return "".join(character if character.isprintable() else "_" for character in text)

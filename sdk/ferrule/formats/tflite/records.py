@@ -9,13 +9,11 @@ from functools import cache
 from typing import Any
 
 from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.limits import printable
 from ferrule.formats.tflite.flatbuffer import read
 from ferrule.formats.tflite.schema import MODEL, SCHEMA_VERSION
 from ferrule.graph import Array
 from ferrule.graph.names import UniqueNames
-
-_NAME_LIMIT = 1024
-"""The most characters of a name that are kept: a fact of Ferrule's messages and C names, not a refusal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,9 +180,8 @@ def _numbers(vector: Array) -> tuple[Any, ...]:
 
 
 def text_of(raw: Array) -> str:
-    """Return a name with each unprintable character replaced by '_'."""
-    text = raw[: 4 * _NAME_LIMIT].tobytes().decode("utf-8", errors="replace")  # a character has up to 4 bytes
-    return "".join(character if character.isprintable() else "_" for character in text[:_NAME_LIMIT])
+    """Return a text of the file."""
+    return printable(raw.tobytes())
 
 
 def _unique(names: Iterable[str]) -> list[str]:

@@ -11,12 +11,9 @@ import numpy as np
 
 from ferrule.budget import hold
 from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.limits import MAX_RANK, MAX_TENSOR_BYTES
 from ferrule.formats.tflite.records import SubgraphRecord, TensorRecord
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
-
-MAX_RANK = 8
-MAX_TENSOR_BYTES = 2**31 - 1
-"""Limited because offsets on the boards have 32 bits."""
 
 UINT8, INT8 = 3, 9
 """The types' numbers in the schema."""

@@ -33,6 +33,7 @@ from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
+from ferrule.operators.table import having
 from ferrule.operators.weighted import has_zero_point
 from ferrule.operators.window import NO_PADDING
 
@@ -63,38 +64,15 @@ _COMPUTING = _WEIGHTED | {
     "SUM",
     "TANH",
 }
-_MOVING = frozenset(
-    {
-        "ARG_MAX",
-        "ARG_MIN",
-        "BATCH_TO_SPACE_ND",
-        "BROADCAST_TO",
-        "CONCATENATION",
-        "DEPTH_TO_SPACE",
-        "DEQUANTIZE",
-        "EXPAND_DIMS",
-        "GATHER",
-        "GATHER_ND",
-        "MIRROR_PAD",
-        "PACK",
-        "QUANTIZE",
-        "REDUCE_MAX",
-        "REDUCE_MIN",
-        "RESHAPE",
-        "REVERSE_V2",
-        "SHAPE",
-        "SLICE",
-        "SPACE_TO_BATCH_ND",
-        "SPACE_TO_DEPTH",
-        "SPLIT",
-        "SPLIT_V",
-        "SQUEEZE",
-        "STRIDED_SLICE",
-        "TILE",
-        "TRANSPOSE",
-        "UNPACK",
-    }
-)
+_MOVING: frozenset[str] = (having(moves=True) - {"DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP", "FILL", "ZEROS_LIKE"}) | {
+    "ARG_MAX",
+    "ARG_MIN",
+    "DEQUANTIZE",
+    "QUANTIZE",
+    "REDUCE_MAX",
+    "REDUCE_MIN",
+    "SHAPE",
+}
 """Operators that give the same with u - 128 in place of u; so do those of `_COMPUTING`, whose uint8 needs it."""
 
 _OF_REAL_VALUES = frozenset({"TFLite_Detection_PostProcess"})
