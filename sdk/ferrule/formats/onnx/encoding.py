@@ -75,13 +75,13 @@ class Encoding:
 
     def dequantised(self, data: Array) -> Array:
         """Return the real values of integers of the model."""
-        scale, zero_point = self._along(data.ndim)
+        scale, zero_point = self.along(data.ndim)
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray((data.astype(np.int64) - zero_point).astype(np.float32) * scale, np.float32)
 
     def quantised(self, data: Array) -> Array:
         """Return the integers of the model for real values: divided, rounded to even and saturated."""
-        scale, zero_point = self._along(data.ndim)
+        scale, zero_point = self.along(data.ndim)
         low, high = self.limits
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             steps = np.rint(np.asarray(data, np.float32) / scale).astype(np.float64)
@@ -99,7 +99,8 @@ class Encoding:
         clamped = [min(max(each, bounds[0]), bounds[1]) for each in (first, last)]
         return int(max(low, min(high, clamped[0]))), int(max(low, min(high, clamped[1])))
 
-    def _along(self, rank: int) -> tuple[Array, Array]:
+    def along(self, rank: int) -> tuple[Array, Array]:
+        """Return the scales and the zero points with which an array of this rank broadcasts."""
         shape = [1] * rank
         if self.per_channel:
             shape[self.axis] = len(self.scales)

@@ -89,10 +89,7 @@ def _centred(weights: Held) -> Held:
     assert data is not None
     if not any(point + encoding.offset for point in encoding.zero_points):
         return weights
-    shape = [1] * data.ndim
-    if encoding.per_channel:
-        shape[encoding.axis] = -1
-    moved = data.astype(np.int64) - np.array(encoding.zero_points, np.int64).reshape(shape)
+    moved = data.astype(np.int64) - encoding.along(data.ndim)[1]
     if moved.min(initial=0) >= _INT8.min and moved.max(initial=0) <= _INT8.max:
         points = (0,) * len(encoding.scales)
         return replace(

@@ -42,7 +42,9 @@ SELECT = "SELECT"
 """The operator of the schema that is read as a SELECT_V2."""
 
 
-def led(type_: str, row: Row, positions: Sequence[int], infos: Sequence[TensorInfo | None]) -> list[TensorInfo | None]:
+def adapted(
+    type_: str, row: Row, positions: Sequence[int], infos: Sequence[TensorInfo | None]
+) -> list[TensorInfo | None]:
     """Return the inputs of the layer for those of an operator of the file, which have these positions there.
 
     Inputs behind those of the file stay as they are.
@@ -66,7 +68,7 @@ def narrow(info: TensorInfo) -> TensorInfo:
     return replace(info, dtype=DataType.INT32) if info.dtype is DataType.INT64 else info
 
 
-def led_data(data: Array, info: TensorInfo) -> Array:
+def adapted_data(data: Array, info: TensorInfo) -> Array:
     """Return the data of a constant as the layer's input has it; indices beyond int32 become the nearest ones."""
     if data.dtype == info.dtype.numpy:
         return data.reshape(info.shape)
@@ -74,7 +76,7 @@ def led_data(data: Array, info: TensorInfo) -> Array:
     return data.clip(limits.min, limits.max).astype(info.dtype.numpy).reshape(info.shape)
 
 
-def leaders(
+def layers_before(
     network: Network, name: str, sources: Sequence[str | None], wanted: Sequence[TensorInfo | None]
 ) -> Iterator[tuple[int, TensorInfo, Added | None]]:
     """Yield, for each input of a layer that is not the file's tensor, its place, its description and how it is made.
@@ -87,7 +89,7 @@ def leaders(
         made = replace(info, name=network.unique_name(f"{name}_input_{place}"))
         data = network.tensor(source).data
         if data is not None:
-            network.add_constant(made, led_data(data, made))
+            network.add_constant(made, adapted_data(data, made))
             yield place, made, None
             continue
         type_, descriptor = LayerType.CAST, None
@@ -117,7 +119,7 @@ def _condition_shape(condition: TensorInfo, first: TensorInfo, second: TensorInf
     return (*condition.shape, *(1 for _ in first.shape[1:]))
 
 
-def with_follower(
+def with_layer_behind(
     graph: Graph, layer: Layer, outputs: Sequence[TensorInfo], fresh: Callable[[TensorInfo], TensorInfo]
 ) -> list[Added]:
     """Return a layer whose inputs are in the graph, and the one behind it if it needs one; `fresh` names tensors.
@@ -129,7 +131,7 @@ def with_follower(
         return _real_rows(graph, layer, outputs, fresh)
     if OPERATORS[layer.type].index_output and outputs[0].dtype is DataType.INT64:
         computed = fresh(narrow(outputs[0]))
-        return _followed(layer, computed, LayerType.CAST, outputs[0])
+        return _behind(layer, computed, LayerType.CAST, outputs[0])
     if not OPERATORS[layer.type].any_shape:
         return [(layer, outputs)]
     (output,) = outputs
@@ -138,7 +140,7 @@ def with_follower(
     if shape == output.shape or math.prod(shape) != output.elements:
         return [(layer, outputs)]
     computed = fresh(replace(output, shape=shape))
-    return _followed(layer, computed, LayerType.RESHAPE, output, ReshapeDescriptor(shape=output.shape))
+    return _behind(layer, computed, LayerType.RESHAPE, output, ReshapeDescriptor(shape=output.shape))
 
 
 def _real_rows(
@@ -155,10 +157,10 @@ def _real_rows(
             "zero point 0"
         )
     looked_up = fresh(replace(output, dtype=rows.dtype, quantization=scale))
-    return _followed(layer, looked_up, LayerType.DEQUANTIZE, output)
+    return _behind(layer, looked_up, LayerType.DEQUANTIZE, output)
 
 
-def _followed(
+def _behind(
     layer: Layer, computed: TensorInfo, type_: LayerType, output: TensorInfo, descriptor: Descriptor | None = None
 ) -> list[Added]:
     """Return a layer that computes another tensor, and the layer that makes the output of it."""

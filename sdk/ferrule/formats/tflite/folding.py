@@ -12,7 +12,7 @@ import numpy as np
 
 from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.tflite.adaptation import led, led_data, narrow
+from ferrule.formats.tflite.adaptation import adapted, adapted_data, narrow
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.records import OperatorRecord
 from ferrule.formats.tflite.row import Row
@@ -119,14 +119,14 @@ class Folding:
             return False
         inputs = tuple(None if index == -1 else self._tensors.info(index) for index in sources)
         outputs = tuple(self._tensors.info(index) for index in record.outputs)
-        layer_inputs = tuple(led(record.type, row, positions, inputs))
+        layer_inputs = tuple(adapted(record.type, row, positions, inputs))
         operands = Operands(inputs=layer_inputs, outputs=tuple(map(narrow, outputs)) if row.index_output else outputs)
         _check_shapes(operator.infer(descriptor, layer_inputs), operands, any_shape=row.any_shape)
         operator.accept(descriptor, operands)
 
         def compute() -> Sequence[Array]:
             arrays = [
-                None if info is None else led_data(self._tensors.data(index), info)
+                None if info is None else adapted_data(self._tensors.data(index), info)
                 for index, info in zip(sources, layer_inputs, strict=True)
             ]
             results = operator.kernel(descriptor, operands, arrays)

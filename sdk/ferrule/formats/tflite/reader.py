@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule.budget import Resource, Tally
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together, unknown_name
-from ferrule.formats.tflite.adaptation import SELECT, Added, added, leaders, led, with_follower
+from ferrule.formats.tflite.adaptation import SELECT, Added, adapted, added, layers_before, with_layer_behind
 from ferrule.formats.tflite.calls import hoisted
 from ferrule.formats.tflite.computed_slice import ComputedSlice, has_computed_range
 from ferrule.formats.tflite.folding import FOLDS, Folding
@@ -331,7 +331,7 @@ class _Reader:
         if needs_narrow_bias(node):
             sources = [*sources[:2], self._zero_bias(node)]
         name = f"{type_.lower()}_{record.index}"
-        sources = list(self._led(record, row, name, sources))
+        sources = list(self._adapted(record, row, name, sources))
         if row.infers_outputs:
             infos = self._inferred(record, type_, descriptor, sources)
         variables = [record.inputs[position] for position in row.state_inputs]
@@ -365,7 +365,7 @@ class _Reader:
             self._variables.replace_value(key, info.name)
         self._variables.assigned |= assigned
 
-    def _led(
+    def _adapted(
         self, record: OperatorRecord, row: Row, name: str, sources: Sequence[str | None]
     ) -> tuple[str | None, ...]:
         """Return the inputs of a layer, after the layers have been added that make them of the operator's."""
@@ -374,7 +374,9 @@ class _Reader:
         infos = [None if source is None else self._network.info(source) for source in sources]
         positions = row.positions(Node(record, self._tensors))
         found = list(sources)
-        for number, info, layer in leaders(self._network, name, sources, led(record.type, row, positions, infos)):
+        for number, info, layer in layers_before(
+            self._network, name, sources, adapted(record.type, row, positions, infos)
+        ):
             self._insert(*([] if layer is None else [layer]))
             found[number] = info.name
         return tuple(found)
@@ -423,7 +425,7 @@ class _Reader:
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""
         for unsigned, described in self._unsigned.layers(layer, outputs):
-            self._insert(*with_follower(self._network, unsigned, described, self._variables.fresh))
+            self._insert(*with_layer_behind(self._network, unsigned, described, self._variables.fresh))
         self._available.update(record.outputs)
 
     def _insert(self, *added: Added) -> None:
@@ -484,7 +486,7 @@ class _Reader:
         for record, layer, reads in self._folding.layers(index):
             for source in reads:
                 self._source(source)
-            inputs = self._led(record, OPERATORS[layer.type], layer.name, layer.inputs)
+            inputs = self._adapted(record, OPERATORS[layer.type], layer.name, layer.inputs)
             self._append(
                 record, replace(layer, inputs=inputs), [self._tensors.info(output) for output in record.outputs]
             )
