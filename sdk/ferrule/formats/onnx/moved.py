@@ -11,7 +11,6 @@ import numpy as np
 from ferrule.formats.onnx.encoding import Encoding
 from ferrule.formats.onnx.integers import Held, Integers, Target
 from ferrule.formats.onnx.node import Node
-from ferrule.graph import Array
 
 _MOVING = frozenset(
     {
@@ -120,13 +119,8 @@ def _pad(node: Node, tensors: Integers) -> bool:
         return False
     inputs = [tensors.converted(source, encoding), tensors.real(node.inputs[1]) if node.has_input(1) else "", ""]
     if number.any():
-        inputs[2] = padding(node, encoding.quantised(number.reshape(())), encoding, tensors)
+        inputs[2] = tensors.constant(f"{node.outputs[0]}_padding", encoding.quantised(number.reshape(())), encoding)
     return _added(replace(node, inputs=(*inputs, *node.inputs[3:])), encoding, target, tensors)
-
-
-def padding(node: Node, value: Array, encoding: Encoding, tensors: Integers) -> str:
-    """Return the integer of the model with which a node pads, as a constant."""
-    return tensors.constant(f"{node.outputs[0]}_padding", value, encoding)
 
 
 def _join(node: Node, tensors: Integers) -> bool:

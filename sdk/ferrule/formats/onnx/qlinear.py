@@ -87,10 +87,6 @@ def _conv(call: Expansion) -> None:
     call.finish("Conv", (call.real(0), call.real(3, axis=0), bias), 6)
 
 
-def _matmul(call: Expansion) -> None:
-    call.finish("MatMul", (call.real(0), call.real(3, axis=1)), 6)
-
-
 def _gemm(call: Expansion) -> None:
     node = call.node
     columns = 0 if node.integer("transB", 0) else 1
@@ -113,7 +109,7 @@ def _softmax(call: Expansion) -> None:
             f"its attribute 'opset' is {node.integer('opset')}, expected 13 or more",
             hint="convert the model before it is quantised: onnx.version_converter.convert_version(model, 13)",
         )
-    call.finish("Softmax", (call.real(0),), 3)
+    _one("Softmax")(call)
 
 
 def _reduce_mean(call: Expansion) -> None:
@@ -137,7 +133,7 @@ def _where(call: Expansion) -> None:
 
 EXPANSIONS: Mapping[str, Callable[[Expansion], None]] = {
     "QLinearConv": _conv,
-    "QLinearMatMul": _matmul,
+    "QLinearMatMul": _two("MatMul"),
     f"{MICROSOFT}::QGemm": _gemm,
     f"{MICROSOFT}::QLinearAdd": _two("Add"),
     f"{MICROSOFT}::QLinearAveragePool": _one("AveragePool"),

@@ -306,7 +306,7 @@ class _Pass:
             value = tensors.constants.get(node.inputs[2]) if node.has_input(2) else np.zeros((), held.encoding.type)
             if value is None or value.size != 1 or str(value.dtype) != held.encoding.type:
                 raise ModelError(f"its value is no {held.encoding.type} constant")
-            filling = moved.padding(node, value.reshape(()), held.encoding, tensors)
+            filling = tensors.constant(f"{node.outputs[0]}_padding", value.reshape(()), held.encoding)
             self._move_integers(replace(node, inputs=(*node.inputs[:2], filling, *node.inputs[3:])), held)
         elif held is not None and node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
             low, high = held.encoding.within(bounds)
