@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Support
@@ -43,7 +42,7 @@ from ferrule.backends.crash_note import current_note
 from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic.answers import OptimizedPart
 from ferrule.backends.dynamic.context import Notices
-from ferrule.backends.dynamic.isolation_child import Reply
+from ferrule.backends.dynamic.isolation_child import Reply, read, write
 from ferrule.backends.dynamic.library import DynamicLibraryError
 from ferrule.backends.optimization_views import (
     ModelOptions,
@@ -261,10 +260,7 @@ class _Workload(_Remote):
 
     def execute(self) -> None:
         """Run the layer in the process, on copies."""
-        inputs = {}
-        for name, handle in self._inputs.items():
-            inputs[name] = handle.map().tobytes()
-            handle.unmap()
+        inputs = {name: read(handle) for name, handle in self._inputs.items()}
         outputs = self._process.ask(list[bytes], "execute", self._number, inputs)
         sizes = [handle.info.size_bytes for handle in self._outputs]
         if [len(data) for data in outputs] != sizes:
@@ -272,9 +268,7 @@ class _Workload(_Remote):
                 f"layer '{self._name}' returned {[len(data) for data in outputs]} bytes, expected {sizes}", hint=_HINT
             )
         for handle, data in zip(self._outputs, outputs, strict=True):
-            array = handle.map()
-            array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
-            handle.unmap()
+            write(handle, data)
 
 
 class _Context(_Remote, Notices):

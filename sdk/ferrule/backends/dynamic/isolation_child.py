@@ -46,6 +46,20 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+def read(handle: TensorHandle) -> bytes:
+    """Return the bytes of a tensor."""
+    data = handle.map().tobytes()
+    handle.unmap()
+    return data
+
+
+def write(handle: TensorHandle, data: bytes) -> None:
+    """Write the bytes of a tensor."""
+    array = handle.map()
+    array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
+    handle.unmap()
+
+
 @dataclass
 class _Network:
     """The part of a loaded network: its memory and the factory of its workloads."""
@@ -76,11 +90,8 @@ class _Prepared:
     def check(self, inputs: Mapping[str, bytes]) -> None:
         """Raise BrokenBackendError if the backend has written an input, or outside the memory of a tensor."""
         damages = [damage for fence in self.fences if (damage := fence.damage())]
-        for name, data in inputs.items():
-            array = self.inputs[name].map()
-            if array.tobytes() != data:
-                damages.append(f"its input '{name}' was written")
-            self.inputs[name].unmap()
+        written = [name for name, data in inputs.items() if read(self.inputs[name]) != data]
+        damages += [f"its input '{name}' was written" for name in written]
         if damages:
             raise BrokenBackendError(
                 f"layer '{self.name}': the backend wrote what is not its output: {'; '.join(damages)}",
@@ -178,18 +189,12 @@ class Server:
         prepared: _Prepared = self._objects[number]
         prepared.network.acquire()
         for name, data in inputs.items():
-            array = prepared.inputs[name].map()
-            array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
-            prepared.inputs[name].unmap()
+            write(prepared.inputs[name], data)
         event = prepared.workload.execute()
         if event is not None:
             event.wait()
         prepared.check(inputs)
-        found = []
-        for handle in prepared.outputs:
-            found.append(handle.map().tobytes())
-            handle.unmap()
-        return found
+        return list(map(read, prepared.outputs))
 
     def context(self, options: CreationOptions) -> int:
         """Make the context of a runtime; 0 if the backend has none."""
