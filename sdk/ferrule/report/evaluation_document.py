@@ -237,7 +237,7 @@ class FloatPart:
         agreement = "" if self.agreement is None else f"same label for {self.agreement:.2%} of the samples"
         largest = self.largest_difference
         difference = "" if largest is None else f"outputs differ by up to {largest:.4g}"
-        return joined(agreement, difference, f"inputs: {self.inputs}")
+        return joined(agreement, difference, self.inputs and f"inputs: {self.inputs}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,7 +399,7 @@ class EvaluationDocument(Document):
         )
 
     def _metrics(self, title: str) -> Part:
-        notes = (Text(each.note, each.name) for each in self.metrics if each.note)
+        notes = (Text(f"{each.name}: {each.note}") for each in self.metrics if each.note)
         if not self.metrics:
             return Part("Metrics", (Text(f"{title}: no metrics, since there are no labels"),))
         others = () if self.float_model is None else self.float_model.metrics

@@ -184,9 +184,9 @@ class FinalPart:
 
     def section(self) -> Part:
         """Return the layers that finally run there."""
-        where = "on the host" if self.face == "host" else "in firmware"
+        where, title = ("on the host", "On the host") if self.face == "host" else ("in firmware", "In firmware")
         if self.problem:
-            return Part(where, (Text(self.problem, f"it cannot run {where}", State.BAD),))
+            return Part(title, (Text(self.problem, f"it cannot run {where}", State.BAD),))
         layers = Table(
             f"{where}: what finally runs",
             (*numbers("#"), *names("layer"), *texts("type"), *names("run by"), *texts("in place of")),
@@ -203,7 +203,7 @@ class FinalPart:
         )
         drawn = [Assigned(layer.layer, runner(layer.backend, layer.device)) for layer in self.layers]
         return Part(
-            where,
+            title,
             (
                 layers,
                 Picture("lanes", drawn),

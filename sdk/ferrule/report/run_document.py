@@ -283,7 +283,8 @@ class ReportDocument(Document):
                 for layer, work in worked
             ],
         )
-        return Part("Devices", (table, Text(table.title, only=Only.PAGES))) if worked else None
+        about = Text(f"{table.title[0].upper()}{table.title[1:]}.", only=Only.PAGES)
+        return Part("Devices", (about, table)) if worked else None
 
     def _trace(self) -> Part | None:
         trace, label = self.device_trace, "device calls"
@@ -349,7 +350,7 @@ class ReportDocument(Document):
         flash, ram = self.memory.flash, self.memory.ram
         if flash is not None:
             yield Picture(
-                "strip", {"code": flash.code, "constants": flash.constants, "weights": flash.weights}, "Flash"
+                "strip", ("Flash", {"code": flash.code, "constants": flash.constants, "weights": flash.weights})
             )
         if ram.total is not None:
             parts = {
@@ -359,7 +360,7 @@ class ReportDocument(Document):
                 "fault stack": ram.fault_stack,
                 "other": ram.other,
             }
-            yield Picture("strip", {name: size or 0 for name, size in parts.items()}, "RAM")
+            yield Picture("strip", ("RAM", {name: size or 0 for name, size in parts.items()}))
         yield from (Picture("memory", region, region.caption) for region in self.plan)
 
     def _division(self) -> Part:

@@ -56,13 +56,14 @@ def _blocks(section: Section, rows: int | None, level: str) -> Iterator[str]:
     """Yield the blocks of a section, with at most so many rows or parts of one kind."""
     match section:
         case Part():
-            yield f"{level} {f'{section.what}: ' if section.what else ''}{quoted(section.title)}"
-            if section.about:
-                yield quoted(section.about)
             every = section.shown(Only.PAGES)
             listed = every if rows is None else every[: rows + 1]  # a sentence may precede the parts
-            for each in listed:
-                yield from _blocks(each, rows, f"{level}#")
+            blocks = [block for each in listed for block in _blocks(each, rows, f"{level}#")]
+            if blocks:
+                yield f"{level} {f'{section.what}: ' if section.what else ''}{quoted(section.title)}"
+            if section.about:
+                yield quoted(section.about)
+            yield from blocks
             if len(listed) < len(every):
                 yield _left_out(len(every) - len(listed)).strip()
         case Conclusion():
