@@ -18,8 +18,8 @@ from ferrule.memory import (
     BufferKind,
     Effort,
     Lifetime,
+    MemoryPlan,
     Overlap,
-    Plan,
     Region,
     Request,
     plan,
@@ -55,7 +55,7 @@ def problems(draw: st.DrawFn, *, most: int, largest: int, regions: tuple[str, ..
     return requests
 
 
-def peak_of(found: Plan, requests: list[Request]) -> int:
+def peak_of(found: MemoryPlan, requests: list[Request]) -> int:
     return max(found.placements[one.name].offset + one.size_bytes for one in requests)
 
 

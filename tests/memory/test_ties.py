@@ -14,8 +14,8 @@ from ferrule.memory import (
     BufferKind,
     Effort,
     Lifetime,
+    MemoryPlan,
     Placement,
-    Plan,
     PlanError,
     Region,
     RegionPlan,
@@ -212,7 +212,7 @@ def test_a_tie_to_another_memory_is_refused() -> None:
 # ---- the replay
 
 
-def _plan(offsets: dict[str, int], requests: list[Request]) -> Plan:
+def _plan(offsets: dict[str, int], requests: list[Request]) -> MemoryPlan:
     peak = max(offset + each.size_bytes for each, offset in zip(requests, offsets.values(), strict=True))
     part = RegionPlan(
         region="sram",
@@ -223,7 +223,7 @@ def _plan(offsets: dict[str, int], requests: list[Request]) -> Plan:
         activation_bound_bytes=0,
         alignment=16,
     )
-    return Plan(
+    return MemoryPlan(
         placements={name: Placement(region="sram", offset=offset) for name, offset in offsets.items()}, regions=(part,)
     )
 

@@ -21,9 +21,9 @@ from ferrule.memory import (
     AliasKind,
     BufferKind,
     Lifetime,
+    MemoryPlan,
     Overlap,
     Placement,
-    Plan,
     PlanError,
     Region,
     RegionPlan,
@@ -49,7 +49,7 @@ def ask(name: str, size_bytes: int, *, alignment: int = 1, kind: BufferKind = Bu
     return Request(name=name, size_bytes=size_bytes, lifetime=life, regions=("sram",), alignment=alignment, kind=kind)
 
 
-def lay(requests: list[Request], offsets: dict[str, int], **others: int) -> Plan:
+def lay(requests: list[Request], offsets: dict[str, int], **others: int) -> MemoryPlan:
     """Return a plan whose figures all agree with the offsets."""
     peak = max(offsets[one.name] + one.size_bytes for one in requests)
     region = RegionPlan(
@@ -62,12 +62,12 @@ def lay(requests: list[Request], offsets: dict[str, int], **others: int) -> Plan
         alignment=4,
     )
     placements = {name: Placement(region="sram", offset=offset) for name, offset in offsets.items()}
-    return Plan(placements=placements, regions=(replace(region, **others),))  # type: ignore[arg-type]
+    return MemoryPlan(placements=placements, regions=(replace(region, **others),))  # type: ignore[arg-type]
 
 
 def fault(
     requests: list[Request],
-    found: Plan,
+    found: MemoryPlan,
     *steps: Step,
     inputs: tuple[str, ...] = (),
     outputs: tuple[str, ...] = (),
@@ -228,14 +228,14 @@ def test_an_overlap_does_not_save_an_input_for_later() -> None:
         (lay([A, B], {"a": 0, "b": 10}, activation_bound_bytes=2), "below its proved bound"),
     ],
 )
-def test_what_a_plan_states_is_checked(found: Plan, message: str) -> None:
+def test_what_a_plan_states_is_checked(found: MemoryPlan, message: str) -> None:
     assert message in fault([A, B], found)
 
 
 def test_alignment_and_region_of_the_request_are_checked() -> None:
     assert "multiples of 8 and 2" in fault([ask("a", 1, alignment=8)], lay([A], {"a": 4}))
     assert "promises alignment 4, 'a' more" in fault([ask("a", 10, alignment=8)], lay([A], {"a": 8}))
-    elsewhere = Plan(placements={"a": Placement(region="npu", offset=0)}, regions=())
+    elsewhere = MemoryPlan(placements={"a": Placement(region="npu", offset=0)}, regions=())
     assert "expected one of ['sram']" in fault([A], elsewhere)
 
 
@@ -264,7 +264,7 @@ def test_buffers_moved_onto_each_other_are_found(data: st.DataObject) -> None:
         found.region("sram"), peak_bytes=peak, bound_bytes=0, activation_peak_bytes=0, activation_bound_bytes=0
     )
     with pytest.raises(PlanError, match="has been overwritten by"):
-        verify(Plan(placements=moved, regions=(region,)), requests, regions, schedule)
+        verify(MemoryPlan(placements=moved, regions=(region,)), requests, regions, schedule)
 
 
 def test_the_schedule_of_a_graph_has_inputs_outputs_and_scratch() -> None:
@@ -286,7 +286,7 @@ def test_plans_of_graphs_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = chain([8, 8, 8])
     plan_graph(graph, SRAM)
 
-    def crowded(requests: Sequence[Request], regions: Sequence[Region], **_: object) -> Plan:
+    def crowded(requests: Sequence[Request], regions: Sequence[Region], **_: object) -> MemoryPlan:
         return lay(list(requests), dict.fromkeys((request.name for request in requests), 0))
 
     monkeypatch.setattr("ferrule.memory.graph_plan.plan", crowded)
@@ -302,7 +302,7 @@ def test_outputs_that_are_constants_are_replayed_too(monkeypatch: pytest.MonkeyP
     graph.set_outputs(["x", "k"])
     plan_graph(graph, SRAM, Requirements(constant_outputs=True))
 
-    def clashing(requests: Sequence[Request], regions: Sequence[Region], **_: object) -> Plan:
+    def clashing(requests: Sequence[Request], regions: Sequence[Region], **_: object) -> MemoryPlan:
         return lay(list(requests), {"x": 0, "y": 16, "k": 0})
 
     monkeypatch.setattr("ferrule.memory.graph_plan.plan", clashing)

@@ -26,7 +26,7 @@ from ferrule.boards.description import EXPANSION_BYTES, BoardDescription, read_d
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import Entry, Platform, Range
 from ferrule.boards.tags import Tag, tags
-from ferrule.errors import FerruleError, unknown_name
+from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.reading import is_file, is_folder, list_folder
 from ferrule.record import variable
 from ferrule.rendering import check_text
@@ -96,34 +96,35 @@ def _load(folder: Path) -> Board:
     platform = read_platform(folder / description.platform)
     memories = _memories(platform, description, file)
     core = _cpu(platform, description, file)
-    _check_caches(core, memories, file)
     peripherals = tuple(
         _peripheral(entry) for entry in platform.entries.values() if entry.type not in _MEMORIES and _on_bus(entry)
     )
     places: tuple[Memory | Peripheral, ...] = (*memories, *peripherals)
     tagged = tags(platform)
     _check_overlaps(places, platform)
-    _check_lines(peripherals, core, file)
     by_name = {peripheral.name: peripheral for peripheral in peripherals}
-    return Board(
-        name=folder.name,
-        title=description.title,
-        cpu=core,
-        clock_hz=description.clock_hz,
-        memories=memories,
-        peripherals=peripherals,
-        link_uart=_uart(by_name, description.uarts.link, "uarts.link", file),
-        console_uart=_uart(by_name, description.uarts.console, "uarts.console", file),
-        placement=_placement(memories, description, file),
-        qemu=_qemu(places, by_name, description, file),
-        expansions=_expansions((*places, *tagged), description, core, file),
-        setup=_setup((*peripherals, *tagged), by_name, description, file),
-        tags=tagged,
-        flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
-        folder=folder,
-        platform=platform.file,
-        files=(file, *platform.files),
-    )
+    with place(str(file)):
+        _check_caches(core, memories)
+        _check_lines(peripherals, core)
+        return Board(
+            name=folder.name,
+            title=description.title,
+            cpu=core,
+            clock_hz=description.clock_hz,
+            memories=memories,
+            peripherals=peripherals,
+            link_uart=_uart(by_name, description.uarts.link, "uarts.link"),
+            console_uart=_uart(by_name, description.uarts.console, "uarts.console"),
+            placement=_placement(memories, description),
+            qemu=_qemu(places, by_name, description),
+            expansions=_expansions((*places, *tagged), description, core),
+            setup=_setup((*peripherals, *tagged), by_name, description),
+            tags=tagged,
+            flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
+            folder=folder,
+            platform=platform.file,
+            files=(file, *platform.files),
+        )
 
 
 def _cpu(platform: Platform, description: BoardDescription, file: Path) -> Cpu:
@@ -133,11 +134,11 @@ def _cpu(platform: Platform, description: BoardDescription, file: Path) -> Cpu:
     return cpu(cores[0], description.cpu, file)
 
 
-def _check_caches(core: Cpu, memories: tuple[Memory, ...], file: Path) -> None:
+def _check_caches(core: Cpu, memories: tuple[Memory, ...]) -> None:
     for memory in memories:
         if memory.cacheable and not CORES[core.type].has_data_cache:
             raise FerruleError(
-                f"{file}: memories.{memory.name} is cacheable, but a {core.type} has no data cache",
+                f"memories.{memory.name} is cacheable, but a {core.type} has no data cache",
                 hint="a cache outside of the core is not supported: leave it off for this memory",
             )
 
@@ -151,19 +152,19 @@ def _window(entry: Entry) -> tuple[list[int], int]:
     addresses: list[int] = []
     sizes: set[int] = set()
     stated = entry.integer("size") if entry.type in _MEMORIES else None
-    for place in entry.registrations:
-        if place.bus != "sysbus" or place.address is None:
+    for each in entry.registrations:
+        if each.bus != "sysbus" or each.address is None:
             continue
-        addresses.append(place.address)
-        span = place.point.size if isinstance(place.point, Range) else place.size_bytes
+        addresses.append(each.address)
+        span = each.point.size if isinstance(each.point, Range) else each.size_bytes
         size = span or stated or _KNOWN_SIZES.get(entry.type)
         if size is None:
             raise FerruleError(
                 f"{entry.place}: the size of '{entry.name}' is not known",
-                hint=f"write its registration as <{place.address:#x}, +size>",
+                hint=f"write its registration as <{each.address:#x}, +size>",
             )
         sizes.add(size)
-        if size <= 0 or place.address + size > _ADDRESS_END:
+        if size <= 0 or each.address + size > _ADDRESS_END:
             raise FerruleError(f"{entry.place}: '{entry.name}' does not fit into 32 bits of address")
     if len(sizes) != 1 or (stated is not None and sizes != {stated}):
         raise FerruleError(f"{entry.place}: the sizes given for '{entry.name}' differ")
@@ -227,24 +228,24 @@ def _check_overlaps(places: tuple[Memory | Peripheral, ...], platform: Platform)
             raise FerruleError(f"{platform.file}: '{name}' and '{other}' overlap at {begin:#010x}")
 
 
-def _check_lines(peripherals: tuple[Peripheral, ...], core: Cpu, file: Path) -> None:
+def _check_lines(peripherals: tuple[Peripheral, ...], core: Cpu) -> None:
     for peripheral in peripherals:
         for line in peripheral.interrupts:
             if line.target == "nvic" and line.index >= core.interrupts:
                 raise FerruleError(
-                    f"{file}: cpu.interrupts is {core.interrupts}, but '{peripheral.name}' has interrupt {line.index}"
+                    f"cpu.interrupts is {core.interrupts}, but '{peripheral.name}' has interrupt {line.index}"
                 )
 
 
-def _uart(peripherals: dict[str, Peripheral], name: str, key: str, file: Path) -> Peripheral:
+def _uart(peripherals: dict[str, Peripheral], name: str, key: str) -> Peripheral:
     uarts = {each: peripheral for each, peripheral in peripherals.items() if peripheral.type.startswith("UART.")}
     if name not in uarts:
-        error = unknown_name("UART", name, uarts)
-        raise FerruleError(f"{file}: {key}: {error}", hint=error.hint)
+        with place(key):
+            raise unknown_name("UART", name, uarts)
     return uarts[name]
 
 
-def _placement(memories: tuple[Memory, ...], description: BoardDescription, file: Path) -> Placement:
+def _placement(memories: tuple[Memory, ...], description: BoardDescription) -> Placement:
     wanted = description.placement
     kinds = {memory.name: memory.kind for memory in memories}
     for part, kind in (
@@ -256,19 +257,19 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
     ):
         name = str(getattr(wanted, part))
         if name not in kinds:
-            error = unknown_name("memory", name, kinds)
-            raise FerruleError(f"{file}: placement.{part}: {error}", hint=error.hint)
+            with place(f"placement.{part}"):
+                raise unknown_name("memory", name, kinds)
         if kinds[name] is not kind:
-            raise FerruleError(f"{file}: placement.{part}: '{name}' is {kinds[name]}, but {kind} is needed")
+            raise FerruleError(f"placement.{part}: '{name}' is {kinds[name]}, but {kind} is needed")
     stack = next(memory for memory in memories if memory.name == wanted.stack)
     stack_bytes = DEFAULT_STACK_BYTES if wanted.stack_bytes is None else wanted.stack_bytes
     if stack_bytes > stack.size_bytes:
         by_default = " by default" if wanted.stack_bytes is None else ""
         raise FerruleError(
-            f"{file}: placement.stack_bytes is {stack_bytes}{by_default}, '{stack.name}' holds {stack.size_bytes}"
+            f"placement.stack_bytes is {stack_bytes}{by_default}, '{stack.name}' holds {stack.size_bytes}"
         )
     if stack_bytes % 8:
-        raise FerruleError(f"{file}: placement.stack_bytes is {stack_bytes}, which is not a multiple of 8")
+        raise FerruleError(f"placement.stack_bytes is {stack_bytes}, which is not a multiple of 8")
     return Placement(
         code=wanted.code,
         weights=wanted.weights,
@@ -281,7 +282,7 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
 
 
 def _expansions(
-    places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, core: Cpu, file: Path
+    places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, core: Cpu
 ) -> tuple[Expansion, ...]:
     """Return the places for accelerators; FerruleError if one is occupied or malformed."""
     spans = [
@@ -298,7 +299,7 @@ def _expansions(
     }
     found = []
     for index, each in enumerate(description.expansions):
-        where, end = f"{file}: expansions[{index}]", each.address + each.size_bytes
+        where, end = f"expansions[{index}]", each.address + each.size_bytes
         for key, value in (("address", each.address), ("size_bytes", each.size_bytes)):
             if value % EXPANSION_BYTES or end > _ADDRESS_END:
                 raise FerruleError(
@@ -319,12 +320,12 @@ def _expansions(
 
 
 def _setup(
-    places: tuple[Peripheral | Tag, ...], peripherals: dict[str, Peripheral], description: BoardDescription, file: Path
+    places: tuple[Peripheral | Tag, ...], peripherals: dict[str, Peripheral], description: BoardDescription
 ) -> tuple[Setup, ...]:
     """Return the register changes for start-up; FerruleError if the board lacks such a register."""
     found = []
     for index, each in enumerate(description.setup):
-        where = f"{file}: setup[{index}]"
+        where = f"setup[{index}]"
         if each.address % 4:
             raise FerruleError(f"{where}: address is {each.address:#x}, which is not a multiple of 4")
         if not any(each.address in place for place in places):
@@ -335,7 +336,7 @@ def _setup(
         if not 0 < len(each.why.strip()) <= _WHY_COLUMNS:
             raise FerruleError(f"{where}: why must be one line of text with at most {_WHY_COLUMNS} columns")
         if each.uart is not None:
-            _uart(peripherals, each.uart, f"setup[{index}].uart", file)
+            _uart(peripherals, each.uart, f"setup[{index}].uart")
         found.append(Setup(address=each.address, clear=each.clear, set=each.set, why=each.why, uart=each.uart))
     return tuple(found)
 
@@ -344,22 +345,21 @@ def _qemu(
     places: tuple[Memory | Peripheral, ...],
     peripherals: dict[str, Peripheral],
     description: BoardDescription,
-    file: Path,
 ) -> QemuMachine | None:
     machine = description.qemu
     if machine is None:
         return None
     for name in machine.serial:
-        _uart(peripherals, name, "qemu.serial", file)
+        _uart(peripherals, name, "qemu.serial")
     names, used = [place.name for place in places], description.placement
     for name in machine.lacks:
         if name not in names:
-            error = unknown_name("memory or peripheral", name, names)
-            raise FerruleError(f"{file}: qemu.lacks: {error}", hint=error.hint)
+            with place("qemu.lacks"):
+                raise unknown_name("memory or peripheral", name, names)
         if name in (used.code, used.weights, used.data, used.workspace, used.stack):
-            raise FerruleError(f"{file}: qemu.lacks: '{name}' holds parts of the firmware (placement)")
+            raise FerruleError(f"qemu.lacks: '{name}' holds parts of the firmware (placement)")
         if name in (*machine.serial, description.uarts.link):
-            raise FerruleError(f"{file}: qemu.lacks: '{name}' is in qemu.serial or the link")
+            raise FerruleError(f"qemu.lacks: '{name}' is in qemu.serial or the link")
     return QemuMachine(
         name=machine.machine,
         instructions_per_tick=NANOSECONDS_PER_SECOND / (machine.clock_hz or description.clock_hz),

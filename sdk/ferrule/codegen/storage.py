@@ -19,8 +19,8 @@ from ferrule.memory import (
     AliasKind,
     ArenaOverflowError,
     BufferKind,
+    MemoryPlan,
     Overlap,
-    Plan,
     Region,
     Request,
     Requirements,
@@ -43,7 +43,7 @@ class StoragePlan:
 
     lowered: LoweredGraph = field(compare=False, repr=False)
     """The graph, in the order in which its layers run."""
-    plan: Plan
+    plan: MemoryPlan
     views: Mapping[str, str]
     """By name of a layer's output: the input whose storage it shares; such a layer does nothing."""
     requests: tuple[Request, ...]
@@ -222,7 +222,7 @@ def _ties(item: LoweredLayer) -> tuple[Tie, ...]:
     )
 
 
-def _check_together(plan: Plan, core: Region, state: Region) -> None:
+def _check_together(plan: MemoryPlan, core: Region, state: Region) -> None:
     """Raise ArenaOverflowError if the memory of the workspace cannot hold the workspace and the states."""
     kept = plan.region(state.name).peak_bytes
     need = plan.region(core.name).peak_bytes + kept

@@ -107,30 +107,20 @@ class Job:
         board = self.board.name if isinstance(self.board, Board) else str(self.board)
         said = [f"board={board!r}", f"toolchain={self.toolchain!r}", f"backends={', '.join(self.backends)!r}"]
         said += [f"{len(getattr(self, name))} {name}" for name in ("devices", "hints") if getattr(self, name)]
-        if not self.fallback:
-            said.append("fallback=False")
+        said += self._unusual("fallback")
         if self.model_options:
             said.append(f"options of {', '.join(self.model_options)}")
-        if self.import_enabled:
-            said.append("import_enabled=True")
-        if self.overlap != "on":
-            said.append(f"overlap={self.overlap!r}")
-        if self.goal != Goal.BALANCED:
-            said.append(f"goal={self.goal!r}")
-        if self.input_rows:
-            said.append("input_rows=True")
-        if self.optimization is not None:
-            said.append(f"optimization={self.optimization!r}")
-        if self.debug:
-            said.append("debug=True")
+        said += self._unusual("import_enabled", "overlap", "goal", "input_rows", "optimization", "debug")
         said.append(f"platform={self.platform!r}")
-        if self.app != "link":
-            said.append(f"app={self.app!r}")
-        if self.self_test:
-            said.append("self_test=True")
+        said += self._unusual("app", "self_test")
         if self.out is not None:
             said.append(f"out={str(self.out)!r}")
         return f"Job({', '.join(said)})"
+
+    def _unusual(self, *names: str) -> list[str]:
+        """Return those of some fields that have another value than by default."""
+        usual = {each.name: each.default for each in fields(self)}
+        return [f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name) != usual[name]]
 
     @property
     def level(self) -> str:

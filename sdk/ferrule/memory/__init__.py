@@ -5,7 +5,7 @@ from ferrule.memory.aliases import views
 from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, Requirements, ScratchNeed, plan_graph, scratch_name
 from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers, spare_bytes
 from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
-from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan, certify
+from ferrule.memory.placement import ArenaOverflowError, MemoryPlan, Placement, RegionPlan, certify
 from ferrule.memory.planner import plan
 from ferrule.memory.region import Region, home
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie, Untied
@@ -26,10 +26,10 @@ __all__ = [
     "Effort",
     "GraphPlan",
     "Lifetime",
+    "MemoryPlan",
     "Ordering",
     "Overlap",
     "Placement",
-    "Plan",
     "PlanError",
     "Region",
     "RegionPlan",

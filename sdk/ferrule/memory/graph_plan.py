@@ -12,7 +12,7 @@ from ferrule.memory.aliases import views
 from ferrule.memory.arena import round_up
 from ferrule.memory.lifetimes import Lifetime, lifetimes
 from ferrule.memory.ordering import Ordering, measure_order, order_layers
-from ferrule.memory.placement import Plan
+from ferrule.memory.placement import MemoryPlan
 from ferrule.memory.planner import plan
 from ferrule.memory.region import Region
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie, Untied
@@ -34,7 +34,7 @@ class GraphPlan:
     requests: tuple[Request, ...]
     aliases: tuple[Alias, ...]
     overlaps: tuple[Overlap, ...]
-    plan: Plan
+    plan: MemoryPlan
     ties: tuple[Tie, ...] = ()
     """The ties that the plan keeps."""
     untied: tuple[Untied, ...] = ()

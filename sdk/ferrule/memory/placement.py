@@ -71,7 +71,7 @@ class RegionPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class MemoryPlan:
     """The placement of every buffer, and the quality of the arenas."""
 
     placements: Mapping[str, Placement]

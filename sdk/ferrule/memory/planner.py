@@ -11,7 +11,7 @@ from ferrule.memory.arena import UNPLACED, Arena, Lap, Offsets
 from ferrule.memory.assignment import assign
 from ferrule.memory.bound import lower_bound
 from ferrule.memory.lifetimes import Lifetime
-from ferrule.memory.placement import Placement, Plan, RegionPlan
+from ferrule.memory.placement import MemoryPlan, Placement, RegionPlan
 from ferrule.memory.region import Region
 from ferrule.memory.request import Alias, Overlap, Request, Tie
 from ferrule.memory.search import Effort, Layout, fill, search
@@ -28,7 +28,7 @@ def plan(
     overlaps: Sequence[Overlap] = (),
     ties: Sequence[Tie] = (),
     effort: Effort | None = None,
-) -> Plan:
+) -> MemoryPlan:
     """Lay out all buffers; the same arguments always produce the same plan.
 
     Each storage goes to the first of its allowed regions, or to a later one if a region overflows. In each region the
@@ -55,7 +55,7 @@ def plan(
         return RegionLayout(region, arena, effort)
 
     layouts = assign(storages, regions, arena=arena, lay_out=lay_out)
-    return Plan(
+    return MemoryPlan(
         placements=_placements(requests, layouts),
         regions=tuple(layout.summary() for layout in layouts),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ferrule.graph import Graph
 from ferrule.memory.lifetimes import scheduled_layers
-from ferrule.memory.placement import Plan
+from ferrule.memory.placement import MemoryPlan
 from ferrule.memory.region import Region
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie
 
@@ -84,7 +84,7 @@ def schedule_of_graph(
 
 
 def verify(
-    plan: Plan,
+    plan: MemoryPlan,
     requests: Sequence[Request],
     regions: Sequence[Region],
     schedule: Schedule,
@@ -113,7 +113,7 @@ def verify(
     replay.run(schedule, aliases={alias.output: alias for alias in aliases}, overlaps=stated)
 
 
-def _check_placements(plan: Plan, requests: Sequence[Request], regions: Sequence[Region]) -> None:
+def _check_placements(plan: MemoryPlan, requests: Sequence[Request], regions: Sequence[Region]) -> None:
     by_name = {region.name: region for region in regions}
     wanted = {request.name for request in requests}
     for name in plan.placements:
@@ -144,7 +144,7 @@ def _check_access(place: str, request: Request, access: Access, offset: int, reg
         raise PlanError(f"{place} with {request.size_bytes} B, expected whole cache lines of {access.line_bytes} B")
 
 
-def _check_figures(plan: Plan, requests: Sequence[Request]) -> None:
+def _check_figures(plan: MemoryPlan, requests: Sequence[Request]) -> None:
     for region in plan.regions:
         peak = activations = 0
         for request in requests:
@@ -180,7 +180,7 @@ class _Going:
 
 @dataclass(slots=True, kw_only=True)
 class _Replay:
-    plan: Plan
+    plan: MemoryPlan
     requests: Mapping[str, Request]
     memories: dict[str, _Tags] = field(default_factory=dict)
     """The tags of each region's memory."""

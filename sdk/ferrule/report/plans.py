@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ferrule.codegen import Artifact
 from ferrule.graph import Graph
-from ferrule.memory import BufferKind, GraphPlan, Plan, RegionPlan, Request
+from ferrule.memory import BufferKind, GraphPlan, MemoryPlan, RegionPlan, Request
 from ferrule.report.base import part_of
 from ferrule.report.picture import BufferPart, RegionPlanPart
 
@@ -28,7 +28,7 @@ def activation_parts(graph: Graph, planned: GraphPlan) -> tuple[RegionPlanPart, 
 
 
 def _regions(
-    graph: Graph, plan: Plan, requests: Sequence[Request], steps: tuple[str, ...], states: set[str], kept: str
+    graph: Graph, plan: MemoryPlan, requests: Sequence[Request], steps: tuple[str, ...], states: set[str], kept: str
 ) -> tuple[RegionPlanPart, ...]:
     inputs = {info.name for info in graph.inputs}
     outputs = {info.name for info in graph.outputs}
