@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory planning: assigns offsets in memory regions to buffers with sizes and lifetimes."""
 
-from ferrule.memory.aliases import views
-from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, Requirements, ScratchNeed, plan_graph, scratch_name
+from ferrule.memory.graph_plan import (
+    DEFAULT_ALIGNMENT,
+    GraphPlan,
+    Requirements,
+    ScratchNeed,
+    plan_graph,
+    scratch_name,
+    views,
+)
 from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers, spare_bytes
 from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
 from ferrule.memory.placement import ArenaOverflowError, MemoryPlan, Placement, RegionPlan, certify

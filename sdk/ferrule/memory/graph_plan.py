@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ferrule.graph import Graph
-from ferrule.memory.aliases import views
 from ferrule.memory.arena import round_up
 from ferrule.memory.lifetimes import Lifetime, lifetimes
 from ferrule.memory.ordering import Ordering, measure_order, order_layers
@@ -21,6 +20,7 @@ from ferrule.memory.states import STATE_WORD, STATE_WORD_BYTES, carried_states, 
 from ferrule.memory.storage import group_names
 from ferrule.memory.ties import forbidden_ties, kept_ties
 from ferrule.memory.verify import Schedule, Step, schedule_of_graph, verify
+from ferrule.operators.table import having
 
 DEFAULT_ALIGNMENT = 16
 """In bytes; the same alignment as in TensorFlow Lite Micro, so that figures can be compared."""
@@ -94,6 +94,15 @@ class Requirements:
 
 
 _PLAIN = Requirements()
+
+
+def views(graph: Graph) -> tuple[Alias, ...]:
+    """Return an alias for each layer that only reinterprets the bytes of its input; such a layer needs no code."""
+    return tuple(
+        Alias(output=layer.outputs[0], input=layer.present_inputs[0], kind=AliasKind.VIEW)
+        for layer in graph.layers
+        if layer.type in having(view=True) and not graph.tensor(layer.present_inputs[0]).is_constant
+    )
 
 
 def plan_graph(graph: Graph, regions: Sequence[Region], needs: Requirements = _PLAIN) -> GraphPlan:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from ferrule.errors import unknown_name
 from ferrule.firmware.platforms.bare_metal import BareMetalPlatform
 from ferrule.firmware.platforms.cmsis import CmsisPlatform
-from ferrule.firmware.platforms.freertos import KERNEL as FREERTOS
 from ferrule.firmware.platforms.kernel import KernelPlatform
+from ferrule.firmware.platforms.kernels import FREERTOS_KERNEL, THREADX_KERNEL
 from ferrule.firmware.platforms.own_build import LIBRARIES, LIBRARY
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.platforms.threadx import KERNEL as THREADX
 from ferrule.firmware.platforms.zephyr import ZephyrPlatform
 from ferrule.firmware.probe import ToolStatus
 
@@ -20,8 +19,8 @@ PLATFORMS: Mapping[str, Platform] = {
     for platform in (
         BareMetalPlatform(),
         CmsisPlatform(),
-        KernelPlatform(FREERTOS),
-        KernelPlatform(THREADX),
+        KernelPlatform(FREERTOS_KERNEL),
+        KernelPlatform(THREADX_KERNEL),
         ZephyrPlatform(),
     )
 }

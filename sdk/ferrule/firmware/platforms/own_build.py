@@ -14,7 +14,7 @@ from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware import seal
-from ferrule.firmware.platforms.freertos import KERNEL as FREERTOS_KERNEL
+from ferrule.firmware.platforms.kernels import FREERTOS_KERNEL
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import PlatformTools
