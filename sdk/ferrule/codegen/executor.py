@@ -136,7 +136,7 @@ class ExecutorBuilder:
     def module(self) -> Module:
         """Return the module of the executor."""
         headers = {header for item in self.lowered.layers for header in item.op.headers}
-        found = conversions(self.prefix, self.members)
+        found, functions = conversions(self.prefix, self.members), tuple(self._functions())
         return Module(
             name=self.prefix,
             doc=f"Executor of the model '{one_line(self._graph.name)}'.",
@@ -151,10 +151,7 @@ class ExecutorBuilder:
                 self._sizes(),
                 *self._structs(),
                 *self._defaults(),
-                *(self._run(declaration=True, until=until) for until in self._kinds_of_run()),
-                *self._state.functions(self._code.reset_checks(), declaration=True),
-                *self._input_rows(declaration=True),
-                *self._run_shared(declaration=True),
+                *functions,
                 *declarations(found),
             ),
             implementation_includes=(
@@ -175,10 +172,7 @@ class ExecutorBuilder:
                 *(declaration for item in self.lowered.layers for declaration in item.op.declarations),
                 *self._defaults(),
                 *self._code.operators(),
-                *(self._run(declaration=False, until=until) for until in self._kinds_of_run()),
-                *self._state.functions(self._code.reset_checks(), declaration=False),
-                *self._input_rows(declaration=False),
-                *self._run_shared(declaration=False),
+                *functions,
             ),
         )
 
@@ -394,11 +388,16 @@ class ExecutorBuilder:
         """Return the regions of the default memory that no other model uses."""
         return tuple(each for each in self._storage.blocks if not self._arena or each is self._storage.state)
 
-    def _kinds_of_run(self) -> tuple[bool, ...]:
-        """Return which functions run the model: without a deadline, and for a model with devices with one."""
-        return (False, True) if self.lowered.devices else (False,)
+    def _functions(self) -> Iterator[Function]:
+        """Yield the functions that the model's user calls."""
+        yield self._run(until=False)
+        if self.lowered.devices:
+            yield self._run(until=True)
+        yield from self._state.functions(self._code.reset_checks())
+        yield from self._input_rows()
+        yield from self._run_shared()
 
-    def _run(self, *, declaration: bool, until: bool) -> Function:
+    def _run(self, *, until: bool) -> Function:
         parameters = self._code.parameters()
         if until:
             deadline = Parameter(name=DEADLINE.name, type=Scalar.UINT32)
@@ -406,7 +405,7 @@ class ExecutorBuilder:
                 name=f"{self.prefix}_run_until",
                 returns=_STATUS,
                 parameters=(*parameters, deadline),
-                body=None if declaration else self._code.body(until=True),
+                body=self._code.body(until=True),
                 linkage=Linkage.EXTERNAL,
                 doc=f"Like {self.prefix}_run, until `deadline_us`: a time of ferrule_platform_now_us(), at most\n"
                 "2^31 - 1 microseconds from now.\n"
@@ -416,7 +415,7 @@ class ExecutorBuilder:
             name=f"{self.prefix}_run",
             returns=_STATUS,
             parameters=parameters,
-            body=None if declaration else self._code.body(),
+            body=self._code.body(),
             linkage=Linkage.EXTERNAL,
             doc="Run one inference in the caller's thread; several may run at once, each in its own memory.\n"
             "`info` may be NULL.\n@retval FERRULE_OK\n"
@@ -425,7 +424,7 @@ class ExecutorBuilder:
             "nothing was run" + self._state.rule() + self._errors(),
         )
 
-    def _run_shared(self, *, declaration: bool) -> Iterator[Function]:
+    def _run_shared(self) -> Iterator[Function]:
         if not self._arena:
             return
         status, ok = Identifier("status"), Identifier("FERRULE_OK")
@@ -442,7 +441,7 @@ class ExecutorBuilder:
             name=f"{self.prefix}_run_shared",
             returns=_STATUS,
             parameters=tuple(each for each in self._code.parameters() if each.name != "memory"),
-            body=None if declaration else Block(body),
+            body=Block(body),
             linkage=Linkage.EXTERNAL,
             doc=f"Lock the shared arena, run one inference in it like {self.prefix}_run, and unlock it. Inputs and "
             "outputs must lie elsewhere.\n@retval FERRULE_ERR_TIMEOUT another thread has had the arena for too long\n"
@@ -450,7 +449,7 @@ class ExecutorBuilder:
             "@return or what the run, or the lock, returns; `info` is written by a run only",
         )
 
-    def _input_rows(self, *, declaration: bool) -> Iterator[Function]:
+    def _input_rows(self) -> Iterator[Function]:
         if not self.lowered.fed:
             return
         ((name, info),) = self.members["input"]
@@ -459,7 +458,7 @@ class ExecutorBuilder:
             name=f"{self.prefix}_input_rows",
             returns=_STATUS,
             parameters=self._code.feed_parameters(),
-            body=None if declaration else self._code.feed_body(),
+            body=self._code.feed_body(),
             linkage=Linkage.EXTERNAL,
             doc=f"Take `count` rows of the input `{name}` as they arrive, from row `first` on, of {height} rows with "
             f"{row_bytes} B each, and compute what they allow. Row 0 begins an inference in `memory`, even if another "

@@ -67,7 +67,7 @@ def link_module(builder: ExecutorBuilder) -> Module:
     model = Variable(
         name=f"{builder.prefix}_link_model",
         type=Const(StructType("ferrule_link_model")),
-        value=Aggregate(tuple(_model_fields(builder))),
+        value=_model(builder),
         linkage=Linkage.EXTERNAL,
         doc=f"The model '{one_line(lowered.graph.name)}' in its default workspace, for ferrule_link_serve().",
     )
@@ -178,7 +178,7 @@ def _tensor(builder: ExecutorBuilder, kind: str, member: str, info: TensorInfo) 
     return designated(fields)
 
 
-def _model_fields(builder: ExecutorBuilder) -> Iterator[Field]:
+def _model(builder: ExecutorBuilder) -> Aggregate:
     lowered = builder.lowered
     graph = lowered.graph
     fields: dict[str, Expression] = {
@@ -204,5 +204,4 @@ def _model_fields(builder: ExecutorBuilder) -> Iterator[Field]:
         fields["reset"] = Identifier("reset")
     if _has_statistics(lowered):
         fields["statistic"] = Identifier(_STATISTIC)
-    for name, value in fields.items():
-        yield Field(value, name)
+    return designated(fields)

@@ -128,14 +128,14 @@ class StateCode:
             "written, or a run has failed or not ended"
         )
 
-    def functions(self, checks: Iterable[Statement], *, declaration: bool) -> Iterator[Function]:
+    def functions(self, checks: Iterable[Statement]) -> Iterator[Function]:
         """Yield `ferrule_<model>_reset`, which begins with `checks` of its argument."""
         if self:
             yield Function(
                 name=f"{self._prefix}_reset",
                 returns=Scalar.INT32,
                 parameters=(Parameter(name="memory", type=Pointer(Const(StructType(f"{self._prefix}_memory")))),),
-                body=None if declaration else Block((*checks, *self._reset())),
+                body=Block((*checks, *self._reset())),
                 linkage=Linkage.EXTERNAL,
                 doc="Write the initial state to `memory`, whatever it held: the next run begins a new sequence. Before "
                 "the first run, and after one that failed; not while a run uses this state.\n@retval FERRULE_OK\n"
