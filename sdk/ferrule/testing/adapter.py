@@ -152,18 +152,15 @@ def build_adapter(
     everything = dict([_PORT, *ground.defines]) | {name: str(value) for name, value in (defines or {}).items()}
     own = [path for path in sorted((folder / "src").glob("*.c")) if ground.takes(path.name, everything)]
     public = [path for path in sorted((folder / "include").rglob("*.h")) if not path.name.endswith("_port.h")]
-    build = _build(
+    code = _Code(
         title=f"the adapter {folder.name}",
-        ground=ground,
         sources=[*own, *sources],
-        watched=root / "src_c" / "device",
         headers=[*(path.relative_to(folder / "include").as_posix() for path in public), *headers],
         include_dirs=[folder / "include", *include_dirs],
         defines=everything,
-        sanitize=sanitize,
-        coverage=coverage,
     )
-    return Adapter(build, ground.fakes)
+    watched = root / "src_c" / "device"
+    return Adapter(_build(code, ground, sanitize=sanitize, coverage=coverage, watched=watched), ground.fakes)
 
 
 def build_driver(
@@ -181,31 +178,32 @@ def build_driver(
     """
     if not sources:
         raise FerruleError("there is no source to compile", hint="name the driver's C files in `sources`")
-    build = _build(
+    code = _Code(
         title=f"the driver {Path(sources[0]).stem}",
-        ground=_GROUNDS["bare_metal"],
-        sources=[*sources],
+        sources=sources,
         headers=["ferrule/driver.h", "ferrule/status.h", *headers],
         include_dirs=include_dirs,
         defines=dict([_PORT]) | {name: str(value) for name, value in (defines or {}).items()},
-        sanitize=sanitize,
-        coverage=coverage,
     )
-    return Adapter(build, Fakes)
+    return Adapter(_build(code, _GROUNDS["bare_metal"], sanitize=sanitize, coverage=coverage), Fakes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Code:
+    """What is compiled, as for `build_adapter`."""
+
+    title: str
+    """Name in messages."""
+    sources: Sequence[Path_]
+    headers: Sequence[str]
+    include_dirs: Sequence[Path_]
+    defines: Mapping[str, str]
 
 
 def _build(
-    *,
-    title: str,
-    ground: _Ground,
-    sources: Sequence[Path_],
-    headers: Sequence[str],
-    include_dirs: Sequence[Path_],
-    defines: Mapping[str, str],
-    sanitize: Sequence[str] | None,
-    coverage: bool,
-    watched: Path | None = None,
+    code: _Code, ground: _Ground, *, sanitize: Sequence[str] | None, coverage: bool, watched: Path | None = None
 ) -> HostBuild:
+    """Return the build; `watched` is the folder of the device API whose calls the fakes are told of."""
     asked = os.environ.get(SANITIZE, "").split(",") if sanitize is None else sanitize
     sanitizers = tuple(name for name in asked if name)
     unknown = set(sanitizers) - set(SANITIZERS)
@@ -222,8 +220,9 @@ def _build(
     if ground.folder != "host":
         host += sorted((FAKES / ground.folder).glob("*.c"))
     flags: list[tuple[Path, str]] = []
+    sources = list(code.sources)
     if watched is not None:
-        sources = [*sources, *(watched / name for name in _WATCHED)]
+        sources += [watched / name for name in _WATCHED]
         host += sorted((FAKES / "device").glob("*.c"))
         flags = [
             ((watched / file).resolve(), f"-Dferrule_device_{name}=ferrule_watched_device_{name}")
@@ -231,15 +230,15 @@ def _build(
             for name in names
         ]
     return HostBuild(
-        title=title,
+        title=code.title,
         sources=tuple(Path(source).resolve() for source in sources),
         fakes=tuple(host),
-        headers=(*headers, *_HOST_HEADERS, *ground.headers),
+        headers=(*code.headers, *_HOST_HEADERS, *ground.headers),
         include_dirs=tuple(
             Path(folder).resolve()
-            for folder in (*include_dirs, resources.root() / "include", FAKES / ground.folder, FAKES / "host")
+            for folder in (*code.include_dirs, resources.root() / "include", FAKES / ground.folder, FAKES / "host")
         ),
-        defines=tuple(defines.items()),
+        defines=tuple(code.defines.items()),
         flags=tuple(flags),
         sanitizers=sanitizers,
         coverage=coverage,

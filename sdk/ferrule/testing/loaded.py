@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -27,6 +27,8 @@ from ferrule.testing.registers import ArrayModel, Registers, RegisterSpace
 F = TypeVar("F", bound=Fakes)
 _numbers = count()
 _FILLS = (0xA5, 0x5A)
+_UNRECORDED = ("is_over", "poll_us", "is_stopped")
+"""Functions of a driver whose calls are not recorded."""
 
 
 class Library:
@@ -198,7 +200,7 @@ class Adapter(Generic[F]):
         self.fakes.check()
         return result
 
-    def callback(self, signature: str, function: Callable[..., object]) -> CData:
+    def callback(self, signature: str | CData, function: Callable[..., object]) -> CData:
         """Return a C function of a signature, such as "int32_t (void *context)", that calls a Python function.
 
         An exception in it is raised when the call from Python returns; the C function returns 0.
@@ -256,22 +258,21 @@ class Adapter(Generic[F]):
             "submit": submit,
             "submit_copy_to": submit_copy_to,
             "submit_copy_from": submit_copy_from,
+            "is_over": is_over,
+            "poll_us": poll_us,
             "finish": finish,
             "abort": abort,
+            "is_stopped": is_stopped,
         }
         for member, function in given.items():
             if function is not None:
-                setattr(made, member, self._noted(self.ffi.typeof(getattr(made, member)), member, function))
-        if is_over is not None:
-            made.is_over = self.callback("bool (void *)", is_over)
-        if is_stopped is not None:
-            made.is_stopped = self.callback("bool (void *)", is_stopped)
-        if poll_us is not None:
-            made.poll_us = self.callback("uint32_t (void *)", poll_us)
+                signature = self.ffi.typeof(getattr(made, member))
+                note = self.callback if member in _UNRECORDED else partial(self._noted, member)
+                setattr(made, member, note(signature, function))
         self._kept += [made, text]
         return made
 
-    def _noted(self, signature: CData, name: str, function: Callable[..., int]) -> CData:
+    def _noted(self, name: str, signature: CData, function: Callable[..., int]) -> CData:
         def call(*arguments: object) -> int:
             result = function(*arguments)
             self.fakes.note(name, result)

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from ferrule._typing import override
+from ferrule.child_process import ending
 from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError, Workers
 from ferrule.finalizing import put_off
 
@@ -205,9 +206,7 @@ class _Process:
             self._process.join()
         self._connection.close()
         code = self._process.exitcode or 0
-        if code >= 0:
-            return f"has ended with exit code {code}"
-        return f"was killed by {signal.Signals(-code).name}"
+        return f"{'was killed by' if code < 0 else 'has ended with'} {ending(code)}"
 
 
 def serve(connection: Connection) -> None:
