@@ -41,25 +41,19 @@ def culprits(view: SubgraphView, wrong: str, judge: Judge) -> Culprits:
     names = view.names
     count = 0
 
-    def asked(first: int, end: int) -> str:
-        nonlocal count
-        count += 1
-        return judge(SubgraphView.of(view.graph, names[first:end]))
+    def search(passing: int, failing: int, part: Callable[[int], tuple[str, ...]]) -> int:
+        """Return the place next to one that passes, from which on, or up to which, layers still fail."""
+        nonlocal count, wrong
+        while abs(failing - passing) > 1:
+            middle = (passing + failing) // 2
+            count += 1
+            found = judge(SubgraphView.of(view.graph, part(middle)))
+            if found:
+                failing, wrong = middle, found
+            else:
+                passing = middle
+        return failing
 
-    passing, end = 0, len(names)
-    while end - passing > 1:
-        middle = (passing + end) // 2
-        found = asked(0, middle)
-        if found:
-            end, wrong = middle, found
-        else:
-            passing = middle
-    first, passing = 0, end
-    while passing - first > 1:
-        middle = (first + passing) // 2
-        found = asked(middle, end)
-        if found:
-            first, wrong = middle, found
-        else:
-            passing = middle
+    end = search(0, len(names), lambda middle: names[:middle])
+    first = search(end, 0, lambda middle: names[middle:end])
     return Culprits(names=names[first:end], wrong=wrong, compilations=count)

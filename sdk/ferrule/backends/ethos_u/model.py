@@ -7,7 +7,7 @@ The registers, and what software sees of a stream's end, of faults and of a rese
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class _Counts:
     hazards: int = 0
     faults: int = 0
     estimated_cycles: int = 0
-    vela_cycles: int = 0
+    estimated_cycles_by_vela: int = 0
 
 
 class EthosUModel(RegisterModel):
@@ -122,16 +122,7 @@ class EthosUModel(RegisterModel):
 
     @override
     def statistics(self) -> Mapping[str, int | float]:
-        counts = self._counts
-        return {
-            "streams": counts.streams,
-            "operations": counts.operations,
-            "macs": counts.macs,
-            "hazards": counts.hazards,
-            "faults": counts.faults,
-            "estimated_cycles": counts.estimated_cycles,
-            "estimated_cycles_by_vela": counts.vela_cycles,
-        }
+        return asdict(self._counts)
 
     @override
     def reset(self) -> None:
@@ -328,7 +319,7 @@ class EthosUModel(RegisterModel):
         counts.operations += 1
         counts.macs += step.macs
         counts.estimated_cycles += run.duration
-        counts.vela_cycles += run.duration if run.is_known else 0
+        counts.estimated_cycles_by_vela += run.duration if run.is_known else 0
         beat = AXI_BYTES[self.configuration.product]
         first, second = self._regions.traffic
         self._monitor.count(

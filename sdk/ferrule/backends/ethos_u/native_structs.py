@@ -146,38 +146,37 @@ class ElementwiseStruct(ctypes.Structure):
 _POINTER = ctypes.c_void_p
 _ROWS = (_POINTER, _POINTER, ctypes.c_int32, ctypes.c_int32, _POINTER)
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "extend": (_POINTER, _POINTER, _POINTER),
-    "extend_short": (_POINTER, _POINTER, _POINTER),
+    "extend": (_POINTER,) * 3,
+    "extend_short": (_POINTER,) * 3,
     "patches": _ROWS,
     "finish": _ROWS,
     "finish_wide": _ROWS,
-    "depthwise": (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER),
-    "pool": (_POINTER, _POINTER, _POINTER),
-    "elementwise": (_POINTER, _POINTER, _POINTER),
+    "depthwise": (_POINTER,) * 5,
+    "pool": (_POINTER,) * 3,
+    "elementwise": (_POINTER,) * 3,
 }
+Function = Callable[..., int | None]
 
 
 class Functions:
     """The functions of the loaded library, by name without prefix."""
 
+    extend: Function
+    extend_short: Function
+    patches: Function
+    finish: Function
+    finish_wide: Function
+    depthwise: Function
+    pool: Function
+    elementwise: Function
+
     def __init__(self, path: Path) -> None:
         library = ctypes.CDLL(str(path))
-        self.extend = _function(library, "extend")
-        self.extend_short = _function(library, "extend_short")
-        self.patches = _function(library, "patches")
-        self.finish = _function(library, "finish")
-        self.finish_wide = _function(library, "finish_wide")
-        self.depthwise = _function(library, "depthwise")
-        self.pool = _function(library, "pool")
-        self.elementwise = _function(library, "elementwise")
-
-
-def _function(library: ctypes.CDLL, name: str) -> Callable[..., int | None]:
-    function: Any = getattr(library, f"ferrule_ethos_u_{name}")
-    function.argtypes = _FUNCTIONS[name]
-    function.restype = ctypes.c_int32 if name == "elementwise" else None
-    bound: Callable[..., int | None] = function
-    return bound
+        for name, types in _FUNCTIONS.items():
+            function = getattr(library, f"ferrule_ethos_u_{name}")
+            function.argtypes = types
+            function.restype = ctypes.c_int32 if name == "elementwise" else None
+            setattr(self, name, function)
 
 
 @cache

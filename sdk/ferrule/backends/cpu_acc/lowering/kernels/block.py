@@ -18,9 +18,9 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     Row,
     both,
     context_of_others,
-    weighted_row,
+    int8_row,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, Convolution
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_pair,
@@ -33,7 +33,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
 )
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_channels, proved_words
-from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweredOp
 from ferrule.backends.target import Goal
 from ferrule.dom import Identifier
 from ferrule.graph import Array, Rounding
@@ -225,15 +225,12 @@ class _Plan:
         }
 
 
-def _candidate(context: LoweringContext, *, wide: bool = False, live: Array | None = None) -> Candidate | str:
+def _candidate(layer: Convolution, *, wide: bool = False, live: Array | None = None) -> Candidate | str:
     """Return the kernel for the channels `live`, by default all that are not dead; or why it cannot.
 
     It writes the dead channels, too.
     """
-    layer = Convolution.of(context)
     image, output, window = layer.image, layer.output, layer.window
-    if not layer.is_int8:
-        return NOT_INT8
     channels = int8_channels(layer)
     if live is None:
         live = channels.live if not channels.dead.all() else np.zeros(1, np.intp)
@@ -267,19 +264,18 @@ def _row_order(rows: int, row_bytes: int) -> Array:
     return np.concatenate([index[:, :whole].reshape(-1), padded.reshape(-1)])
 
 
-def _conv2d(context: LoweringContext) -> Candidate | str:
+def _conv2d(layer: Convolution) -> Candidate | str:
     """Return the kernel; if some channels have no proved constants, with that of paired channels for those."""
-    found = _candidate(context)
+    found = _candidate(layer)
     if found != NOT_PROVED:
         return found
-    layer = Convolution.of(context)
     channels, zero_point = int8_channels(layer), layer.output.zero_point
     proved = proved_channels(*extreme_channel_sums(channels), channels.factors, zero_point, channels.rounding)
     first, second = (np.flatnonzero(kind & ~channels.dead) for kind in (proved, ~proved))
     if not first.size or not second.size:
         return NOT_PROVED
-    mine = _candidate(context, live=first)
-    others = replace(layer, context=context_of_others(context))
+    mine = _candidate(layer, live=first)
+    others = replace(layer, context=context_of_others(layer.context))
     theirs = paired_conv2d(others, replace(channels, dead=np.zeros_like(channels.dead)), second)
     return mine if isinstance(mine, str) else theirs if isinstance(theirs, str) else both(mine, theirs)
 
@@ -287,8 +283,9 @@ def _conv2d(context: LoweringContext) -> Candidate | str:
 # ---- FULLY_CONNECTED
 
 
-def _widened(context: LoweringContext) -> Candidate | str:
-    found, other = _fully_connected(context, direct=False), _fully_connected(context, direct=True)
+def _widened(layer: Convolution) -> Candidate | str:
+    found, other = _fully_connected(layer, direct=False), _fully_connected(layer, direct=True)
+    context = layer.context
     if context.target.goal is Goal.SPEED or isinstance(found, str) or isinstance(other, str):
         return found
     if found.scratch_bytes > context.spare_bytes + _MOST_EXTRA:
@@ -296,10 +293,8 @@ def _widened(context: LoweringContext) -> Candidate | str:
     return found
 
 
-def _fully_connected(context: LoweringContext, *, direct: bool) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
+def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
+    context = layer.context
     channels = int8_channels(layer)
     products = channels.matrix.shape[1]
     if direct and products % _LOAD != 0:
@@ -343,12 +338,12 @@ def _fully_connected(context: LoweringContext, *, direct: bool) -> Candidate | s
 
 _NEEDS = (Feature.LONG_MULTIPLY, Feature.DSP)
 CONV_2D_BLOCK: tuple[Row, ...] = (
-    weighted_row(_KERNEL, _conv2d, *_NEEDS),
-    weighted_row(f"{_KERNEL} with weights of 16 bits", partial(_candidate, wide=True), *_NEEDS),
+    int8_row(_KERNEL, _conv2d, *_NEEDS),
+    int8_row(f"{_KERNEL} with weights of 16 bits", partial(_candidate, wide=True), *_NEEDS),
 )
 """The kernel for windows of all sizes, which has an entry of its own for windows of one pixel."""
 FULLY_CONNECTED_BLOCK: tuple[Row, ...] = (
-    weighted_row(_WIDENED, _widened, *_NEEDS),
-    weighted_row(_DIRECT, partial(_fully_connected, direct=True), *_NEEDS),
+    int8_row(_WIDENED, _widened, *_NEEDS),
+    int8_row(_DIRECT, partial(_fully_connected, direct=True), *_NEEDS),
 )
 """The kernels of FULLY_CONNECTED, with the row widened in scratch and without scratch."""

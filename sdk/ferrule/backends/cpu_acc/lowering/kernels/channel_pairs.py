@@ -11,9 +11,9 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     Candidate,
     Feature,
     has_dsp,
-    weighted_row,
+    int8_row,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_pair,
@@ -24,17 +24,14 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     position_blob,
     used_inputs,
 )
-from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import Array
 
 NOT_PAIRED = "a weight or a sum is too large to be paired, or an output is scaled up"
 
 
-def _conv2d(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
-    if not has_dsp(context.target.core):
+def _conv2d(layer: Convolution) -> Candidate | str:
+    if not has_dsp(layer.context.target.core):
         return SLOWER_WITHOUT_DSP
     channels = int8_channels(layer)
     return paired_conv2d(layer, channels, channels.live)
@@ -87,10 +84,8 @@ def _lower_conv2d(layer: Convolution, channels: Channels, live: Array) -> Lowere
     ).lowered(context)
 
 
-def _fully_connected(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
+def _fully_connected(layer: Convolution) -> Candidate | str:
+    context = layer.context
     if not has_dsp(context.target.core):
         return SLOWER_WITHOUT_DSP
     channels = int8_channels(layer)
@@ -127,5 +122,5 @@ def _fully_connected(context: LoweringContext) -> Candidate | str:
     )
 
 
-CONV_2D_PAIRED = weighted_row("conv2d_paired_s8", _conv2d, Feature.LONG_MULTIPLY)
-FULLY_CONNECTED_PAIRED = weighted_row("fully_connected_paired_s8", _fully_connected, Feature.LONG_MULTIPLY)
+CONV_2D_PAIRED = int8_row("conv2d_paired_s8", _conv2d, Feature.LONG_MULTIPLY)
+FULLY_CONNECTED_PAIRED = int8_row("fully_connected_paired_s8", _fully_connected, Feature.LONG_MULTIPLY)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.firmware import ConsideredKernel, KernelCosts, LoweredOp, LoweringContext
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.errors import UnsupportedError
@@ -70,9 +71,19 @@ class Row:
     """
 
 
-def weighted_row(kernel: str, candidate: Callable[[LoweringContext], Candidate | str], *needs: Feature) -> Row:
-    """Return the row of a kernel that rounds by all rules of layers with weights."""
-    return Row(kernel=kernel, needs=frozenset(needs), rules=WEIGHTED_RULES, candidate=candidate)
+def int8_row(
+    kernel: str,
+    candidate: Callable[[Convolution], Candidate | str],
+    *needs: Feature,
+    rules: frozenset[Rounding] = WEIGHTED_RULES,
+) -> Row:
+    """Return the row of a kernel for layers with weights and data of int8."""
+
+    def found(context: LoweringContext) -> Candidate | str:
+        layer = Convolution.of(context)
+        return candidate(layer) if layer.is_int8 else "the data is not int8"
+
+    return Row(kernel=kernel, needs=frozenset(needs), rules=rules, candidate=found)
 
 
 def context_of_others(context: LoweringContext) -> LoweringContext:

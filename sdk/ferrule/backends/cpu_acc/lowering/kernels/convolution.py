@@ -21,7 +21,6 @@ from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.weighted import Factor, centred, factors
 from ferrule.operators.window import Padding, Window
 
-NOT_INT8 = "the data is not int8"
 TOO_LARGE = "a sum is too large, or an output is scaled up"
 RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}
 """The part of an int8 kernel's name that tells its rule."""

@@ -23,9 +23,9 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     both,
     context_of_others,
     has_dsp,
-    weighted_row,
+    int8_row,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_scale,
@@ -38,7 +38,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import cost_on, plain_scales
 from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
-from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import Array, Rounding
 from ferrule.memory.request import Overlap
 
@@ -150,14 +150,11 @@ def _slidings(layer: Convolution, strides: tuple[int, ...], most_pad: int = 2) -
 # ---- four channels of a line
 
 
-def _lines(context: LoweringContext, stride: int) -> Candidate | str:
+def _lines(layer: Convolution, stride: int) -> Candidate | str:
     """Return the kernel for lines; if some channels have no proved constants, with that of single channels for those.
 
     The first kernel writes the dead channels, too.
     """
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
     ways = _slidings(layer, (stride,))
     if not ways:
         return _NO_WAY.format(stride)
@@ -178,7 +175,7 @@ def _lines(context: LoweringContext, stride: int) -> Candidate | str:
     others = alive[~found[1]]
     if not others.size:
         return candidate
-    rest = replace(layer, context=context_of_others(context))
+    rest = replace(layer, context=context_of_others(layer.context))
     second = _single_channels(rest, replace(channels, dead=np.zeros_like(channels.dead)), others)
     return second if isinstance(second, str) else both(candidate, second)
 
@@ -242,11 +239,8 @@ def _lower_lines(way: Sliding, channels: Channels, live: Array, scales: Array) -
 # ---- single channels
 
 
-def _3x3(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
-    if not has_dsp(context.target.core):
+def _3x3(layer: Convolution) -> Candidate | str:
+    if not has_dsp(layer.context.target.core):
         return SLOWER_WITHOUT_DSP
     channels = int8_channels(layer)
     return _single_channels(layer, channels, channels.live)
@@ -297,10 +291,8 @@ def _lower_single_channels(way: Sliding, channels: Channels, live: Array) -> Low
 # ---- columns of the window
 
 
-def _columns(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
+def _columns(layer: Convolution) -> Candidate | str:
+    context = layer.context
     ways = _slidings(layer, (1, 2), most_pad=max(layer.window.padding.top, layer.window.padding.left))
     if not ways:
         return _NO_WAY.format("1 or 2")
@@ -346,10 +338,9 @@ def _columns(context: LoweringContext) -> Candidate | str:
 
 
 LINES: tuple[Row, ...] = tuple(
-    weighted_row(f"depthwise_conv2d_3x3_by{stride}_s8", partial(_lines, stride=stride), Feature.DSP)
-    for stride in (1, 2)
+    int8_row(f"depthwise_conv2d_3x3_by{stride}_s8", partial(_lines, stride=stride), Feature.DSP) for stride in (1, 2)
 )
 """The kernels for four channels of a line, whose window moves by so many pixels along it."""
-SINGLE_CHANNELS = weighted_row("depthwise_conv2d_3x3_s8", _3x3, Feature.LONG_MULTIPLY)
-COLUMNS = weighted_row("depthwise_conv2d_columns_s8", _columns)
+SINGLE_CHANNELS = int8_row("depthwise_conv2d_3x3_s8", _3x3, Feature.LONG_MULTIPLY)
+COLUMNS = int8_row("depthwise_conv2d_columns_s8", _columns)
 """The kernel for cores without the DSP extension."""

@@ -6,21 +6,19 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, int8_row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import can_scale, channel_words, int8_channels
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
-from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import Array
 
 _POINTER_BYTES = 8
 """At most: 4 on the cores that have the DSP extension, 8 on the host, where the tests run."""
 
 
-def _taps(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
+def _taps(layer: Convolution) -> Candidate | str:
+    context = layer.context
     if layer.depth_multiplier != 1:
         return "channels are multiplied"
     channels = int8_channels(layer)
@@ -66,5 +64,5 @@ def tap_words(matrix: Array) -> Array:
     return np.ascontiguousarray(split).reshape(-1).view("<i4").astype(np.int32)
 
 
-TAPS_ROW = weighted_row("depthwise_conv2d_taps_s8", _taps, Feature.DSP)
+TAPS_ROW = int8_row("depthwise_conv2d_taps_s8", _taps, Feature.DSP)
 """The kernel for any window."""

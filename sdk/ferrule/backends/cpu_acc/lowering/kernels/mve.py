@@ -10,8 +10,8 @@ import numpy as np
 
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, int8_row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_scale,
@@ -22,7 +22,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import Goal
-from ferrule.graph import Array
+from ferrule.graph import Array, Rounding
 from ferrule.operators.window import Window
 
 _VECTOR = 16
@@ -42,10 +42,7 @@ _GENERAL, _LISTED = 1, 2
 _WORTH_LISTING = 0.75
 
 
-def _conv2d(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
+def _conv2d(layer: Convolution) -> Candidate | str:
     channels = int8_channels(layer)
     live = channels.live
     if not live.size:
@@ -169,10 +166,8 @@ class _Way:
         return columns * (height * (5 if self.channels == _VECTOR else 8 * _vectors(self.channels)) + 25)
 
 
-def _fully_connected(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
+def _fully_connected(layer: Convolution) -> Candidate | str:
+    context = layer.context
     channels = int8_channels(layer)
     if not can_scale(channels, layer):
         return TOO_LARGE
@@ -295,6 +290,6 @@ def _vectors(products: int) -> int:
     return -(-products // _VECTOR)
 
 
-_MVE = frozenset({Feature.MVE})
-MVE_CONV_2D_ROW = Row(kernel="conv2d_mve_s8", needs=_MVE, candidate=_conv2d)
-MVE_FULLY_CONNECTED_ROW = Row(kernel="fully_connected_mve_s8", needs=_MVE, candidate=_fully_connected)
+_TFLM = frozenset({Rounding.TFLM})
+MVE_CONV_2D_ROW = int8_row("conv2d_mve_s8", _conv2d, Feature.MVE, rules=_TFLM)
+MVE_FULLY_CONNECTED_ROW = int8_row("fully_connected_mve_s8", _fully_connected, Feature.MVE, rules=_TFLM)

@@ -6,14 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, int8_row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels, is_plain
 from ferrule.backends.cpu_acc.lowering.kernels.mve import words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
-from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.graph import Array
+from ferrule.backends.firmware import LoweredOp
+from ferrule.graph import Array, Rounding
 
 _LANES = 16
 _WORD = 4
@@ -25,11 +25,8 @@ _ORDER = (0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15)
 """The order of biases, multipliers and shifts of 16 channels."""
 
 
-def _candidate(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    output, window, count = layer.output.shape, layer.window, layer.image.shape[3]
-    if not layer.is_int8:
-        return NOT_INT8
+def _candidate(layer: Convolution) -> Candidate | str:
+    context, output, window, count = layer.context, layer.output.shape, layer.window, layer.image.shape[3]
     if layer.depth_multiplier != 1 or window.height * window.width > _TAPS:
         return f"channels are multiplied, or the window has more than {_TAPS} pixels"
     if count % _WORD:
@@ -107,4 +104,4 @@ def _inside(kernel: int, stride: int, dilation: int, pad: int, extent: int, coun
     return int(np.count_nonzero((start >= 0) & (start + (kernel - 1) * dilation < extent)))
 
 
-MVE_DEPTHWISE_ROW = Row(kernel="depthwise_conv2d_mve_s8", needs=frozenset({Feature.MVE}), candidate=_candidate)
+MVE_DEPTHWISE_ROW = int8_row("depthwise_conv2d_mve_s8", _candidate, Feature.MVE, rules=frozenset({Rounding.TFLM}))

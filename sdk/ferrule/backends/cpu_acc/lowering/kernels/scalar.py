@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp, weighted_row
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp, int8_row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_scale,
@@ -20,6 +21,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.graph import Array
+from ferrule.operators.weighted import WEIGHTED_RULES
 
 QUAD, DUO, OCTET = 4, 2, 8
 """The channels of a block, as in the header."""
@@ -68,12 +70,8 @@ def duo_weights(matrix: Array) -> Array:
     return split.transpose(0, 2, 1, 3).reshape(-1)
 
 
-def _conv2d(
-    context: LoweringContext, form: str, block: int, cost: float, pack: Callable[[Array], Array]
-) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
+def _conv2d(layer: Convolution, form: str, block: int, cost: float, pack: Callable[[Array], Array]) -> Candidate | str:
+    context = layer.context
     channels = int8_channels(layer)
     live = channels.live
     live = np.concatenate([live, live[-1:].repeat(-live.size % block)])  # the last one is repeated up to a whole block
@@ -125,20 +123,18 @@ def _fits_duo(matrix: Array) -> bool:
     return bool((magnitudes[..., 0::2] + magnitudes[..., 1::2] <= _LARGEST_PAIR).all())
 
 
-def _quad(context: LoweringContext) -> Candidate | str:
-    return _conv2d(context, "quad", QUAD, 1.85, quad_weights)
+def _quad(layer: Convolution) -> Candidate | str:
+    return _conv2d(layer, "quad", QUAD, 1.85, quad_weights)
 
 
 def _duo(context: LoweringContext) -> Candidate | str:
     if context.target.core is None or not context.target.core.baseline:
         return "blocks of four channels take fewer instructions, except on Armv6-M"
-    return _conv2d(context, "duo", DUO, 3.3, duo_weights)
+    return int8_row("", partial(_conv2d, form="duo", block=DUO, cost=3.3, pack=duo_weights)).candidate(context)
 
 
-def _octet(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if not layer.is_int8:
-        return NOT_INT8
+def _octet(layer: Convolution) -> Candidate | str:
+    context = layer.context
     channels = int8_channels(layer)
     if not can_scale(channels, layer):
         return TOO_LARGE
@@ -171,9 +167,9 @@ def _octet(context: LoweringContext) -> Candidate | str:
 
 
 CONV_2D_SCALAR: tuple[Row, ...] = (
-    weighted_row("conv2d_quad_s8", _quad, Feature.LONG_MULTIPLY),
-    weighted_row("conv2d_duo_s8", _duo),
+    int8_row("conv2d_quad_s8", _quad, Feature.LONG_MULTIPLY),
+    Row(kernel="conv2d_duo_s8", rules=WEIGHTED_RULES, candidate=_duo),
 )
 """The kernels of CONV_2D for cores without the DSP extension; the second one for those of Armv6-M."""
-FULLY_CONNECTED_SCALAR = weighted_row("fully_connected_octet_s8", _octet)
+FULLY_CONNECTED_SCALAR = int8_row("fully_connected_octet_s8", _octet)
 """The kernel of FULLY_CONNECTED for cores without the DSP extension."""

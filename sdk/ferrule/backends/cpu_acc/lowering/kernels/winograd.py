@@ -9,11 +9,11 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.block import requantization_constants
-from ferrule.backends.cpu_acc.lowering.kernels.choice import SMALL_SCRATCH, Candidate, Feature, Row, weighted_row
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution
+from ferrule.backends.cpu_acc.lowering.kernels.choice import SMALL_SCRATCH, Candidate, Feature, Row, int8_row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED
-from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
+from ferrule.backends.firmware import Blob, LoweredOp
 from ferrule.graph import Array
 
 _KERNEL, _TRANSFORMING_KERNEL = "conv2d_winograd_s8", "conv2d_winograd_transforming_s8"
@@ -79,8 +79,8 @@ class _Layer:
         return self.convolution.image.shape[0] * self.pairs * (pixels + self.blocks * sums)
 
 
-def _transformed(context: LoweringContext) -> Candidate | str:
-    layer = _layer(context)
+def _transformed(convolution: Convolution) -> Candidate | str:
+    context, layer = convolution.context, _layer(convolution)
     if isinstance(layer, str):
         return layer
     return Candidate(
@@ -93,8 +93,8 @@ def _transformed(context: LoweringContext) -> Candidate | str:
     )
 
 
-def _transforming(context: LoweringContext) -> Candidate | str:
-    layer = _layer(context)
+def _transforming(convolution: Convolution) -> Candidate | str:
+    context, layer = convolution.context, _layer(convolution)
     if isinstance(layer, str):
         return layer
     free = max(context.spare_bytes, SMALL_SCRATCH)
@@ -112,11 +112,8 @@ def _transforming(context: LoweringContext) -> Candidate | str:
     )
 
 
-def _layer(context: LoweringContext) -> _Layer | str:
+def _layer(convolution: Convolution) -> _Layer | str:
     """Return the layer, or why the kernel cannot run it."""
-    convolution = Convolution.of(context)
-    if not convolution.is_int8:
-        return NOT_INT8
     window = convolution.window
     shape = (window.height, window.width, window.stride_h, window.stride_w, window.dilation_h, window.dilation_w)
     if shape != (3, 3, 1, 1, 1, 1):
@@ -180,7 +177,7 @@ def weight_words(taps: Array) -> Array:
 
 
 WINOGRAD_ROWS: tuple[Row, ...] = (
-    weighted_row(_KERNEL, _transformed, Feature.DSP),
-    weighted_row(_TRANSFORMING_KERNEL, _transforming, Feature.DSP),
+    int8_row(_KERNEL, _transformed, Feature.DSP),
+    int8_row(_TRANSFORMING_KERNEL, _transforming, Feature.DSP),
 )
 """Winograd's algorithm, with the weights transformed at build time, or at run time."""

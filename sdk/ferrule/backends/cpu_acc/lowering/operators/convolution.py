@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ferrule.backends.cpu_acc.lowering.kernels import depthwise_3x3
 from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED, FULLY_CONNECTED_PAIRED
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import CONV_2D_DUAL_S16, DEPTHWISE_CONV_2D_DUAL_S16
@@ -20,7 +20,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
 from ferrule.operators.conv2d import groups_of
-from ferrule.operators.weighted import has_zero_point
+from ferrule.operators.weighted import WEIGHTED_RULES, has_zero_point
 
 
 def lower_weighted(context: LoweringContext) -> LoweredOp:
@@ -29,9 +29,9 @@ def lower_weighted(context: LoweringContext) -> LoweredOp:
     rows = WEIGHTED_ROWS[type_]
     if has_zero_point(weights):
         operator = "depthwise_conv2d" if type_ is LayerType.DEPTHWISE_CONV_2D else "conv2d"
-        rows = (weighted_row(f"{operator}_offset_s8", generic_candidate),)
+        rows = (_generic(f"{operator}_offset_s8"),)
     elif type_ is LayerType.CONV_2D and groups_of(context.input(0), weights) > 1:
-        rows = (weighted_row("conv2d_grouped", generic_candidate),)
+        rows = (_generic("conv2d_grouped"),)
     elif from_run_time(context):
         rows = rows[-1:]
     return choose(context, rows)
@@ -42,6 +42,10 @@ def lower_transpose_conv(context: LoweringContext) -> LoweredOp:
     return generic_candidate(context).lower()
 
 
+def _generic(kernel: str) -> Row:
+    return Row(kernel=kernel, rules=WEIGHTED_RULES, candidate=generic_candidate)
+
+
 WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.CONV_2D: (
         MVE_CONV_2D_ROW,
@@ -50,7 +54,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         CONV_2D_PAIRED,
         *CONV_2D_SCALAR,
         CONV_2D_DUAL_S16,
-        weighted_row("conv2d", generic_candidate),
+        _generic("conv2d"),
     ),
     LayerType.DEPTHWISE_CONV_2D: (
         MVE_DEPTHWISE_ROW,
@@ -59,7 +63,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         depthwise_3x3.COLUMNS,
         DEPTHWISE_CONV_2D_DUAL_S16,
         TAPS_ROW,
-        weighted_row("depthwise_conv2d", generic_candidate),
+        _generic("depthwise_conv2d"),
     ),
     LayerType.FULLY_CONNECTED: (
         MVE_FULLY_CONNECTED_ROW,
@@ -67,7 +71,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         FULLY_CONNECTED_PAIRED,
         FULLY_CONNECTED_SCALAR,
         CONV_2D_DUAL_S16,
-        weighted_row("conv2d", generic_candidate),
+        _generic("conv2d"),
     ),
 }
 """The kernels of each layer type, for CONV_2D without groups; the last one is generic."""
