@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,23 +28,17 @@ from ferrule.dom import Identifier
 from ferrule.graph import Array, DataType
 
 
+@dataclass(slots=True, eq=False)
 class KernelWorkload:
     """Runs the kernel calls of one lowered layer on the memory of its tensor handles."""
 
-    def __init__(
-        self,
-        kernel: str,
-        calls: Calls,
-        handles: dict[str, TensorHandle],
-        outputs: Sequence[str],
-        scratch: Scratch | None,
-    ) -> None:
-        self.kernel = kernel
-        self.calls = calls
-        self.handles = handles
-        self.outputs = tuple(outputs)
-        self.scratch = scratch
-        self._arrays: dict[str, Array] = {}
+    kernel: str
+    calls: Calls
+    handles: dict[str, TensorHandle]
+    """By the names of the layer's tensors."""
+    outputs: tuple[str, ...]
+    scratch: Scratch | None
+    _arrays: dict[str, Array] = field(default_factory=dict)
 
     def execute(self) -> None:
         """Run the kernels; the interpreter lock is released while they run."""
@@ -80,14 +75,12 @@ class KernelWorkload:
         calls.keep.append(self.calls)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class ViewWorkload:
     """Copies a tensor's elements to a tensor of another shape; the generated C would share the storage instead."""
 
-    __slots__ = ("source", "target")
-
-    def __init__(self, source: TensorHandle, target: TensorHandle) -> None:
-        self.source = source
-        self.target = target
+    source: TensorHandle
+    target: TensorHandle
 
     def add_to(self, calls: CallList) -> None:
         """Add the copy to the calls of a sequence."""
