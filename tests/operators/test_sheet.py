@@ -28,7 +28,7 @@ OTHERS = {
 }
 """The modules outside of them that name more than two layer types."""
 OWN_SETS = {
-    "backends/ethos_u/otherwise.py": "the arithmetic of the NPU that saturates",
+    "backends/ethos_u/known_differences.py": "the arithmetic of the NPU that saturates",
     "backends/ethos_u/tables.py": "the layers that Vela compiles to tables",
     "backends/gpu_acc/workloads/reducing.py": "an argument of its kernel",
 }
