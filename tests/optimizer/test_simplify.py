@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -24,8 +25,9 @@ from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import OPERATORS, having
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.window import Padding
-from ferrule.optimizer.simplify import PASSES, FoldConstants, Pass, simplify
+from ferrule.optimizer.simplify import PASSES, Pass, each_layer, simplify
 from ferrule.optimizer.simplify.acceptance import accepts
+from ferrule.optimizer.simplify.constants import fold_constants
 from ferrule.testing.backends.layer_cases import layer_case
 from ferrule.testing.backends.layers import refusal_of_reference
 from ferrule.testing.backends.random_networks import random_network
@@ -458,7 +460,7 @@ def test_constants_grow_so_far_and_no_further(growth: float, folds: bool) -> Non
         TensorInfo(name="data", shape=(1, 4, 4, 1), dtype=DataType.INT8, quantization=quantization)
     )
     network.set_outputs([network.add_add_layer(data, grown, quantization=quantization)])
-    folded = FoldConstants(growth=growth).run(network)
+    folded = each_layer(partial(fold_constants, growth=growth))(network)
     assert types(folded) == [LayerType.ADD] * (1 if folds else 2)
     assert_same_bits(network, folded)
 

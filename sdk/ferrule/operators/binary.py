@@ -12,19 +12,22 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Quantization, Rounding
-from ferrule.operators.activation import Activation
+from ferrule.operators.activation import Activation, fused_activation
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Combination, combine, product_of, sum_of
 from ferrule.operators.error_bound import rounded
-from ferrule.operators.movement import check_quantisations
+from ferrule.operators.movement import Check, check_quantisations
 from ferrule.operators.onnx_elementwise import onnx_combination_of
-from ferrule.operators.operator import Arrays, Operands, Operator, required_array
+from ferrule.operators.operator import Arrays, Kernel, Operands, Operator, required_array
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor
 
 _ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 _ONNX_RULES = frozenset({Rounding.TFLM}) | ONNX_ROUNDINGS
-_EXTREMUM_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
+
+
+Combine = Callable[[Any, Operands], Combination]
+"""(descriptor, operands) -> the arithmetic; UnsupportedError if the scales are too far apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,85 +58,82 @@ def float_limits(activation: Activation) -> tuple[float, float]:
     return -largest if low is None else low, largest if high is None else high
 
 
-def _check_arithmetic(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> None:
-    dtype = check_broadcast(operands, _ARITHMETIC_TYPES)
-    check_arithmetic_tensors(layer_type, descriptor, operands)
-    if dtype in {DataType.INT8, DataType.INT16}:
-        combination_of(layer_type, descriptor, operands)
+def arithmetic_check(layer_type: LayerType, types: frozenset[DataType], combination: Combine | None = None) -> Check:
+    """Return the check of an operator with two inputs that broadcast.
 
+    `combination` is the arithmetic of quantised values, of which int32 is none; without it, quantisations do not
+    matter.
+    """
 
-def check_arithmetic_tensors(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> None:
-    """Refuse quantised or clamped int32, and the other integers without a scale."""
-    dtype = operands.output.dtype
-    infos = (operands.input(0), operands.input(1), operands.output)
-    if dtype is DataType.INT32:
-        for info in infos:
-            if info.quantization is not None:
-                raise UnsupportedError(f"tensor '{info.name}' is int32 with a quantisation, expected none")
-        if descriptor.activation is not Activation.NONE:
-            raise UnsupportedError(f"{layer_type} of int32 has the activation {descriptor.activation}, expected none")
-    elif not dtype.is_float:
+    def check(descriptor: Any, operands: Operands) -> None:  # noqa: ANN401 each operator has its own
+        dtype = check_broadcast(operands, types)
+        infos = (operands.input(0), operands.input(1), operands.output)
+        if combination is None or dtype.is_float:
+            return
+        if dtype is DataType.INT32:
+            for info in infos:
+                if info.quantization is not None:
+                    raise UnsupportedError(f"tensor '{info.name}' is int32 with a quantisation, expected none")
+            activation = fused_activation(descriptor)
+            if activation not in {None, Activation.NONE}:
+                raise UnsupportedError(f"{layer_type} of int32 has the activation {activation}, expected none")
+            return
         for info in infos:
             check_activation_tensor(info)
+        combination(descriptor, operands)
+
+    return check
 
 
-def _compute_arithmetic(
-    layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands, arrays: Arrays
-) -> list[Array]:
-    first, second = required_array(arrays, 0), required_array(arrays, 1)
-    dtype = operands.output.dtype
-    if dtype in {DataType.INT8, DataType.INT16}:
-        return [combine(combination_of(layer_type, descriptor, operands), first, second)]
-    # Integers wrap, as on the target.
-    with np.errstate(all="ignore"):
-        values = np.asarray(_ARITHMETIC[layer_type](first, second))
-    return [np.clip(values, *float_limits(descriptor.activation)) if dtype.is_float else values]
+def arithmetic_kernel(function: Callable[[Array, Array], Any], combination: Combine | None = None) -> Kernel:
+    """Return the kernel of such an operator: `function` computes what is not quantised, and integers wrap.
+
+    Float results are clamped if the operator has an activation.
+    """
+
+    def kernel(descriptor: Any, operands: Operands, arrays: Arrays) -> list[Array]:  # noqa: ANN401 as for `check`
+        first, second, dtype = required_array(arrays, 0), required_array(arrays, 1), operands.output.dtype
+        if combination is not None and dtype in {DataType.INT8, DataType.INT16}:
+            return [combine(combination(descriptor, operands), first, second)]
+        with np.errstate(all="ignore"):
+            values = np.asarray(function(first, second))
+        activation = fused_activation(descriptor)
+        return [values if activation is None or not dtype.is_float else np.clip(values, *float_limits(activation))]
+
+    return kernel
 
 
 def _check_extremum(_: ExtremumDescriptor, operands: Operands) -> None:
-    check_broadcast(operands, _EXTREMUM_TYPES)
+    check_broadcast(operands, _ARITHMETIC_TYPES)
     check_quantisations(operands)
 
 
-def _compute_extremum(layer_type: LayerType, _: ExtremumDescriptor, __: Operands, arrays: Arrays) -> list[Array]:
-    first, second = required_array(arrays, 0), required_array(arrays, 1)
-    # If either value is NaN, the result is the second, as in the reference kernels.
-    return [np.where(_TAKES_FIRST[layer_type](first, second), first, second)]
-
-
-_ARITHMETIC: dict[LayerType, Callable[[Array, Array], Any]] = {
-    LayerType.ADD: np.add,
-    LayerType.SUB: np.subtract,
-    LayerType.MUL: np.multiply,
-}
-_TAKES_FIRST: dict[LayerType, Callable[[Array, Array], Any]] = {
-    LayerType.MAXIMUM: np.greater,
-    LayerType.MINIMUM: np.less,
-}
-
-
-def _arithmetic(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
+def _arithmetic(
+    layer_type: LayerType, function: Callable[[Array, Array], Any], rules: frozenset[Rounding] = _ONNX_RULES
+) -> Operator:
+    combination = partial(combination_of, layer_type)
     return Operator(
         descriptor=BinaryDescriptor,
         type=layer_type,
         elementwise=True,
         shapes=infer_broadcast,
-        check=partial(_check_arithmetic, layer_type),
-        kernel=partial(_compute_arithmetic, layer_type),
+        check=arithmetic_check(layer_type, _ARITHMETIC_TYPES, combination),
+        kernel=arithmetic_kernel(function, combination),
         bound=rounded(),
         rules=rules,
-        sample=_sample_arithmetic,
+        sample=partial(sample_arithmetic, 1.7),
     )
 
 
-def _extremum(layer_type: LayerType) -> Operator:
+def _extremum(layer_type: LayerType, takes_first: Callable[[Array, Array], Array]) -> Operator:
+    # If either value is NaN, the result is the second, as in the reference kernels.
     return Operator(
         descriptor=ExtremumDescriptor,
         type=layer_type,
         elementwise=True,
         shapes=infer_broadcast,
         check=_check_extremum,
-        kernel=partial(_compute_extremum, layer_type),
+        kernel=arithmetic_kernel(lambda first, second: np.where(takes_first(first, second), first, second)),
         sample=_sample_extremum,
     )
 
@@ -146,12 +146,13 @@ def sample_pair(sample: LayerSample, quantization: Quantization | None) -> None:
     sample.take(other, quantization)
 
 
-def _sample_arithmetic(sample: LayerSample) -> None:
+def sample_arithmetic(factor: float | None, sample: LayerSample) -> None:
+    """Draw a layer whose output has the larger scale times a factor, or any scale."""
     sample_pair(sample, None)
     integer = sample.dtype is DataType.INT32
     sample.descriptor = BinaryDescriptor(activation=Activation.NONE if integer else sample.activation())
     scales = [info.scale for info in sample.inputs if info.quantization is not None]
-    sample.output = sample.quantization(sample.dtype, 1.7 * max(scales, default=1.0))
+    sample.output = sample.quantization(sample.dtype, factor and factor * max(scales, default=1.0))
 
 
 def _sample_extremum(sample: LayerSample) -> None:
@@ -160,8 +161,8 @@ def _sample_extremum(sample: LayerSample) -> None:
     sample.descriptor = ExtremumDescriptor()
 
 
-ADD = _arithmetic(LayerType.ADD, _ONNX_RULES)
-SUB = _arithmetic(LayerType.SUB, frozenset({Rounding.TFLM, Rounding.ONNX}))
-MUL = _arithmetic(LayerType.MUL, _ONNX_RULES)
-MAXIMUM = _extremum(LayerType.MAXIMUM)
-MINIMUM = _extremum(LayerType.MINIMUM)
+ADD = _arithmetic(LayerType.ADD, np.add)
+SUB = _arithmetic(LayerType.SUB, np.subtract, frozenset({Rounding.TFLM, Rounding.ONNX}))
+MUL = _arithmetic(LayerType.MUL, np.multiply)
+MAXIMUM = _extremum(LayerType.MAXIMUM, np.greater)
+MINIMUM = _extremum(LayerType.MINIMUM, np.less)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType
+from ferrule.operators.movement import expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
 
@@ -58,8 +59,7 @@ def _check(descriptor: CircularBufferDescriptor, operands: Operands) -> None:
     frame = operands.input(0)
     if not 0 < descriptor.cycles <= MOST_CYCLES:
         raise ModelError(f"its period is {descriptor.cycles} runs, expected 1 to {MOST_CYCLES}")
-    if frame.dtype is not DataType.INT8:
-        raise UnsupportedError(f"tensor '{frame.name}' is {frame.dtype}, expected int8")
+    expect_type(frame, DataType.INT8)
     for info in (operands.input(FRAMES), *operands.outputs[:COUNT]):
         if (info.dtype, info.quantization) != (frame.dtype, frame.quantization):
             raise UnsupportedError(

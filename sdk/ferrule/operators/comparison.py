@@ -16,6 +16,7 @@ from ferrule.operators.binary import sample_pair
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Term
 from ferrule.operators.fixed_point import quantize_multiplier
+from ferrule.operators.movement import expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, required_array
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor
@@ -53,8 +54,7 @@ def term_of(info: TensorInfo) -> Term:
 
 def _check(allowed: frozenset[DataType], _: Descriptor, operands: Operands) -> None:
     first, second, output = operands.input(0), operands.input(1), operands.output
-    if output.dtype is not DataType.BOOL:
-        raise UnsupportedError(f"tensor '{output.name}' is {output.dtype}, expected bool")
+    expect_type(output, DataType.BOOL)
     alike = TensorInfo(name=output.name, shape=output.shape, dtype=first.dtype)
     dtype = check_broadcast(Operands(inputs=(first, second), outputs=(alike,)), allowed)
     if dtype is DataType.INT8:

@@ -285,39 +285,28 @@ def _macs_of_one_iteration(descriptor: WhileDescriptor, _: Operands) -> int:
 # ---- samples
 
 
-def _numbered(graph: Graph, type_: LayerType) -> str:
-    """Return the name that a layer has when it is read from a file."""
-    return f"{type_.lower()}_{len(graph.layers)}"
+def _add(graph: Graph, type_: LayerType, descriptor: Descriptor, inputs: tuple[str, ...], output: TensorInfo) -> str:
+    """Add a layer with the name that it has when it is read from a file, and return its output."""
+    name = f"{type_.lower()}_{len(graph.layers)}"
+    layer = Layer(name=name, type=type_, descriptor=descriptor, inputs=inputs, outputs=(output.name,))
+    return graph.add_layer(layer, [output])[0]
 
 
 def _sum(graph: Graph, source: str, name: str) -> str:
     """Add a layer that adds a tensor to itself, or reverses its axes if sums of its type do not exist."""
-    info = graph.info(source)
-    layer = Layer(
-        name=_numbered(graph, LayerType.ADD),
-        type=LayerType.ADD,
-        descriptor=BinaryDescriptor(),
-        inputs=(source, source),
-        outputs=(f"{name}_out",),
-    )
-    operands = Operands(inputs=(info, info), outputs=(replace(info, name=f"{name}_out"),))
+    info, descriptor = graph.info(source), BinaryDescriptor()
+    output = replace(info, name=f"{name}_out")
     try:
-        _operator(LayerType.ADD).accept(layer.descriptor, operands)
+        _operator(LayerType.ADD).accept(descriptor, Operands(inputs=(info, info), outputs=(output,)))
     except FerruleError:
         return _transposed(graph, source, name)
-    return graph.add_layer(layer, operands.outputs)[0]
+    return _add(graph, LayerType.ADD, descriptor, (source, source), output)
 
 
 def _transposed(graph: Graph, source: str, name: str) -> str:
     info = graph.info(source)
-    layer = Layer(
-        name=_numbered(graph, LayerType.TRANSPOSE),
-        type=LayerType.TRANSPOSE,
-        descriptor=TransposeDescriptor(permutation=tuple(reversed(range(len(info.shape))))),
-        inputs=(source,),
-        outputs=(f"{name}_out",),
-    )
-    return graph.add_layer(layer, [replace(info, name=f"{name}_out")])[0]
+    descriptor = TransposeDescriptor(permutation=tuple(reversed(range(len(info.shape)))))
+    return _add(graph, LayerType.TRANSPOSE, descriptor, (source,), replace(info, name=f"{name}_out"))
 
 
 def _sample_if(sample: LayerSample) -> None:
@@ -348,29 +337,18 @@ def _sample_while(sample: LayerSample) -> None:
     condition.set_outputs([_part(condition, "flags", "first", 0, 1)])
     rest = _part(body, "flags", "rest", 1, count - 1)
     end = body.add_constant(TensorInfo(name="end", shape=(1,), dtype=DataType.BOOL), np.zeros(1, np.bool_))
-    joined = Layer(
-        name=_numbered(body, LayerType.CONCATENATION),
-        type=LayerType.CONCATENATION,
-        descriptor=ConcatenationDescriptor(axis=0),
-        inputs=(rest, end),
-        outputs=("joined_out",),
-    )
-    body.add_layer(joined, [replace(flags, name="joined_out")])
-    body.set_outputs([_sum(body, "x", "sum"), "joined_out"])
+    joined, output = ConcatenationDescriptor(axis=0), replace(flags, name="joined_out")
+    _add(body, LayerType.CONCATENATION, joined, (rest, end), output)
+    body.set_outputs([_sum(body, "x", "sum"), output.name])
     sample.output = info.quantization
     sample.further = [(DataType.BOOL, None)]
     sample.descriptor = WhileDescriptor(condition=condition, body=body)
 
 
 def _part(graph: Graph, source: str, name: str, begin: int, size: int) -> str:
-    layer = Layer(
-        name=_numbered(graph, LayerType.SLICE),
-        type=LayerType.SLICE,
-        descriptor=SliceDescriptor(begin=(begin,), size=(size,)),
-        inputs=(source,),
-        outputs=(f"{name}_out",),
-    )
-    return graph.add_layer(layer, [replace(graph.info(source), name=f"{name}_out", shape=(size,))])[0]
+    descriptor = SliceDescriptor(begin=(begin,), size=(size,))
+    output = replace(graph.info(source), name=f"{name}_out", shape=(size,))
+    return _add(graph, LayerType.SLICE, descriptor, (source,), output)
 
 
 IF = Operator(

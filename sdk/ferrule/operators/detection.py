@@ -12,6 +12,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import known_inputs, rounding
+from ferrule.operators.movement import expect_type
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
 
@@ -66,8 +67,7 @@ def _infer(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> Sh
 
 def _check(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> None:
     for info in (*(operands.input(index) for index in range(3)), *operands.outputs):
-        if info.dtype is not DataType.FLOAT32:
-            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected float32")
+        expect_type(info, DataType.FLOAT32)
     for role in ("max_detections", "num_classes", "detections_per_class"):
         if not 0 < getattr(descriptor, role) < 1 << 15:
             raise ModelError(f"{role} is {getattr(descriptor, role)}, expected 1 to 32767")

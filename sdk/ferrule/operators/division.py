@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,10 +11,15 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import fixed_point_functions as functions
-from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor, check_arithmetic_tensors, float_limits, sample_pair
-from ferrule.operators.broadcast import check_broadcast, infer_broadcast
-from ferrule.operators.elementwise import Result, combine, result_of
+from ferrule.operators.binary import (
+    BinaryDescriptor,
+    arithmetic_check,
+    arithmetic_kernel,
+    sample_arithmetic,
+    sample_pair,
+)
+from ferrule.operators.broadcast import infer_broadcast
+from ferrule.operators.elementwise import Result, result_of
 from ferrule.operators.error_bound import known_inputs, rounded
 from ferrule.operators.fixed_point import (
     Int64Array,
@@ -25,7 +29,7 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.onnx_real import computed_as_real
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, required_array
+from ferrule.operators.operator import Evaluation, Operands, Operator, required_array
 from ferrule.operators.sample import LayerSample
 
 _DIV_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT32})
@@ -90,35 +94,8 @@ def _leading_sign_bits(values: Int64Array) -> Int64Array:
     return np.where(values == 0, 31, np.where(values < 0, negative, positive))
 
 
-def _check_div(descriptor: BinaryDescriptor, operands: Operands) -> None:
-    dtype = check_broadcast(operands, _DIV_TYPES)
-    check_arithmetic_tensors(LayerType.DIV, descriptor, operands)
-    if dtype is DataType.INT8:
-        quotient_of(descriptor, operands)
-
-
-def _compute_div(descriptor: BinaryDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    first, second = required_array(arrays, 0), required_array(arrays, 1)
-    if operands.output.dtype is DataType.INT8:
-        return [combine(quotient_of(descriptor, operands), first, second)]
-    if operands.output.dtype is DataType.INT32:
-        return [_cut_quotient(first, second)]
-    with np.errstate(all="ignore"):
-        return [np.clip(first / second, *float_limits(descriptor.activation))]
-
-
-def _check_floored(_: FlooredDescriptor, operands: Operands) -> None:
-    check_broadcast(operands, _FLOORED_TYPES)
-
-
-def _compute_floored(
-    function: Callable[[Array, Array], Array],
-    _: FlooredDescriptor,
-    __: Operands,
-    arrays: Arrays,
-) -> list[Array]:
-    with np.errstate(all="ignore"):
-        return [function(required_array(arrays, 0), required_array(arrays, 1))]
+def _divide(first: Array, second: Array) -> Array:
+    return _cut_quotient(first, second) if first.dtype == np.int32 else np.asarray(first / second)
 
 
 def _cut_quotient(first: Array, second: Array) -> Array:
@@ -158,13 +135,6 @@ def _bound(evaluation: Evaluation) -> list[Array]:
     return [np.where(np.abs(divisor - zero_point) <= error, np.inf, found)]
 
 
-def _sample_div(sample: LayerSample) -> None:
-    sample_pair(sample, None)
-    integer = sample.dtype is DataType.INT32
-    sample.descriptor = BinaryDescriptor(activation=Activation.NONE if integer else sample.activation())
-    sample.output = sample.quantization(sample.dtype)
-
-
 def _sample_floored(sample: LayerSample) -> None:
     sample_pair(sample, None)
     sample.output = sample.quantization(sample.dtype)
@@ -177,10 +147,10 @@ DIV = computed_as_real(
         type=LayerType.DIV,
         elementwise=True,
         shapes=infer_broadcast,
-        check=_check_div,
-        kernel=_compute_div,
+        check=arithmetic_check(LayerType.DIV, _DIV_TYPES, quotient_of),
+        kernel=arithmetic_kernel(_divide, quotient_of),
         bound=_bound,
-        sample=_sample_div,
+        sample=partial(sample_arithmetic, None),
     )
 )
 FLOOR_DIV, FLOOR_MOD = (
@@ -189,8 +159,8 @@ FLOOR_DIV, FLOOR_MOD = (
         type=type_,
         elementwise=True,
         shapes=infer_broadcast,
-        check=_check_floored,
-        kernel=partial(_compute_floored, function),
+        check=arithmetic_check(type_, _FLOORED_TYPES),
+        kernel=arithmetic_kernel(function),
         bound=known_inputs,
         sample=_sample_floored,
     )

@@ -47,162 +47,123 @@ def _turns(phases: list[float], dtype: np.dtype[Any], inverse: bool) -> Array:
     return np.floor(0.5 + np.iinfo(dtype).max * parts).astype(dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class _Points:
-    """Complex numbers as int64 arrays of values of the element type."""
-
-    real: Int64Array
-    imaginary: Int64Array
-
-    def __getitem__(self, index: Any) -> _Points:  # noqa: ANN401 whatever indexes an array
-        return _Points(self.real[index], self.imaginary[index])
+_CONJUGATE = np.array([1, -1])
+_TURN = np.array([-1, 1])
+"""Complex numbers with their parts exchanged, times this, are those times i."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedFft:
-    """Transforms of signals of int16 or int32 with twice `length` samples; each works on the last axis."""
+    """Transforms of signals of int16 or int32 with twice `length` samples; each works on the last axis.
+
+    Complex numbers are int64 arrays [..., 2] of values of the element type, real parts first.
+    """
 
     length: int
     dtype: np.dtype[Any]
 
     def forward(self, signal: Array) -> Array:
         """Return the spectrum [..., 2 * (length + 1)] of samples [..., 2 * length], real before imaginary parts."""
-        pairs = signal.astype(np.int64).reshape(*signal.shape[:-1], self.length, 2)
-        points = self._transform(_Points(pairs[..., 0], pairs[..., 1]), inverse=False)
+        points = self._transform(signal.astype(np.int64).reshape(*signal.shape[:-1], self.length, 2), inverse=False)
         spectrum = np.zeros((*signal.shape[:-1], self.length + 1, 2), np.int64)
-        first = self._divided(points[..., 0], 2)
-        spectrum[..., 0, 0] = self._wrapped(first.real + first.imaginary)
-        spectrum[..., -1, 0] = self._wrapped(first.real - first.imaginary)
+        first = self._divided(points[..., 0, :], 2)
+        spectrum[..., 0, 0] = self._wrapped(first[..., 0] + first[..., 1])
+        spectrum[..., -1, 0] = self._wrapped(first[..., 0] - first[..., 1])
         low, high = self._mirrored(points)
-        even, odd = self._plus(low, high), self._plus(low, high, -1)
-        turned = self._product(odd, self._points(real_twiddles(self.length, self.dtype, inverse=False)))
+        even, odd = self._wrapped(low + high), self._wrapped(low - high)
+        turned = self._product(odd, real_twiddles(self.length, self.dtype, inverse=False))
         at = np.arange(1, self.length // 2 + 1)
-        for place, real, imaginary in (
-            (at, even.real + turned.real, even.imaginary + turned.imaginary),
-            (self.length - at, even.real - turned.real, turned.imaginary - even.imaginary),
-        ):
-            spectrum[..., place, 0] = self._half(real)
-            spectrum[..., place, 1] = self._half(imaginary)
+        spectrum[..., at, :] = self._half(even + turned)
+        spectrum[..., self.length - at, :] = self._half((even - turned) * _CONJUGATE)
         return spectrum.reshape(*signal.shape[:-1], -1).astype(self.dtype)
 
     def backward(self, spectrum: Array) -> Array:
         """Return the samples [..., 2 * length] of a spectrum [..., 2 * (length + 1)]."""
-        pairs = spectrum.astype(np.int64).reshape(*spectrum.shape[:-1], self.length + 1, 2)
-        given = _Points(pairs[..., 0], pairs[..., 1])
-        real, imaginary = (np.zeros(given.real[..., 1:].shape, np.int64) for _ in range(2))
-        first, last = given.real[..., 0], given.real[..., -1]
-        packed = self._divided(_Points(self._wrapped(first + last), self._wrapped(first - last)), 2)
-        real[..., 0], imaginary[..., 0] = packed.real, packed.imaginary
+        given = spectrum.astype(np.int64).reshape(*spectrum.shape[:-1], self.length + 1, 2)
+        points = np.zeros((*spectrum.shape[:-1], self.length, 2), np.int64)
+        first, last = given[..., 0, 0], given[..., -1, 0]
+        points[..., 0, :] = self._divided(self._wrapped(np.stack([first + last, first - last], axis=-1)), 2)
         low, high = self._mirrored(given)
-        even, difference = self._plus(low, high), self._plus(low, high, -1)
-        odd = self._product(difference, self._points(real_twiddles(self.length, self.dtype, inverse=True)))
+        even = self._wrapped(low + high)
+        odd = self._product(self._wrapped(low - high), real_twiddles(self.length, self.dtype, inverse=True))
         at = np.arange(1, self.length // 2 + 1)
-        for place, sign in ((at, 1), (self.length - at, -1)):
-            both = self._plus(even, odd, sign)
-            real[..., place], imaginary[..., place] = both.real, self._wrapped(sign * both.imaginary)
-        points = self._transform(_Points(real, imaginary), inverse=True)
-        signal = np.stack([points.real, points.imaginary], axis=-1)
+        points[..., at, :] = self._wrapped(even + odd)
+        points[..., self.length - at, :] = self._wrapped(self._wrapped(even - odd) * _CONJUGATE)
+        signal = self._transform(points, inverse=True)
         return signal.reshape(*spectrum.shape[:-1], -1).astype(self.dtype)
 
-    def _transform(self, points: _Points, *, inverse: bool) -> _Points:
+    def _transform(self, points: Int64Array, *, inverse: bool) -> Int64Array:
         stages = radices(self.length)
-        outer = points.real.shape[:-1]
-        order = np.arange(self.length).reshape(stages[::-1]).transpose().ravel()
-        real, imaginary = (part[..., order] for part in (points.real, points.imaginary))
-        factors, inner = self._points(twiddles(self.length, self.dtype, inverse=inverse)), 1
+        outer = points.shape[:-2]
+        data = points[..., np.arange(self.length).reshape(stages[::-1]).transpose().ravel(), :]
+        factors, inner = twiddles(self.length, self.dtype, inverse=inverse).astype(np.int64), 1
         for radix in reversed(stages):
             blocks = self.length // (radix * inner)
-            shape = (*outer, blocks, radix, inner)
-            data = self._divided(_Points(real.reshape(shape), imaginary.reshape(shape)), radix)
+            data = self._divided(data.reshape(*outer, blocks, radix, inner, 2), radix)
             steps = np.arange(inner) * blocks
-            turned = [data[..., 0, :]]
-            turned += [self._product(data[..., arm, :], factors[arm * steps]) for arm in range(1, radix)]
+            arms = [data[..., 0, :, :]]
+            arms += [self._product(data[..., arm, :, :], factors[arm * steps]) for arm in range(1, radix)]
             special = factors[blocks * inner], factors[(2 * blocks * inner) % self.length]
-            parts = self._butterfly(turned, special, inverse)
-            real = np.stack([part.real for part in parts], axis=-2).reshape(*outer, -1)
-            imaginary = np.stack([part.imaginary for part in parts], axis=-2).reshape(*outer, -1)
+            data = np.stack(self._butterfly(arms, special, inverse), axis=-3).reshape(*outer, -1, 2)
             inner *= radix
-        return _Points(real, imaginary)
+        return data
 
-    def _butterfly(self, arms: list[_Points], special: tuple[_Points, _Points], inverse: bool) -> list[_Points]:
-        plus = self._plus
+    def _butterfly(
+        self, arms: list[Int64Array], special: tuple[Int64Array, Int64Array], inverse: bool
+    ) -> list[Int64Array]:
+        wrapped = self._wrapped
         if len(arms) == 2:
-            return [plus(arms[0], arms[1]), plus(arms[0], arms[1], -1)]
+            return [wrapped(arms[0] + arms[1]), wrapped(arms[0] - arms[1])]
         if len(arms) == 3:
-            both, difference = plus(arms[1], arms[2]), plus(arms[1], arms[2], -1)
-            rest = plus(arms[0], _Points(both.real >> 1, both.imaginary >> 1), -1)
-            scale = special[0].imaginary
-            turned = _Points(-self._scaled(difference.imaginary, scale), self._scaled(difference.real, scale))
-            return [plus(arms[0], both), plus(rest, turned), plus(rest, turned, -1)]
+            both, difference = wrapped(arms[1] + arms[2]), wrapped(arms[1] - arms[2])
+            rest = wrapped(arms[0] - (both >> 1))
+            turned = self._scaled(difference, special[0][1])[..., ::-1] * _TURN
+            return [wrapped(arms[0] + both), wrapped(rest + turned), wrapped(rest - turned)]
         if len(arms) == 4:
-            rest, total = plus(arms[0], arms[2], -1), plus(arms[0], arms[2])
-            both, difference = plus(arms[1], arms[3]), plus(arms[1], arms[3], -1)
-            turned = _Points(difference.imaginary, -difference.real)
-            sign = -1 if inverse else 1
-            return [plus(total, both), plus(rest, turned, sign), plus(total, both, -1), plus(rest, turned, -sign)]
+            rest, total = wrapped(arms[0] - arms[2]), wrapped(arms[0] + arms[2])
+            both, difference = wrapped(arms[1] + arms[3]), wrapped(arms[1] - arms[3])
+            turned = difference[..., ::-1] * (_TURN if inverse else _CONJUGATE)
+            return [wrapped(total + both), wrapped(rest + turned), wrapped(total - both), wrapped(rest - turned)]
         return self._butterfly_5(arms, special)
 
-    def _butterfly_5(self, arms: list[_Points], special: tuple[_Points, _Points]) -> list[_Points]:
-        plus, (a, b) = self._plus, special
-        outer, inner = plus(arms[1], arms[4]), plus(arms[2], arms[3])
-        apart, near = plus(arms[1], arms[4], -1), plus(arms[2], arms[3], -1)
+    def _butterfly_5(self, arms: list[Int64Array], special: tuple[Int64Array, Int64Array]) -> list[Int64Array]:
+        wrapped, scaled, (a, b) = self._wrapped, self._scaled, special
+        outer, inner = wrapped(arms[1] + arms[4]), wrapped(arms[2] + arms[3])
+        apart, near = wrapped(arms[1] - arms[4]), wrapped(arms[2] - arms[3])
+        wide = wrapped(arms[0] + scaled(outer, a[0]) + scaled(inner, b[0]))
+        narrow = wrapped(arms[0] + scaled(outer, b[0]) + scaled(inner, a[0]))
+        far = wrapped((scaled(apart, a[1]) + scaled(near, b[1]))[..., ::-1] * _CONJUGATE)
+        close = wrapped((scaled(apart, b[1]) - scaled(near, a[1]))[..., ::-1] * _CONJUGATE)
+        return [
+            wrapped(arms[0] + outer + inner),
+            wrapped(wide - far),
+            wrapped(narrow - close),
+            wrapped(narrow + close),
+            wrapped(wide + far),
+        ]
 
-        def cosines(first: _Points, second: _Points) -> _Points:
-            return _Points(
-                *(
-                    self._wrapped(start + self._scaled(one, first.real) + self._scaled(other, second.real))
-                    for start, one, other in (
-                        (arms[0].real, outer.real, inner.real),
-                        (arms[0].imaginary, outer.imaginary, inner.imaginary),
-                    )
-                )
-            )
-
-        def sines(first: _Points, second: _Points, sign: int) -> _Points:
-            one, other = first.imaginary, second.imaginary
-            imaginary = self._scaled(apart.imaginary, one) + sign * self._scaled(near.imaginary, other)
-            real = self._scaled(apart.real, one) + sign * self._scaled(near.real, other)
-            return _Points(self._wrapped(imaginary), self._wrapped(-real))
-
-        total = plus(arms[0], _Points(outer.real + inner.real, outer.imaginary + inner.imaginary))
-        wide, far = cosines(a, b), sines(a, b, 1)
-        narrow, close = cosines(b, a), sines(b, a, -1)
-        return [total, plus(wide, far, -1), plus(narrow, close, -1), plus(narrow, close), plus(wide, far)]
-
-    def _mirrored(self, points: _Points) -> tuple[_Points, _Points]:
+    def _mirrored(self, points: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return halves of the numbers 1 to length / 2, and of the conjugates of those as far from the end."""
         at = np.arange(1, self.length // 2 + 1)
-        mirrored = _Points(points.real[..., self.length - at], self._wrapped(-points.imaginary[..., self.length - at]))
-        return self._divided(points[..., at], 2), self._divided(mirrored, 2)
-
-    def _points(self, factors: Array) -> _Points:
-        wide = factors.astype(np.int64)
-        return _Points(wide[:, 0], wide[:, 1])
+        mirrored = self._wrapped(points[..., self.length - at, :] * _CONJUGATE)
+        return self._divided(points[..., at, :], 2), self._divided(mirrored, 2)
 
     def _wrapped(self, values: Int64Array) -> Int64Array:
         return values.astype(self.dtype).astype(np.int64)
 
-    def _rounded(self, products: Int64Array) -> Int64Array:
+    def _scaled(self, values: Int64Array, factor: Int64Array | np.int64) -> Int64Array:
         fraction = 8 * self.dtype.itemsize - 1
-        return self._wrapped((products + (1 << (fraction - 1))) >> fraction)
+        return self._wrapped((values * factor + (1 << (fraction - 1))) >> fraction)
 
-    def _scaled(self, values: Int64Array, factor: Int64Array) -> Int64Array:
-        return self._rounded(values * factor)
+    def _product(self, values: Int64Array, factors: Array) -> Int64Array:
+        """Return complex products, of which each part is rounded once."""
+        real, imaginary = factors[..., 0].astype(np.int64), factors[..., 1].astype(np.int64)
+        first, second = values[..., 0], values[..., 1]
+        parts = np.stack([first * real - second * imaginary, first * imaginary + second * real], axis=-1)
+        return self._scaled(parts, np.int64(1))
 
-    def _product(self, values: _Points, factors: _Points) -> _Points:
-        return _Points(
-            self._rounded(values.real * factors.real - values.imaginary * factors.imaginary),
-            self._rounded(values.real * factors.imaginary + values.imaginary * factors.real),
-        )
-
-    def _divided(self, values: _Points, by: int) -> _Points:
-        factor = np.int64(np.iinfo(self.dtype).max // by)
-        return _Points(self._rounded(values.real * factor), self._rounded(values.imaginary * factor))
-
-    def _plus(self, one: _Points, other: _Points, sign: int = 1) -> _Points:
-        return _Points(
-            self._wrapped(one.real + sign * other.real), self._wrapped(one.imaginary + sign * other.imaginary)
-        )
+    def _divided(self, values: Int64Array, by: int) -> Int64Array:
+        return self._scaled(values, np.int64(np.iinfo(self.dtype).max // by))
 
     def _half(self, sums: Int64Array) -> Int64Array:
         wide = self._wrapped(sums) if self.dtype.itemsize == 4 else sums  # C adds int16 as int

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -145,42 +146,18 @@ def infer_update(_: DynamicUpdateSliceDescriptor, operands: Operands) -> Shapes:
     return (data.shape,)
 
 
-def check_gather(_: GatherDescriptor | GatherNdDescriptor, operands: Operands) -> None:
-    """Refuse types and ranks without a reference kernel."""
-    _check(operands, (operands.input(0),), operands.input(1))
-
-
-def check_embedding_lookup(_: EmbeddingLookupDescriptor, operands: Operands) -> None:
-    """Refuse types and ranks without a reference kernel, and int8 rows that become float32."""
-    _check(operands, (operands.input(1),), operands.input(0))
-
-
-def check_update(_: DynamicUpdateSliceDescriptor, operands: Operands) -> None:
-    """Refuse types and ranks without a reference kernel."""
-    _check(operands, (operands.input(0), operands.input(1)), operands.input(2))
-
-
-def _check(operands: Operands, data: tuple[TensorInfo, ...], indices: TensorInfo) -> None:
-    check_types(Operands(inputs=data, outputs=operands.outputs), MOVABLE)
-    if indices.dtype is not DataType.INT32:
-        raise UnsupportedError(f"the indices '{indices.name}' are {indices.dtype}, expected int32")
-    for info in (*data, indices, *operands.outputs):
+def _check(data: tuple[int, ...], indices: int, _: Descriptor, operands: Operands) -> None:
+    """Refuse types and ranks without a reference kernel; `data` and `indices` are positions of inputs."""
+    infos, places = [operands.input(index) for index in data], operands.input(indices)
+    check_types(Operands(inputs=tuple(infos), outputs=operands.outputs), MOVABLE)
+    if places.dtype is not DataType.INT32:
+        raise UnsupportedError(f"the indices '{places.name}' are {places.dtype}, expected int32")
+    for info in (*infos, places, *operands.outputs):
         check_axes(info, _MAX_AXES)
 
 
-def compute_gather(
-    descriptor: GatherDescriptor | GatherNdDescriptor, operands: Operands, arrays: Arrays
-) -> list[Array]:
-    """Return the selected elements."""
-    return _gather(descriptor, operands, 0, arrays)
-
-
-def compute_embedding_lookup(descriptor: EmbeddingLookupDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    """Return the selected rows."""
-    return _gather(descriptor, operands, 1, arrays)
-
-
-def _gather(descriptor: Descriptor, operands: Operands, data: int, arrays: Arrays) -> list[Array]:
+def _gather(data: int, descriptor: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+    """Return the selected elements; `data` is the position of the input that has them."""
     way = gathering(descriptor, operands.input(data), operands.input(1 - data))
     indices = required_array(arrays, 1 - data).reshape(way.batches, 1, way.count, len(way.extents))
     limits = np.array(way.extents) - 1
@@ -251,8 +228,8 @@ GATHER = Operator(
     moves=True,
     indices=(1,),
     shapes=infer_gather,
-    check=check_gather,
-    kernel=compute_gather,
+    check=partial(_check, (0,), 1),
+    kernel=partial(_gather, 0),
     bound=known(1),
     sample=_sample_gather,
 )
@@ -262,8 +239,8 @@ GATHER_ND = Operator(
     moves=True,
     indices=(1,),
     shapes=infer_gather_nd,
-    check=check_gather,
-    kernel=compute_gather,
+    check=partial(_check, (0,), 1),
+    kernel=partial(_gather, 0),
     bound=known(1),
     sample=_sample_gather_nd,
 )
@@ -273,8 +250,8 @@ EMBEDDING_LOOKUP = Operator(
     moves=True,
     indices=(0,),
     shapes=infer_embedding_lookup,
-    check=check_embedding_lookup,
-    kernel=compute_embedding_lookup,
+    check=partial(_check, (1,), 0),
+    kernel=partial(_gather, 1),
     bound=known(0),
     sample=_sample_embedding_lookup,
 )
@@ -284,7 +261,7 @@ DYNAMIC_UPDATE_SLICE = Operator(
     moves=True,
     indices=(2,),
     shapes=infer_update,
-    check=check_update,
+    check=partial(_check, (0, 1), 2),
     kernel=compute_update,
     bound=known(2),
     sample=_sample_update,

@@ -22,9 +22,9 @@ from ferrule.operators.fixed_point import (
     MAX_WIDE_SHIFT,
     multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
-    quantize_multiplier,
     wrap_int32,
 )
+from ferrule.operators.movement import expect_type
 from ferrule.operators.nonlinear import logistic_s16, tanh_s16
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
@@ -85,8 +85,7 @@ def _infer(descriptor: LstmDescriptor, operands: Operands) -> Shapes:
 
 def _check(descriptor: LstmDescriptor, operands: Operands) -> None:
     data, hidden, cell = (operands.input(index) for index in (0, HIDDEN, CELL))
-    if data.dtype not in {DataType.FLOAT32, DataType.INT8, DataType.INT16}:
-        raise UnsupportedError(f"tensor '{data.name}' is {data.dtype}, expected float32, int8 or int16")
+    expect_type(data, DataType.FLOAT32, DataType.INT8, DataType.INT16)
     floats = data.dtype.is_float
     bias = DataType.INT64 if data.dtype is DataType.INT16 else DataType.INT32
     for indices, wanted in (
@@ -96,9 +95,7 @@ def _check(descriptor: LstmDescriptor, operands: Operands) -> None:
         (BIASES, data.dtype if floats else bias),
     ):
         for index in indices:
-            info = operands.input(index)
-            if info.dtype is not wanted:
-                raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {wanted}")
+            expect_type(operands.input(index), wanted)
     for output, state in zip(operands.outputs, (hidden, hidden, cell), strict=True):
         if (output.dtype, output.quantization) != (state.dtype, state.quantization):
             raise UnsupportedError(f"output '{output.name}' differs from state '{state.name}' in type or quantisation")
@@ -163,28 +160,21 @@ class LstmScaling:
         return cls(
             input_factors=tuple(_gate(data, operands.input(index), limit) for index in INPUT_WEIGHTS),
             recurrent_factors=tuple(_gate(hidden, operands.input(index), limit) for index in RECURRENT_WEIGHTS),
-            forget=_factor(unit * cell.scale / cell.scale, cell, MAX_SHIFT),
-            update=_factor(unit * unit / cell.scale, cell, MAX_SHIFT),
-            hidden=_factor(unit * unit / hidden.scale, hidden, MAX_SHIFT),
+            forget=Factor.of(unit * cell.scale / cell.scale, cell),
+            update=Factor.of(unit * unit / cell.scale, cell),
+            hidden=Factor.of(unit * unit / hidden.scale, hidden),
             clip=int(min(steps, 32767.0)) if descriptor.cell_clip > 0 else -1,
         )
 
 
 def _gate(source: TensorInfo, weights: TensorInfo, limit: int) -> Factor:
-    return _factor(source.scale * weights.scale / _GATE_SCALE, weights, limit)
-
-
-def _factor(real: float, info: TensorInfo, limit: int) -> Factor:
-    multiplier, shift = quantize_multiplier(real)
-    if shift > limit:
-        raise UnsupportedError(f"the factor of '{info.name}' is {real:g}, expected less than 2**{limit}")
-    return Factor(multiplier=multiplier, shift=shift)
+    return Factor.of(source.scale * weights.scale / _GATE_SCALE, weights, limit)
 
 
 def _kernel(descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, hidden, cell = (required_array(arrays, index) for index in (0, HIDDEN, CELL))
     steps = data if descriptor.time_major else data.swapaxes(0, 1)
-    step = _float_step if data.dtype == np.float32 else _integer_step
+    step = _FloatStep if data.dtype == np.float32 else _IntegerStep
     advance = step(descriptor, operands, arrays)
     outputs = []
     for values in steps:
@@ -205,7 +195,7 @@ class _Step:
 
 
 class _FloatStep(_Step):
-    def __init__(self, descriptor: LstmDescriptor, arrays: Arrays) -> None:
+    def __init__(self, descriptor: LstmDescriptor, _: Operands, arrays: Arrays) -> None:
         super().__init__(arrays, np.float64)
         self._clip = descriptor.cell_clip if descriptor.cell_clip > 0 else math.inf
 
@@ -276,7 +266,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
     arrays, errors, descriptor = evaluation.inputs, evaluation.errors, evaluation.descriptor
     if any(error is not None for index, error in enumerate(errors) if index not in {0, HIDDEN, CELL}):
         return known_inputs(evaluation)
-    advance, judge = _FloatStep(descriptor, arrays), _StepBound(evaluation)
+    advance, judge = _FloatStep(descriptor, evaluation.operands, arrays), _StepBound(evaluation)
     data, hidden, cell = (
         _Pair(array.astype(np.float64), or_zeros(errors[index], array))
         for index, array in ((index, required_array(arrays, index)) for index in (0, HIDDEN, CELL))
@@ -349,14 +339,6 @@ def _product(first: Array, second: Array, factor: Factor) -> Array:
 
 def _saturated(values: Array) -> Array:
     return np.asarray(np.clip(values, -32768, 32767), np.int64)
-
-
-def _float_step(descriptor: LstmDescriptor, _: Operands, arrays: Arrays) -> _FloatStep:
-    return _FloatStep(descriptor, arrays)
-
-
-def _integer_step(descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> _IntegerStep:
-    return _IntegerStep(descriptor, operands, arrays)
 
 
 def _macs(_: LstmDescriptor, operands: Operands) -> int:

@@ -53,12 +53,19 @@ def _scale_and_zero_point(info: TensorInfo) -> tuple[float, int] | None:
     return None if info.quantization is None else (info.scale, info.zero_point)
 
 
+def expect_type(info: TensorInfo, *wanted: DataType) -> None:
+    """Raise UnsupportedError unless a tensor has one of these types."""
+    if info.dtype not in wanted:
+        *others, last = wanted
+        listed = f"{', '.join(others)} or {last}" if others else last
+        raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {listed}")
+
+
 def expect_types(operands: Operands, inputs: Sequence[DataType], outputs: Sequence[DataType]) -> None:
     """Raise UnsupportedError unless the tensors have exactly these types."""
     found = [operands.input(index) for index in range(len(inputs))]
     for info, wanted in zip((*found, *operands.outputs), (*inputs, *outputs), strict=True):
-        if info.dtype is not wanted:
-            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {wanted}")
+        expect_type(info, wanted)
 
 
 def typed(inputs: Sequence[DataType], outputs: Sequence[DataType]) -> Check:

@@ -13,7 +13,7 @@ from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.error_bound import least, monotone, of_floats, rounding, sums
 from ferrule.operators.fixed_point import activation_range
-from ferrule.operators.movement import check_same_quantisation
+from ferrule.operators.movement import check_same_quantisation, expect_type
 from ferrule.operators.onnx_elementwise import OnnxOutput
 from ferrule.operators.operator import Evaluation, Operands, Operator, Shapes, of_one
 from ferrule.operators.quantize import real_values
@@ -56,8 +56,7 @@ def _infer(descriptor: Pool2dDescriptor, operands: Operands) -> Shapes:
 
 def _check(descriptor: Pool2dDescriptor, operands: Operands) -> None:
     image, output, padding = operands.input(0), operands.output, descriptor.padding
-    if image.dtype not in {DataType.FLOAT32, DataType.INT8, DataType.INT16}:
-        raise UnsupportedError(f"tensor '{image.name}' is {image.dtype}, expected float32, int8 or int16")
+    expect_type(image, DataType.FLOAT32, DataType.INT8, DataType.INT16)
     if output.dtype is not image.dtype:
         raise UnsupportedError(f"tensor '{output.name}' is {output.dtype}, expected {image.dtype} like the input")
     if max(padding.top, padding.bottom) >= descriptor.pool_h or max(padding.left, padding.right) >= descriptor.pool_w:

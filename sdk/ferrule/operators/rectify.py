@@ -153,11 +153,6 @@ def int8_table(rectifier: Rectifier) -> Array:
     return table
 
 
-def infer(_: Descriptor, operands: Operands) -> Shapes:
-    """Return the input's shape."""
-    return (operands.input(0).shape,)
-
-
 def infer_prelu(_: PreluDescriptor, operands: Operands) -> Shapes:
     """Return the data's shape; the factors must broadcast to it."""
     source, alpha = operands.input(0), operands.input(1)
@@ -241,7 +236,6 @@ def _operator(
             type=layer_type,
             elementwise=True,
             clamp=None if descriptor is LeakyReluDescriptor else Activation[layer_type],
-            shapes=infer,
             check=partial(_check, layer_type),
             kernel=of_one(partial(_compute, layer_type)),
             bound=rounded() if descriptor is LeakyReluDescriptor else None,

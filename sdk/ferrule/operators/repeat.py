@@ -80,11 +80,6 @@ def infer_fill(descriptor: FillDescriptor, operands: Operands) -> Shapes:
     return (descriptor.shape,)
 
 
-def infer_zeros_like(_: ZerosLikeDescriptor, operands: Operands) -> Shapes:
-    """Return the input's shape."""
-    return (operands.input(0).shape,)
-
-
 def compute_tile(descriptor: TileDescriptor, _: Operands, data: Array) -> Array:
     """Return the repeated input."""
     return np.tile(data, descriptor.multiples)
@@ -149,7 +144,6 @@ ZEROS_LIKE = Operator(
     descriptor=ZerosLikeDescriptor,
     type=LayerType.ZEROS_LIKE,
     moves=True,
-    shapes=infer_zeros_like,
     check=movable(_ZEROS_TYPES),
     kernel=of_one(compute_zeros_like),
     sample=sample_unary(lambda _: ZerosLikeDescriptor()),

@@ -51,12 +51,10 @@ class Rescaler:
         self._repeat = repeat
         reach = bound.astype(np.float64) + np.abs(scaling.bias.astype(np.float64))
         self._apply_fast = self._apply_float64
-        if scaling.wide:
-            self._exact = self._wide_constants(reach)
+        if scaling.wide or scaling.rounding is Rounding.SINGLE:
+            self._exact = self._once_constants(reach)
         elif scaling.rounding is Rounding.TFLM:
             self._exact = self._narrow_constants(reach, bound)
-        elif scaling.rounding is Rounding.SINGLE:
-            self._exact = self._single_constants(reach)
         else:
             self._exact = self._float32_constants(reach)
             self._apply_fast = self._apply_float32
@@ -66,7 +64,6 @@ class Rescaler:
         return self._apply_fast(accumulators) if self._exact else self._apply_int64(accumulators)
 
     def _apply_float64(self, accumulators: Array) -> Array:
-        scaling = self._scaling
         scaled = np.multiply(accumulators, self._factor, dtype=np.float64)
         scaled += self._offset
         np.floor(scaled, out=scaled)
@@ -75,11 +72,7 @@ class Rescaler:
             # halves off the tie and, below 2**31, moves no other value across one.
             scaled *= self._divisor
             np.rint(scaled, out=scaled)
-        if scaling.zero_point:
-            scaled += scaling.zero_point
-        np.maximum(scaled, scaling.low, out=scaled)
-        np.minimum(scaled, scaling.high, out=scaled)
-        return scaled.astype(scaling.dtype)
+        return self._stored(scaled)
 
     def _narrow_constants(self, reach: Array, bound: Array) -> bool:
         scaling = self._scaling
@@ -100,24 +93,19 @@ class Rescaler:
         self._divisor = self._row(divisor) if right.any() else None
         return bool(np.all(exact & fits))
 
-    def _wide_constants(self, reach: Array) -> bool:
+    def _once_constants(self, reach: Array) -> bool:
+        """Rescale with one rounding: accumulators of 64 bits with multipliers of 15 bits, others with those of 31."""
         scaling = self._scaling
-        multipliers = reduced_multiplier(scaling.multipliers)
-        factor = np.ldexp(multipliers.astype(np.float64), scaling.shifts - 15)
+        multipliers, bits = scaling.multipliers, 31
+        if scaling.wide:
+            multipliers, bits = reduced_multiplier(multipliers), 15
+        factor = np.ldexp(multipliers.astype(np.float64), scaling.shifts - bits)
         self._factor = self._row(factor)
         self._offset = self._row(scaling.bias * factor + 0.5)
         self._divisor = None
-        exact = (reach + 1) * multipliers + np.exp2(15 - scaling.shifts) < _EXACT_FLOAT64
-        return bool(np.all(exact & (reach * factor + 1 < 2.0**31)))
-
-    def _single_constants(self, reach: Array) -> bool:
-        scaling = self._scaling
-        factor = np.ldexp(scaling.multipliers.astype(np.float64), scaling.shifts - 31)
-        self._factor = self._row(factor)
-        self._offset = self._row(scaling.bias * factor + 0.5)
-        self._divisor = None
-        exact = (reach + 1) * scaling.multipliers + np.exp2(30 - scaling.shifts) < _EXACT_FLOAT64
-        return bool(np.all(exact & (reach < 2.0**31) & (reach * factor + 1 < 2.0**31)))
+        exact = (reach + 1) * multipliers + np.exp2(bits - scaling.shifts) < _EXACT_FLOAT64
+        fits = scaling.wide | (reach < 2.0**31)
+        return bool(np.all(exact & fits & (reach * factor + 1 < 2.0**31)))
 
     def _float32_constants(self, reach: Array) -> bool:
         scaling = self._scaling
@@ -127,12 +115,15 @@ class Rescaler:
 
     def _apply_float32(self, accumulators: Array) -> Array:
         """Apply ONNX's rule: the sum is rounded to float32, and so is its product."""
-        scaling = self._scaling
         scaled = np.add(accumulators, self._offset, dtype=np.float64).astype(np.float32)
         scaled *= self._factor.astype(np.float32)
         np.rint(scaled, out=scaled)
-        if scaling.zero_point:
-            scaled += np.float32(scaling.zero_point)
+        return self._stored(scaled)
+
+    def _stored(self, scaled: Array) -> Array:
+        """Return whole numbers in steps of the output as stored values; the array is changed."""
+        scaling = self._scaling
+        scaled += scaling.zero_point
         np.maximum(scaled, scaling.low, out=scaled)
         np.minimum(scaled, scaling.high, out=scaled)
         return scaled.astype(scaling.dtype)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.errors import ModelError, UnsupportedError
+from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators.error_bound import known
-from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types
+from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types, expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
 
@@ -34,9 +34,7 @@ def infer(_: SelectV2Descriptor, operands: Operands) -> Shapes:
 
 def check(_: SelectV2Descriptor, operands: Operands) -> None:
     """Refuse a condition that is not bool, and tensors of different types or quantisations."""
-    condition = operands.input(0)
-    if condition.dtype is not DataType.BOOL:
-        raise UnsupportedError(f"tensor '{condition.name}' is {condition.dtype}, expected bool")
+    expect_type(operands.input(0), DataType.BOOL)
     moved = Operands(inputs=(operands.input(1), operands.input(2)), outputs=operands.outputs)
     check_types(moved, MOVABLE)
     check_quantisations(moved)

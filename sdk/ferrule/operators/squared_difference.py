@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph import DataType, Descriptor, LayerType
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor, check_arithmetic_tensors, sample_pair
-from ferrule.operators.broadcast import check_broadcast, infer_broadcast
-from ferrule.operators.elementwise import Result, Term, combine, result_of, terms_of
+from ferrule.operators.binary import arithmetic_check, arithmetic_kernel, sample_pair
+from ferrule.operators.broadcast import infer_broadcast
+from ferrule.operators.elementwise import Result, Term, result_of, terms_of
 from ferrule.operators.error_bound import rounded
 from ferrule.operators.fixed_point import MAX_SHIFT, Int64Array, quantize_multiplier
-from ferrule.operators.operator import Arrays, Operands, Operator, required_array
+from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
 
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
@@ -51,19 +51,8 @@ def squared_difference_of(operands: Operands) -> SquaredDifference:
     return SquaredDifference(first=first, second=second, result=result_of(output, Activation.NONE, multiplier, shift))
 
 
-def _check(_: SquaredDifferenceDescriptor, operands: Operands) -> None:
-    dtype = check_broadcast(operands, _TYPES)
-    check_arithmetic_tensors(LayerType.SQUARED_DIFFERENCE, BinaryDescriptor(), operands)
-    if dtype in _LEFT_SHIFT:
-        squared_difference_of(operands)
-
-
-def _compute(_: SquaredDifferenceDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    first, second = required_array(arrays, 0), required_array(arrays, 1)
-    if operands.output.dtype in _LEFT_SHIFT:
-        return [combine(squared_difference_of(operands), first, second)]
-    with np.errstate(all="ignore"):  # integers wrap
-        return [np.square(first - second)]
+def _combination(_: SquaredDifferenceDescriptor, operands: Operands) -> SquaredDifference:
+    return squared_difference_of(operands)
 
 
 def _sample(sample: LayerSample) -> None:
@@ -77,8 +66,8 @@ SQUARED_DIFFERENCE = Operator(
     type=LayerType.SQUARED_DIFFERENCE,
     elementwise=True,
     shapes=infer_broadcast,
-    check=_check,
-    kernel=_compute,
+    check=arithmetic_check(LayerType.SQUARED_DIFFERENCE, _TYPES, _combination),
+    kernel=arithmetic_kernel(lambda first, second: np.square(first - second), _combination),
     bound=rounded(),
     sample=_sample,
 )

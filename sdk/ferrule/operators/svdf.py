@@ -13,12 +13,11 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.error_bound import sums
 from ferrule.operators.fixed_point import (
-    MAX_SHIFT,
     activation_range,
     multiply_by_quantized_multiplier,
-    quantize_multiplier,
     wrap_int32,
 )
+from ferrule.operators.movement import expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import Factor, check_activation_tensor, check_rows, clamp_float, required_constants
@@ -64,15 +63,14 @@ def _infer(descriptor: SvdfDescriptor, operands: Operands) -> Shapes:
 def _check(descriptor: SvdfDescriptor, operands: Operands) -> None:
     data, feature, time, state = (operands.input(index) for index in (0, 1, 2, STATE))
     bias, output = operands.inputs[3], operands.output
-    if data.dtype not in {DataType.FLOAT32, DataType.INT8}:
-        raise UnsupportedError(f"tensor '{data.name}' is {data.dtype}, expected float32 or int8")
+    expect_type(data, DataType.FLOAT32, DataType.INT8)
     wide = data.dtype is DataType.INT8 and time.dtype is DataType.INT16
-    _expect(feature, data.dtype)
-    _expect(time, DataType.INT16 if wide else data.dtype)
-    _expect(state, time.dtype)
-    _expect(output, data.dtype)
+    expect_type(feature, data.dtype)
+    expect_type(time, DataType.INT16 if wide else data.dtype)
+    expect_type(state, time.dtype)
+    expect_type(output, data.dtype)
     if bias is not None:
-        _expect(bias, data.dtype if data.dtype.is_float else DataType.INT32)
+        expect_type(bias, data.dtype if data.dtype.is_float else DataType.INT32)
     new = operands.outputs[1]
     if (new.dtype, new.quantization) != (state.dtype, state.quantization):
         raise UnsupportedError(f"the new state '{new.name}' differs from '{state.name}' in type or quantisation")
@@ -104,25 +102,13 @@ def _check_values(_: SvdfDescriptor, operands: Operands, values: Arrays) -> None
         check_rows(operands, feature, None, largest=_LARGEST_DATA, bits=31)
 
 
-def _expect(info: TensorInfo, wanted: DataType) -> None:
-    if info.dtype is not wanted:
-        raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {wanted}")
-
-
 def svdf_factors(operands: Operands) -> tuple[Factor, Factor]:
     """Return the factors that scale the sums over features to the state, and those over time to the output."""
     data, feature, time, state = (operands.input(index) for index in (0, 1, 2, STATE))
     return (
-        _factor(data.scale * feature.scale / state.scale, state.name),
-        _factor(state.scale * time.scale / operands.output.scale, operands.output.name),
+        Factor.of(data.scale * feature.scale / state.scale, state),
+        Factor.of(state.scale * time.scale / operands.output.scale, operands.output),
     )
-
-
-def _factor(real: float, name: str) -> Factor:
-    multiplier, shift = quantize_multiplier(real)
-    if shift > MAX_SHIFT:
-        raise UnsupportedError(f"the factor of '{name}' is {real:g}, expected less than 2**{MAX_SHIFT}")
-    return Factor(multiplier=multiplier, shift=shift)
 
 
 def _kernel(descriptor: SvdfDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:

@@ -20,6 +20,7 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     rescale,
 )
+from ferrule.operators.movement import expect_type
 from ferrule.operators.operator import Arrays, Kernel, Operands, optional_array, required_array
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.rescaler import Rescaler, Scaling
@@ -55,6 +56,14 @@ class Factor:
     multiplier: int
     shift: int
 
+    @classmethod
+    def of(cls, real: float, info: TensorInfo, limit: int = MAX_SHIFT) -> Factor:
+        """Return a factor; UnsupportedError names the tensor if it is 2**limit or more."""
+        multiplier, shift = quantize_multiplier(real)
+        if shift > limit:
+            raise UnsupportedError(f"the factor of '{info.name}' is {real:g}, expected less than 2**{limit}")
+        return cls(multiplier=multiplier, shift=shift)
+
 
 def bias_info(operands: Operands) -> TensorInfo | None:
     """Return the tensor info of the bias; None if there is no bias."""
@@ -82,8 +91,7 @@ def check_weighted(
         UnsupportedError: a tensor has a type, scale or zero point that the reference kernels do not support.
     """
     data, weights, bias, output = operands.input(0), operands.input(1), bias_info(operands), operands.output
-    if data.dtype not in _WEIGHTS:
-        raise UnsupportedError(f"tensor '{data.name}' is {data.dtype}, expected float32, int8 or int16")
+    expect_type(data, *_WEIGHTS)
     _expect_dtype(weights, _WEIGHTS[data.dtype], data)
     _expect_dtype(output, data.dtype, data)
     if bias is not None:

@@ -3,49 +3,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from ferrule.graph import Graph, GraphEditor
-from ferrule.optimizer.simplify.biases import ClearBiases
-from ferrule.optimizer.simplify.constants import FoldConstants
-from ferrule.optimizer.simplify.elementwise import JoinAcrossElementwise
-from ferrule.optimizer.simplify.fusion import FoldPads, FuseActivations
-from ferrule.optimizer.simplify.movement import JoinReshapes, JoinTransposes, TransposesAsReshapes
-from ferrule.optimizer.simplify.rectifiers import FindPrelus, RemoveClamps
-from ferrule.optimizer.simplify.redundant import MergeTwins, RemoveDeadLayers, RemoveIdentities
+from ferrule.graph import Graph, GraphEditor, Layer
+from ferrule.optimizer.simplify.biases import clear_biases
+from ferrule.optimizer.simplify.constants import fold_constants
+from ferrule.optimizer.simplify.elementwise import join_across_elementwise
+from ferrule.optimizer.simplify.fusion import fold_pads, fuse_activations
+from ferrule.optimizer.simplify.movement import join_reshapes, join_transposes, transposes_as_reshapes
+from ferrule.optimizer.simplify.rectifiers import find_prelus, remove_clamps
+from ferrule.optimizer.simplify.redundant import merge_twins, remove_dead_layers, remove_identities
 
 _MOST_ROUNDS = 50
 
 
-class Pass(Protocol):
-    """A pass that rewrites graphs; its options are its fields."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """A pass that rewrites graphs."""
 
-    @property
-    def name(self) -> str:
-        """A short description of the pass, for reports."""
-        ...
+    name: str
+    """A short description, for reports."""
+    run: Callable[[Graph], Graph]
+    """Returns a graph whose outputs are bit-identical to those of the given one."""
 
-    def run(self, graph: Graph) -> Graph:
-        """Return a graph whose outputs are bit-identical to those of the given one."""
-        ...
+
+def each_layer(rewrite: Callable[[GraphEditor, Layer], None]) -> Callable[[Graph], Graph]:
+    """Return a function that rewrites a graph layer by layer."""
+
+    def run(graph: Graph) -> Graph:
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
+            rewrite(editor, layer)
+        return editor.finish()
+
+    return run
 
 
 PASSES: tuple[Pass, ...] = (
-    FoldConstants(),
-    FoldPads(),
-    FindPrelus(),
-    FuseActivations(),
-    RemoveClamps(),
-    ClearBiases(),
-    JoinAcrossElementwise(),
-    JoinTransposes(),
-    TransposesAsReshapes(),
-    JoinReshapes(),
-    RemoveIdentities(),
-    MergeTwins(),
-    RemoveDeadLayers(),
+    Pass(name="fold constants", run=each_layer(fold_constants)),
+    Pass(name="fold pads", run=each_layer(fold_pads)),
+    Pass(name="find PRELUs", run=each_layer(find_prelus)),
+    Pass(name="fuse activations", run=each_layer(fuse_activations)),
+    Pass(name="remove clamps", run=each_layer(remove_clamps)),
+    Pass(name="clear biases", run=each_layer(clear_biases)),
+    Pass(name="join movements across elementwise layers", run=each_layer(join_across_elementwise)),
+    Pass(name="join transposes", run=each_layer(join_transposes)),
+    Pass(name="transposes as reshapes", run=each_layer(transposes_as_reshapes)),
+    Pass(name="join reshapes", run=each_layer(join_reshapes)),
+    Pass(name="remove identities", run=each_layer(remove_identities)),
+    Pass(name="merge twins", run=merge_twins),
+    Pass(name="remove dead layers", run=remove_dead_layers),
 )
 """All passes, in the order in which one round runs them."""
 
@@ -76,21 +84,4 @@ def _with_simple_graphs(graph: Graph, passes: Sequence[Pass]) -> Graph:
     return editor.finish()
 
 
-__all__ = [
-    "PASSES",
-    "ClearBiases",
-    "FindPrelus",
-    "FoldConstants",
-    "FoldPads",
-    "FuseActivations",
-    "JoinAcrossElementwise",
-    "JoinReshapes",
-    "JoinTransposes",
-    "MergeTwins",
-    "Pass",
-    "RemoveClamps",
-    "RemoveDeadLayers",
-    "RemoveIdentities",
-    "TransposesAsReshapes",
-    "simplify",
-]
+__all__ = ["PASSES", "Pass", "each_layer", "simplify"]

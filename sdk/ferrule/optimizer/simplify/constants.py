@@ -3,46 +3,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ferrule.graph import Graph, GraphEditor, Layer, Tensor
+from ferrule.graph import GraphEditor, Layer, Tensor
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoldConstants:
-    """Replace each layer whose inputs are all constants by its outputs, computed with the numpy kernel.
+def fold_constants(editor: GraphEditor, layer: Layer, growth: float = 4.0) -> None:
+    """Replace a layer whose inputs are all constants by its outputs, computed with the numpy kernel.
 
     A layer whose outputs take more than `growth` times the memory of its inputs stays, to save flash; and so does one
     that runs other graphs, whose loops may be long.
     """
-
-    name: str = "fold constants"
-    growth: float = 4.0
-
-    def run(self, graph: Graph) -> Graph:
-        """Return the graph with the constant layers replaced by their computed outputs."""
-        editor = GraphEditor(graph)
-        for layer in editor.layers():
-            operator = OPERATORS.get(layer.type)
-            if operator is None or operator.transfers or layer.descriptor.graphs:
-                continue
-            if self._folds(editor, layer):
-                _fold(editor, layer)
-        return editor.finish()
-
-    def _folds(self, editor: GraphEditor, layer: Layer) -> bool:
-        names = layer.present_inputs
-        if not names or not all(editor.tensor(name).is_constant for name in names):
-            return False
-        if any(editor.is_output(name) for name in layer.outputs):
-            return False  # a graph output must be written by a layer
-        before = sum(editor.info(name).size_bytes for name in set(names))
-        after = sum(editor.info(name).size_bytes for name in layer.outputs)
-        return after <= self.growth * before
+    operator, names = OPERATORS.get(layer.type), layer.present_inputs
+    if operator is None or operator.transfers or layer.descriptor.graphs or not names:
+        return
+    if not all(editor.tensor(name).is_constant for name in names) or any(map(editor.is_output, layer.outputs)):
+        return  # a graph output must be written by a layer
+    before = sum(editor.info(name).size_bytes for name in set(names))
+    if sum(editor.info(name).size_bytes for name in layer.outputs) <= growth * before:
+        _fold(editor, layer)
 
 
 def _fold(editor: GraphEditor, layer: Layer) -> None:

@@ -3,41 +3,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ferrule.graph import Graph, GraphEditor, Layer, LayerType, Shape, Tensor, TensorInfo
+from ferrule.graph import GraphEditor, Layer, LayerType, Shape, Tensor, TensorInfo
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import having
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.optimizer.simplify.acceptance import accepts
+from ferrule.optimizer.simplify.movement import permutation
 
 _DEEPEST = 16
 """The most elementwise layers between two movements."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinAcrossElementwise:
+def join_across_elementwise(editor: GraphEditor, layer: Layer) -> None:
     """Replace a transpose, elementwise layers and a transpose by the elementwise layers and one transpose.
 
     The elementwise layers then compute in the order of the first transpose's input, so that the two transposes become
     one, or none. The same holds for reshapes. Nothing else may read the tensors between them; the other operands of a
     layer with several are moved in the same way, or constants.
     """
-
-    name: str = "join movements across elementwise layers"
-
-    def run(self, graph: Graph) -> Graph:
-        """Return the graph with these movements joined."""
-        editor = GraphEditor(graph)
-        for layer in editor.layers():
-            is_transpose = layer.type is LayerType.TRANSPOSE
-            if (is_transpose or layer.type in having(view=True)) and layer.inputs[0] is not None:
-                chain = _Chain(editor, layer)
-                if chain.find(layer.inputs[0]) and chain.is_worth_it():
-                    chain.join()
-        return editor.finish()
+    is_transpose = layer.type is LayerType.TRANSPOSE
+    if (is_transpose or layer.type in having(view=True)) and layer.inputs[0] is not None:
+        chain = _Chain(editor, layer)
+        if chain.find(layer.inputs[0]) and chain.is_worth_it():
+            chain.join()
 
 
 class _Chain:
@@ -71,7 +63,7 @@ class _Chain:
         output = self._layers[-1].outputs[0]
         joined = replace(self._last, inputs=(output,))
         if self._last.type is LayerType.TRANSPOSE:
-            first, second = _permutation(self._first), _permutation(self._last)
+            first, second = permutation(self._first), permutation(self._last)
             descriptor = TransposeDescriptor(permutation=tuple(first[axis] for axis in second))
             self._editor.replace_layer(replace(joined, descriptor=descriptor))
         else:
@@ -136,7 +128,7 @@ class _Chain:
         """Return what identifies a movement: the shape before it, and the permutation or the shape behind it."""
         before = self._editor.info(str(layer.inputs[0])).shape
         behind = self._editor.info(layer.outputs[0]).shape
-        return before, _permutation(layer) if layer.type is LayerType.TRANSPOSE else behind
+        return before, permutation(layer) if layer.type is LayerType.TRANSPOSE else behind
 
     def _fixed(self, name: str | None) -> TensorInfo | None:
         """Return a constant operand in the order before the movement; None if the tensor is none."""
@@ -158,13 +150,8 @@ class _Chain:
             data = data.reshape(before)
         else:
             data = data.reshape((1,) * (len(behind) - len(info.shape)) + info.shape)
-            data = np.ascontiguousarray(data.transpose(np.argsort(_permutation(self._first))))
+            data = np.ascontiguousarray(data.transpose(np.argsort(permutation(self._first))))
         data.setflags(write=False)
         moved = replace(info, name=self._editor.fresh(f"{info.name}_unmoved"), shape=data.shape)
         self._tensors[moved.name] = Tensor(info=moved, data=data)
         return moved
-
-
-def _permutation(layer: Layer) -> tuple[int, ...]:
-    assert isinstance(layer.descriptor, TransposeDescriptor)
-    return layer.descriptor.permutation

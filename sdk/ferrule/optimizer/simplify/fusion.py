@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
-from ferrule.graph import Descriptor, Graph, GraphEditor, Layer
+from ferrule.graph import Descriptor, GraphEditor, Layer
 from ferrule.operators.activation import Activation, fused_activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
@@ -17,59 +17,41 @@ from ferrule.optimizer.simplify.acceptance import accepts, clamp_of
 _Padded = Conv2dDescriptor | DepthwiseConv2dDescriptor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FuseActivations:
+def fuse_activations(editor: GraphEditor, layer: Layer) -> None:
     """Fuse RELU, RELU6 and RELU_N1_TO_1 into the layer before them, as its activation.
 
     The pass applies only if the activation keeps scale and zero point: clamping once, at the tighter limits, then
     yields the same bits as clamping twice.
     """
-
-    name: str = "fuse activations"
-
-    def run(self, graph: Graph) -> Graph:
-        """Return the graph with every fusable activation fused."""
-        editor = GraphEditor(graph)
-        for layer in editor.layers():
-            activation, source = clamp_of(editor, layer), layer.inputs[0] if layer.inputs else None
-            if activation is None or source is None or editor.only_consumer(source) is not layer:
-                continue
-            before = editor.producer(source)
-            if before is None or len(before.outputs) != 1:
-                continue
-            descriptor = _with_activation(before.descriptor, activation)
-            if descriptor is not None and _accepts(editor, before, descriptor):
-                editor.remove_layer(layer.name)
-                editor.replace_layer(replace(before, descriptor=descriptor, outputs=layer.outputs))
-        return editor.finish()
+    activation, source = clamp_of(editor, layer), layer.inputs[0] if layer.inputs else None
+    if activation is None or source is None or editor.only_consumer(source) is not layer:
+        return
+    before = editor.producer(source)
+    if before is None or len(before.outputs) != 1:
+        return
+    descriptor = _with_activation(before.descriptor, activation)
+    if descriptor is not None and _accepts(editor, before, descriptor):
+        editor.remove_layer(layer.name)
+        editor.replace_layer(replace(before, descriptor=descriptor, outputs=layer.outputs))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoldPads:
+def fold_pads(editor: GraphEditor, layer: Layer) -> None:
     """Fold a PAD of height and width into the padding of the convolution that reads it.
 
     Both fill with the zero point. Pools are excluded: they ignore their padded pixels, but count the pixels of a PAD.
     """
-
-    name: str = "fold pads"
-
-    def run(self, graph: Graph) -> Graph:
-        """Return the graph with every foldable pad folded."""
-        editor = GraphEditor(graph)
-        for layer in editor.layers():
-            source = layer.inputs[0] if layer.inputs else None
-            pad = None if source is None else editor.producer(source)
-            if pad is None or source is None or not isinstance(pad.descriptor, PadDescriptor):
-                continue
-            inner = pad.inputs[0]
-            if inner is None or editor.info(inner).quantization != editor.info(source).quantization:
-                continue
-            descriptor = _with_padding(layer.descriptor, pad.descriptor)
-            if descriptor is not None:
-                changed = replace(layer, descriptor=descriptor, inputs=(inner, *layer.inputs[1:]))
-                if _accepts(editor, changed, descriptor):
-                    editor.replace_layer(changed)
-        return editor.finish()
+    source = layer.inputs[0] if layer.inputs else None
+    pad = None if source is None else editor.producer(source)
+    if pad is None or source is None or not isinstance(pad.descriptor, PadDescriptor):
+        return
+    inner = pad.inputs[0]
+    if inner is None or editor.info(inner).quantization != editor.info(source).quantization:
+        return
+    descriptor = _with_padding(layer.descriptor, pad.descriptor)
+    if descriptor is not None:
+        changed = replace(layer, descriptor=descriptor, inputs=(inner, *layer.inputs[1:]))
+        if _accepts(editor, changed, descriptor):
+            editor.replace_layer(changed)
 
 
 def _with_activation(descriptor: Any, activation: Activation) -> Descriptor | None:  # noqa: ANN401 any operator's

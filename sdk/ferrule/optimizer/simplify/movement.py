@@ -3,78 +3,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ferrule.graph import Graph, GraphEditor, Layer, LayerType
+from ferrule.graph import GraphEditor, Layer, LayerType
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import having
 from ferrule.operators.transpose import TransposeDescriptor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinReshapes:
+def join_reshapes(editor: GraphEditor, layer: Layer) -> None:
     """Replace a reshape of a reshape by one reshape of the first one's input."""
-
-    name: str = "join reshapes"
-
-    def run(self, graph: Graph) -> Graph:
-        """Return the graph in which no view reads another view; views that are no longer read stay in the graph."""
-        editor = GraphEditor(graph)
-        for layer in editor.layers():
-            before = _writer(editor, layer) if layer.type in having(view=True) else None
-            if before is not None and before.type in having(view=True):
-                shape = editor.info(layer.outputs[0]).shape
-                editor.replace_layer(
-                    replace(
-                        layer,
-                        type=LayerType.RESHAPE,
-                        descriptor=ReshapeDescriptor(shape=shape),
-                        inputs=before.inputs[:1],
-                    )
-                )
-        return editor.finish()
+    before = _writer(editor, layer) if layer.type in having(view=True) else None
+    if before is not None and before.type in having(view=True):
+        shape = editor.info(layer.outputs[0]).shape
+        editor.replace_layer(
+            replace(
+                layer,
+                type=LayerType.RESHAPE,
+                descriptor=ReshapeDescriptor(shape=shape),
+                inputs=before.inputs[:1],
+            )
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinTransposes:
+def join_transposes(editor: GraphEditor, layer: Layer) -> None:
     """Replace a transpose of a transpose by one transpose of the first one's input."""
-
-    name: str = "join transposes"
-
-    def run(self, graph: Graph) -> Graph:
-        """Return the graph in which no transpose reads another."""
-        editor = GraphEditor(graph)
-        for layer in editor.layers():
-            before = _writer(editor, layer) if layer.type is LayerType.TRANSPOSE else None
-            if before is None or before.type is not LayerType.TRANSPOSE:
-                continue
-            first, second = _permutation(before), _permutation(layer)
-            joined = TransposeDescriptor(permutation=tuple(first[axis] for axis in second))
-            editor.replace_layer(replace(layer, descriptor=joined, inputs=before.inputs))
-        return editor.finish()
+    before = _writer(editor, layer) if layer.type is LayerType.TRANSPOSE else None
+    if before is None or before.type is not LayerType.TRANSPOSE:
+        return
+    first, second = permutation(before), permutation(layer)
+    joined = TransposeDescriptor(permutation=tuple(first[axis] for axis in second))
+    editor.replace_layer(replace(layer, descriptor=joined, inputs=before.inputs))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransposesAsReshapes:
+def transposes_as_reshapes(editor: GraphEditor, layer: Layer) -> None:
     """Replace each transpose that moves only axes of extent 1, and so no byte, by a reshape."""
-
-    name: str = "transposes as reshapes"
-
-    def run(self, graph: Graph) -> Graph:
-        """Return the graph with these transposes replaced."""
-        editor = GraphEditor(graph)
-        for layer in editor.layers():
-            if layer.type is not LayerType.TRANSPOSE or layer.inputs[0] is None:
-                continue
-            shape = editor.info(layer.inputs[0]).shape
-            moved = [axis for axis in _permutation(layer) if shape[axis] != 1]
-            if moved == sorted(moved) and list(_permutation(layer)) != sorted(_permutation(layer)):
-                descriptor = ReshapeDescriptor(shape=editor.info(layer.outputs[0]).shape)
-                editor.replace_layer(replace(layer, type=LayerType.RESHAPE, descriptor=descriptor))
-        return editor.finish()
+    if layer.type is not LayerType.TRANSPOSE or layer.inputs[0] is None:
+        return
+    shape = editor.info(layer.inputs[0]).shape
+    moved = [axis for axis in permutation(layer) if shape[axis] != 1]
+    if moved == sorted(moved) and list(permutation(layer)) != sorted(permutation(layer)):
+        descriptor = ReshapeDescriptor(shape=editor.info(layer.outputs[0]).shape)
+        editor.replace_layer(replace(layer, type=LayerType.RESHAPE, descriptor=descriptor))
 
 
-def _permutation(layer: Layer) -> tuple[int, ...]:
+def permutation(layer: Layer) -> tuple[int, ...]:
+    """Return the permutation of a TRANSPOSE."""
     assert isinstance(layer.descriptor, TransposeDescriptor)
     return layer.descriptor.permutation
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Tensor
+from ferrule.graph import DataType, GraphEditor, Layer, LayerType, Tensor
 from ferrule.operators.activation import Activation, fused_activation
 from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.rectify import PreluDescriptor
@@ -15,28 +15,19 @@ from ferrule.operators.table import OPERATORS
 from ferrule.optimizer.simplify.acceptance import accepts, clamp_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveClamps:
+def remove_clamps(editor: GraphEditor, layer: Layer) -> None:
     """Remove a RELU, RELU6 or RELU_N1_TO_1 behind a layer whose results are within its limits already.
 
     The pass applies only if the clamp keeps scale and zero point.
     """
-
-    name: str = "remove clamps"
-
-    def run(self, graph: Graph) -> Graph:
-        """Return the graph without these layers."""
-        editor = GraphEditor(graph)
-        for layer in editor.layers():
-            activation, source = clamp_of(editor, layer), layer.inputs[0] if layer.inputs else None
-            before = None if source is None else editor.producer(source)
-            if activation is None or source is None or before is None or len(before.outputs) != 1:
-                continue
-            operator = OPERATORS.get(before.type)
-            inner = fused_activation(before.descriptor) or (None if operator is None else operator.clamp)
-            if inner is not None and _is_within(inner, activation):
-                editor.bypass(layer, source)
-        return editor.finish()
+    activation, source = clamp_of(editor, layer), layer.inputs[0] if layer.inputs else None
+    before = None if source is None else editor.producer(source)
+    if activation is None or source is None or before is None or len(before.outputs) != 1:
+        return
+    operator = OPERATORS.get(before.type)
+    inner = fused_activation(before.descriptor) or (None if operator is None else operator.clamp)
+    if inner is not None and _is_within(inner, activation):
+        editor.bypass(layer, source)
 
 
 def _is_within(inner: Activation, outer: Activation) -> bool:
@@ -48,25 +39,16 @@ def _is_within(inner: Activation, outer: Activation) -> bool:
     return bool(low >= outer_low and high <= outer_high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindPrelus:
+def find_prelus(editor: GraphEditor, layer: Layer) -> None:
     """Replace RELU(x) + RELU(-x) * c, as which Keras writes PRELU, by PRELU of x with the factors -c.
 
     Only float32 has such layers, since NEG has no integer kernel. Every result is the same number: one of the two terms
     is zero, and negation is exact. A result of zero may have the other sign.
     """
-
-    name: str = "find PRELUs"
-
-    def run(self, graph: Graph) -> Graph:
-        """Return the graph with these layers replaced."""
-        editor = GraphEditor(graph)
-        for layer in editor.layers():
-            if layer.type is LayerType.ADD and layer.descriptor == BinaryDescriptor():
-                for first, second in (layer.inputs, reversed(layer.inputs)):
-                    if first is not None and second is not None and _replace(editor, layer, first, second):
-                        break
-        return editor.finish()
+    if layer.type is LayerType.ADD and layer.descriptor == BinaryDescriptor():
+        for first, second in (layer.inputs, reversed(layer.inputs)):
+            if first is not None and second is not None and _replace(editor, layer, first, second):
+                break
 
 
 def _replace(editor: GraphEditor, total: Layer, positive: str, negative: str) -> bool:
