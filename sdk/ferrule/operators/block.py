@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -112,19 +113,12 @@ def fill_value(operands: Operands) -> int:
     return 0 if operands.output.quantization is None else operands.output.zero_point
 
 
-def compute_space_to_depth(descriptor: SpaceToDepthDescriptor, operands: Operands, data: Array) -> Array:
-    """Return the pixels of each block as one pixel."""
-    batches, rows, columns, _ = operands.output.shape
-    size = descriptor.block_size
-    parts = data.reshape(batches, rows, size, columns, size, -1)
-    return np.ascontiguousarray(parts.transpose(0, 1, 3, 2, 4, 5)).reshape(operands.output.shape)
-
-
-def compute_depth_to_space(descriptor: DepthToSpaceDescriptor, operands: Operands, data: Array) -> Array:
-    """Return each pixel as the pixels of a block."""
-    batches, rows, columns, _ = operands.input(0).shape
-    size = descriptor.block_size
-    parts = data.reshape(batches, rows, columns, size, size, -1)
+def exchange(descriptor: DepthDescriptor, operands: Operands, data: Array) -> Array:
+    """Return the pixels of each block as one pixel, or each pixel as the pixels of a block."""
+    size, gathers = descriptor.block_size, isinstance(descriptor, SpaceToDepthDescriptor)
+    batches, rows, columns, _ = (operands.output if gathers else operands.input(0)).shape
+    inner = (rows, size, columns, size) if gathers else (rows, columns, size, size)
+    parts = data.reshape(batches, *inner, -1)
     return np.ascontiguousarray(parts.transpose(0, 1, 3, 2, 4, 5)).reshape(operands.output.shape)
 
 
@@ -155,18 +149,15 @@ def compute_batch_to_space(descriptor: BatchToSpaceNdDescriptor, operands: Opera
     return np.ascontiguousarray(joined[(slice(None), *kept)])
 
 
-def _sample_space_to_depth(sample: LayerSample) -> None:
+def _sample_depth(descriptor: type[DepthDescriptor], sample: LayerSample) -> None:
     size = sample.dice.randint(1, 3)
     batches, rows, columns, channels = (sample.dice.randint(1, 3) for _ in range(4))
-    sample.output = sample.take((batches, rows * size, columns * size, channels)).quantization
-    sample.descriptor = SpaceToDepthDescriptor(block_size=size)
-
-
-def _sample_depth_to_space(sample: LayerSample) -> None:
-    size = sample.dice.randint(1, 3)
-    batches, rows, columns, channels = (sample.dice.randint(1, 3) for _ in range(4))
-    sample.output = sample.take((batches, rows, columns, channels * size * size)).quantization
-    sample.descriptor = DepthToSpaceDescriptor(block_size=size)
+    gathers = descriptor is SpaceToDepthDescriptor
+    shape = (
+        (batches, rows * size, columns * size, channels) if gathers else (batches, rows, columns, channels * size**2)
+    )
+    sample.output = sample.take(shape).quantization
+    sample.descriptor = descriptor(block_size=size)
 
 
 def _sample_space_to_batch(sample: LayerSample) -> None:
@@ -193,8 +184,8 @@ SPACE_TO_DEPTH = Operator(
     moves=True,
     shapes=infer_depth,
     check=movable(_DEPTH_TYPES),
-    kernel=of_one(compute_space_to_depth),
-    sample=_sample_space_to_depth,
+    kernel=of_one(exchange),
+    sample=partial(_sample_depth, SpaceToDepthDescriptor),
 )
 DEPTH_TO_SPACE = Operator(
     descriptor=DepthToSpaceDescriptor,
@@ -202,8 +193,8 @@ DEPTH_TO_SPACE = Operator(
     moves=True,
     shapes=infer_depth,
     check=movable(_DEPTH_TYPES),
-    kernel=of_one(compute_depth_to_space),
-    sample=_sample_depth_to_space,
+    kernel=of_one(exchange),
+    sample=partial(_sample_depth, DepthToSpaceDescriptor),
 )
 SPACE_TO_BATCH_ND = Operator(
     descriptor=SpaceToBatchNdDescriptor,

@@ -47,15 +47,7 @@ class Conv2dDescriptor(Descriptor):
         """Return the sliding window for these weights; UnsupportedError if they are not OHWI."""
         if len(weights.shape) != 4:
             raise UnsupportedError(f"weights '{weights.name}' have shape {list(weights.shape)}, expected OHWI")
-        return Window(
-            height=weights.shape[1],
-            width=weights.shape[2],
-            stride_h=self.stride_h,
-            stride_w=self.stride_w,
-            dilation_h=self.dilation_h,
-            dilation_w=self.dilation_w,
-            padding=self.padding,
-        )
+        return Window.of(self, weights)
 
 
 def groups_of(image: TensorInfo, weights: TensorInfo) -> int:
@@ -122,7 +114,7 @@ def _terms(_: Conv2dDescriptor, operands: Operands) -> int:
 
 def _sample(sample: LayerSample) -> None:
     shape, dice = sample.image(), sample.dice
-    window, strides = (dice.randint(1, 3), dice.randint(1, 3)), (dice.randint(1, 2), dice.randint(1, 2))
+    window, strides = sample.pair(3), sample.pair(2)
     sample.take(shape)
     outputs = dice.randint(1, 9)
     groups = 2 if shape[3] % 2 == 0 and outputs % 2 == 0 and dice.random() < 0.5 else 1

@@ -45,15 +45,7 @@ class DepthwiseConv2dDescriptor(Descriptor):
         """Return the sliding window for these weights; UnsupportedError if they are not [1, H, W, O]."""
         if len(weights.shape) != 4 or weights.shape[0] != 1:
             raise UnsupportedError(f"weights '{weights.name}' have shape {list(weights.shape)}, expected [1, H, W, O]")
-        return Window(
-            height=weights.shape[1],
-            width=weights.shape[2],
-            stride_h=self.stride_h,
-            stride_w=self.stride_w,
-            dilation_h=self.dilation_h,
-            dilation_w=self.dilation_w,
-            padding=self.padding,
-        )
+        return Window.of(self, weights)
 
 
 def _infer(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> Shapes:
@@ -116,7 +108,7 @@ def _terms(_: DepthwiseConv2dDescriptor, operands: Operands) -> int:
 
 def _sample(sample: LayerSample) -> None:
     shape, dice = sample.image(), sample.dice
-    window, strides = (dice.randint(1, 3), dice.randint(1, 3)), (dice.randint(1, 2), dice.randint(1, 2))
+    window, strides = sample.pair(3), sample.pair(2)
     multiplier = dice.choice([1, 1, 2])
     sample.take(shape)
     sample.weigh((1, *window, shape[3] * multiplier), 3)

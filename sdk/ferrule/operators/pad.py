@@ -121,23 +121,19 @@ def _sample_pad_v2(sample: LayerSample) -> Descriptor:
     return PadV2Descriptor(before=before, after=after, value=1.5 if sample.dtype.is_float else 7)
 
 
-PAD = Operator(
-    descriptor=PadDescriptor,
-    type=LayerType.PAD,
-    is_identity=_pads_nothing,
-    moves=True,
-    shapes=infer,
-    check=check,
-    kernel=of_one(kernel),
-    sample=sample_unary(_sample_pad),
-)
-PADV2 = Operator(
-    descriptor=PadV2Descriptor,
-    type=LayerType.PADV2,
-    is_identity=_pads_nothing,
-    moves=True,
-    shapes=infer,
-    check=check,
-    kernel=of_one(kernel),
-    sample=sample_unary(_sample_pad_v2),
+PAD, PADV2 = (
+    Operator(
+        descriptor=descriptor,
+        type=type_,
+        moves=True,
+        is_identity=_pads_nothing,
+        shapes=infer,
+        check=check,
+        kernel=of_one(kernel),
+        sample=sample_unary(draw),
+    )
+    for type_, descriptor, draw in (
+        (LayerType.PAD, PadDescriptor, _sample_pad),
+        (LayerType.PADV2, PadV2Descriptor, _sample_pad_v2),
+    )
 )

@@ -207,8 +207,8 @@ def _slice(source: Array, axis: int, start: int, stop: int, step: int) -> Array:
 
 
 def _sample(sample: LayerSample) -> None:
-    shape, dice = sample.image(), sample.dice
-    window, strides = (dice.randint(1, 3), dice.randint(1, 3)), (dice.randint(1, 2), dice.randint(1, 2))
+    shape = sample.image()
+    window, strides = sample.pair(3), sample.pair(2)
     sample.output = sample.take(shape).quantization
     sample.descriptor = Pool2dDescriptor(
         pool_h=window[0],

@@ -87,36 +87,25 @@ def _sample_reshape(sample: LayerSample) -> Descriptor:
     return ReshapeDescriptor(shape=(1, -1) if sample.dice.random() < 0.5 else sample.inputs[0].shape[::-1])
 
 
-RESHAPE = Operator(
-    descriptor=ReshapeDescriptor,
-    type=LayerType.RESHAPE,
-    moves=True,
-    view=True,
-    is_identity=always,
-    shapes=infer_reshape,
-    check=movable(),
-    kernel=of_one(kernel),
-    sample=sample_unary(_sample_reshape),
-)
-SQUEEZE = Operator(
-    descriptor=SqueezeDescriptor,
-    type=LayerType.SQUEEZE,
-    moves=True,
-    view=True,
-    is_identity=always,
-    shapes=infer_squeeze,
-    check=movable(),
-    kernel=of_one(kernel),
-    sample=sample_unary(lambda _: SqueezeDescriptor()),
-)
-EXPAND_DIMS = Operator(
-    descriptor=ExpandDimsDescriptor,
-    type=LayerType.EXPAND_DIMS,
-    moves=True,
-    view=True,
-    is_identity=always,
-    shapes=infer_expand_dims,
-    check=movable(),
-    kernel=of_one(kernel),
-    sample=sample_unary(lambda sample: ExpandDimsDescriptor(axis=sample.dice.randint(0, 1))),
+def _sample_expand_dims(sample: LayerSample) -> Descriptor:
+    return ExpandDimsDescriptor(axis=sample.dice.randint(0, 1))
+
+
+RESHAPE, SQUEEZE, EXPAND_DIMS = (
+    Operator(
+        descriptor=descriptor,
+        type=type_,
+        moves=True,
+        view=True,
+        is_identity=always,
+        shapes=shapes,
+        check=movable(),
+        kernel=of_one(kernel),
+        sample=sample_unary(draw),
+    )
+    for type_, descriptor, shapes, draw in (
+        (LayerType.RESHAPE, ReshapeDescriptor, infer_reshape, _sample_reshape),
+        (LayerType.SQUEEZE, SqueezeDescriptor, infer_squeeze, lambda _: SqueezeDescriptor()),
+        (LayerType.EXPAND_DIMS, ExpandDimsDescriptor, infer_expand_dims, _sample_expand_dims),
+    )
 )

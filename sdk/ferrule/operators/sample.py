@@ -115,6 +115,10 @@ class LayerSample:
         products = int(np.prod(shape)) // channels
         self.output = self.quantization(self.dtype, scale * scales[0] * 40 * products**0.5)
 
+    def pair(self, most: int) -> tuple[int, int]:
+        """Draw the height and the width of a window, or strides, from 1 to `most`."""
+        return self.dice.randint(1, most), self.dice.randint(1, most)
+
     def activation(self) -> Activation:
         """Draw a fused activation."""
         return self.dice.choice(list(Activation))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,19 @@ class Window:
     dilation_h: int = 1
     dilation_w: int = 1
     padding: Padding = NO_PADDING
+
+    @classmethod
+    def of(cls, descriptor: Any, weights: TensorInfo) -> Window:  # noqa: ANN401 of a convolution
+        """Return the window of weights [..., height, width, ...] with the strides of a descriptor."""
+        return cls(
+            height=weights.shape[1],
+            width=weights.shape[2],
+            stride_h=descriptor.stride_h,
+            stride_w=descriptor.stride_w,
+            dilation_h=descriptor.dilation_h,
+            dilation_w=descriptor.dilation_w,
+            padding=descriptor.padding,
+        )
 
     @property
     def is_pointwise(self) -> bool:
