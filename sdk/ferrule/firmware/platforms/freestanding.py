@@ -87,6 +87,7 @@ def project_values(request: ProjectRequest, code: SourceSet, adapter: str) -> di
     board = request.board
     chosen = toolchain(request.toolchain)
     level = check_optimization(request.optimization)
+    interrupts, lines = device_interrupts(request), line_drivers(request)
     return {
         "version": VERSION,
         "main_headers": main_headers(request.program),
@@ -94,19 +95,19 @@ def project_values(request: ProjectRequest, code: SourceSet, adapter: str) -> di
         "runner": runner_values(request.app, request.program, board) if is_runner(request.app) else None,
         "board": board,
         "driver": uart_driver(board),
-        "interrupts": device_interrupts(request),
+        "interrupts": interrupts,
         "names": [use.name for use in request.program.devices],
         "vendors": any(use.driver.power for use in request.program.devices),
         "setups": board.setup_for(
-            {board.link_uart.name, board.console_uart.name, *(wire.uart.name for wire, _ in line_drivers(request))}
+            {board.link_uart.name, board.console_uart.name, *(wire.uart.name for wire, _ in lines)}
         ),
-        "wires": {wire.use.name: (wire, uart) for wire, uart in line_drivers(request)},
+        "wires": {wire.use.name: (wire, uart) for wire, uart in lines},
         "device_headers": sorted(
             {use.driver.header for use in request.program.devices}
             | {f"ferrule/platform/{adapter}.h"}
-            | ({"ferrule/platform/interrupt.h"} if device_interrupts(request) else set())
-            | ({"ferrule/drivers/uart_transport.h", "ferrule/transport.h"} if line_drivers(request) else set())
-            | {uart.header for _, uart in line_drivers(request)}
+            | ({"ferrule/platform/interrupt.h"} if interrupts else set())
+            | ({"ferrule/drivers/uart_transport.h", "ferrule/transport.h"} if lines else set())
+            | {uart.header for _, uart in lines}
         ),
         "seal": SEAL if request.self_test else "",
         "toolchain": chosen,
