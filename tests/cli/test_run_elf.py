@@ -16,7 +16,7 @@ import pytest
 from board_programs import talker
 from needs import require_module
 
-from ferrule.emulation.bridging import bridge
+from ferrule.emulation.serving import bridge
 from ferrule.link.pty import PtyChannel
 from ferrule.testing import start
 

@@ -17,7 +17,7 @@ import numpy as np
 from mlperf_runner import MlperfTinyRunner
 
 import ferrule
-from ferrule.emulation.bridging import bridge
+from ferrule.emulation.serving import bridge
 from ferrule.firmware import build_project
 from ferrule.firmware.mlperf_tiny import BENCHMARKS as BENCHMARKS  # noqa: PLC0414 - the benchmark imports it from here
 from ferrule.firmware.mlperf_tiny import Benchmark, Conversion

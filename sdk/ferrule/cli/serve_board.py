@@ -59,8 +59,7 @@ def command(
     A program for a real board then talks to the emulated one: a terminal, or the runner of MLPerf Tiny
     (docs/mlperf_tiny.md).
     """
-    from ferrule.emulation.bridging import bridge
-    from ferrule.emulation.serving import open_port
+    from ferrule.emulation.serving import bridge, open_port
     from ferrule.link import ListeningChannel
     from ferrule.link.pty import SCHEME, PtyChannel
     from ferrule.running.configuration import read_configuration

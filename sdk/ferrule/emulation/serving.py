@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves the model of a device behind a serial line over a port."""
+"""Serves what is behind a serial line over a port: the model of a device, or a UART of an emulated board."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -19,6 +20,10 @@ LISTEN = "listen://"
 POLL_S = 0.02
 """Longest wait for a byte before the model is polled for bytes to send."""
 CHUNK_BYTES = 4096
+RUN_S = 0.02
+"""Longest run of the firmware between two looks at the port."""
+WAIT_S = 0.05
+"""Longest wait for the port while the firmware waits for input."""
 DEVICE = "accelerator"
 
 
@@ -62,6 +67,27 @@ def serve(model: SerialModel, channel: Channel, *, until: Callable[[], bool] = l
         answer = hosted.receive(channel.read(CHUNK_BYTES, POLL_S))
         if answer:
             channel.write(answer)
+
+
+def bridge(uart: Channel, port: Channel, *, until: Callable[[], bool] = lambda: False) -> None:
+    """Carry bytes both ways until `until`, called at least 10 times a second, returns True.
+
+    A firmware in the engine unicorn runs meanwhile; while it waits for input, nothing does.
+
+    Raises:
+        EngineError: the firmware faulted.
+        LinkError: the port failed.
+    """
+    idle = False
+    while not until():
+        received = port.read(CHUNK_BYTES, WAIT_S if idle else 0.0)
+        if received:
+            uart.write(received)
+        asked = time.monotonic()
+        sent = uart.read(CHUNK_BYTES, RUN_S)
+        idle = not sent and time.monotonic() < asked + RUN_S
+        if sent:
+            port.write(sent)
 
 
 def _wired(registry: BackendRegistry) -> list[str]:
