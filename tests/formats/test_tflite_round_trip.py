@@ -16,6 +16,7 @@ from sample_networks import one_layer, valid_samples, weights_and_bias
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats import to_tflite
+from ferrule.formats.tflite import encoder
 from ferrule.formats.tflite.emitter import Written
 from ferrule.formats.tflite.operators import OPERATORS as ROWS
 from ferrule.graph import (
@@ -63,6 +64,12 @@ def test_a_round_trip_keeps_the_graph(graph: Graph) -> None:
     again = formats.load(data, name=graph.name)
     assert graph_differences(graph, again) == []
     assert to_tflite(again) == data
+
+
+def test_the_larger_of_the_two_operator_codes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder, "_DEPRECATED_CODE_LIMIT", 0)
+    graph = next(each for each in SAMPLES if each.layers[0].type is LayerType.CONV_2D)
+    assert graph_differences(graph, formats.load(to_tflite(graph), name=graph.name)) == []
 
 
 @pytest.mark.parametrize(
