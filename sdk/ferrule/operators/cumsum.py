@@ -11,10 +11,9 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import monotone, of_floats, sums
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, wrap_int32
-from ferrule.operators.movement import check_same_type
+from ferrule.operators.movement import check_per_tensor, check_same_type
 from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.unary import check_per_tensor
 from ferrule.operators.weighted import Factor
 
 FRACTION_BITS = 19

@@ -12,10 +12,9 @@ from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
-from ferrule.operators.movement import check_axes, check_prescribed, check_types
+from ferrule.operators.movement import check_axes, check_per_tensor, check_prescribed, check_types
 from ferrule.operators.operator import Evaluation, Operands, Operator, of_one, required_array
 from ferrule.operators.sample import FROM_MINUS_1_TO_1, sample_fixed
-from ferrule.operators.unary import check_per_tensor
 
 EPSILON = float(np.float32(1e-6))
 """The smallest norm by which float32 values are divided."""

@@ -18,11 +18,10 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     rounding_divide_by_pot,
 )
-from ferrule.operators.movement import check_prescribed, check_types
+from ferrule.operators.movement import check_per_tensor, check_prescribed, check_types
 from ferrule.operators.operator import Evaluation, Operands, Operator, of_one, required_array
 from ferrule.operators.sample import sample_fixed
 from ferrule.operators.softmax import check_rows, exponentials
-from ferrule.operators.unary import check_per_tensor
 
 OUTPUT: dict[DataType, Quantization] = {DataType.INT8: Quantization.of(1 / 16, 127)}
 """The output quantisation that TensorFlow Lite prescribes, by type."""

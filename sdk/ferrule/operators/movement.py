@@ -111,3 +111,16 @@ def check_prescribed(name: str, output: TensorInfo, wanted: Quantization, tolera
             f"tensor '{output.name}' has scale {output.scale:g} and zero point {output.zero_point}, "
             f"{name} to {output.dtype} needs {wanted.scale:g} and {wanted.zero_point}"
         )
+
+
+def check_per_tensor(*infos: TensorInfo) -> None:
+    """Refuse integer tensors without a scale or with more than one scale."""
+    for info in infos:
+        if info.dtype.is_float:
+            continue
+        if info.quantization is None:
+            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype} without quantisation, expected a scale")
+        if info.quantization.per_channel:
+            raise UnsupportedError(
+                f"tensor '{info.name}' has {len(info.quantization.scales)} scales, expected one for the tensor"
+            )

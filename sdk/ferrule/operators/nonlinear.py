@@ -22,12 +22,11 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     rounding_divide_by_pot,
 )
-from ferrule.operators.movement import check_prescribed, check_same_type
+from ferrule.operators.movement import check_per_tensor, check_prescribed, check_same_type
 from ferrule.operators.onnx_real import tabulated
 from ferrule.operators.operator import Operands, Operator, of_one
 from ferrule.operators.sample import FROM_0_TO_1, FROM_MINUS_1_TO_1, sample_fixed, sample_unary
 from ferrule.operators.sigmoid_table import SIGMOID_TABLE
-from ferrule.operators.unary import check_per_tensor
 
 _INT8 = np.arange(-128, 128, dtype=np.int64)
 _TABLES = 64

@@ -17,9 +17,9 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     wrap_int32,
 )
+from ferrule.operators.movement import check_per_tensor
 from ferrule.operators.operator import EVERY_INT8, Operands, Operator, of_one
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.unary import check_per_tensor
 
 _QUANTIZE_TO = {
     DataType.FLOAT32: (DataType.INT8, DataType.INT16),

@@ -14,11 +14,10 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
 from ferrule.operators.error_bound import mean_terms, monotone, of_floats, sums
 from ferrule.operators.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
-from ferrule.operators.movement import check_same_type
+from ferrule.operators.movement import check_per_tensor, check_same_type
 from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.quantize import quantize_to_even, real_values, requantize
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.unary import check_per_tensor
 
 MAX_RANK = 8
 """The most dimensions of a tensor that is reduced."""

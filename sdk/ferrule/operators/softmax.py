@@ -31,11 +31,10 @@ from ferrule.operators.fixed_point import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from ferrule.operators.movement import check_prescribed, check_types
+from ferrule.operators.movement import check_per_tensor, check_prescribed, check_types
 from ferrule.operators.operator import Evaluation, Operands, Operator, of_one
 from ferrule.operators.quantize import quantize_to_even
 from ferrule.operators.sample import FROM_0_TO_1, sample_fixed
-from ferrule.operators.unary import check_per_tensor
 
 _DIFFERENCE_BITS = 5
 _SUM_BITS = 12
