@@ -7,7 +7,6 @@ from ferrule.codegen.acl.rows import (
     FLOATS,
     QUANTIZED,
     Accuracy,
-    Add,
     LayerParts,
     LayerView,
     Row,
@@ -23,6 +22,7 @@ from ferrule.operators.rectify import LeakyReluDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 
 _SATURATE = acl_name("ConvertPolicy", "SATURATE")
+_PLAIN = Accuracy()
 
 
 def _binary(kind: str, *arguments: Expression, types: frozenset[DataType] = QUANTIZED) -> Row:
@@ -34,8 +34,7 @@ def _binary(kind: str, *arguments: Expression, types: frozenset[DataType] = QUAN
         result = part.before_activation(activation)
         operands = [part.aligned(index) for index in range(2)]
         part.function(kind, *(operand.pointer for operand in operands), result.pointer, *arguments)
-        if result is not part.output(0):
-            part.activate(result, part.output(0), activation)
+        part.finish_activation(result, activation)
 
     return Row(add=add, check=_binary_check, types=types)
 
@@ -46,18 +45,23 @@ def _binary_check(part: LayerView) -> str:
     return ""
 
 
-def _activation(function: str, *parameters: float) -> Add:
-    def add(part: LayerParts) -> None:
-        info = activation_of(function, *parameters)
-        part.function("ActivationLayer", part.input(0).pointer, part.output(0).pointer, info)
+def _activation(
+    function: str, *parameters: float, types: frozenset[DataType] = QUANTIZED, accuracy: Accuracy = _PLAIN
+) -> Row:
+    """Return the row of a function of each element that is one of the library's activations."""
 
-    return add
+    def add(part: LayerParts) -> None:
+        _activate(part, activation_of(function, *parameters))
+
+    return Row(add=add, check=_not_constant, types=types, accuracy=accuracy)
+
+
+def _activate(part: LayerParts, info: Expression) -> None:
+    part.function("ActivationLayer", part.input(0).pointer, part.output(0).pointer, info)
 
 
 def _leaky_relu(part: LayerParts) -> None:
-    about = part.descriptor(LeakyReluDescriptor)
-    info = activation_of("LEAKY_RELU", about.alpha)
-    part.function("ActivationLayer", part.input(0).pointer, part.output(0).pointer, info)
+    _activate(part, activation_of("LEAKY_RELU", part.descriptor(LeakyReluDescriptor).alpha))
 
 
 def _prelu(part: LayerParts) -> None:
@@ -90,8 +94,8 @@ def _on_matrix(part: LayerParts, kind: str, *arguments: Expression) -> None:
     part.finish(result)
 
 
-def _unary(*kinds: str) -> Add:
-    """Return what adds functions one after the other."""
+def _unary(*kinds: str, types: frozenset[DataType] = FLOATS, accuracy: Accuracy = _PLAIN) -> Row:
+    """Return the row of functions that follow one another."""
 
     def add(part: LayerParts) -> None:
         source = part.input(0)
@@ -101,7 +105,7 @@ def _unary(*kinds: str) -> Add:
             part.function(kind, source.pointer, target.pointer)
             source = target
 
-    return add
+    return Row(add=add, check=_not_constant, types=types, accuracy=accuracy)
 
 
 def _add_n(part: LayerParts) -> None:
@@ -137,7 +141,6 @@ def _not_constant(part: LayerView) -> str:
 _TO_ZERO = acl_name("RoundingPolicy", "TO_ZERO")
 _VECTOR = 16
 """From this number of int8 values on, the library computes SOFTMAX in vectors (measured, 20.08 and 24.11)."""
-_CONVERSIONS = FLOATS | {DataType.INT8}
 _BY_EXP = Accuracy(absolute=2.0**-22)
 """The library computes exp(x) and takes 1 off, which leaves an error of the size of 1."""
 _SHIFTED = Accuracy(absolute=1e-12)
@@ -148,49 +151,51 @@ ROWS = {
     LayerType.MUL: _binary("PixelWiseMultiplication", Float(1.0), _SATURATE, _TO_ZERO),
     LayerType.MAXIMUM: _binary("ElementwiseMax"),
     LayerType.MINIMUM: _binary("ElementwiseMin"),
-    LayerType.RELU: Row(add=_activation("RELU"), check=_not_constant),
-    LayerType.RELU6: Row(add=_activation("LU_BOUNDED_RELU", 6.0, 0.0), check=_not_constant),
-    LayerType.RELU_N1_TO_1: Row(add=_activation("LU_BOUNDED_RELU", 1.0, -1.0), check=_not_constant),
+    LayerType.RELU: _activation("RELU"),
+    LayerType.RELU6: _activation("LU_BOUNDED_RELU", 6.0, 0.0),
+    LayerType.RELU_N1_TO_1: _activation("LU_BOUNDED_RELU", 1.0, -1.0),
     LayerType.LEAKY_RELU: Row(add=_leaky_relu, check=_leaky_relu_check),
     LayerType.PRELU: Row(add=_prelu, check=_not_constant),
-    LayerType.LOGISTIC: Row(add=_activation("LOGISTIC"), check=_not_constant),
-    LayerType.TANH: Row(add=_activation("TANH", 1.0, 1.0), check=_not_constant, accuracy=_BY_EXP),
-    LayerType.HARD_SWISH: Row(add=_activation("HARD_SWISH"), check=_not_constant),
+    LayerType.LOGISTIC: _activation("LOGISTIC"),
+    LayerType.TANH: _activation("TANH", 1.0, 1.0, accuracy=_BY_EXP),
+    LayerType.HARD_SWISH: _activation("HARD_SWISH"),
     LayerType.SOFTMAX: Row(add=_softmax, check=_softmax_check),
-    LayerType.NEG: Row(add=_unary("NegLayer"), check=_not_constant, types=FLOATS),
-    LayerType.FLOOR: Row(add=_unary("Floor"), check=_not_constant, types=FLOATS),
-    LayerType.CEIL: Row(add=_unary("NegLayer", "Floor", "NegLayer"), check=_not_constant, types=FLOATS),
-    LayerType.ABS: Row(add=_activation("ABS"), check=_not_constant, types=FLOATS),
-    LayerType.SQUARE: Row(add=_activation("SQUARE"), check=_not_constant, types=FLOATS),
-    LayerType.SQRT: Row(add=_activation("SQRT"), check=_not_constant, types=FLOATS, accuracy=_SHIFTED),
-    LayerType.ELU: Row(add=_activation("ELU", 1.0), check=_not_constant, types=FLOATS, accuracy=_BY_EXP),
-    LayerType.EXP: Row(add=_unary("ExpLayer"), check=_not_constant, types=FLOATS),
-    LayerType.ROUND: Row(add=_unary("RoundLayer"), check=_not_constant, types=FLOATS),
-    LayerType.RSQRT: Row(add=_unary("RsqrtLayer"), check=_not_constant, types=FLOATS),
-    LayerType.SIN: Row(add=_unary("SinLayer"), check=_not_constant, types=FLOATS, accuracy=Accuracy(absolute=4e-6)),
+    LayerType.NEG: _unary("NegLayer"),
+    LayerType.FLOOR: _unary("Floor"),
+    LayerType.CEIL: _unary("NegLayer", "Floor", "NegLayer"),
+    LayerType.ABS: _activation("ABS", types=FLOATS),
+    LayerType.SQUARE: _activation("SQUARE", types=FLOATS),
+    LayerType.SQRT: _activation("SQRT", types=FLOATS, accuracy=_SHIFTED),
+    LayerType.ELU: _activation("ELU", 1.0, types=FLOATS, accuracy=_BY_EXP),
+    LayerType.EXP: _unary("ExpLayer"),
+    LayerType.ROUND: _unary("RoundLayer"),
+    LayerType.RSQRT: _unary("RsqrtLayer"),
+    LayerType.SIN: _unary("SinLayer", accuracy=Accuracy(absolute=4e-6)),
     LayerType.DIV: _binary("ArithmeticDivision", types=FLOATS),
     LayerType.SQUARED_DIFFERENCE: _binary("ElementwiseSquaredDiff"),
     LayerType.ADD_N: Row(add=_add_n, check=_sum_check, types=FLOATS),
     LayerType.LOG_SOFTMAX: Row(add=_log_softmax, check=_not_constant, types=FLOATS),
     LayerType.L2_NORMALIZATION: Row(add=_l2_normalization, check=_not_constant, types=FLOATS),
-    LayerType.QUANTIZE: Row(add=_unary("QuantizationLayer"), check=_not_constant, types=_CONVERSIONS),
-    LayerType.DEQUANTIZE: Row(add=_unary("DequantizationLayer"), check=_not_constant, types=_CONVERSIONS),
+    LayerType.QUANTIZE: _unary("QuantizationLayer", types=QUANTIZED),
+    LayerType.DEQUANTIZE: _unary("DequantizationLayer", types=QUANTIZED),
 }
+_NO_TYPE = "the class has tensors of floats and int8 only"
+_NO_FUNCTION = "the library has no function for it"
 REASONS = {
-    LayerType.CAST: "the class has tensors of floats and int8 only",
-    LayerType.COS: "the library has no function for it",
-    LayerType.EQUAL: "the class has tensors of floats and int8 only",
-    LayerType.FLOOR_DIV: "the library has no function for it",
-    LayerType.FLOOR_MOD: "the library has no function for it",
-    LayerType.GREATER: "the class has tensors of floats and int8 only",
-    LayerType.GREATER_EQUAL: "the class has tensors of floats and int8 only",
-    LayerType.LESS: "the class has tensors of floats and int8 only",
-    LayerType.LESS_EQUAL: "the class has tensors of floats and int8 only",
+    LayerType.CAST: _NO_TYPE,
+    LayerType.COS: _NO_FUNCTION,
+    LayerType.EQUAL: _NO_TYPE,
+    LayerType.FLOOR_DIV: _NO_FUNCTION,
+    LayerType.FLOOR_MOD: _NO_FUNCTION,
+    LayerType.GREATER: _NO_TYPE,
+    LayerType.GREATER_EQUAL: _NO_TYPE,
+    LayerType.LESS: _NO_TYPE,
+    LayerType.LESS_EQUAL: _NO_TYPE,
     LayerType.LOG: "the library's logarithm of a negative number is a number",
-    LayerType.LOGICAL_AND: "the class has tensors of floats and int8 only",
-    LayerType.LOGICAL_NOT: "the class has tensors of floats and int8 only",
-    LayerType.LOGICAL_OR: "the class has tensors of floats and int8 only",
-    LayerType.NOT_EQUAL: "the class has tensors of floats and int8 only",
-    LayerType.SELECT_V2: "the class has tensors of floats and int8 only",
+    LayerType.LOGICAL_AND: _NO_TYPE,
+    LayerType.LOGICAL_NOT: _NO_TYPE,
+    LayerType.LOGICAL_OR: _NO_TYPE,
+    LayerType.NOT_EQUAL: _NO_TYPE,
+    LayerType.SELECT_V2: _NO_TYPE,
 }
 """Why types of elementwise layers have no row."""

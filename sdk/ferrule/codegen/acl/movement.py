@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ferrule.codegen.acl.builder import AclTensor, coordinates, unsigned
 from ferrule.codegen.acl.layouts import dimension_of, dimensions, order, permutation
-from ferrule.codegen.acl.rows import FLOATS, MOVED, Add, LayerParts, LayerView, Row
+from ferrule.codegen.acl.rows import FLOATS, MOVED, Add, Check, LayerParts, LayerView, Row
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Aggregate, Boolean, Cast, Construct, Expression, Field, Float, Integer, Scalar
 from ferrule.graph import DataType, LayerType, Shape, TensorInfo
@@ -54,9 +54,14 @@ def _kept_dimensions(shape: Shape) -> int:
 
 def _pad(part: LayerParts) -> None:
     about = part.layer.descriptor
-    assert isinstance(about, (PadDescriptor, PadV2Descriptor))
     value = about.value if isinstance(about, PadV2Descriptor) else None
-    pad(part, part.input(0), part.output(0), tuple(zip(about.before, about.after, strict=True)), value)
+    pad(part, part.input(0), part.output(0), _sides(part), value)
+
+
+def _sides(part: LayerView) -> Sides:
+    about = part.layer.descriptor
+    assert isinstance(about, (PadDescriptor, PadV2Descriptor))
+    return tuple(zip(about.before, about.after, strict=True))
 
 
 def pad(part: LayerParts, source: AclTensor, target: AclTensor, sides: Sides, value: float | None = None) -> None:
@@ -86,8 +91,13 @@ def _concatenation(part: LayerParts) -> None:
         _reshape(part)
         return
     sources = [part.input(index) for index in range(len(part.layer.inputs))]
-    pointers = part.builder.pointers(part.name("inputs")[1:], sources, constant=True)
-    part.function("ConcatenateLayer", pointers, part.output(0).pointer, unsigned(dimension_of(about.axis % rank, rank)))
+    concatenate(part, sources, part.output(0), about.axis % rank, f"{part.stem}_{part.kind}")
+
+
+def concatenate(part: LayerParts, parts: Sequence[AclTensor], target: AclTensor, axis: int, wanted: str) -> None:
+    """Add the concatenation of two or more tensors along an axis."""
+    pointers = part.builder.pointers(f"{wanted[1:]}_inputs", parts, constant=True)
+    part.function("ConcatenateLayer", pointers, target.pointer, unsigned(dimension_of(axis, len(target.shape))))
 
 
 def _split(part: LayerParts) -> None:
@@ -202,9 +212,7 @@ def _requantized(part: LayerView) -> str:
 
 
 def _pad_check(part: LayerView) -> str:
-    about = part.layer.descriptor
-    assert isinstance(about, (PadDescriptor, PadV2Descriptor))
-    return moved_check(part) or unreachable_pad(part, tuple(zip(about.before, about.after, strict=True)))
+    return moved_check(part) or unreachable_pad(part, _sides(part))
 
 
 def unreachable_pad(part: LayerView, sides: Sides) -> str:
@@ -239,20 +247,24 @@ def _reduce_check(part: LayerView) -> str:
     return rank_reason(part.info(0))
 
 
+def moving(add: Add, check: Check = moved_check) -> Row:
+    """Return the row of a layer that only moves elements."""
+    return Row(add=add, check=check, accuracy=MOVED)
+
+
 _NO_BOOL = "the library has no tensors of bool"
-_MOVED = Row(add=_slice, check=moved_check, accuracy=MOVED)
-_RESHAPED = Row(add=_reshape, check=_reshaped_check, accuracy=MOVED)
+_RESHAPED = moving(_reshape, _reshaped_check)
 ROWS = {
     LayerType.RESHAPE: _RESHAPED,
     LayerType.SQUEEZE: _RESHAPED,
     LayerType.EXPAND_DIMS: _RESHAPED,
-    LayerType.TRANSPOSE: Row(add=_transpose, check=moved_check, accuracy=MOVED),
-    LayerType.PAD: Row(add=_pad, check=_pad_check, accuracy=MOVED),
-    LayerType.PADV2: Row(add=_pad, check=_pad_check, accuracy=MOVED),
+    LayerType.TRANSPOSE: moving(_transpose),
+    LayerType.PAD: moving(_pad, _pad_check),
+    LayerType.PADV2: moving(_pad, _pad_check),
     LayerType.CONCATENATION: Row(add=_concatenation, check=_concatenation_check),
-    LayerType.SPLIT: Row(add=_split, check=moved_check, accuracy=MOVED),
-    LayerType.SLICE: Row(add=_slice, check=_slice_check, accuracy=MOVED),
-    LayerType.STRIDED_SLICE: _MOVED,
+    LayerType.SPLIT: moving(_split),
+    LayerType.SLICE: moving(_slice, _slice_check),
+    LayerType.STRIDED_SLICE: moving(_slice),
     LayerType.MEAN: Row(add=_mean, check=_reduce_check),
     LayerType.SUM: Row(add=_reduction("SUM"), check=_reduce_check, types=FLOATS),
     LayerType.REDUCE_MAX: Row(add=_reduction("MAX"), check=_reduce_check),

@@ -8,10 +8,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ferrule.codegen.acl.builder import AclTensor, unsigned
+from ferrule.codegen.acl.builder import AclTensor
 from ferrule.codegen.acl.layouts import dimension_of, permutation
-from ferrule.codegen.acl.movement import moved_check, pad, rank_reason, slice_between, unreachable_pad
-from ferrule.codegen.acl.rows import MOVED, QUANTIZED, Add, LayerParts, LayerView, Row
+from ferrule.codegen.acl.movement import (
+    concatenate,
+    moved_check,
+    moving,
+    pad,
+    rank_reason,
+    slice_between,
+    unreachable_pad,
+)
+from ferrule.codegen.acl.rows import QUANTIZED, Add, LayerParts, LayerView, Row
 from ferrule.codegen.acl.targets import acl_name
 from ferrule.dom import Integer
 from ferrule.graph import DataType, LayerType, Shape
@@ -81,12 +89,6 @@ class _Steps:
     def finish(self) -> None:
         """Give the elements the shape of the output, in the output's memory."""
         self._part.builder.reshape(self.current, self._part.output(0), self._name())
-
-
-def concatenate(part: LayerParts, parts: Sequence[AclTensor], target: AclTensor, axis: int, wanted: str) -> None:
-    """Add the concatenation of two or more tensors along an axis."""
-    pointers = part.builder.pointers(f"{wanted[1:]}_inputs", parts, constant=True)
-    part.function("ConcatenateLayer", pointers, target.pointer, unsigned(dimension_of(axis, len(target.shape))))
 
 
 def _pack(part: LayerParts) -> None:
@@ -295,19 +297,19 @@ def _repeated_check(part: LayerView) -> str:
 
 _PLACES = QUANTIZED | {DataType.INT32}
 ROWS = {
-    LayerType.PACK: Row(add=_pack, check=_repeated_check, accuracy=MOVED),
-    LayerType.UNPACK: Row(add=_unpack, check=moved_check, accuracy=MOVED),
-    LayerType.SPLIT_V: Row(add=_split_v, check=moved_check, accuracy=MOVED),
-    LayerType.REVERSE_V2: Row(add=_reverse, check=moved_check, accuracy=MOVED),
-    LayerType.MIRROR_PAD: Row(add=_mirror_pad, check=moved_check, accuracy=MOVED),
-    LayerType.TILE: Row(add=_repeat, check=_repeated_check, accuracy=MOVED),
-    LayerType.BROADCAST_TO: Row(add=_repeat, check=_repeated_check, accuracy=MOVED),
-    LayerType.SPACE_TO_DEPTH: Row(add=_space_to_depth, check=moved_check, accuracy=MOVED),
-    LayerType.DEPTH_TO_SPACE: Row(add=_depth_to_space, check=moved_check, accuracy=MOVED),
+    LayerType.PACK: moving(_pack, _repeated_check),
+    LayerType.UNPACK: moving(_unpack),
+    LayerType.SPLIT_V: moving(_split_v),
+    LayerType.REVERSE_V2: moving(_reverse),
+    LayerType.MIRROR_PAD: moving(_mirror_pad),
+    LayerType.TILE: moving(_repeat, _repeated_check),
+    LayerType.BROADCAST_TO: moving(_repeat, _repeated_check),
+    LayerType.SPACE_TO_DEPTH: moving(_space_to_depth),
+    LayerType.DEPTH_TO_SPACE: moving(_depth_to_space),
     LayerType.ARG_MAX: Row(add=_place("MAX"), check=_place_check, types=_PLACES),
     LayerType.ARG_MIN: Row(add=_place("MIN"), check=_place_check, types=_PLACES),
-    LayerType.GATHER: Row(add=_gather, check=_gather_check, accuracy=MOVED),
-    LayerType.EMBEDDING_LOOKUP: Row(add=_gather, check=_gather_check, accuracy=MOVED),
-    LayerType.SPACE_TO_BATCH_ND: Row(add=_space_to_batch, check=_padded_check, accuracy=MOVED),
-    LayerType.BATCH_TO_SPACE_ND: Row(add=_batch_to_space, check=moved_check, accuracy=MOVED),
+    LayerType.GATHER: moving(_gather, _gather_check),
+    LayerType.EMBEDDING_LOOKUP: moving(_gather, _gather_check),
+    LayerType.SPACE_TO_BATCH_ND: moving(_space_to_batch, _padded_check),
+    LayerType.BATCH_TO_SPACE_ND: moving(_batch_to_space),
 }

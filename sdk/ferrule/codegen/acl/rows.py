@@ -118,6 +118,11 @@ class LayerParts(LayerView):
             return self.output(0)
         return self.builder.scratch(self.name("result"), self.output(0), self.output(0).shape)
 
+    def finish_activation(self, result: AclTensor, activation: Activation) -> None:
+        """Add the activation behind what `before_activation` returned, if there is one."""
+        if result is not self.output(0):
+            self.activate(result, self.output(0), activation)
+
     def aligned(self, index: int) -> AclTensor:
         """Return an input with as many axes as the output, the first ones of extent 1, as broadcasting counts them."""
         shape = self.info(index).shape

@@ -93,8 +93,7 @@ def _pool(kind: str, types: frozenset[DataType] = QUANTIZED) -> Row:
             ),
         )
         part.function("PoolingLayer", part.input(0).pointer, result.pointer, info)
-        if result is not part.output(0):
-            part.activate(result, part.output(0), about.activation)
+        part.finish_activation(result, about.activation)
 
     return Row(add=add, types=types)
 
@@ -129,8 +128,7 @@ def _transpose_conv(part: LayerParts) -> None:
         result.pointer,
         pad_stride(_transposed_padding(part), about.stride_h, about.stride_w),
     )
-    if result is not part.output(0):
-        part.activate(result, part.output(0), about.activation)
+    part.finish_activation(result, about.activation)
 
 
 def _transposed_padding(part: LayerView) -> Padding:
