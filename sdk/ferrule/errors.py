@@ -6,15 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from types import TracebackType
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.interface import MARKS, option, spelled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Problem:
     """One of the reasons why a model is refused."""
 

@@ -12,10 +12,10 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.cache import Store, tool_environment
 from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
@@ -113,7 +113,7 @@ def _named_compiler(command: str, purpose: str) -> tuple[str, ...]:
     return (program, *named[1:])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NativeLibrary:
     """C sources and the settings to compile them into a shared library."""
 

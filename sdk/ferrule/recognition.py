@@ -6,8 +6,9 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from ferrule._frozen import frozen
 
 
 class Other(NamedTuple):
@@ -33,7 +34,7 @@ _UNPACK = "unpack it first"
 _HTML = ("<!doctype html", "<html", "<head")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Kind:
     what: str
     remedy: str

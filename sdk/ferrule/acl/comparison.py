@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.codegen.acl import ArtifactRecord, TensorRecord, accuracy
 from ferrule.graph import Array, DataType, Graph, Layer
 from ferrule.network import Network
@@ -24,7 +25,7 @@ from ferrule.report.verdicts import worst
 _HALF = Arithmetic(unit=2.0**-11, smallest=float(np.finfo(np.float16).smallest_subnormal))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TensorComparison:
     """The comparison of one tensor with the reference."""
 

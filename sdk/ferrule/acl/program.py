@@ -7,9 +7,9 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.acl.template import render
 from ferrule.acl.toolchain import AclToolchain
 from ferrule.cache import Store
@@ -34,7 +34,7 @@ class ProgramError(FerruleError):
     """A compiler or a program failed; the message has the command and the last lines of its output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TraceProgram:
     """A program that runs any of some classes on given inputs and records the tensors after each layer."""
 

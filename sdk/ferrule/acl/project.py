@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from ferrule import resources
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.acl.program import ON_NEON, VALIDATE, class_values
@@ -27,7 +27,7 @@ _HEADERS = ("acl_hdf5.h", "acl_parameters.h", "acl_trace.h")
 _OPENCL_HEADERS = (ON_NEON, VALIDATE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArtifactProject:
     """The project of a generated class on disk."""
 

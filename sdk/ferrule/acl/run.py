@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.acl.comparison import TensorComparison, bounded_reference, compare_tensors, overall
 from ferrule.acl.program import ON_NEON, build_program
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerTime:
     """The time that a layer took on this machine."""
 
@@ -40,7 +40,7 @@ class LayerTime:
     microseconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArtifactReport:
     """The results of a run of a generated class."""
 

@@ -9,10 +9,11 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ferrule import resources
+from ferrule._frozen import frozen
 from ferrule.errors import MissingToolError
 from ferrule.firmware.probe import ToolStatus
 from ferrule.reading import exists, is_file, is_folder, list_folder
@@ -32,7 +33,7 @@ _RELEASES = {20: "20.08", 43: "24.11"}
 _FLAGS = ("-std=c++14", "-Wall", "-Wextra", "-Werror")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AclToolchain:
     """The commands that compile, link and run a program."""
 
@@ -56,7 +57,7 @@ class AclToolchain:
         return "qemu-aarch64" if self.emulated else "this machine"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Place:
     """Where tools and libraries are."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Protocol
 
+from ferrule._frozen import frozen
 from ferrule.backends.capability import Capabilities
 from ferrule.backends.conforming import at_least
 from ferrule.backends.context import (
@@ -27,7 +28,7 @@ from ferrule.backends.workload import WorkloadFactory
 from ferrule.graph import Graph, Layer, SubgraphView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Support:
     """Whether a backend supports a layer, and the reason if it does not."""
 
@@ -38,7 +39,7 @@ class Support:
         return not self.reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Policy:
     """The smallest subgraphs that are worth running on a device; by default, all of them are."""
 

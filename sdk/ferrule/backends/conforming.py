@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, NewType, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+
+from ferrule._frozen import frozen
 
 _ALSO: Mapping[type, tuple[type, ...]] = {
     bool: (bool, np.bool_),
@@ -31,7 +33,7 @@ _WIDEST = 1 << 20
 """The largest alignment, in bytes: more than any memory of a microcontroller needs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Rule:
     """What holds for a value of an annotation beside its type; None needs no rule."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NewType, Protocol
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
@@ -80,7 +81,7 @@ ISOLATED_TIMEOUT_S = 60.0
 """How long a process of a dynamic backend may take for one answer by default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CreationOptions:
     """Options for creating a runtime."""
 
@@ -140,7 +141,7 @@ class BackendProfilingContext(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BackendEvent:
     """An interval that a backend measured, such as the run of a kernel on a device."""
 
@@ -150,7 +151,7 @@ class BackendEvent:
     duration_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RuntimePart:
     """The objects that a backend made for a runtime; the backend gets them back with every network loaded there."""
 

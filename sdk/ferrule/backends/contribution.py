@@ -6,11 +6,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.reading import files_below, is_file, is_folder, list_folder, read_bytes
 from ferrule.resources import root
@@ -30,7 +31,7 @@ class Warnings(StrEnum):
     """Without warnings; its headers are system headers, so that they cause no warnings in sources that include them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Contribution:
     """C sources and header folders that a firmware is built with.
 

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NewType
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.rendering import check_text
 
 BackendId = NewType("BackendId", str)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Device:
     """One device; a backend for which no device is declared has one of the backend's own name."""
 
@@ -39,7 +40,7 @@ class Device:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BindingNumber:
     """A whole number that the devices of a backend may have in their bindings."""
 
@@ -52,7 +53,7 @@ class BindingNumber:
     """For an address: its alignment in bytes; messages show addresses in hexadecimal. None for other numbers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Binding:
     """A device's binding after the check."""
 

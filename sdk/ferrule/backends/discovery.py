@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ferrule._frozen import frozen
 from ferrule.backends.backend import Backend
 from ferrule.backends.origin import Origin, OriginKind
 from ferrule.errors import FerruleError
@@ -24,7 +24,7 @@ FOLDERS_VARIABLE = "FERRULE_BACKENDS"
 """The environment variable that lists folders, separated as in PATH; each is a backend's folder or holds several."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Found:
     """A backend that was found; none of its code is imported yet."""
 
@@ -108,7 +108,7 @@ def _found(folder: Path, origin: Origin) -> Found:
     return Found(id=backend.manifest.id, factory=backend.create, origin=origin)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Broken:
     """The factory of a backend that cannot be created; it raises the reason."""
 
@@ -118,7 +118,7 @@ class _Broken:
         raise FerruleError(self.reason)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _EntryPointFactory:
     """Imports an entry point when the first backend object is made."""
 

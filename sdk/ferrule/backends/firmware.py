@@ -7,11 +7,12 @@ The code generator uses backends through this interface alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.conforming import (
     ALIGNMENT,
     IDENTIFIER,
@@ -66,7 +67,7 @@ SCALARS: Mapping[DataType, Scalar] = {
 """The scalar type of a tensor's elements in generated code."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Blob:
     """A constant array that a lowered operator needs, such as packed weights."""
 
@@ -78,7 +79,7 @@ class Blob:
     """Bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelCosts:
     """What a kernel would take for a layer."""
 
@@ -89,7 +90,7 @@ class KernelCosts:
     scratch_bytes: Annotated[int, at_least(0)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsideredKernel:
     """A kernel that a lowering considered for a layer."""
 
@@ -101,7 +102,7 @@ class ConsideredKernel:
     """None if the kernel cannot run the layer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scratch:
     """Workspace besides `LoweredOp.scratch_bytes`, in a memory that the operator names, such as a fast one."""
 
@@ -115,7 +116,7 @@ class Scratch:
     """Bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacedTensor:
     """An input or output that a program compiled ahead of time expects at a fixed place in its operator's scratch.
 
@@ -131,7 +132,7 @@ class PlacedTensor:
     by an output. An input that other operators read later is then copied."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoweredOp:
     """A layer lowered to C: the statements that run it, and everything that they need."""
 
@@ -178,7 +179,7 @@ class LoweredOp:
     """The kernels among which the lowering chose, for `ferrule inspect --kernels`; empty if there was one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoweringContext:
     """The information that a firmware target gets for lowering one layer."""
 
@@ -361,7 +362,7 @@ class FirmwareTarget(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Wire:
     """A driver's serial line: the platform provides a `ferrule_transport` over one of the board's UARTs.
 
@@ -378,7 +379,7 @@ class Wire:
     The argument is the seed of the model's random choices; with None, every run differs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reach:
     """Memory of a driver that its device accesses as a bus master, such as a ring of commands."""
 
@@ -394,7 +395,7 @@ class Reach:
     """Whether the device writes there, too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class DeviceDriver:
     """The C driver of one device: the objects that a program includes, creates and binds for it."""
 
@@ -480,7 +481,7 @@ def device_declarations(name: str, driver: DeviceDriver, address: Expression | N
     return (*driver.context_declarations, context)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Socket:
     """An address and an interrupt on a board's bus where an additional device can be placed."""
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 import inspect
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial, update_wrapper
 from types import NoneType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
+from ferrule._frozen import frozen
 from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import Capabilities, declared_rules, firmware_float_options, subgraph_cost
 from ferrule.backends.context import BackendContext, BackendProfilingContext, RuntimePart
@@ -264,7 +265,7 @@ def _checked(annotation: Any, owner: str, value: Any, question: str) -> Any:  # 
 # ---- what annotations cannot say
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Ruled:
     """A layer support that refuses layers with a rule of rounding that the backend has not declared."""
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.graph import Descriptor, Graph, Layer, LayerType, SubgraphView, Tensor, TensorInfo
 
@@ -14,7 +15,7 @@ ModelOptions = Mapping[str, bool | int | float | str]
 """The user's options for one backend and one model, by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EstimatedMemory:
     """The use of one memory in one run of a pre-compiled layer."""
 
@@ -25,7 +26,7 @@ class EstimatedMemory:
     written_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Estimate:
     """What a compiler expects of a pre-compiled layer; nothing of it is measured. Reports mark it as estimated."""
 
@@ -42,7 +43,7 @@ class Estimate:
     """The compiler's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class PreCompiledDescriptor(Descriptor):
     """The descriptor of PRE_COMPILED: an object that only the backend that made it can run."""
 
@@ -64,7 +65,7 @@ class LayeredPayload(Protocol):
         """The layers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Substitution:
     """Layers that replace others.
 
@@ -80,7 +81,7 @@ class Substitution:
     constants: tuple[Tensor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OptimizationViews:
     """A backend's answer: every layer of the offered subgraph is in exactly one of the four lists."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 
 OptionValue = bool | int | float | str
@@ -18,7 +18,7 @@ class OptionError(FerruleError):
     """An option that the backend does not have, or a value that it does not accept; the hint lists its options."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BackendOption:
     """One option of a backend for a model; its type is the type of its default."""
 

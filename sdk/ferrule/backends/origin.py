@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.device import BackendId
 
@@ -23,7 +23,7 @@ class OriginKind(StrEnum):
     APPLICATION = "application"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Origin:
     """The origin of a backend; reports print it as text."""
 
@@ -36,7 +36,7 @@ class Origin:
         return f"{self.kind}: {self.place}" if self.place else str(self.kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BackendRow:
     """One line of a report on backends."""
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from ferrule._frozen import frozen
 from ferrule.backends.device import BackendId, Device, default_device
 from ferrule.backends.optimization_views import ModelOptions
 
@@ -33,7 +34,7 @@ class Goal(StrEnum):
     """Workspace; instructions may grow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CoreFeatures:
     """Features of the processor core that runs the generated C."""
 
@@ -59,7 +60,7 @@ class MemoryKind(StrEnum):
     RAM = "ram"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AddressRange:
     """A named range of addresses on the core's bus."""
 
@@ -80,7 +81,7 @@ class AddressRange:
         return self.address < other.end and other.address < self.end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Memory(AddressRange):
     """One memory on the core's bus."""
 
@@ -99,7 +100,7 @@ class Memory(AddressRange):
         return (not self.masters or master in self.masters) and (not regions or self.name in regions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Target:
     """Where a layer runs, as plain values; the same target is passed in every call about one device."""
 

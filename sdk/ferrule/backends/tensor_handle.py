@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from enum import Enum, Flag
 from typing import Annotated, NewType, Protocol
 
+from ferrule._frozen import frozen
 from ferrule.backends.conforming import POWER_OF_TWO
 from ferrule.graph import Array, Layer, TensorInfo
 
@@ -39,7 +39,7 @@ class MemoryAccess(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class MemoryRef:
     """A region of memory: `size_bytes` bytes at `offset` of a block that has an address, a file descriptor, or both.
 

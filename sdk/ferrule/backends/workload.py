@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, Self
 
+from ferrule._frozen import frozen
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import Event, TensorHandle
 from ferrule.graph import Graph, Layer, Tensor
@@ -27,7 +27,7 @@ class Workload(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class WorkloadInfo:
     """The description of a layer from which a factory makes a workload."""
 
@@ -89,7 +89,7 @@ class WorkloadFactory(ABC):
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class _WaitWorkload:
     """Waits until a tensor is written."""
 

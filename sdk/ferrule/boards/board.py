@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.target import AddressRange, CoreFeatures, Memory
 from ferrule.boards.repl import Interrupt, Value
@@ -17,7 +18,7 @@ from ferrule.resources import root
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cpu:
     """The core that runs the firmware."""
 
@@ -43,7 +44,7 @@ class Cpu:
         return CoreFeatures(name=self.type, fpu=self.hard_float, dsp=self.dsp, mve=self.mve)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Peripheral(AddressRange):
     """One register window on the core's bus."""
 
@@ -63,7 +64,7 @@ class Peripheral(AddressRange):
 DEFAULT_STACK_BYTES = 16_384
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Placement:
     """Names of the memories that hold the parts of a firmware."""
 
@@ -78,7 +79,7 @@ class Placement:
     """Whether the board states the size; otherwise a build may reserve less, as its bound allows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Expansion:
     """A free range of bus addresses and an interrupt for an accelerator that only the emulated board has."""
 
@@ -89,7 +90,7 @@ class Expansion:
     """Input of the interrupt controller, counted from 0; the emulated controller has it even if the chip's does not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Setup:
     """A read-modify-write of a register that the real chip needs before its UARTs work."""
 
@@ -104,7 +105,7 @@ class Setup:
     """The UART that needs the change; None if every firmware needs it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class QemuMachine:
     """How QEMU runs the board."""
 
@@ -118,7 +119,7 @@ class QemuMachine:
     """Names of the board's memories and peripherals that QEMU's machine lacks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Board:
     """A board, read from its platform description (.repl) and its board.toml."""
 

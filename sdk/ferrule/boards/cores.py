@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.boards.board import Cpu
 from ferrule.boards.description import CpuDescription
 from ferrule.boards.repl import Entry
@@ -15,7 +15,7 @@ from ferrule.errors import FerruleError
 FPUS = ("none", "fpv4-sp-d16", "fpv5-sp-d16", "fpv5-d16")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Core:
     """The options of a core that Arm leaves to chip makers."""
 

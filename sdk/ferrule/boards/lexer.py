@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import FerruleError
 from ferrule.rendering import check_text
@@ -38,7 +38,7 @@ class TokenKind(Enum):
     END = "the end of the file"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Token:
     """A token and its position; `column` counts from 0, and `first` marks the first token of a line."""
 

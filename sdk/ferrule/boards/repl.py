@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, unknown_name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Range:
     """A range of addresses, `<begin, +size>` or `<begin, end>`."""
 
@@ -18,14 +19,14 @@ class Range:
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reference:
     """The name of another entry or of a member of an enumeration: `nvic`, `Endianess.LittleEndian`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewObject:
     """An object created in place: `new Type { name: value }`."""
 
@@ -33,7 +34,7 @@ class NewObject:
     properties: Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Dictionary:
     """A dictionary: `{ "left": 0; "right": 3.3 }`."""
 
@@ -45,7 +46,7 @@ Value = int | float | str | bool | None | Range | Reference | NewObject | Dictio
 """A property's value; None stands for Renode's `none` and `empty`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Registration:
     """A place on a bus: `sysbus 0x4000_0000`."""
 
@@ -64,7 +65,7 @@ class Registration:
         return self.point if isinstance(self.point, int) and not isinstance(self.point, bool) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Interrupt:
     """A connection from an output of the entry to an input of another: `TxInterrupt -> nvic@1`."""
 
@@ -76,7 +77,7 @@ class Interrupt:
     """Number of the core in `target#local@index`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Script:
     """Monitor commands of an entry, which only Renode runs."""
 
@@ -85,7 +86,7 @@ class Script:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entry:
     """A named object of the platform: a core, a memory, a peripheral."""
 
@@ -122,7 +123,7 @@ class Entry:
         return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Platform:
     """All entries of a description, in the order of their first occurrence."""
 

@@ -8,8 +8,8 @@ that the board has something there, which reads as zero and ignores writes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.target import AddressRange
 from ferrule.boards.repl import Platform
 
@@ -17,7 +17,7 @@ _NUMBER = r"(0[xX][0-9a-fA-F]+|\d+)"
 _TAG = re.compile(rf'\s*(?:sysbus\s+)?Tag\s*<\s*{_NUMBER}\s*(,|\s)\s*{_NUMBER}\s*>\s*"([^"]*)"\s*$')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tag(AddressRange):
     """A range of addresses without a model."""
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ferrule._frozen import frozen
 from ferrule.cli import completion
 from ferrule.cli.console import echo
 from ferrule.cli.options import PATH
@@ -22,7 +22,7 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _IGNORED = "__pycache__/\n.pytest_cache/\nfirmware/build/\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Template:
     text: str
     """What the folder is for."""

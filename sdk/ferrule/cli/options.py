@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from ferrule._frozen import frozen
 from ferrule.cli import completion
 from ferrule.errors import FerruleError
 
@@ -146,7 +146,7 @@ def check_toolchain(name: str | None, platform: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClassOptions:
     """The options of a C++ class over the Arm Compute Library as typed by the user."""
 
@@ -190,7 +190,7 @@ class_options = collected(
 """Passed as one argument `classes`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JobOptions:
     """A job's options as typed by the user; options that a command lacks have their defaults."""
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ferrule._frozen import frozen
 from ferrule.cli.console import STDOUT, echo_document, log_safe
 from ferrule.cli.options import PATH, collected
 from ferrule.errors import FerruleError
@@ -28,7 +29,7 @@ JOB_SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable that names the file of a job's summary on hosted runners."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Form:
     """A format, and the option that asks for it."""
 
@@ -95,7 +96,7 @@ ALL = "document"
 """The kind for which every option is offered: that of a document that is read from a file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outputs:
     """The files that a user asks for."""
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ferrule._frozen import frozen
 from ferrule.cli.options import collected
 from ferrule.errors import FerruleError
 
@@ -28,7 +28,7 @@ ARITHMETICS = ("optimised", "as-written")
 """The values of --onnx-arithmetic; a test compares them with the format's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReadingOptions:
     """How models are read, as typed by the user."""
 

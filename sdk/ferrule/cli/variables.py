@@ -7,11 +7,11 @@ import os
 import shlex
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from ferrule._frozen import frozen
 from ferrule.reading import is_folder
 
 
@@ -36,7 +36,7 @@ class Variable(NamedTuple):
     kind: Kind = Kind.TEXT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VariableStatus:
     """The value of an environment variable on this machine."""
 

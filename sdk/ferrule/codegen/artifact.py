@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends import BackendId
 from ferrule.backends.contribution import Contribution
@@ -24,7 +25,7 @@ from ferrule.memory.request import Overlap
 from ferrule.rendering import Verbatim
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScratchCopy:
     """A tensor that the core copies to an operator's scratch, or from there, since it cannot lie inside."""
 
@@ -44,7 +45,7 @@ class ScratchCopy:
         return f"'{self.tensor}' ({self.size_bytes:,} B) is copied {way} byte {self.offset} of scratch: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OperatorRecord:
     """One operator of the executor, in the order of execution."""
 
@@ -73,7 +74,7 @@ class OperatorRecord:
     """Those that it expects there, but that the core copies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Artifact:
     """A model as C code, with the facts that its user needs."""
 

@@ -10,14 +10,14 @@ them again after the operator, if the core reads the result.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.codegen.lowered import LoweredLayer, scratches
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Upkeep:
     """The cache maintenance around one operator, by names of tensors, and of scratch as `scratch_name` names it."""
 

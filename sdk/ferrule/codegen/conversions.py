@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.firmware import SCALARS
 from ferrule.dom import (
     Block,
@@ -37,7 +37,7 @@ _SUFFIXES: Mapping[DataType, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Conversion:
     """A quantised input, or output, of a model."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.codegen.cache_code import upkeep
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.lowered import LoweredLayer
@@ -23,7 +23,7 @@ from ferrule.memory import Untied
 THE_CORE = "the core"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Crossing:
     """A tensor that one of the core and the devices writes and another one reads."""
 

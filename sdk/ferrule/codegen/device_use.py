@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import DeviceDriver, DeviceTarget
 from ferrule.codegen.names import Names
@@ -14,7 +14,7 @@ from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer, LayerType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class DeviceUse:
     """A device that runs layers, with its names in the generated C."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.codegen.storage import StoragePlan
 from ferrule.codegen.writer import Writer
 from ferrule.dom import (
@@ -31,7 +31,7 @@ DIGEST_BYTES = 16
 """FERRULE_DIGEST_BYTES in ferrule/identity.h."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Identity:
     """What a firmware is generated from; each digest is the first half of a SHA-256, in hexadecimal."""
 

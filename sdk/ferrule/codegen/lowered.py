@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ferrule._frozen import frozen
 from ferrule.backends import BackendId, BrokenBackendError
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, Scratch, scratch_offset
 from ferrule.codegen.device_code import chosen, copied, handle_of
@@ -24,7 +25,7 @@ _RESERVED = (STATE, "state_word")
 """Names of tensors that the executor of a model with state needs itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoweredLayer:
     """A layer with its backend, its device and its C code."""
 

@@ -10,8 +10,9 @@ influence the speed of the result only.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ferrule._frozen import frozen
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, plan_storage
@@ -28,7 +29,7 @@ _BYTES_PER_CYCLE = 1
 """Of a device's copies."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Task:
     """A layer, as its order depends on it."""
 
@@ -44,7 +45,7 @@ class Task:
     """Whether the core copies what it reads, so that nothing that it needs may still be in a queue."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Arrangement:
     """An order of tasks, with the places where the results of devices are collected."""
 
@@ -85,7 +86,7 @@ def overlapped(storage: StoragePlan) -> StoragePlan:
     return storage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Copies:
     """Which of a layer's tensors the core copies to or from its scratch."""
 
@@ -119,7 +120,7 @@ def arrange(tasks: Sequence[Task], depths: Mapping[str, int]) -> Arrangement:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Partial:
     """The simulation of a run up to some task."""
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import Contribution, merged
@@ -26,7 +27,7 @@ _LONGEST = 32
 _IDENTIFIER = re.compile(r"\bferrule_\w+", re.ASCII | re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Program:
     """One or several models in one firmware; each device has one handle and one context for all of them.
 

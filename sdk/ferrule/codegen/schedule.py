@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.memory import Lifetime
 
@@ -41,7 +42,7 @@ class Call(IntEnum):
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceCall:
     """One device call and its position."""
 
@@ -56,7 +57,7 @@ class DeviceCall:
         return f"{self.operator} {self.device} {self.call}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Use:
     """The use of a device by one operator."""
 
@@ -67,7 +68,7 @@ class Use:
     """The operator after which the result is collected, if this one only begins; None if it waits for the result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScheduledStep:
     """The calls around one operator, in order."""
 
@@ -82,7 +83,7 @@ class ScheduledStep:
         return (*self.before, *(() if self.own is None else (self.own,)), *self.after)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Activity:
     """The properties of one device of a model that its schedule depends on."""
 
@@ -94,7 +95,7 @@ class Activity:
     """The lifetimes of the tensors in the device's own memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Bounds:
     """The indices of the operators before or after which a device is called."""
 
@@ -108,7 +109,7 @@ class _Bounds:
 _NOTHING = Activity()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Schedule:
     """The device calls of one inference without errors."""
 

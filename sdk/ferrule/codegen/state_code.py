@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.firmware import Blob
 from ferrule.codegen.lowered import offset_name
 from ferrule.codegen.plan import STATE
@@ -47,7 +47,7 @@ _MASK = 0x7FFF_FFFF
 """Enumerators are at most INT_MAX."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Update:
     """One step of the update of the states, which happens as if all of them got their new values at once."""
 

@@ -8,9 +8,9 @@ docs/emulation.md, "The contract of devices", describes the rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from ferrule._frozen import frozen
 from ferrule.devices.model import DeviceFaultError
 
 _Spans = list[tuple[int, int]]
@@ -47,7 +47,7 @@ class ContractError(DeviceFaultError):
         self.address = address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operand:
     """Memory that a command may access: a tensor, or scratch."""
 
@@ -289,7 +289,7 @@ class Account:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Transfer:
     address: int
     size_bytes: int

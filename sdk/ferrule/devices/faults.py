@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceModel, InterruptLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegisterAccess:
     """One register access by the software; accesses are numbered from 0, starting when the injector is created."""
 
@@ -23,7 +23,7 @@ class RegisterAccess:
     write: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Transfer:
     """One DMA transfer of the device; transfers are numbered from 0, starting when the injector is created."""
 
@@ -33,7 +33,7 @@ class Transfer:
     write: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Flip:
     """Bits of one byte that are inverted during a transfer."""
 
@@ -70,7 +70,7 @@ class Fault:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StuckBit(Fault):
     """One bit of a register always reads as the same level."""
 
@@ -87,7 +87,7 @@ class StuckBit(Fault):
         return access.value | 1 << self.bit if self.level else access.value & ~(1 << self.bit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WrongId(Fault):
     """A register, such as the device's identification register, reads as a wrong value."""
 
@@ -99,7 +99,7 @@ class WrongId(Fault):
         return self.value if access.offset == self.offset else access.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NeverDone(Fault):
     """The device hangs from one access on: it ignores writes, and its current operation never ends."""
 
@@ -114,7 +114,7 @@ class NeverDone(Fault):
         return accesses > self.since
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SpuriousInterrupt(Fault):
     """The interrupt line goes high at one access and low at the next."""
 
@@ -125,7 +125,7 @@ class SpuriousInterrupt(Fault):
         return accesses == self.at + 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BusErrorAt(Fault):
     """The bus answers one access with an error."""
 
@@ -140,7 +140,7 @@ class BusErrorAt(Fault):
         return access.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlippedValue(Fault):
     """The value of one access, read or written, arrives with bits flipped."""
 
@@ -152,7 +152,7 @@ class FlippedValue(Fault):
         return access.value ^ self.mask if access.number == self.at else access.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlippedData(Fault):
     """A byte that the device reads or writes by DMA arrives with bits flipped, and no error is reported."""
 
@@ -168,7 +168,7 @@ class FlippedData(Fault):
         return Flip(byte=self.byte % transfer.size_bytes, mask=self.mask) if hit else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DmaErrorAt(Fault):
     """The bus refuses one DMA transfer of the device."""
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.devices.serial import SerialModel
 
@@ -23,7 +23,7 @@ class LineFaultKind(StrEnum):
     """The byte and all later ones are held back until the other end has polled `count` more times."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LineFault:
     """One fault in one direction of the line."""
 

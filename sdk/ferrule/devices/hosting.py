@@ -11,11 +11,11 @@ import math
 import operator
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.devices.memory import Escape, GuardedBus, Judge, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
@@ -102,7 +102,7 @@ class _Hosted:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Host:
     """What a model's host knows beside the model."""
 

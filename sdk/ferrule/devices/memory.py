@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, MemoryView
 
@@ -37,7 +37,7 @@ class MemoryBus(MemoryView):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Range:
     """An address range that a device may access."""
 
@@ -51,7 +51,7 @@ class Range:
         return self.address <= address and address + size_bytes <= self.address + self.size_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Escape:
     """An access by a device outside the ranges that it may access."""
 

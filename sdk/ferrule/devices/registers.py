@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import chain
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 
 REGISTER_BYTES = 4
@@ -39,7 +40,7 @@ class Usage(StrEnum):
     WRITE = "write"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EnumeratedValue:
     """A number of a field that has a name."""
 
@@ -51,7 +52,7 @@ class EnumeratedValue:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Field:
     """Adjacent bits of a register."""
 
@@ -97,7 +98,7 @@ class Field:
         raise FerruleError(f"field {self.name} has no value {name}: it has {', '.join(v.name for v in self.values)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Register:
     """A register of the window, or an array of them."""
 
@@ -197,7 +198,7 @@ class Register:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArrayElement(Register):
     """An element of an array of registers, as tables return it."""
 
@@ -222,7 +223,7 @@ def _written(access: Access, old: int, value: int, mask: int) -> int:
             return (old & ~mask) | (value & mask)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegisterTable:
     """All registers of a device.
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
+from ferrule._frozen import frozen
 from ferrule.dom.expressions import Expression
 from ferrule.dom.statements import Block
 from ferrule.dom.types import Scalar, Type
@@ -30,7 +30,7 @@ class Section(Enum):
     WORKSPACE = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Variable:
     """A variable at module level."""
 
@@ -46,7 +46,7 @@ class Variable:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Parameter:
     """A parameter of a function; without a name, it is not used."""
 
@@ -54,7 +54,7 @@ class Parameter:
     type: Type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Function:
     """A function, or only its declaration if there is no body."""
 
@@ -66,7 +66,7 @@ class Function:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StructMember:
     """A member of a structure."""
 
@@ -75,7 +75,7 @@ class StructMember:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Struct:
     """The definition of a structure; it has at least one member, ValueError if not."""
 
@@ -88,7 +88,7 @@ class Struct:
             raise ValueError(f"structure '{self.name}' has no member, expected at least one")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Enumerator:
     """A named integer constant of at most 32 bits; ValueError for more."""
 
@@ -101,7 +101,7 @@ class Enumerator:
             raise ValueError(f"enumerator '{self.name}' of {self.value.bit_length()} bits, expected at most 32")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Enumeration:
     """Named integer constants, at least one; ValueError if there is none."""
 
@@ -114,7 +114,7 @@ class Enumeration:
             raise ValueError("an enumeration without enumerators, expected at least one")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Constant:
     """A named number, which takes no memory."""
 
@@ -133,7 +133,7 @@ class Visibility(Enum):
     PRIVATE = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Attribute:
     """A variable that each object of a class has."""
 
@@ -143,7 +143,7 @@ class Attribute:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Method:
     """A function of a class; `body` is its definition."""
 
@@ -159,7 +159,7 @@ class Method:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Initialiser:
     """The arguments with which a constructor makes an attribute, or another constructor of the class makes the object.
 
@@ -170,7 +170,7 @@ class Initialiser:
     arguments: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Constructor:
     """A constructor: it makes the attributes by the initialisers, and then runs `body`."""
 
@@ -181,7 +181,7 @@ class Constructor:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Destructor:
     """A destructor that releases the attributes and does nothing else; virtual, so that derived classes are safe."""
 
@@ -191,7 +191,7 @@ class Destructor:
 ClassMember = Attribute | Method | Constructor | Destructor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Class:
     """A class with the definitions of its methods."""
 
@@ -216,7 +216,7 @@ class IncludeKind(Enum):
     """From the language's own library."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Include:
     """Another module's interface."""
 
@@ -224,7 +224,7 @@ class Include:
     kind: IncludeKind = IncludeKind.PROJECT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Module:
     """A program module: its public interface and its implementation.
 

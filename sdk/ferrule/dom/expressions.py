@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.dom.types import ClassType, Type
 
 _BEYOND_FLOAT32 = (2.0 - 2.0**-24) * 2.0**127
@@ -33,14 +33,14 @@ class BinaryOperator(Enum):
     OR = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Identifier:
     """A variable, function or enumerator, given by its name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class QualifiedName:
     """A name in a namespace or class, such as an enumerator; `namespace` is outermost first and not empty."""
 
@@ -52,7 +52,7 @@ class QualifiedName:
             raise ValueError(f"the qualified name '{self.name}' has no namespace, expected at least one")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Integer:
     """An integer literal of at most 64 bits; ValueError for more, and for a negative unsigned one."""
 
@@ -66,7 +66,7 @@ class Integer:
             raise ValueError(f"an unsigned integer literal of {self.value}, expected 0 or more")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Float:
     """A float32 literal, printed so that it reads back to the same bits; infinities and NaN have no literal."""
 
@@ -77,26 +77,26 @@ class Float:
             raise ValueError(f"a float literal of {self.value}, which float32 cannot represent")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Boolean:
     """True or false."""
 
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class String:
     """A string literal; writers escape it."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Null:
     """The null pointer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Call:
     """A function call."""
 
@@ -104,7 +104,7 @@ class Call:
     arguments: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Construct:
     """A new object of a class, made by the constructor that takes these arguments."""
 
@@ -112,7 +112,7 @@ class Construct:
     arguments: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Member:
     """A member of a structure or class, a method too.
 
@@ -123,7 +123,7 @@ class Member:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Index:
     """An element of an array."""
 
@@ -131,21 +131,21 @@ class Index:
     index: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class AddressOf:
     """A pointer to its operand."""
 
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Dereference:
     """The object that a pointer points to."""
 
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Unary:
     """An operation with one operand."""
 
@@ -153,7 +153,7 @@ class Unary:
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Binary:
     """An operation with two operands."""
 
@@ -162,7 +162,7 @@ class Binary:
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Cast:
     """A value converted to another type."""
 
@@ -170,7 +170,7 @@ class Cast:
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Field:
     """One value of an aggregate; without a name, its position identifies the member."""
 
@@ -178,14 +178,14 @@ class Field:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Aggregate:
     """The initial value of a structure or an array of structures."""
 
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class ArrayData:
     """The initial value of an array of numbers: bool, integers or float32; any shape, printed flat.
 

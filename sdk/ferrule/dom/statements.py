@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ferrule._frozen import frozen
 from ferrule.dom.expressions import Expression
 from ferrule.dom.types import Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Evaluate:
     """An expression evaluated for its effect."""
 
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Declare:
     """A local variable."""
 
@@ -25,7 +24,7 @@ class Declare:
     value: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Assign:
     """The assignment of a value to a target."""
 
@@ -33,14 +32,14 @@ class Assign:
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Block:
     """Statements in their own scope."""
 
     statements: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class If:
     """A conditional statement with an optional alternative."""
 
@@ -49,7 +48,7 @@ class If:
     otherwise: Block | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class While:
     """Statements repeated as long as a condition holds before them."""
 
@@ -57,14 +56,14 @@ class While:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Return:
     """A return from the function, with or without a value."""
 
     value: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Comment:
     """A comment on its own lines."""
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from ferrule._frozen import frozen
 
 
 class Scalar(Enum):
@@ -25,14 +26,14 @@ class Scalar(Enum):
     FLOAT32 = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class StructType:
     """A structure type, given by its tag."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ClassType:
     """A class type: its name in a namespace, and the arguments of its template."""
 
@@ -42,28 +43,28 @@ class ClassType:
     arguments: tuple[Type, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Const:
     """A type whose values cannot be modified."""
 
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Pointer:
     """A pointer; `Pointer(Const(x))` points to constant data."""
 
     target: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Reference:
     """A reference to an object; `Reference(Const(x))` cannot modify it."""
 
     target: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ArrayType:
     """An array type; without a length, the initialiser determines it."""
 

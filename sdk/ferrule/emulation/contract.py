@@ -7,8 +7,9 @@ It is checked in every run of an engine that can; docs/emulation.md describes th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.codegen import Artifact, Call, DeviceUse, Program
 from ferrule.devices import Range
 from ferrule.devices.contract import Operand
@@ -19,7 +20,7 @@ from ferrule.firmware import Image
 END, WAIT = "ferrule_held_end", "ferrule_platform_wait"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContractStep:
     """A layer that a device runs."""
 
@@ -40,7 +41,7 @@ class ContractStep:
         return f"layer '{self.layer}' (step {self.index})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelContract:
     """The commands of one model."""
 
@@ -57,7 +58,7 @@ class ModelContract:
     """The most pointers in the structs of inputs and outputs, the first two arguments of the executor's function."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceRules:
     """How a device accesses memory."""
 
@@ -70,7 +71,7 @@ class DeviceRules:
     """The interrupt that its driver uses; None if it uses none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContractPlan:
     """What an engine needs to check the contract of a firmware's devices."""
 
@@ -88,7 +89,7 @@ class ContractPlan:
     """Why the contract cannot be checked; empty if it can, and if there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContractCounts:
     """What a check without an error has covered."""
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from importlib.util import find_spec
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image
@@ -18,7 +19,7 @@ def address_text(address: int) -> str:
     return f"0x{address >> 16:04x}_{address & 0xFFFF:04x}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CrashReport:
     """The state of a firmware when it failed, and the reason for the report."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from ferrule._frozen import frozen
 from ferrule.boards import Board
 from ferrule.child_process import CommandError, first_line, run
 from ferrule.devices import DeviceModel, Range, SerialModel
@@ -25,7 +25,7 @@ _VERSION_S = 60
 """Seconds for a program to state its version, before it is taken for one that does not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class AttachedDevice:
     """A device model added to the board's bus."""
 
@@ -41,7 +41,7 @@ class AttachedDevice:
     """The indices of the network's operators that the device runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceWork:
     """What a device model did, each number exact."""
 
@@ -60,7 +60,7 @@ class DeviceWork:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Observation:
     """What a run has shown of a device, without having failed."""
 
@@ -70,7 +70,7 @@ class Observation:
     """The device's registers at the end, by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class AttachedWire:
     """A device behind a serial line, connected to one of the board's UARTs."""
 
@@ -80,7 +80,7 @@ class AttachedWire:
     """Name of the UART in the platform description; neither the link's nor the console's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EngineOptions:
     """The user's options for an engine; each engine reads those that apply to it."""
 
@@ -101,7 +101,7 @@ class EngineOptions:
 _NO_CONTRACT = ContractPlan(unchecked="the layers of the firmware are not known: it was started as an ELF alone")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Machine:
     """A board with a firmware and attached device models."""
 
@@ -124,7 +124,7 @@ class Machine:
         object.__setattr__(self, "elf", Path(self.elf))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Counters:
     """Execution counts of a firmware."""
 

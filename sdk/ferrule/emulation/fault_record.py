@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.emulation.crash import address_text
 
 FAULT_RECORD = "ferrule_fault_record"
@@ -47,7 +47,7 @@ def causes(cfsr: int, hfsr: int) -> list[str]:
     return [text for bits, status in statuses for bit, text in bits.items() if status >> bit & 1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FaultRecord:
     """The core's registers and status at a fault."""
 

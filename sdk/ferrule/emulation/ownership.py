@@ -8,9 +8,10 @@ the core and of the devices with it. docs/emulation.md describes the rules.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
+from ferrule._frozen import frozen
 from ferrule.codegen import Artifact, Call
 from ferrule.codegen.executor import default_arena
 from ferrule.devices import Range
@@ -61,7 +62,7 @@ class Violation(IntEnum):
     """Writes to a constant."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OwnedBuffer:
     """The storage of a tensor and of its views, or a layer's scratch, in the workspace."""
 
@@ -78,7 +79,7 @@ class OwnedBuffer:
     """The index of the kept buffer in whose place it has the value for the next inference."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OwnedStep:
     """The buffers that a layer uses, as indices."""
 
@@ -93,7 +94,7 @@ class OwnedStep:
     """The inputs whose bytes its outputs may overwrite, since the kernel has read them by then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OwnershipPlan:
     """What an engine needs to check the ownership of a firmware's workspace."""
 
@@ -118,7 +119,7 @@ class OwnershipPlan:
     """Whether an error of the core names its instruction instead of its basic block; such a check is much slower."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OwnershipCounts:
     """What a check without an error has covered."""
 
@@ -134,7 +135,7 @@ class OwnershipCounts:
     """Whether the core's data cache was on at the end of the run, so that its lines were modelled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Violated:
     """An access that breaks the rules, as the engine found it."""
 
@@ -207,7 +208,7 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OwnedStorage:
     """Where a firmware has the tensors of a model."""
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypedDict, Unpack
 
 import msgspec
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.budget import begun
@@ -71,7 +72,7 @@ CONFUSION_LABELS = 40
 """The most labels for which a confusion matrix is made unasked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Evaluation(EvaluationDocument):
     """The results of an evaluation: what its JSON has, by the same names, and the outputs."""
 
@@ -221,7 +222,7 @@ def evaluated(network: Network, request: EvaluationRequest) -> Evaluation:
     return Evaluation.of(document, predictions.outputs, (*predictions.notes, *warnings))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Scorer:
     """Scores the predictions of a network to the samples of a data set as requested."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError, InputError, unknown_name
 from ferrule.evaluation.intervals import Interval, bootstrap, wilson
@@ -23,7 +23,7 @@ CONFUSION = "confusion"
 """The name of the metric that is a table."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scored:
     """What a model answered for all samples, in real units, and the right answers."""
 
@@ -99,7 +99,7 @@ class Scored:
         return values.astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Confidence:
     """How confidence intervals are computed."""
 

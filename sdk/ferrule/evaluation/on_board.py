@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.emulation import CrashReport, EngineError
 from ferrule.errors import FerruleError
 from ferrule.evaluation.data import Chunk, DataSet
@@ -154,7 +155,7 @@ def _pool(firmware: Firmware, request: RunRequest, jobs: int) -> ProcessPoolExec
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Answer:
     """What a process answers for a piece."""
 

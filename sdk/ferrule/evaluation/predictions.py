@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.budget import hold
 from ferrule.evaluation.data import Chunk, DataSet
 from ferrule.evaluation.host import HostRuns, compile_kernels
@@ -30,7 +30,7 @@ Inputs = Callable[[Chunk], list[Array]]
 """From the samples that were read to the inputs of the network that runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Predictions:
     """What a network answered for all samples."""
 

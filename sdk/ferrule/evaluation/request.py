@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data import DataSet, DataSettings, open_data
 from ferrule.evaluation.intervals import check_confidence
@@ -19,7 +19,7 @@ from ferrule.running import RunRequest
 _RUN = RunRequest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EvaluationRequest:
     """How a model is evaluated; docs/evaluation.md describes the fields."""
 

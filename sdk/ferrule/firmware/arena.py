@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ferrule._frozen import frozen
 from ferrule.codegen import Artifact
 from ferrule.firmware.job import Job
 from ferrule.memory import certify
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArenaPart:
     """The arena that a model's C declares for a board: its tensors, and the scratch of its kernels.
 

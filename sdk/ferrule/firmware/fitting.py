@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.backends.target import CoreFeatures
 from ferrule.boards import Board, board_names, load_board
 from ferrule.codegen import Artifact, Program
@@ -21,7 +22,7 @@ from ferrule.memory import Region
 from ferrule.network import Network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryNeed:
     """What the plan places in one memory of a board. The code is not part of it: only a build knows its size."""
 
@@ -39,7 +40,7 @@ class MemoryNeed:
         return max(0, self.need_bytes - self.have_bytes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BoardFit:
     """Whether the plan of a firmware fits a board."""
 

@@ -7,11 +7,11 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.firmware.manifest import MANIFEST_NAME, PENDING_NAME, Manifest, manifest_bytes, read_manifest
 from ferrule.interface import option
@@ -23,7 +23,7 @@ NEW_SUFFIX = ".new"
 ORIGINAL_SUFFIX = ".orig"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kept:
     """A file edited by the user that was left unchanged or renamed."""
 

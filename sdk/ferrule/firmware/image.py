@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.reading import read_bytes
@@ -54,7 +55,7 @@ _GROUPS: Mapping[str, Group] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Section:
     """A section that occupies memory on the board."""
 
@@ -66,7 +67,7 @@ class Section:
     group: Group
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Segment:
     """Contents of memory before reset."""
 
@@ -74,7 +75,7 @@ class Segment:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Symbol:
     """A function or object; `size_bytes` is 0 for a symbol of the linker script."""
 
@@ -86,7 +87,7 @@ class Symbol:
     """The name of the C file of a symbol that is local to it; empty for a global symbol."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StackBound:
     """An upper bound of a firmware's stack under the assumptions in docs/boards.md, or the reason why none is known."""
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TypedDict
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends import Device
 from ferrule.backends.optimization_views import ModelOptions
@@ -28,7 +29,7 @@ OVERLAPS = ("on", "off")
 GOALS = tuple(str(goal) for goal in Goal)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Job:
     """The choices for compiling a network to firmware; every field has a usable default.
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.backends.target import MemoryKind
 from ferrule.boards import Board, Memory
 from ferrule.boards.cores import CORES
@@ -37,7 +38,7 @@ def reserving(board: Board, stack_bytes: int) -> Board:
     return replace(board, placement=replace(board.placement, stack_bytes=stack_bytes))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StackGuard:
     """The addresses directly below the stack, which start-up protects by the core's MPU."""
 

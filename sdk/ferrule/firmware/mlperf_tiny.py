@@ -7,11 +7,11 @@ Names, sizes and conversions are those of the reference firmwares of MLPerf Tiny
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.boards import Board
 from ferrule.codegen import Program
 from ferrule.errors import FerruleError, unknown_name
@@ -35,7 +35,7 @@ class Conversion(StrEnum):
     FLOAT32 = "FLOAT32"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Benchmark:
     """A benchmark of MLPerf Tiny."""
 
@@ -66,7 +66,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 """The benchmarks of single inferences; the streaming one needs audio from the runner's own board."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunnerValues:
     """The values of a main.c that answers the runner."""
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import HEADERS, STARTUP
 from ferrule.boards import Board
 from ferrule.errors import FerruleError
@@ -20,7 +21,7 @@ SCRIPT_NAME = "firmware.ld"
 ELF_NAME = "firmware.elf"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceSet:
     """C files and how they are compiled; paths may be relative to a project's folder."""
 
@@ -34,7 +35,7 @@ class SourceSet:
     """Macros defined for all C files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompileStep:
     """The compilation of one source file into one object file."""
 
@@ -45,7 +46,7 @@ class CompileStep:
     argv: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinkStep:
     """The linking of the object files into the firmware."""
 
@@ -61,7 +62,7 @@ class LinkStep:
     """As `attempts`, with enlarged memories, to measure a firmware that does not fit the board."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BuildPlan:
     """A build that has not been started."""
 

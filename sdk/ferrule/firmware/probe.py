@@ -9,16 +9,17 @@ import os
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.cache import tool_environment
 from ferrule.child_process import CommandError, first_line, run
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import COMPILER_REMEDY, RUN_REMEDY, host_compiler
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ToolStatus:
     """The status of one tool on this machine."""
 

@@ -7,6 +7,7 @@ import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.boards import DEFAULT_STACK_BYTES, Board, load_board
@@ -54,7 +55,7 @@ class StackTooSmallError(FerruleError):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Project:
     """A generated project on disk."""
 

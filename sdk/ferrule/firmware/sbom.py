@@ -8,10 +8,10 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from ferrule._frozen import frozen
 from ferrule._version import VERSION
 from ferrule.backends.contribution import Contribution
 from ferrule.codegen import Artifact, Program
@@ -28,7 +28,7 @@ _FERRULE_URL = f"pkg:pypi/ferrule@{VERSION}"
 _FERRULE = {"type": "application", "name": "ferrule", "version": VERSION, "purl": _FERRULE_URL}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Compiler:
     """The compiler that a project's build files call, and what it says of its version; "" if it is not installed."""
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.boards import Board, Cpu
 from ferrule.cache import tool_environment
@@ -102,7 +102,7 @@ class Toolchain(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ZigToolchain(Toolchain):
     """`zig cc` (clang and lld) from the ziglang wheel."""
 
@@ -146,7 +146,7 @@ class ZigToolchain(Toolchain):
     builds_runtime = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GccToolchain(Toolchain):
     """Arm's GCC."""
 

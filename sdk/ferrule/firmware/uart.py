@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import UART_DRIVERS, Contribution
 from ferrule.boards import Board, Peripheral
 from ferrule.errors import FerruleError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UartDriver:
     """A polling driver in `src_c/drivers` with the functions <prefix>_init, <prefix>_read and <prefix>_write."""
 

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.boards import Board
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError, MissingToolError, some_of
@@ -45,7 +46,7 @@ class State(StrEnum):
     """Nothing was compared, which is no success."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """What was compared, and the result."""
 
@@ -55,7 +56,7 @@ class Check:
     """How much was compared, where it differs, or why nothing was compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verification:
     """The digests of a model in a firmware and its constant tables, compared with those expected."""
 
@@ -71,7 +72,7 @@ class Verification:
         return (*names, *((self.tables.name,) if self.tables.state is State.DIFFERENT else ()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FirmwareVerification:
     """All results for a firmware."""
 

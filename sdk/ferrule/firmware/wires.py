@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ferrule._frozen import frozen
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact, DeviceUse, Program
 from ferrule.errors import FerruleError, unknown_name
@@ -13,7 +12,7 @@ UART_CLASSES = "UART."
 """Prefix of the classes of UARTs in platform descriptions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class WireUse:
     """A device and the UART that it is connected to."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.budget import begun, held
 from ferrule.errors import FerruleError, ModelError, place, unknown_name
 from ferrule.formats.onnx import Arithmetic, read_onnx
@@ -25,7 +25,7 @@ ModelFile = str | PathLike[str] | bytes
 """The path of a model file, or the file's bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReadingOptions:
     """How a file is read; a format ignores what it does not have."""
 
@@ -42,7 +42,7 @@ class ReadingOptions:
     """The signature that the network computes; None for the file's only one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Format:
     """A file format that can be read, with the suffix and magic bytes that identify its files."""
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
+from ferrule._frozen import frozen
 from ferrule.graph.names import check_name
 from ferrule.graph.rounding import Rounding
 
@@ -157,7 +158,7 @@ class LayerType(StrEnum):
     FALLBACK_IMPORT = "FALLBACK_IMPORT", 1007
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Descriptor:
     """The parameters of an operator; each operator has its own frozen subclass (see `ferrule.operators`)."""
 
@@ -172,7 +173,7 @@ class Descriptor:
         return replace(self, **changes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layer:
     """One operator applied to tensors of its graph, by name."""
 

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph.datatype import DataType
 from ferrule.graph.names import check_name
 from ferrule.graph.tensor import Array, Quantization, Shape, TensorInfo
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class State:
     """A value that one run leaves to the next run of the same instance.
 
@@ -34,7 +34,7 @@ class State:
         check_name(self.name, "state")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kept:
     """A state that is added to the graph together with its reader, whose further outputs have the new values.
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph.assembly import assemble
 from ferrule.graph.graph import Graph
@@ -13,7 +13,7 @@ from ferrule.graph.layer import Layer
 from ferrule.graph.tensor import TensorInfo
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class SubgraphView:
     """A subset of the layers of a graph; the graph itself is neither copied nor modified."""
 

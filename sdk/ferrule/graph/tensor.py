@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import ModelError
 from ferrule.graph import real_values
@@ -30,7 +31,7 @@ def brief(name: str) -> str:
     return repr(name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Quantization:
     """Affine quantisation, real = scale * (stored - zero_point), per tensor or per channel.
 
@@ -86,7 +87,7 @@ class Quantization:
         return self.zero_points[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TensorInfo:
     """A tensor without its data."""
 
@@ -185,7 +186,7 @@ class TensorInfo:
         return self.quantization
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tensor:
     """A tensor of a graph. `data` is set for constants: read-only, C-contiguous, with the shape and type of `info`."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from ferrule._frozen import frozen
 from ferrule.link.errors import LinkError
 
 _MODEL = struct.Struct("<10I2I")
@@ -34,7 +34,7 @@ class BoardMemory(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class TensorPlace:
     """A tensor in the board's memory."""
 
@@ -42,7 +42,7 @@ class TensorPlace:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class DirectTensors:
     """The inputs and outputs of one model in the memory of an emulated board."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import Struct
 
+from ferrule._frozen import frozen
 from ferrule.link import cobs
 
 DELIMITER = b"\0"
@@ -17,7 +17,7 @@ _LONGEST_ENCODED = 8192
 """The receiver drops its buffer after this many bytes without a delimiter; every frame is far shorter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Frame:
     """One message; `sequence`, 0 to 65535, identifies the request and is repeated in its response."""
 

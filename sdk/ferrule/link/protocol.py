@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from struct import Struct
 
+from ferrule._frozen import frozen
 from ferrule.graph.datatype import DataType
 from ferrule.link.errors import LinkError
 
@@ -172,7 +172,7 @@ class _Reader:
             raise self.fail(f"it has {len(self._payload)} bytes, expected {self._at}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hello:
     """The response to HELLO: the identity of the firmware and the largest payload that it accepts."""
 
@@ -190,7 +190,7 @@ class Hello:
         return hello
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinkTensor:
     """An input or an output of the model on the board."""
 
@@ -214,7 +214,7 @@ class LinkTensor:
         return tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelInfo:
     """The firmware's description of the model that it contains."""
 
@@ -273,7 +273,7 @@ class SelfTest(IntEnum):
         return cls(part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BuildInfo:
     """The firmware's statement of what it was generated from and how it was compiled; unknown texts are empty."""
 
@@ -313,7 +313,7 @@ class BuildInfo:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunResult:
     """The result of a run."""
 
@@ -334,7 +334,7 @@ class RunResult:
         return cls(status=status, failed_operator=None if operator == NO_OPERATOR else operator, total=total)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StackUse:
     """Stack use of the last run, in bytes, measured by filling the stack with a pattern."""
 
@@ -356,7 +356,7 @@ class StackUse:
         return cls(run_bytes=run, peak_bytes=peak, size_bytes=size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinkCall:
     """A device call in the last traced run."""
 
@@ -369,7 +369,7 @@ class LinkCall:
     status: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceTrace:
     """A part of the calls of the last run."""
 
@@ -389,7 +389,7 @@ class DeviceTrace:
         return cls(count=count, calls=tuple(calls))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelChoice:
     """The response to CHOOSE_MODEL."""
 

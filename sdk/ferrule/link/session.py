@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.closing import Closing
 from ferrule.errors import InputError
@@ -54,7 +55,7 @@ _READ_BYTES = 4096
 _SEQUENCES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinkRun:
     """The results of one run on the board."""
 

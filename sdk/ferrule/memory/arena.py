@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.memory.storage import Storage
 
 Offsets = list[int]
@@ -23,7 +24,7 @@ _MOST_PAIRS = 250_000
 """With more pairs of simultaneously live storages than this, the pairs are not listed, to save memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lap:
     """How the storage of an output may overlap that of an input; distances are as in `ferrule.memory.Overlap`."""
 

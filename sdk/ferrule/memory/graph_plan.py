@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ferrule._frozen import frozen
 from ferrule.graph import Graph
 from ferrule.memory.arena import round_up
 from ferrule.memory.lifetimes import Lifetime, lifetimes
@@ -26,7 +27,7 @@ DEFAULT_ALIGNMENT = 16
 """In bytes; the same alignment as in TensorFlow Lite Micro, so that figures can be compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GraphPlan:
     """The order of a graph's layers and the placement of their buffers."""
 
@@ -46,7 +47,7 @@ def scratch_name(layer: str, part: str = "") -> str:
     return f"{layer}:scratch{':' if part else ''}{part}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScratchNeed:
     """Scratch of a layer."""
 
@@ -56,7 +57,7 @@ class ScratchNeed:
     alignment: int = DEFAULT_ALIGNMENT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Requirements:
     """What a plan must provide beside a place for each tensor, and what it may make use of."""
 

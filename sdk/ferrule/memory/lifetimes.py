@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph import Graph, Layer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lifetime:
     """Steps of the schedule during which a buffer's bytes must survive, both ends included; layer n runs at step n."""
 

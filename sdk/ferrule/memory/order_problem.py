@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Graph
 from ferrule.memory.arena import round_up
 from ferrule.memory.request import Alias, Overlap
 from ferrule.memory.storage import group_names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Segment:
     """Consecutive layers that stay between the same other layers in every order of the graph."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.graph import Graph
 from ferrule.memory.lifetimes import scheduled_layers
 from ferrule.memory.order_problem import OrderProblem, Segment
@@ -16,7 +16,7 @@ from ferrule.memory.request import Alias, AliasKind, Overlap
 DEFAULT_STEPS = 40_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ordering:
     """An order of the layers and the least memory that it needs."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, some_of
 
 _NAMED_AT_PEAK = 6
@@ -27,7 +27,7 @@ class ArenaOverflowError(FerruleError):
         self.worst = tuple(names)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Placement:
     """The location of a buffer."""
 
@@ -36,7 +36,7 @@ class Placement:
     """Bytes from the start of the region's arena."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegionPlan:
     """The arena of one region."""
 
@@ -70,7 +70,7 @@ class RegionPlan:
         return certify(self.activation_peak_bytes, self.activation_bound_bytes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryPlan:
     """The placement of every buffer, and the quality of the arenas."""
 

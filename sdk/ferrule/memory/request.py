@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from ferrule._frozen import frozen
 from ferrule.memory.lifetimes import Lifetime
 
 
@@ -16,7 +16,7 @@ class BufferKind(StrEnum):
     SCRATCH = "scratch"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Access:
     """What the bus masters that read or write a buffer need of its place."""
 
@@ -29,7 +29,7 @@ class Access:
     of the buffer and of another one, so the buffer starts and ends at a line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Request:
     """A buffer to place."""
 
@@ -65,7 +65,7 @@ class AliasKind(StrEnum):
     except its layer as far as an overlap allows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Alias:
     """A layer's output that shares storage with its input, starting at the same byte."""
 
@@ -74,7 +74,7 @@ class Alias:
     kind: AliasKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Overlap:
     """A layer's output that may overlap its input, since the kernel writes only to bytes that it has already read.
 
@@ -100,7 +100,7 @@ class Overlap:
     after the other; their distances hold for such offsets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tie:
     """A layer's input or output that lies at a fixed place inside the layer's scratch while the layer runs."""
 
@@ -112,7 +112,7 @@ class Tie:
     """Whether the layer leaves the bytes of an input as they were; otherwise, it may overwrite them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Untied:
     """A tie that a plan cannot keep: the buffer has a place of its own, and must be copied to or from the scratch."""
 

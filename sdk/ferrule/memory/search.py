@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.memory.arena import Arena, Offsets
 from ferrule.memory.bound import lower_bound
 from ferrule.memory.exact import prove
@@ -14,7 +14,7 @@ _SHORT = 10
 """The first, short climb uses 1/`_SHORT` of the effort."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Effort:
     """The limits of a search, in units of work rather than time, so that the same problem always has the same plan."""
 
@@ -27,7 +27,7 @@ class Effort:
     exact search."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layout:
     """Offsets, with their peak and a proved lower bound on any peak, in bytes."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.memory.lifetimes import Lifetime
 from ferrule.memory.request import Alias, AliasKind, BufferKind, Request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Storage:
     """The bytes of one buffer, or of several that alias each other."""
 
@@ -33,7 +33,7 @@ class Storage:
         return self.members[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """A storage at a fixed place inside a larger one."""
 

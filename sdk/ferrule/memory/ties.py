@@ -7,8 +7,9 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.graph import Graph
 from ferrule.memory.lifetimes import Lifetime
 from ferrule.memory.region import Region
@@ -23,7 +24,7 @@ class TieError(ValueError):
     """A tie contradicts the needs of the buffers or other ties; the message is the reason in a few words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Body:
     """Storages at fixed distances from one another."""
 

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ferrule._frozen import frozen
 from ferrule.graph import Graph
 from ferrule.memory.lifetimes import scheduled_layers
 from ferrule.memory.placement import MemoryPlan
@@ -27,7 +28,7 @@ class PlanError(Exception):
     """A plan is wrong because of a bug in the planner or wrong facts about the kernels, not because of the user."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Step:
     """The reads and writes of one layer."""
 
@@ -42,7 +43,7 @@ class Step:
     """The queue whose steps are carried out one after the other; empty for a step that ends before the next begins."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Schedule:
     """A run: the buffers written and read at each step."""
 
@@ -167,7 +168,7 @@ def _check_figures(plan: MemoryPlan, requests: Sequence[Request]) -> None:
             raise PlanError(f"region '{region.region}' is below its proved bound")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Going:
     """A step that goes on beside later ones."""
 

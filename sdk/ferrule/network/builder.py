@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import ModelError, place
 from ferrule.graph import (
@@ -34,7 +35,7 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Constant:
     """A constant that is added to the graph together with its reader; `role` becomes part of its name."""
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, place, together
 from ferrule.graph import Array, Graph, GraphEditor, Layer, LayerType, Rounding
 from ferrule.network.execution import check_inputs, initial_state, operands_of, operator_of, run_stateful
@@ -15,7 +16,7 @@ from ferrule.network.samples import Sample
 from ferrule.network.validation import check_kernel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangedLayer:
     """A layer whose rule was changed, and how many of its results that changed, given the same inputs."""
 
@@ -27,7 +28,7 @@ class ChangedLayer:
     differing: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangedOutput:
     """An output of a network, and how many of its elements the changed layers changed together."""
 
@@ -36,7 +37,7 @@ class ChangedOutput:
     differing: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RoundingChange:
     """What another rule changes in a network."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.activation import Activation
@@ -26,12 +26,12 @@ FRACTION_BITS = 19
 """Fractional bits of the sum of int8 values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AddNDescriptor(Descriptor):
     """Two or more inputs of one shape, one output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IntegerSum:
     """The arithmetic of ADD_N of int8; as in TensorFlow Lite Micro, the sum starts with minus the zero point."""
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import known_inputs
@@ -17,7 +17,7 @@ from ferrule.operators.sample import LayerSample
 _TYPES = (DataType.FLOAT32, DataType.INT8)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArgSelectDescriptor(Descriptor):
     """One input, one int32 output without the axis: an index along the axis."""
 

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.blas import matrix_product
@@ -31,7 +30,7 @@ _MOST_PRODUCTS = {DataType.INT8: (1 << 31) // (255 * 255), DataType.INT16: (1 <<
 """The most products of a sum that stays in the range of the reference kernel's accumulator, whatever the inputs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BatchMatmulDescriptor(Descriptor):
     """Inputs: two tensors of 2 to 5 axes, [..., rows, depth] and [..., depth, columns].
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Quantization, Rounding
 from ferrule.operators.activation import Activation, fused_activation
@@ -30,14 +30,14 @@ Combine = Callable[[Any, Operands], Combination]
 """(descriptor, operands) -> the arithmetic; UnsupportedError if the scales are too far apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BinaryDescriptor(Descriptor):
     """Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL."""
 
     activation: Activation = Activation.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ExtremumDescriptor(Descriptor):
     """Two inputs that broadcast by numpy's rules, one output; for MAXIMUM and MINIMUM."""
 

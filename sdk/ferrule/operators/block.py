@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement import MOVABLE, check_quantisations, check_types, movable
@@ -20,21 +20,21 @@ _IMAGE_AXES = 4
 _BATCH_AXES = range(3, 5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SpaceToDepthDescriptor(Descriptor):
     """One image, one output with `block_size` squared as many channels."""
 
     block_size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DepthToSpaceDescriptor(Descriptor):
     """One image, one output with `block_size` times as many rows and columns."""
 
     block_size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SpaceToBatchNdDescriptor(Descriptor):
     """One input of 3 or 4 axes, one output; the axes between the first and the last are divided into blocks."""
 
@@ -46,7 +46,7 @@ class SpaceToBatchNdDescriptor(Descriptor):
     """Number of elements added behind each divided axis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BatchToSpaceNdDescriptor(Descriptor):
     """One input of 3 or 4 axes, one output; the axes between the first and the last are made of blocks."""
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.operator import Operands, Operator, of_one
@@ -16,7 +16,7 @@ from ferrule.operators.sample import LayerSample
 _TYPES = frozenset(DataType) - {DataType.FLOAT16, DataType.UINT64}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CastDescriptor(Descriptor):
     """One input, one output of any element type; for the same one, the layer is a copy."""
 

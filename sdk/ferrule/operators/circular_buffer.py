@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType
 from ferrule.operators.movement import expect_type
@@ -18,7 +17,7 @@ FRAMES, COUNT = 1, 2
 MOST_CYCLES = 1 << 15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CircularBufferDescriptor(Descriptor):
     """Inputs: a frame [1, 1, width, depth], the old frames [1, slots, width, depth], and the old count.
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators.binary import sample_pair
@@ -27,12 +27,12 @@ _ORDERED = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.
 _BOOL = frozenset({DataType.BOOL})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ComparisonDescriptor(Descriptor):
     """Two inputs that broadcast by numpy's rules, one bool output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogicalDescriptor(Descriptor):
     """Two bool inputs that broadcast by numpy's rules, one bool output."""
 

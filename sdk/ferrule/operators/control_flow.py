@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.budget import Resource, Tally
 from ferrule.errors import FerruleError, IterationLimitError, ModelError, UnsupportedError, place
@@ -33,7 +34,7 @@ DEEPEST = 8
 """The most graphs that call one another."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IfDescriptor(Descriptor):
     """A bool that selects one of two graphs, then the inputs of that graph; its outputs."""
 
@@ -46,7 +47,7 @@ class IfDescriptor(Descriptor):
         return {"then_branch": self.then_branch, "else_branch": self.else_branch}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WhileDescriptor(Descriptor):
     """The values of the loop before its first iteration, and those behind its last one."""
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
@@ -28,7 +28,7 @@ from ferrule.operators.weighted import (
 from ferrule.operators.window import NO_PADDING, Padding, Window, padded, sliding_windows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Conv2dDescriptor(Descriptor):
     """Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC.
 

@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement import typed
 from ferrule.operators.operator import Operands, Operator, of_one
 from ferrule.operators.sample import LayerSample
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConvertFp16ToFp32Descriptor(Descriptor):
     """One float16 input, one float32 output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConvertFp32ToFp16Descriptor(Descriptor):
     """One float32 input, one float16 output."""
 

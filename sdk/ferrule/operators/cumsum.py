@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import monotone, of_floats, sums
@@ -20,7 +19,7 @@ FRACTION_BITS = 19
 """The bits behind the point of the sums of int8; they have 32 bits, and wrap."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CumsumDescriptor(Descriptor):
     """One input, one output of the same shape."""
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
@@ -29,7 +29,7 @@ _EINSUM_CHANNELS = 64
 """From this many channels, einsum, which loops over channels innermost, is faster than one image pass per tap."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DepthwiseConv2dDescriptor(Descriptor):
     """Inputs: NHWC image, weights [1, H, W, C * multiplier], optional bias. One output, NHWC."""
 

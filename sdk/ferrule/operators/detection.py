@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import known_inputs, rounding
@@ -20,7 +20,7 @@ _COORDINATES = 4
 _SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DetectionPostprocessDescriptor(Descriptor):
     """Inputs: encoded boxes [1, N, 4 or more], scores [1, N, classes], anchors [N, 4], each as (y, x, height, width).
 

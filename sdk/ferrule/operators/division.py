@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import fixed_point_functions as functions
@@ -39,12 +39,12 @@ _LEAST_SHIFT, _MOST_SHIFT = -24, 23
 """The shifts of the factor for which the total shift of a quotient is 0 to 63, to the right."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlooredDescriptor(Descriptor):
     """Two inputs that broadcast by numpy's rules, one output; for FLOOR_DIV and FLOOR_MOD."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Quotient:
     """The arithmetic of DIV of int8: a reciprocal by Newton's method, and a total shift.
 

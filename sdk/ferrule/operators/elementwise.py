@@ -7,12 +7,12 @@ the sum. MUL rescales the product. `ferrule.operators.onnx_elementwise` has ONNX
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, TensorInfo
@@ -43,7 +43,7 @@ class Combination(Protocol):
     def __hash__(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Parts:
     """A sum before it is rounded and clamped: unit * (first + second) + constant, in steps of the output's scale."""
 
@@ -64,7 +64,7 @@ class Additive(Combination, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Term:
     """Converts one input of a sum to the common scale: (stored + offset) << left_shift, times a factor < 1."""
 
@@ -78,7 +78,7 @@ class Term:
         return multiply_by_quantized_multiplier((stored + self.offset) << self.left_shift, self.multiplier, self.shift)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Result:
     """Converts a sum or a product to a stored value."""
 
@@ -94,7 +94,7 @@ class Result:
         return np.clip(wrap_int32(scaled + self.zero_point), self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sum:
     """The arithmetic of ADD, or of SUB if `subtract` is set."""
 
@@ -121,7 +121,7 @@ class Sum:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Product:
     """The arithmetic of MUL."""
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import stored_unary
 from ferrule.operators.error_bound import rounded
@@ -20,7 +20,7 @@ from ferrule.operators.stored_unary import StoredFunction
 from ferrule.operators.weighted import check_activation_tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ElementwiseUnaryDescriptor(Descriptor):
     """One input, one output."""
 

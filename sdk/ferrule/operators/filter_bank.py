@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, TensorInfo
 from ferrule.operators.error_bound import known_inputs
@@ -21,7 +22,7 @@ _LARGEST = 2**31 - 1
 _WORD = 2**32 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalFilterBankDescriptor(Descriptor):
     """Input: energies [N]; output: channels [C].
 
@@ -115,7 +116,7 @@ SIGNAL_FILTER_BANK = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalFilterBankSquareRootDescriptor(Descriptor):
     """Inputs: channels [C] and the bits [] by which the roots, rounded to the nearest, are shifted to the right.
 
@@ -159,7 +160,7 @@ SIGNAL_FILTER_BANK_SQUARE_ROOT = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalFilterBankSpectralSubtractionDescriptor(Descriptor):
     """Inputs: channels [C] and the estimate of the noise; outputs: the rest, and the new estimate twice.
 
@@ -241,7 +242,7 @@ SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalPcanDescriptor(Descriptor):
     """Inputs: channels [C], the estimate of their noise [C] and a table of gains; output: the amplified channels.
 
@@ -307,7 +308,7 @@ SIGNAL_PCAN = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalFilterBankLogDescriptor(Descriptor):
     """One input [C], one output: `output_scale` * ln(channel * 2**input_correction_bits), at most 2**15 - 1."""
 

@@ -7,11 +7,11 @@ Each stage divides by its radix, so that a transform of N numbers divides by N. 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array
 from ferrule.operators.fixed_point import Int64Array
 
@@ -52,7 +52,7 @@ _TURN = np.array([-1, 1])
 """Complex numbers with their parts exchanged, times this, are those times i."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class FixedFft:
     """Transforms of signals of int16 or int32 with twice `length` samples; each works on the last axis.
 

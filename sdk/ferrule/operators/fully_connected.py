@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType
 from ferrule.operators.activation import Activation
@@ -28,7 +28,7 @@ _BIAS_TOLERANCE = 0.02
 """Limit on the difference of the bias and product scales, relative to the output's scale (as in TensorFlow Lite)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FullyConnectedDescriptor(Descriptor):
     """Inputs: data whose elements are a multiple of D, weights [O, D], optional bias [O]. One output."""
 

@@ -8,11 +8,11 @@ TensorFlow Lite Micro checks the indices of GATHER in debug builds only, and rea
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.error_bound import known
@@ -23,7 +23,7 @@ from ferrule.operators.sample import LayerSample
 _MAX_AXES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GatherDescriptor(Descriptor):
     """The data and int32 indices, one output."""
 
@@ -33,22 +33,22 @@ class GatherDescriptor(Descriptor):
     """Number of leading axes that data and indices share, at most `axis`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GatherNdDescriptor(Descriptor):
     """The data and int32 indices, one output; the last axis of the indices holds one index per leading axis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EmbeddingLookupDescriptor(Descriptor):
     """A vector of int32 indices and the data, one output: the rows of the data."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DynamicUpdateSliceDescriptor(Descriptor):
     """The data, the update and a vector of int32 starts, one output: the data with a part replaced by the update."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gathering:
     """How indices select runs of contiguous elements; the input is divided into equal blocks."""
 

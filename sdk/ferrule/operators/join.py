@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types
@@ -17,7 +16,7 @@ _SPLIT_TYPES = MOVABLE - {DataType.BOOL}
 _MAX_AXES = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConcatenationDescriptor(Descriptor):
     """One or more inputs, one output."""
 
@@ -25,7 +24,7 @@ class ConcatenationDescriptor(Descriptor):
     """The axis, non-negative."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SplitDescriptor(Descriptor):
     """One input, `splits` outputs of equal extent along the axis."""
 
@@ -34,7 +33,7 @@ class SplitDescriptor(Descriptor):
     splits: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SplitVDescriptor(Descriptor):
     """One input, one output per size."""
 

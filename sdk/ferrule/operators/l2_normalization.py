@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import fixed_point_functions as functions
@@ -25,7 +24,7 @@ _MAX_DEPTH = (1 << 31) // (255 * 255)
 _OUTPUT_BITS = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class L2NormalizationDescriptor(Descriptor):
     """One input, one output, over the last axis."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization
 from ferrule.operators import fixed_point_functions as functions
@@ -32,12 +32,12 @@ _OUTPUT_BITS = 31 - 5 - 4
 _INT32_MIN = -(1 << 31)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogSoftmaxDescriptor(Descriptor):
     """One input, one output, over the last axis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scaling:
     """The conversion of differences from a row's maximum to Q5.26, and back."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
 from ferrule.operators.blas import matrix_product
@@ -44,7 +44,7 @@ _UNIT_SCALE = 2.0**-15
 _CELL_POWERS = range(-30, 3)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LstmDescriptor(Descriptor):
     """Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4 biases [S], hidden state and cell state [B, S].
 
@@ -134,7 +134,7 @@ def cell_power(operands: Operands) -> int:
     return exponent - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LstmScaling:
     """The constants of the integer arithmetic."""
 
@@ -250,7 +250,7 @@ class _StepBound(_Step):
         return _Pair(values, error + rounding(self._evaluation, np.abs(values) + error, units))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class _Pair:
     values: Array
     error: Array

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType
 from ferrule.operators.movement import MOVABLE, check_axes, check_types, movable
@@ -16,7 +15,7 @@ from ferrule.operators.sample import LayerSample, sample_unary
 _MAX_AXES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReverseV2Descriptor(Descriptor):
     """One input, one output."""
 
@@ -24,7 +23,7 @@ class ReverseV2Descriptor(Descriptor):
     """The axes whose elements change their order, non-negative, ascending and without gaps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MirrorPadDescriptor(Descriptor):
     """One input, one output."""
 

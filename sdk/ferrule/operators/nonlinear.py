@@ -8,11 +8,11 @@ interpolate a shared table of the sigmoid.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
 from ferrule.operators import fixed_point_functions as functions
@@ -33,17 +33,17 @@ _TABLES = 64
 """The number of tables of each kind that are cached, for networks that run many times."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogisticDescriptor(Descriptor):
     """One input, one output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TanhDescriptor(Descriptor):
     """One input, one output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HardSwishDescriptor(Descriptor):
     """One input, one output."""
 
@@ -212,7 +212,7 @@ def _neighbours(index: functions.Raw) -> tuple[functions.Raw, functions.Raw]:
     return SIGMOID_TABLE[low].astype(np.int64), SIGMOID_TABLE[low + 1].astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _HardSwish:
     """The 16-bit arithmetic of int8 HARD_SWISH."""
 

@@ -8,10 +8,10 @@ those of the model: `stored_offset` is what turns a value of the model into a st
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import FLOAT_ROUNDINGS, LayerType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
@@ -33,7 +33,7 @@ _LARGEST_SCALE = 2.0**118
 """With it, 255 steps are a finite number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OnnxOutput:
     """Rounds float32 results, halves to even, and clamps them."""
 
@@ -55,7 +55,7 @@ class OnnxOutput:
         return np.clip(np.nan_to_num(whole, nan=self.low), self.low, self.high).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FusedSum:
     """ADD: `a * first_factor + (b * second_factor + constant)` in two fused multiply-adds, as QLinearAdd computes it.
 
@@ -87,7 +87,7 @@ class FusedSum:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FloatDifference:
     """SUB: real values are subtracted and divided by the scale; the zero point is added after the rounding.
 
@@ -124,7 +124,7 @@ class FloatDifference:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FloatProduct:
     """MUL: the product of the centred values times a float32 factor, plus the zero point, rounded after that sum."""
 
@@ -149,7 +149,7 @@ class FloatProduct:
         return self.output.store(scaled + np.float32(self.output.zero_point))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RealProduct:
     """MUL: real values are multiplied and divided by the scale; the zero point is added after the rounding."""
 

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.lookup import Lookup
@@ -23,7 +24,7 @@ Shapes = tuple[Shape, ...]
 """The shapes of a layer's outputs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operands:
     """The tensor infos of a layer's inputs and outputs; None stands for an absent optional input."""
 
@@ -97,7 +98,7 @@ def never(_: Descriptor, __: Operands) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Arithmetic:
     """How exactly the code computes floats whose results are judged."""
 
@@ -126,7 +127,7 @@ def of_one(compute: Callable[[Any, Operands, Array], Array]) -> Kernel:
     return lambda descriptor, operands, arrays: [compute(descriptor, operands, required_array(arrays, 0))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Evaluation:
     """One run of a kernel, whose results those of other code are compared with."""
 
@@ -149,7 +150,7 @@ Bound = Callable[[Evaluation], list[Array]]
 """Returns, by output, how far each element of the other code's result may be away, as float64; infinity for unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operator:
     """One row of the operator table: the sheet of an operator.
 

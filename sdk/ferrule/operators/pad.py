@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement import MOVABLE, check_axes, check_types
@@ -17,7 +16,7 @@ _MAX_AXES = 5
 _EXACT = 1 << 53
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PadDescriptor(Descriptor):
     """One input, one output. PAD fills with zero, stored as the output's zero point."""
 
@@ -27,7 +26,7 @@ class PadDescriptor(Descriptor):
     """Number of elements added after the data, per axis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PadV2Descriptor(Descriptor):
     """One input, one output."""
 

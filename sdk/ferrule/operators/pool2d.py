@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Rounding
 from ferrule.operators.activation import Activation
@@ -25,7 +26,7 @@ _LARGEST_SUM = 0.99 * float(np.finfo(np.float32).max)
 """A float32 sum of squares up to this does not overflow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pool2dDescriptor(Descriptor):
     """One input and one output, NHWC. Padded pixels are ignored."""
 

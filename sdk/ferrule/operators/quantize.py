@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.graph.real_values import in_steps
@@ -33,12 +32,12 @@ _DEQUANTIZE_FROM = (DataType.INT8, DataType.INT16, DataType.UINT8)
 _INT32 = np.iinfo(np.int32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class QuantizeDescriptor(Descriptor):
     """One input, float or integer; one integer output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DequantizeDescriptor(Descriptor):
     """One integer input, one float32 output."""
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
@@ -33,12 +33,12 @@ _N1_TO_1_TYPES = frozenset({DataType.FLOAT32, DataType.INT8})
 _MAX_PRELU_AXES = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReluDescriptor(Descriptor):
     """One input, one output; for RELU, RELU6 and RELU_N1_TO_1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeakyReluDescriptor(Descriptor):
     """One input, one output."""
 
@@ -46,12 +46,12 @@ class LeakyReluDescriptor(Descriptor):
     """Factor for negative values, exactly representable in float32."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PreluDescriptor(Descriptor):
     """Inputs: data, and factors for its negative values that broadcast to its shape. One output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Slope:
     """A factor, `sign * multiplier * 2**(shift - 31)`; the sign is 1 or -1."""
 
@@ -64,7 +64,7 @@ class Slope:
         return self.sign * multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rectifier:
     """A function of stored values: one slope from the zero point upwards, another below it, and a clamp."""
 
@@ -82,7 +82,7 @@ class Rectifier:
         return np.clip(wrap_int32(scaled + self.output_zero_point), self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prelu:
     """The arithmetic of PRELU on stored data and stored factors."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
 from ferrule.operators.error_bound import mean_terms, monotone, of_floats, sums
@@ -25,7 +25,7 @@ _LANES = 4
 _TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReduceDescriptor(Descriptor):
     """One input, one output."""
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.operators.movement import check_same_quantisation
 from ferrule.operators.operator import Operands, Operator, of_one
@@ -17,7 +17,7 @@ from ferrule.operators.reduce import ReduceDescriptor, check_reduced, infer, sam
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Selection:
     largest: bool
     """Whether the largest element is the result; false is less than true."""

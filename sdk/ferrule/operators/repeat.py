@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement import movable
@@ -17,7 +16,7 @@ _ZEROS_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT32, DataT
 _MAX_AXES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TileDescriptor(Descriptor):
     """One input, one output."""
 
@@ -25,7 +24,7 @@ class TileDescriptor(Descriptor):
     """How often each axis is repeated; positive."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BroadcastToDescriptor(Descriptor):
     """One input, one output."""
 
@@ -33,7 +32,7 @@ class BroadcastToDescriptor(Descriptor):
     """The shape of the output, to which the input broadcasts by numpy's rules."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FillDescriptor(Descriptor):
     """One input of one element, one output."""
 
@@ -41,7 +40,7 @@ class FillDescriptor(Descriptor):
     """The shape of the output; each element is the input's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ZerosLikeDescriptor(Descriptor):
     """One input, whose elements are not read, and one output of the same shape; it stores 0, not the zero point."""
 

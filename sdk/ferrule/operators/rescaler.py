@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array, Rounding
 from ferrule.operators.fixed_point import (
     multiply_wide_by_quantized_multiplier,
@@ -20,7 +20,7 @@ _EXACT_FLOAT64 = 2.0**53
 _TIE_BREAKER = 1.0 + 2.0**-33
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Scaling:
     """The parameters that convert the accumulators of each channel to stored values."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph import Array, Descriptor, LayerType
 from ferrule.operators.movement import movable
@@ -13,7 +13,7 @@ from ferrule.operators.operator import Operands, Operator, Shapes, always, of_on
 from ferrule.operators.sample import LayerSample, sample_unary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReshapeDescriptor(Descriptor):
     """One input, one output."""
 
@@ -21,7 +21,7 @@ class ReshapeDescriptor(Descriptor):
     """The new shape; at most one extent is -1 and is inferred."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SqueezeDescriptor(Descriptor):
     """One input, one output."""
 
@@ -29,7 +29,7 @@ class SqueezeDescriptor(Descriptor):
     """Axes of extent 1 to remove, non-negative and ascending; () removes all axes of extent 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ExpandDimsDescriptor(Descriptor):
     """One input, one output."""
 

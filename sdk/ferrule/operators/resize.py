@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding
 from ferrule.graph.real_values import round_half_away
@@ -23,7 +23,7 @@ WHOLE = 1 << 10
 _INT32_MAX = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResizeDescriptor(Descriptor):
     """One input and one output, NHWC, with the same quantisation unless they are rounded by ONNX's rule."""
 
@@ -36,7 +36,7 @@ class ResizeDescriptor(Descriptor):
     """Pixels are sampled at their centres, not at their upper left corners."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Taps:
     """The two pixels along one axis that each output pixel interpolates, with their weights."""
 
@@ -74,7 +74,7 @@ def integer_taps(descriptor: ResizeDescriptor, extent: int, count: int) -> Taps:
     return _taps(position // WHOLE, -(-position // WHOLE), position, extent, WHOLE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class OnnxTaps:
     """The two pixels along one axis that each output pixel interpolates by ONNX's rule; the arrays are [2, count]."""
 

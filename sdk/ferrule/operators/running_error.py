@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array, Graph, Layer
 from ferrule.operators import interpreter
 from ferrule.operators.error_bound import monotone
 from ferrule.operators.operator import OWN_CODE, Arithmetic, Evaluation, Operands
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class Bounded:
     """The kernels' values of a tensor, and how far those of other code may be away."""
 

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators.error_bound import known
@@ -17,7 +16,7 @@ from ferrule.operators.sample import LayerSample
 MAX_AXES = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SelectV2Descriptor(Descriptor):
     """Inputs: a bool condition, the elements where it is true, and those where it is false. One output."""
 

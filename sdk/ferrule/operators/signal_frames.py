@@ -7,11 +7,11 @@ TensorFlow Lite Micro keeps the states in ring buffers; here they are the last s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, TensorInfo
 from ferrule.operators.error_bound import rounded
@@ -61,7 +61,7 @@ def _kept(role: str, shape: tuple[int, int], dtype: DataType = DataType.INT16) -
     return Kept(role=role, shape=shape, dtype=dtype)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalWindowDescriptor(Descriptor):
     """Inputs: samples [..., N] and weights [N]; output: the products, shifted to the right with saturation."""
 
@@ -99,7 +99,7 @@ SIGNAL_WINDOW = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalFramerDescriptor(Descriptor):
     """Inputs: samples [..., N], the last samples, and the number of frames before the first whole one.
 
@@ -205,7 +205,7 @@ SIGNAL_FRAMER = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalDelayDescriptor(Descriptor):
     """Inputs: samples [..., N] and the last samples; outputs: the samples of `delay_length` before, and the state."""
 
@@ -248,7 +248,7 @@ SIGNAL_DELAY = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalOverlapAddDescriptor(Descriptor):
     """Inputs: frames [..., frames, size] and sums [rows, size]; outputs: samples [..., frames * step], new sums."""
 
@@ -308,7 +308,7 @@ SIGNAL_OVERLAP_ADD = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalStackerDescriptor(Descriptor):
     """Inputs: a frame [C], the last frames, and 1 more than their number (0 before the first run).
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_axes, check_types
@@ -19,7 +19,7 @@ _BEGINS_AT_RUN_TIME = 0.3
 """The part of the samples."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SliceDescriptor(Descriptor):
     """One input, one output; or two inputs, the second of which is the begin: one int32 per axis, known at run time.
 
@@ -32,7 +32,7 @@ class SliceDescriptor(Descriptor):
     """Number of elements per axis; -1 means all up to the end, for a begin that is not an input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StridedSliceDescriptor(Descriptor):
     """One input, one output; bit i of a mask refers to axis i, as in TensorFlow."""
 
@@ -44,7 +44,7 @@ class StridedSliceDescriptor(Descriptor):
     shrink_axis_mask: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Range:
     """The selected indices of one axis: start, start + step..."""
 

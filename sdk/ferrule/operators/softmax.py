@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.graph.real_values import round_half_away
@@ -48,7 +48,7 @@ _VANISHING = 110.0
 """exp of minus this is 0 in float32, and in the sums."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SoftmaxDescriptor(Descriptor):
     """One input, one output, over the last axis."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.error_bound import accumulated, known_inputs, of_floats, or_zeros
@@ -25,7 +25,7 @@ _ROUNDINGS = 8
 """The most roundings of a step of a transform on the way to one of its results: factors, products and sums."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalRfftDescriptor(Descriptor):
     """One input, samples [..., N], and one output, [..., fft_length + 2]: real and imaginary parts in turn.
 
@@ -35,7 +35,7 @@ class SignalRfftDescriptor(Descriptor):
     fft_length: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalIrfftDescriptor(Descriptor):
     """One input, a spectrum [..., fft_length + 2], and one output, samples [..., fft_length]."""
 
@@ -158,7 +158,7 @@ SIGNAL_IRFFT = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalFftAutoScaleDescriptor(Descriptor):
     """One input, samples [N]; outputs: the samples shifted to the left as far as all fit, and the number of bits []."""
 
@@ -206,7 +206,7 @@ SIGNAL_FFT_AUTO_SCALE = Operator(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SignalEnergyDescriptor(Descriptor):
     """One input, a spectrum [2 * N]; one output, energies [N]. Those outside of the range are 0."""
 

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Descriptor, LayerType
 from ferrule.operators.activation import Activation
@@ -22,12 +21,12 @@ _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.IN
 _LEFT_SHIFT = {DataType.INT8: 7, DataType.INT16: 0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SquaredDifferenceDescriptor(Descriptor):
     """Two inputs that broadcast by numpy's rules, one output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SquaredDifference:
     """The arithmetic of SQUARED_DIFFERENCE of int8 and int16; the square fits into 32 bits."""
 

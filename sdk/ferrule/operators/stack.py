@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement import MOVABLE, check_axes, check_types, movable
@@ -18,7 +17,7 @@ _UNPACK_TYPES = MOVABLE - {DataType.INT64}
 _MAX_AXES = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PackDescriptor(Descriptor):
     """One or more inputs of the same shape, one output."""
 
@@ -26,7 +25,7 @@ class PackDescriptor(Descriptor):
     """Index of the new axis in the output, non-negative."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnpackDescriptor(Descriptor):
     """One input, one output per index of the axis."""
 

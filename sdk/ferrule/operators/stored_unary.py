@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph.real_values import round_half_away
 from ferrule.operators import fixed_point_functions as functions
@@ -27,7 +27,7 @@ ROOT_BITS = 20
 """Fractional bits of RSQRT's intermediate result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rescaling:
     """The conversion of a non-negative or reciprocal value to the output's scale."""
 

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
 from ferrule.operators.activation import Activation
@@ -30,7 +29,7 @@ STATE = 4
 """The position of the state among the inputs; its new value is output 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SvdfDescriptor(Descriptor):
     """Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank], state [B, F * M].
 

@@ -3,24 +3,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Descriptor, LayerType
 from ferrule.operators.operator import Operands, Operator, of_one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemCopyDescriptor(Descriptor):
     """One input, one output. The bytes are copied for a reader on another backend or device."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemImportDescriptor(Descriptor):
     """One input, one output. The memory is passed to a reader on another backend without a copy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FallbackImportDescriptor(Descriptor):
     """One input, one output. Both tensors are in the same memory, which both backends import at load."""
 
@@ -36,7 +35,7 @@ class FallbackImportDescriptor(Descriptor):
     """The alignment that suits both ends."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DebugDescriptor(Descriptor):
     """One input, one output; the runtime decides how the values are shown."""
 

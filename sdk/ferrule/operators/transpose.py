@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph import Array, Descriptor, LayerType
 from ferrule.operators.movement import movable
@@ -16,7 +15,7 @@ from ferrule.operators.sample import LayerSample, sample_unary
 _MAX_AXES = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransposeDescriptor(Descriptor):
     """One input, one output."""
 

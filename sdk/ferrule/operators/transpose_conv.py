@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Quantization
 from ferrule.operators.activation import Activation
@@ -27,7 +28,7 @@ from ferrule.operators.weighted import (
 from ferrule.operators.window import Window, same_padding, sliding_windows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransposeConvDescriptor(Descriptor):
     """Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC.
 

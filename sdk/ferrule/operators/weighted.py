@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
@@ -49,7 +49,7 @@ _WEIGHTS_AT, _BIAS_AT = 1, 2
 """Positions among the inputs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Factor:
     """The output multiplier of one channel, see `fixed_point.quantize_multiplier`."""
 
@@ -289,7 +289,7 @@ def exact_dtype(magnitude_sum: float, dtype: DataType) -> np.dtype[np.float32] |
     return np.dtype(np.float32) if bound < _EXACT_FLOAT32 else np.dtype(np.float64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Finish:
     """The last stage of a weighted operator: converts sums of products to stored values."""
 
@@ -372,7 +372,7 @@ Packed = tuple[Array, Array]
 """Weights as [products, channels], and as the kernel reads them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Plan:
     """What the kernel of a weighted operator makes once of constant weights."""
 

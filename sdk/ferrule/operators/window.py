@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Shape, TensorInfo
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Padding:
     """Explicit zero padding, in pixels; for integers the padded pixels hold the zero point."""
 
@@ -46,7 +46,7 @@ def output_extent(extent: int, kernel: int, stride: int, dilation: int, before: 
     return count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Window:
     """A window that slides over an image."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.budget import Resource, Tally, afford
 from ferrule.graph import Graph, Layer, LayerType
 from ferrule.operators.interpreter import last_readers
@@ -18,7 +18,7 @@ _WORKING_BYTES = 8
 """Of each element that a kernel works on: its sums have 64 bits, or are float64."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """What a layer, or a graph that a layer calls, computes."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from ferrule._frozen import frozen
 from ferrule.backends.backend import Backend
 from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import (
@@ -29,7 +29,7 @@ _OBSTACLES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Access:
     """How the layers of one backend access a tensor."""
 
@@ -71,7 +71,7 @@ class FactoryTable:
         return self._preferred.get(backend, ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class End:
     """One end of a connection: the factory of its handle, and the backend that uses the handle."""
 
@@ -112,7 +112,7 @@ class End:
         return HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED in self.capabilities
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Connection:
     """A connection from the layer that writes a tensor to a layer that reads it."""
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
+from ferrule._frozen import frozen
 from ferrule.backends.backend import Backend, LayerSupport
 from ferrule.backends.capability import ALL_OR_NOTHING, has_capability
 from ferrule.backends.device import BackendId, Device, default_device
@@ -33,7 +34,7 @@ class BackendSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Candidate:
     """A usable backend that layers may be assigned to."""
 
@@ -71,7 +72,7 @@ class Candidate:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hint:
     """The backend and the device that are tried first for a layer."""
 
@@ -79,7 +80,7 @@ class Hint:
     device: Device
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Bench:
     """The candidate backends, in order of preference."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ferrule._frozen import frozen
 from ferrule.backends.tensor_handle import FactoryId
 from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, renamed
 from ferrule.operators.table import type_of
@@ -16,7 +17,7 @@ from ferrule.optimizer.optimized import Assignment, Crossing, EdgeStrategy
 from ferrule.optimizer.strategy import Handles
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Passage:
     """A tensor that layers of one backend do not read directly; they share the layers inserted for that."""
 
@@ -30,7 +31,7 @@ class _Passage:
     label: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Connected:
     """The connections after the compatibility layers are inserted, all of them direct."""
 

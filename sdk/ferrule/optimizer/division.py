@@ -11,8 +11,8 @@ closes no cycle, so neither do the parts. Each part may be divided again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.backend import Policy
 from ferrule.backends.capability import subgraph_cost
 from ferrule.backends.device import Device
@@ -38,7 +38,7 @@ _GOALS = (Goal.SPEED, Goal.BALANCED)
 """Those that allow what it costs: memory for tensors that are needed at once, and flash for another program."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Division:
     """The parts of a subgraph, and what dividing it saves."""
 
@@ -64,7 +64,7 @@ def divide(
     return [divider.division(view) for view in views]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Cut:
     """One division in two."""
 

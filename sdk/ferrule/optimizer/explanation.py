@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.backend import Backend
 from ferrule.backends.device import BackendId, Device
 from ferrule.graph import Graph, LayerType
@@ -13,7 +13,7 @@ from ferrule.optimizer.candidate import Candidate
 from ferrule.optimizer.options import OptimizerOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerRow:
     """One layer and the backends' answers about it."""
 

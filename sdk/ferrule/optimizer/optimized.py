@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.device import BackendId, Device
 from ferrule.backends.tensor_handle import FactoryId, MemorySource
@@ -18,7 +19,7 @@ FALLBACK_ENDING = "falling back to the next backend."
 """The ending of every message that reports that a backend does not support a layer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Assignment:
     """The backend and the device assigned to a layer."""
 
@@ -40,7 +41,7 @@ class EdgeStrategy(Enum):
     """The bytes are copied into a handle of the reader's backend."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Crossing:
     """A tensor that passes from one backend to another on the host."""
 
@@ -64,7 +65,7 @@ class Crossing:
     target_factory: FactoryId | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class OptimizedNetwork:
     """A graph with the backend and device of each layer and the handle factory of each tensor."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule._frozen import frozen
 from ferrule.backends.device import Device
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.target import CoreFeatures, Face, Goal, Memory, Target
@@ -22,7 +23,7 @@ TRANSFERS = ("import", "copy")
 """The values of `OptimizerOptions.fallback_transfers`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OptimizerOptions:
     """How a network is optimised; the defaults keep the network's results and data types."""
 

@@ -9,8 +9,8 @@ all others leave a reader unserved, or if the filter rejects them, too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import FactoryId, HandleCapability, MemorySource, TensorHandleFactory
 from ferrule.errors import FerruleError
@@ -20,7 +20,7 @@ from ferrule.optimizer.optimized import Assignment, EdgeStrategy
 from ferrule.optimizer.options import OptimizerOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Handles:
     """The factories of all tensors except constants, and each reader's access to them."""
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import InvalidViewsError, OptimizationViews
 from ferrule.errors import FerruleError, ModelError
@@ -13,7 +14,7 @@ from ferrule.graph import Graph, GraphEditor, Layer, LayerType, SubgraphView, Te
 from ferrule.network.validation import check_layer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Answer:
     """A backend's answer for one subgraph; it must have passed `check_views`."""
 
@@ -22,7 +23,7 @@ class Answer:
     views: OptimizationViews
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rewritten:
     """A graph with the backends' answers applied."""
 

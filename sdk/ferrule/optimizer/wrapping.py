@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.backends.device import Device
 from ferrule.graph import DataType, Graph, GraphEditor, Layer, assemble
 from ferrule.network.execution import operands_of
@@ -14,7 +15,7 @@ from ferrule.optimizer.conversion import converted, narrowing, widening
 from ferrule.optimizer.decisions import Decisions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wrapping:
     """A layer in float32 between conversions, and the devices of the conversions."""
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from ferrule._frozen import frozen
 from ferrule.rendering import quoting
 from ferrule.rendering.c_text import fitted
 from ferrule.rendering.quoting import Context
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Region:
     """A part of a file, from the text that opens it to the text that closes it, with its own context."""
 
@@ -27,7 +27,7 @@ class Region:
         return cls(re.compile(opening, re.MULTILINE), re.compile(closing, re.MULTILINE), context)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Language:
     """A language in which templates are written."""
 

@@ -10,8 +10,8 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, visible
 from ferrule.rendering.c_text import c_comment, string_literal
 
@@ -84,7 +84,7 @@ def _values(document: object) -> Iterator[tuple[str, str | int]]:
                 pass
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Context:
     """A kind of place in a language."""
 

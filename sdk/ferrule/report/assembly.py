@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ferrule._frozen import frozen
 from ferrule._version import VERSION
 from ferrule.codegen import Artifact
 from ferrule.devices import Fault
@@ -45,7 +46,7 @@ Statistics = Mapping[str, Mapping[str, int | float]]
 """The counts of device models, by device and name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EngineRun:
     """An engine's results for a firmware: the runs of all samples, with extra runs of the first sample."""
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.backends import Device
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
@@ -25,7 +26,7 @@ from ferrule.runtime import Runtime
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListedOption:
     """An option of a backend, for `--backend-option`."""
 
@@ -47,7 +48,7 @@ class ListedOption:
         return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListedHandles:
     """What a tensor handle factory of a backend states about the memory of its handles."""
 
@@ -70,7 +71,7 @@ class ListedHandles:
         return self.factory, "yes" if self.maps else "no", joined(*imports) or "no", exports, joined(*capabilities)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListedBackend:
     """A backend that was found, usable or not."""
 
@@ -133,7 +134,7 @@ def _faces(part: ListedBackend | ListedOption) -> list[str]:
     return [name for name, has in (("host", part.host), ("firmware", part.firmware)) if has]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RefusedFile:
     """A folder or a file of dynamic backends that was refused."""
 
@@ -147,7 +148,7 @@ class RefusedFile:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BackendListing:
     """All backends, and all refused files."""
 

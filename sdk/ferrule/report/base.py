@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.interface import either
 from ferrule.report.html import html_fragment
@@ -49,7 +50,7 @@ class Rule(StrEnum):
     OVER_BUDGET = "over-budget"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Case:
     """Something that a document judges."""
 
@@ -72,7 +73,7 @@ class Case:
     """What tells it from the same finding elsewhere, such as the board."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Suite:
     """The cases of a document."""
 
@@ -88,7 +89,7 @@ class Suite:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Measure:
     """A value that comparisons match by name, with the place where it belongs."""
 

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ferrule._frozen import frozen
 from ferrule.boards import Board, Cpu, board_names, load_board
 from ferrule.emulation import engine, engine_names
 from ferrule.report.base import part_of
@@ -13,7 +12,7 @@ from ferrule.report.sections import Part, Table, joined, names, numbers, texts
 SCHEMA_VERSION = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListedMemory:
     """A memory of a board."""
 
@@ -24,7 +23,7 @@ class ListedMemory:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListedBoard:
     """A board and the engines that run it."""
 
@@ -40,7 +39,7 @@ class ListedBoard:
     """The other engines, and why each does not run the board."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BoardListing:
     """All boards."""
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.rendering import one_line
 from ferrule.report.base import Case, Document, Outcome, Row, Rule, Suite, flat
@@ -46,7 +47,7 @@ class Change(StrEnum):
     REMOVED = "removed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SidePart:
     """One of the two documents."""
 
@@ -65,7 +66,7 @@ class SidePart:
     """That of an evaluation's data."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangePart:
     """One value of both documents."""
 
@@ -134,7 +135,7 @@ class ChangePart:
         return replace(case, outcome=Outcome.FAILURE, rule=Rule.OVER_BUDGET) if self.failed else case
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Comparison(Document):
     """What has changed from one document to another of its kind."""
 

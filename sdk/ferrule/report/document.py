@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from ferrule._frozen import frozen
 from ferrule.firmware.arena import ArenaPart
 from ferrule.graph import Rounding
 from ferrule.link import CounterSource
@@ -42,7 +43,7 @@ class Verdict(StrEnum):
         return State.GOOD if self.agrees else State.BAD
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelPart:
     """The model that ran."""
 
@@ -55,7 +56,7 @@ class ModelPart:
     """The model's file, relative to the working folder, or its name; empty if it is not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BuildPart:
     """How the firmware that ran was built, as it states itself; a text that it does not state is empty."""
 
@@ -94,7 +95,7 @@ class BuildPart:
         return f"for {self.platform} on {self.board}{by}{level}, as the firmware states; sources {self.sources}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CountPart:
     """The instructions or cycles counted."""
 
@@ -119,7 +120,7 @@ class CountPart:
         return Fact(label, f"{self.per_inference:,}", f" ({exactness}, by {self.source}{ratio})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceWorkPart:
     """What the model of a device did in one inference."""
 
@@ -133,7 +134,7 @@ class DeviceWorkPart:
     """Whether every transfer and every instruction is counted, and nothing else."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerPart:
     """One layer."""
 
@@ -171,7 +172,7 @@ class LayerPart:
         return runner(self.backend, self.device)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlashPart:
     """Read-only memory, in bytes."""
 
@@ -182,7 +183,7 @@ class FlashPart:
     total: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RamPart:
     """Writeable memory, in bytes."""
 
@@ -205,7 +206,7 @@ class RamPart:
     total: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryPart:
     """The memory that the firmware uses."""
 
@@ -237,7 +238,7 @@ class MemoryPart:
             yield Fact("state", f"{arena.state_bytes:,} B", " of the workspace, from one inference to the next")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DevicePart:
     """A device that runs layers through the device API."""
 
@@ -298,7 +299,7 @@ def took_text(layers: int, count: int, part: float, unit: str) -> str:
     return f"{plural(layers, 'layer')}, {count:,} {unit} ({share(part)})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceCallPart:
     """One device call."""
 
@@ -312,7 +313,7 @@ class DeviceCallPart:
     """0 for success, or a negative `enum ferrule_status`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceTracePart:
     """The device calls of one run, in order."""
 
@@ -321,7 +322,7 @@ class DeviceTracePart:
     """Whether the calls are exactly those that the generator scheduled, in the same order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SamplePart:
     """One inference."""
 
@@ -334,7 +335,7 @@ class SamplePart:
     evidence: Evidence = NO_EVIDENCE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DifferencePart:
     """The place where a run first differs from the reference."""
 
@@ -363,7 +364,7 @@ def extent(difference: float | None, before: str = " ") -> str:
     return "" if difference is None else f"{before}by up to {difference:g}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OwnershipPart:
     """What a check of ownership has covered; a run that breaks a rule ends with an error instead of a report."""
 
@@ -391,7 +392,7 @@ class OwnershipPart:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContractPart:
     """What the check of the devices' contract has covered; a run that breaks a rule ends with an error instead."""
 
@@ -403,7 +404,7 @@ class ContractPart:
     """Why the contract was not checked; empty if it was."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BoundPart:
     """How the floats of the firmware's own C, on this machine, compare with float64 and the bound of each element.
 
@@ -430,7 +431,7 @@ class BoundPart:
         return f"within its bounds: {counts}{rest}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReferencePart:
     """What the floats of a run were compared with."""
 
@@ -455,7 +456,7 @@ class ReferencePart:
         return f"{rule} on this machine, {self.bound.text}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerRefusalsPart:
     """The reasons why backends did not get a layer."""
 

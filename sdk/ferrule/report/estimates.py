@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import Layer
 from ferrule.report.base import Row, part_of
 from ferrule.report.sections import Only, Part, State, Table, Text, names, numbers, share
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EstimatedMemoryPart:
     """A compiler's estimate of the use of one memory in one inference."""
 
@@ -23,7 +23,7 @@ class EstimatedMemoryPart:
     written_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EstimatePart:
     """What a compiler expects of a pre-compiled layer; nothing of it is measured."""
 

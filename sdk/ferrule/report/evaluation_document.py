@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import FerruleError
 from ferrule.graph import brief
@@ -46,7 +47,7 @@ _LABELS_LISTED = 20
 _MISTAKES_LISTED = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DataPart:
     """The samples and their labels."""
 
@@ -63,7 +64,7 @@ class DataPart:
     """What was done to each sample, in order, such as "resize to 96x96, bilinear"."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MetricPart:
     """One metric, over all samples."""
 
@@ -148,7 +149,7 @@ def metrics_table(title: str, metrics: Sequence[MetricPart], others: Sequence[Me
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LabelPart:
     """The results for one label."""
 
@@ -158,7 +159,7 @@ class LabelPart:
     precision: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConfusionPart:
     """How often each label was predicted for each label."""
 
@@ -204,7 +205,7 @@ class ConfusionPart:
             yield Table("the most frequent mistakes", columns, most, only=Only.PAGES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorstPart:
     """A sample with one of the worst results."""
 
@@ -218,7 +219,7 @@ class WorstPart:
     worse than all numbers, if the output has values that are not finite."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FloatPart:
     """The same evaluation of the model in float32."""
 
@@ -240,7 +241,7 @@ class FloatPart:
         return joined(agreement, difference, self.inputs and f"inputs: {self.inputs}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PathPart:
     """How the samples were computed."""
 
@@ -252,7 +253,7 @@ class PathPart:
     wall_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProofPart:
     """The comparison of the fast path with a board, on a sample of the data."""
 
@@ -307,7 +308,7 @@ class ProofPart:
         yield Conclusion(self.verdict.words, self.verdict.state, sentence)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EvaluationDocument(Document):
     """All results of one `ferrule evaluate`."""
 

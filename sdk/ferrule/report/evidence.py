@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array
 from ferrule.report.sections import joined, plural
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Evidence:
     """The counts of what was compared; a count that does not apply is 0."""
 

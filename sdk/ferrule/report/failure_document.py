@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.emulation import EngineError
@@ -30,7 +31,7 @@ from ferrule.report.surroundings import environment
 FAILURE_SCHEMA_VERSION = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CrashPart:
     """The state of the core when the firmware faulted or hung."""
 
@@ -52,7 +53,7 @@ class CrashPart:
         return Part("Where it stopped", (place, *map(Text, self.notes), registers))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProblemPart:
     """One of the reasons why a model is refused."""
 
@@ -63,7 +64,7 @@ class ProblemPart:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FailureDocument(Document):
     """A command that ended with an error instead of a result."""
 

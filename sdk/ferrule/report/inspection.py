@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.firmware.arena import ArenaPart
 from ferrule.firmware.fitting import BoardFit
@@ -44,7 +44,7 @@ from ferrule.report.sections import (
 SCHEMA_VERSION = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Inspection(Document):
     """All facts about a network before it is built, and the arena that its firmware will have."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.graph import Rounding
 from ferrule.report.estimates import EstimatePart
 from ferrule.report.picture import Assigned
@@ -24,7 +24,7 @@ from ferrule.report.sections import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TensorPart:
     """The description of a tensor."""
 
@@ -50,7 +50,7 @@ class TensorPart:
         return joined(f"{self.dtype} {shape}", quantized)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerInspection:
     """The description of a layer."""
 
@@ -82,7 +82,7 @@ class LayerInspection:
         return joined(*(f"{name}={value}" for name, value in {**self.parameters, **rule}.items()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RefusalPart:
     """A backend that does not support a layer."""
 
@@ -90,7 +90,7 @@ class RefusalPart:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TakerPart:
     """The backend that supports a layer."""
 
@@ -109,7 +109,7 @@ class TakerPart:
         return Cell(runner(self.backend, self.device))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BackendPart:
     """A backend that was queried."""
 
@@ -125,7 +125,7 @@ class BackendPart:
         return joined("host" if self.host else "", "firmware" if self.firmware else "", by=" and ") or "nothing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FinalLayerPart:
     """A layer of the network after the optimizer and the backends have rewritten it."""
 
@@ -141,7 +141,7 @@ class FinalLayerPart:
     """What the compiler of a pre-compiled object expects; null for others, or if it states nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CrossingPart:
     """A tensor that passes from one backend to another on the host."""
 
@@ -164,7 +164,7 @@ class CrossingPart:
     """The kinds of memory that the runtime allocates for it, such as "malloc and dma-buf"; empty if none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FinalPart:
     """The final assignment of layers to backends, on the host or in firmware."""
 
@@ -238,7 +238,7 @@ class FinalPart:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DivisionPart:
     """The backend for each layer of the given network, and the assignment after the backends have rewritten it."""
 
@@ -271,7 +271,7 @@ class DivisionPart:
         return Part("Division among backends", (takers, *faces, *(final.section() for final in self.finals)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScheduledPart:
     """One operator of the firmware, and the device calls around it."""
 
@@ -288,7 +288,7 @@ class ScheduledPart:
     """The tensors that it expects inside its scratch, but that the core copies to it or from it, with the reasons."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeviceCrossingPart:
     """A tensor of the firmware that the core or a device writes and another one of them reads."""
 
@@ -305,7 +305,7 @@ class DeviceCrossingPart:
     """The reason why the crossing is no cheaper; empty if nothing is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelPart:
     """A kernel that was considered for a layer of the firmware."""
 
@@ -319,7 +319,7 @@ class KernelPart:
     scratch_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OverlapPart:
     """How far the chosen kernel's output may overlap an input."""
 
@@ -343,7 +343,7 @@ class OverlapPart:
         return joined(*ways, by=" or ") + step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerKernelsPart:
     """The kernels considered for a layer of the firmware, in the order of execution."""
 
@@ -354,7 +354,7 @@ class LayerKernelsPart:
     overlaps: tuple[OverlapPart, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClassLayerPart:
     """What becomes of a layer in a C++ class over the Arm Compute Library."""
 
@@ -365,7 +365,7 @@ class ClassLayerPart:
     """Why it is not possible; empty if it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClassPart:
     """What becomes of a network as a C++ class over the Arm Compute Library."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.interface import either
 
@@ -17,7 +18,7 @@ LAYER = "layer"
 _FAIL_ON = either("--fail-on", "limit")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Limit:
     """The most by which a value may be worse."""
 
@@ -31,7 +32,7 @@ class Limit:
         return abs(new - old) > (self.amount * abs(old) if self.relative else self.amount)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Limits:
     """The limits of a comparison."""
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.report.sections import Code, Facts, Only, Part, joined, part, plural
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BufferPart:
     """A buffer of a memory plan."""
 
@@ -26,7 +26,7 @@ class BufferPart:
     """The last such step, included."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegionPlanPart:
     """The plan of one memory region over time."""
 
@@ -49,7 +49,7 @@ class RegionPlanPart:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SpanPart:
     """A stretch of time in which the core or a device works on a layer."""
 
@@ -63,7 +63,7 @@ class SpanPart:
     """Whether start and end are counted; otherwise they follow from the order of the calls."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Timeline:
     """What the core and the devices work on, for a drawing."""
 
@@ -73,7 +73,7 @@ class Timeline:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Assigned:
     """A layer with the backend or device that runs it, for a drawing."""
 
@@ -83,7 +83,7 @@ class Assigned:
     """Its share of the counts, 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EnvironmentPart:
     """Where a document was made. It contains no user name, host name or path."""
 

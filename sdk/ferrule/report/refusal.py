@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, Problem
 from ferrule.report.base import part_of
 from ferrule.report.failure_document import ProblemPart
@@ -16,7 +16,7 @@ _QUOTED = re.compile(r"'[^']*'")
 _LONGEST_NAME = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReasonPart:
     """One reason, with the number of places that it blocks."""
 
@@ -28,7 +28,7 @@ class ReasonPart:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RefusedModel:
     """A model that cannot be used: the output of `ferrule inspect` in place of an inspection."""
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.graph import Rounding, brief
 from ferrule.interface import option, spelled
@@ -60,7 +61,7 @@ SCHEMA_VERSION = 4
 _SAMPLES_LISTED = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReportDocument(Document):
     """All results of one `ferrule run`."""
 

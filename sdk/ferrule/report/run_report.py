@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.graph import Array
 from ferrule.report.base import part_of
 from ferrule.report.run_document import ReportDocument
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunReport(ReportDocument):
     """The results of a run of a firmware: what its JSON has, by the same names, and the outputs."""
 

@@ -7,8 +7,10 @@ A section states facts and their order, and no format: neither markup nor quotin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from ferrule._frozen import frozen
 
 
 class State(StrEnum):
@@ -40,7 +42,7 @@ class Align(StrEnum):
     """Intervals, for HTML alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Cell:
     """A text of a table that has a state."""
 
@@ -48,7 +50,7 @@ class Cell:
     state: State | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Interval:
     """A value on a scale from 0, drawn with its confidence interval; only HTML has it."""
 
@@ -64,7 +66,7 @@ Value = str | int | Cell | Interval | None
 """A cell of a table: an integer is written with separators, and None is unknown or does not apply."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Column:
     """A column of a table."""
 
@@ -96,14 +98,14 @@ def texts(*headings: str) -> tuple[Column, ...]:
     return tuple(map(Column, headings))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Section:
     """A section of a document."""
 
     only: Only | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Conclusion(Section):
     """What a document comes to: first on a page, and last on a terminal."""
 
@@ -114,7 +116,7 @@ class Conclusion(Section):
     label: str = "verdict"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Text(Section):
     """A sentence, or its part behind a label, with an item per line below it."""
 
@@ -124,7 +126,7 @@ class Text(Section):
     items: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Code(Section):
     """Lines that are shown as they are."""
 
@@ -132,7 +134,7 @@ class Code(Section):
     language: str = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Fact:
     """A value with its name."""
 
@@ -144,7 +146,7 @@ class Fact:
     """Further lines."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Facts(Section):
     """Values with their names."""
 
@@ -158,7 +160,7 @@ class Facts(Section):
         return cls([Fact(*each) for each in values.items() if each[1]], large)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Table(Section):
     """Rows of values."""
 
@@ -187,7 +189,7 @@ class Table(Section):
         return [self.columns[index] for index in kept], [[row[index] for index in kept] for row in self.rows]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Picture(Section):
     """A drawing, which HTML has; Markdown has its caption."""
 
@@ -198,7 +200,7 @@ class Picture(Section):
     only: Only | None = field(default=Only.PAGES, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Part(Section):
     """Sections below a heading; on a terminal, their titles are enough. A document is one part."""
 

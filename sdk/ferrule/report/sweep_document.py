@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.report.base import Case, Document, Measure, Outcome, Row, Rule, Suite, flat
 from ferrule.report.document import Verdict
@@ -35,7 +36,7 @@ _BETTER = {"mae": "lower", "mse": "lower", "accuracy": "higher", "top5": "higher
 """By metric: which values are better, which a row does not state."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SweepRow:
     """One run of a sweep."""
 
@@ -174,7 +175,7 @@ def _runs(rows: Sequence[SweepRow]) -> Table:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SweepDocument(Document):
     """All results of one `ferrule sweep`."""
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ferrule._frozen import frozen
 from ferrule.report.sections import Align, Column
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _plain_rows(rows: Sequence[Sequence[str]]) -> list[list[list[str]]] | None:
     return [[known[cell] for cell in row] for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Plain:
     """A long table whose cells need no style and no line breaks: rich would take a millisecond for each row.
 

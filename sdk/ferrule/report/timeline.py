@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.report.document import LayerPart
 from ferrule.report.picture import SpanPart
 
@@ -31,7 +31,7 @@ def timeline(layers: Sequence[LayerPart], devices: Iterable[str], *, exact: bool
     return tuple(sorted(spans, key=lambda span: (span.start, span.track != CORE_TRACK, span.end)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Window:
     """The time in which a device works on a layer."""
 

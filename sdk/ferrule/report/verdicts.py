@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array
 from ferrule.network.bounds import outside
 from ferrule.operators.running_error import Bounded
@@ -17,7 +18,7 @@ from ferrule.report.document import Verdict
 from ferrule.report.evidence import evidence_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class Expected:
     """What the outputs of one inference are compared with."""
 

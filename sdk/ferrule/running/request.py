@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule._frozen import frozen
 from ferrule.boards import Board
 from ferrule.codegen import Program
 from ferrule.devices import Fault
@@ -26,7 +27,7 @@ DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_OPTIONS = EngineOptions()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunRequest:
     """How a firmware is run; every field has a usable default."""
 

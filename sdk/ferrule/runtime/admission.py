@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.backend import Backend
 from ferrule.backends.capability import PROTECTED_CONTENT_ALLOCATION, has_capability
 from ferrule.backends.context import (
@@ -26,7 +26,7 @@ from ferrule.errors import FerruleError, unknown_name
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Admitted:
     """The objects that a runtime keeps for a usable backend; the backend object itself is not kept."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.guarded import writable
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.graph import Array, TensorInfo
@@ -36,7 +37,7 @@ class DebugSwitch:
     callback: DebugCallback = log_tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class DebugWorkload:
     """The workload of a DEBUG layer: shows a tensor and copies it to its output."""
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.host_memory import TensorImportError, take_block
@@ -25,7 +25,7 @@ _NAMED = 3
 """Messages name at most this many tensors."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FallbackEnd:
     """One handle of a tensor in fallback memory."""
 
@@ -39,7 +39,7 @@ class FallbackEnd:
         return f"'{self.factory.id}' of {self.backend}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FallbackBlock:
     """One block of a network's fallback memory."""
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import perf_counter_ns
 
 import numpy as np
 from msgspec.structs import replace
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.context import BackendProfilingContext
 from ferrule.backends.device import BackendId
@@ -32,7 +32,7 @@ from ferrule.runtime.step import Step
 from ferrule.runtime.tensors import TensorTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Parts:
     """The parts of a loaded network."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.capability import ASYNC_EXECUTION, has_capability
 from ferrule.backends.context import RuntimePart
 from ferrule.backends.device import BackendId
@@ -22,7 +22,7 @@ PLAIN = FactoryId("Ferrule/Runtime")
 """The runtime's own factory, for tensors of backends without factories."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Member:
     """One backend's part of a loaded network; the backend object itself is not kept."""
 
@@ -30,7 +30,7 @@ class Member:
     workloads: WorkloadFactory | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OwnedFactory:
     """A factory of tensor handles, and the manager of their memory."""
 

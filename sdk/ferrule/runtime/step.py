@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.tensor_handle import Event, TensorHandle
 from ferrule.optimizer.optimized import Crossing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Step:
     """A workload with the facts that the loop over all steps needs."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Layer, LayerType
 from ferrule.memory import Lifetime
@@ -25,7 +26,7 @@ _IMPORTS = frozenset({LayerType.MEM_IMPORT, LayerType.FALLBACK_IMPORT})
 """Layers whose output is in the memory of their input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacedTensor:
     """A tensor's handle with its factory and its memory manager."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, overload
 
 from ferrule import resources
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.reading import is_folder
 from ferrule.testing.cdata import CData
@@ -23,7 +23,7 @@ SANITIZE = "FERRULE_TESTING_SANITIZE"
 """Environment variable with the sanitizers for builds, separated by commas; set by `run_sanitized`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Ground:
     """The fakes and macros that a platform's adapter needs."""
 
@@ -188,7 +188,7 @@ def build_driver(
     return Adapter(_build(code, _GROUNDS["bare_metal"], sanitize=sanitize, coverage=coverage), Fakes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Code:
     """What is compiled, as for `build_adapter`."""
 

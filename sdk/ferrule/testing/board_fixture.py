@@ -7,12 +7,12 @@ The pytest plug-in imports this module when a test first uses the fixture.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ferrule._frozen import frozen
 from ferrule.boards import Board as Description
 from ferrule.boards import load_board
 from ferrule.emulation import AttachedDevice, AttachedWire, Engine, EngineOptions
@@ -53,7 +53,7 @@ class KeptEngines:
         self._kept = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Port:
     """The port of a real board, for the engine serial."""
 

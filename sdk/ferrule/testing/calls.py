@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 
 _WORDS = {
@@ -63,7 +63,7 @@ _QUESTIONS = frozenset(
 _POWER = {0: "off", 1: "low", 2: "on"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Call:
     """One recorded call of a fake."""
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from ferrule._frozen import frozen
 from ferrule.child_process import run
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.testing.fakes import Fakes
@@ -21,7 +22,7 @@ _TIMEOUT_S = 120
 _K = TypeVar("_K")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileCoverage:
     """Line and branch counts of one file."""
 
@@ -53,7 +54,7 @@ class FileCoverage:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CoverageReport:
     """Coverage of the files under test."""
 

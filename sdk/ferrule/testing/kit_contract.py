@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Literal
 
+from ferrule._frozen import frozen
 from ferrule.devices import Bytes, DeviceFaultError
 from ferrule.devices.completeness import Completeness
 from ferrule.devices.contract import Account, Command, ContractError, Operand
@@ -39,7 +40,7 @@ class DeviceCall(IntEnum):
     FINISHES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Shared:
     """Memory shared with devices."""
 

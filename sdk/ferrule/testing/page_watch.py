@@ -7,11 +7,12 @@ import ctypes
 import mmap
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.host_memory import address
@@ -51,7 +52,7 @@ class _Region(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Block:
     """The pages of one tensor in a file: one that is never accessible, its own, and another one that never is."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.devices import BusError, Bytes, DeviceFaultError, DeviceModel, MemoryBus
 from ferrule.devices.hosting import Host, HostedModel
@@ -26,7 +26,7 @@ _PAGE_BYTES = 4096
 """A bus address has the alignment of its pointer up to this."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegisterAccess:
     """A read or write of a register."""
 

@@ -12,10 +12,10 @@ import re
 import textwrap
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ferrule._frozen import frozen
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES
 from ferrule.graph import Descriptor, Graph, LayerType
 from ferrule.operators.activation import Activation
@@ -64,7 +64,7 @@ _KINDS: Mapping[object, tuple[Any, Callable[[Any], Any]]] = {
 """The type for ctypes of each Python type, and the conversion of its values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StructField:
     """One field of a dataclass in C; a tuple becomes two members."""
 
@@ -80,7 +80,7 @@ class StructField:
             yield f"{self.name}_count", ctypes.c_uint32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DescriptorStruct:
     """The C struct of one descriptor class."""
 

@@ -8,9 +8,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.backends.dynamic.build_paths import BUILD_PATHS
 from ferrule.backends.dynamic.report import LoadReport, Reason
 from ferrule.record import NAMES, declare, lasting, note, variable
@@ -21,7 +21,7 @@ _REMEDY = "a backend is code, so remove that permission: chmod o-w"
 _NAME = re.compile(r"[a-zA-Z0-9]+_[a-zA-Z0-9]+_backend\.so(\.[0-9]+)*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Candidate:
     """A regular file with the name of a backend."""
 

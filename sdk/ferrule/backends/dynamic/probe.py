@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ferrule._frozen import frozen
 from ferrule.backends.dynamic.report import Reason
 from ferrule.child_process import ending, kill
 
@@ -24,7 +24,7 @@ _CHILD = Path(__file__).with_name("probe_child.py")
 _LARGEST_REPORT_BYTES = 65_536
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """The result of trying a file in a child process."""
 

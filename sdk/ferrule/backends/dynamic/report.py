@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.backends.device import BackendId
 
 
@@ -48,7 +48,7 @@ class Reason(StrEnum):
     DUPLICATE_ID = "duplicate-id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoadReport:
     """Report on one folder that could not be searched, or on one file that was or was not registered as a backend."""
 

@@ -8,12 +8,12 @@ which the NPU interpolates. The sigmoid's table is that of TensorFlow Lite's int
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.arithmetic import Int64
 from ferrule.backends.ethos_u.commands import Short
 from ferrule.backends.ethos_u.configuration import Configuration
@@ -30,7 +30,7 @@ _SIGMOID: Int64 = SIGMOID_TABLE.astype(np.int64)
 _TABLE_BYTES = {1: 256, 2: 2048, 4: 1024}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Activation:
     """The last steps of an operation, as its registers state them."""
 

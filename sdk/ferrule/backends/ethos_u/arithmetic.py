@@ -7,12 +7,12 @@ high product and rounding division: where the shift is above 31, the sign of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.commands import Long, Short
 from ferrule.backends.ethos_u.errors import UnsupportedModeError
 from ferrule.backends.ethos_u.stream import Registers
@@ -54,7 +54,7 @@ def shift_right(values: Int64, shift: Int64 | int, mode: Rounding, headroom: int
     return np.asarray((values + half + np.where(values >= 0, nudge, -nudge)) >> shifts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scale:
     """A factor and a shift, as a register states them."""
 

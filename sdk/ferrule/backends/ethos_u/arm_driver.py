@@ -8,10 +8,10 @@ import os
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import Contribution, Warnings
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.reading import read_bytes, read_text
@@ -46,7 +46,7 @@ _PRODUCTS = ("55", "65")
 """The driver's names of the products, by their number in CONFIG."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArmDriver:
     """A checkout of the driver whose interface is the one that Ferrule calls."""
 
@@ -136,7 +136,7 @@ def _digest(folder: Path) -> str:
     return sha.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Function:
     """A function that the shims call or replace: its result and the types of its parameters."""
 

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.graph import SubgraphView
 
 Judge = Callable[[SubgraphView], str]
 """Compiles a subgraph and returns what is wrong with its stream; "" if it passes, or if there is no stream."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Culprits:
     """Layers that are consecutive in the order of a graph, and whose stream differs."""
 

@@ -7,11 +7,10 @@ job for each IFM block of channels, other kernels have one for each OFM block. T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.commands import Pool
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.convolution import Convolution
@@ -30,7 +29,7 @@ _IFM_BLOCK_DEPTH = {1: 32, 2: 16, 4: 8}
 Computing = Convolution | Pooling | ElementwiseKernel
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Box:
     """A part of a feature map; ends are excluded."""
 

@@ -16,11 +16,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.archives import open_archive
 from ferrule.backends.ethos_u.configuration import Configuration, configuration_of
 from ferrule.backends.ethos_u.stream import parse_payload
@@ -46,7 +46,7 @@ _HEADER = re.compile(
 _NUMBERS = {"<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StreamTensor:
     """An input, an output or a state of a stream, in NHWC order without gaps."""
 
@@ -63,7 +63,7 @@ class StreamTensor:
         return math.prod(self.shape) * self.dtype.size_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompiledStream:
     """A command stream with all that the NPU needs to execute it.
 

@@ -6,8 +6,7 @@ The numbers are those of Vela 5.2.0 (its accelerator configurations and the firs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 
 ARCH_ID = 0x1006_6001
@@ -15,7 +14,7 @@ ARCH_ID = 0x1006_6001
 _U85 = "ethos-u85"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Configuration:
     """One size of the NPU."""
 

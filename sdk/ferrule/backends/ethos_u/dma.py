@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.commands import Long, Short
 from ferrule.backends.ethos_u.errors import NpuBusError, UnsupportedModeError
 from ferrule.backends.ethos_u.kernel import Work
@@ -16,7 +15,7 @@ MAX_BYTES = 1 << 28
 """The longest copy that is executed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _End:
     """One end of a copy."""
 

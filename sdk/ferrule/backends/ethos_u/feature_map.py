@@ -8,12 +8,13 @@ of 16 channels, a STRIDE_C from brick to brick, and no STRIDE_X. Strides are sig
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.commands import Long, Short
 from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
 from ferrule.backends.ethos_u.machine import Bytes, Machine, Range
@@ -34,7 +35,7 @@ _TYPES: dict[tuple[int, int], np.dtype[Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tile:
     """A rectangle of a feature map with an address of its own."""
 
@@ -50,7 +51,7 @@ class Tile:
     """Bytes from the lowest address to the end of the highest element."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FeatureMap:
     """A feature map of one operation."""
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import Contribution
 from ferrule.backends.device import BindingNumber, Device, read_binding
 from ferrule.backends.ethos_u import arm_driver
@@ -163,7 +164,7 @@ class EthosUTarget:
         return replace(device, binding=binding)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _DriverInC:
     """The C of a driver; each has the symbol `ethos_u_driver`, so that the calls of the layers do not depend on it."""
 
@@ -274,7 +275,7 @@ def _listed(tensors: Sequence[object]) -> str:
     return ", ".join(map(one, tensors)) or "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Scratches:
     """The memory of an operator: for the stream's scratch and, behind it or in a memory of its own, the fast one."""
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.ethos_u.blocks import allowed_dependency, clobbers_tables
 from ferrule.backends.ethos_u.commands import Kind, Short
@@ -28,7 +28,7 @@ _DMAS = {0: 1, 1: 2}
 """DMAs in the queue, by product."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hazard:
     """A wait that a stream lacks."""
 
@@ -49,7 +49,7 @@ class Hazard:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _Outstanding:
     operation: Operation
     kernel: Kernel

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.commands import Short
 from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
 from ferrule.backends.ethos_u.feature_map import MAX_ELEMENTS, FeatureMap, feature_map
@@ -21,7 +21,7 @@ Integers = NDArray[Any]
 NEAREST, ZEROS = 1, 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """What an operation does, known before it is executed."""
 
@@ -49,7 +49,7 @@ class Kernel(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Window:
     """The kernel that slides over the IFM, by default one pixel, and the IFM's extent, which no register states."""
 

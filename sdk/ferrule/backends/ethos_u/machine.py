@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import NpuBusError
@@ -56,7 +57,7 @@ class ArrayMemory:
         raise NpuBusError(region=region, offset=offset, size_bytes=size_bytes, reason=reason, writable=writable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Range:
     """Bytes that an operation accesses; the internal memory has the region INTERNAL."""
 

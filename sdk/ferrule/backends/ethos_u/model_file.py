@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.dense import with_convolutions
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.writer import to_tflite
@@ -15,7 +16,7 @@ from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS as KERNELS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelFile:
     """A subgraph as a file."""
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.activation import activation
 from ferrule.backends.ethos_u.commands import Kind
 from ferrule.backends.ethos_u.configuration import Configuration
@@ -41,7 +41,7 @@ _PREPARATION, _NO_PREPARATION = 130_000, 20_000
 _NO_WORK = Work(macs=0, reads=(), writes=(), bytes_read=0, bytes_written=0, effort=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Step:
     """An operation that was executed."""
 
@@ -55,7 +55,7 @@ class Step:
     """The waits that the stream lacks in front of the operation; empty unless the NPU checks them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """A stream that was executed to its end."""
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.compiled import CompiledStream
 from ferrule.backends.ethos_u.report import VelaReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EthosUProgram:
     """A part of a network as one stream; equal programs have equal bytes.
 

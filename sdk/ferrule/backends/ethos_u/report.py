@@ -8,8 +8,8 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.settings import Settings
 from ferrule.backends.ethos_u.vela import VelaError, VelaResult, vela_version
 from ferrule.backends.optimization_views import Estimate, EstimatedMemory
@@ -26,7 +26,7 @@ _TABLE = re.compile(r'<table name="(\w+)">\s*<!\[CDATA\[(.*?)\]\]>', re.DOTALL)
 _WARNING = re.compile(r"^(?:Warning|Info): (.*)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryEstimate:
     """The use of one memory in one inference, as Vela estimates it."""
 
@@ -39,7 +39,7 @@ class MemoryEstimate:
     """What the stream needs of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerEstimate:
     """The share of one original layer."""
 
@@ -48,7 +48,7 @@ class LayerEstimate:
     macs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OperationEstimate:
     """One operation of the stream."""
 
@@ -59,7 +59,7 @@ class OperationEstimate:
     """The original layer that it belongs to; empty if Vela does not say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VelaReport:
     """What Vela states about a stream; all times are estimates."""
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.backends.device import Device
 from ferrule.backends.ethos_u.configuration import Configuration, configuration
 from ferrule.backends.optimization_views import ModelOptions
@@ -82,7 +82,7 @@ OPTIONS: Sequence[BackendOption] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Settings:
     """What decides Vela's result for a model."""
 

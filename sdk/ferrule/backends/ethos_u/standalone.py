@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
 from ferrule.backends.ethos_u.instance import StreamInstance
 from ferrule.backends.ethos_u.npu import Step, located, prepared
@@ -17,7 +17,7 @@ from ferrule.errors import FerruleError, InputError, unknown_name
 from ferrule.graph import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class StreamRun:
     """What one execution of a stream did."""
 

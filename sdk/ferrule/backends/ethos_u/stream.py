@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.commands import Elementwise, Kind, Long, Pool, Short
 from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
 
@@ -24,7 +24,7 @@ WORKING = frozenset({Kind.CONV, Kind.DEPTHWISE, Kind.POOL, Kind.ELEMENTWISE, Kin
 """The operations that compute or copy; waits and STOP take no time of their own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Payload:
     """A stream with what its header states."""
 
@@ -78,7 +78,7 @@ class Registers:
         return sign_extend(payload, 32) if not parameter else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Operation:
     """An operation of a stream."""
 

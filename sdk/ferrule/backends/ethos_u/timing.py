@@ -10,8 +10,8 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.commands import Kind, Long, Pool, Short
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.stream import WORKING, Operation
@@ -24,7 +24,7 @@ _ELEMENT_BYTES = (1, 2, 4, 8)
 _REMEMBERED = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """The size of an operation."""
 

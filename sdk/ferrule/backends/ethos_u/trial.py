@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.compiled import CompiledStream
 from ferrule.backends.ethos_u.instance import StreamInstance
 from ferrule.backends.ethos_u.tables import TABULATED, has_tables, wrong_tables
@@ -40,7 +41,7 @@ _REFERENCE = ("graph", "operators", "network")
 """The packages that compute the reference."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """What a trial found."""
 

@@ -8,13 +8,13 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.settings import Settings
 from ferrule.backends.ethos_u.vela_process import VelaDiedError, vela_process
 from ferrule.cache import Store
@@ -44,7 +44,7 @@ class VelaError(FerruleError):
     """Vela did not finish, or wrote something unexpected."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VelaResult:
     """What Vela made of one model."""
 

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from ferrule._frozen import frozen
 
 Int16 = npt.NDArray[np.int16]
 KERNEL_TILE = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WeightOrder:
     """What the order of one operation's weights depends on, for one core; all numbers are at least 1."""
 

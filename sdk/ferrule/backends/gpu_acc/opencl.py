@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ferrule._frozen import frozen
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.gpu_acc.trial import try_platform
 
@@ -29,7 +29,7 @@ DMA_BUF_EXTENSIONS = ("cl_khr_external_memory_dma_buf", "cl_arm_import_memory")
 """The extensions of OpenCL that import a dma-buf by its file descriptor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class OpenClDevice:
     """A device that can run the kernels."""
 

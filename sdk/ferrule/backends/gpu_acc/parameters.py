@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import ClassVar
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array, DataType, LayerType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Parameters:
     """The parameter struct of a kernel; its declaration in OpenCL C is generated from the fields of the subclass."""
 
@@ -39,7 +40,7 @@ class Parameters:
         return np.array(values, np.int64).clip(limits.min, limits.max).astype(np.int32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WeightedParameters(Parameters):
     """The parameters of conv2d_s8, depthwise_conv2d_s8 and transpose_conv_s8."""
 
@@ -75,7 +76,7 @@ class WeightedParameters(Parameters):
     """The group that the launch computes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ElementwiseParameters(Parameters):
     """The parameters of the kernels with two inputs that broadcast; each uses the first five fields and some others."""
 
@@ -105,7 +106,7 @@ class ElementwiseParameters(Parameters):
     """The code of the layer type; in comparisons the sum of the relations that are true."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PoolParameters(Parameters):
     """The parameters of average_pool2d_s8 and max_pool2d_s8."""
 
@@ -126,7 +127,7 @@ class PoolParameters(Parameters):
     high: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableParameters(Parameters):
     """The parameters of table_s8 and table_s8_f32."""
 
@@ -134,7 +135,7 @@ class TableParameters(Parameters):
     elements: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SoftmaxParameters(Parameters):
     """The parameters of softmax_s8."""
 
@@ -143,7 +144,7 @@ class SoftmaxParameters(Parameters):
     length: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class QuantizeParameters(Parameters):
     """The parameters of quantize_f32_s8."""
 
@@ -154,7 +155,7 @@ class QuantizeParameters(Parameters):
     zero_point: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MoveParameters(Parameters):
     """The parameters of move_8 to move_64."""
 
@@ -171,7 +172,7 @@ class MoveParameters(Parameters):
     fill_high: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnaryParameters(Parameters):
     """The parameters of unary_f32."""
 
@@ -185,7 +186,7 @@ class UnaryParameters(Parameters):
     high: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SelectParameters(Parameters):
     """The parameters of select_8 to select_64; strides as those of ElementwiseParameters."""
 
@@ -200,7 +201,7 @@ class SelectParameters(Parameters):
     second_strides: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CastParameters(Parameters):
     """The parameters of cast."""
 
@@ -211,7 +212,7 @@ class CastParameters(Parameters):
     output_type: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReduceParameters(Parameters):
     """The parameters of the kernels of reductions."""
 
@@ -230,7 +231,7 @@ class ReduceParameters(Parameters):
     zero_point: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowParameters(Parameters):
     """The parameters of the kernels of normalize.cl."""
 
@@ -249,7 +250,7 @@ class RowParameters(Parameters):
     """The least difference whose exponential may count."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResizeParameters(Parameters):
     """The parameters of resize_bilinear_s8 and resize_bilinear_f32."""
 
@@ -262,7 +263,7 @@ class ResizeParameters(Parameters):
     output_width: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GatherParameters(Parameters):
     """The parameters of gather_8 to gather_64."""
 

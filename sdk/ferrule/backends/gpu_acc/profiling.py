@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ferrule._frozen import frozen
 from ferrule.backends.context import BackendEvent
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ MOST_EVENTS = 100_000
 """The number of commands kept until `take_events`; older ones are dropped."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Command:
     name: str
     event: cl.Event

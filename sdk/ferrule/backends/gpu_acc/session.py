@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.gpu_acc.opencl import DEVICE_OPTION, OpenClDevice, opencl_devices
 from ferrule.backends.gpu_acc.profiling import Recorder
 from ferrule.backends.tensor_handle import Event
@@ -26,7 +26,7 @@ Command = Callable[["cl.CommandQueue", "list[cl.Event]"], "cl.Event"]
 """Enqueues a command that waits for the given events, and returns the command's own event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class DeviceMemory:
     """The place of a tensor: a buffer, and the offset of the tensor's first byte in it.
 

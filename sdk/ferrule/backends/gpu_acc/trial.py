@@ -7,12 +7,12 @@ import hashlib
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
+from ferrule._frozen import frozen
 from ferrule.cache import cache_subfolder
 from ferrule.child_process import CommandError, ending, run
 
@@ -22,7 +22,7 @@ _CHILD = Path(__file__).with_name("trial_child.py")
 _LAST_WORDS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Trial:
     """The result of running a kernel on a platform in a child process."""
 

@@ -10,10 +10,10 @@ import os
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.host_memory.aligned import aligned_empty
@@ -90,7 +90,7 @@ class LinuxCalls:
         return mmap.mmap(fd, size_bytes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class DmaBufAccess:
     """Brackets the processor's accesses to a dma-buf with DMA_BUF_IOCTL_SYNC."""
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import IntEnum
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 
 WORDS = 40
@@ -35,7 +36,7 @@ class ShapeError(CommandError):
     """The sizes of a command are out of range or do not match."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Command:
     """One command. The members have the order of the words in memory; addresses are bus addresses in bytes."""
 

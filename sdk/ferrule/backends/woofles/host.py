@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.woofles.command import COMMAND_BYTES, Command
 from ferrule.backends.woofles.model import IMMEDIATE, WooflesModel
@@ -63,7 +64,7 @@ class Operated:
         self.model.write(TABLE.register(register).offset, 4, value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class WooflesWorkload:
     """One layer, as one command."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.command import COMMAND_BYTES, Command, CommandError, ShapeError
@@ -16,7 +16,7 @@ MAX_QUEUE = 256
 """The largest number of commands in the ring."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Timing:
     """The duration of a command, in cycles; with all zeros it is done as soon as the doorbell is written."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.command import Command, Operation, ShapeError
 from ferrule.errors import UnsupportedError
@@ -24,7 +24,7 @@ from ferrule.operators.weighted import bias_info, factors, has_zero_point
 Constants = Sequence[Array | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Work:
     """A layer as a command without addresses, and its constants."""
 

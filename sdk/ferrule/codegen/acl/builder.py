@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 from ferrule.codegen.acl.layouts import (
     PIXELS_TO_PLANES,
     PLANES_TO_PIXELS,
@@ -52,7 +53,7 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AclTensor:
     """A tensor of the class: its attribute, and what it contains."""
 

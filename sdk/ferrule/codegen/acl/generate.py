@@ -7,10 +7,11 @@ The network becomes a module of the document model with one class; a writer prin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import msgspec
 
+from ferrule._frozen import frozen
 from ferrule._version import VERSION
 from ferrule.codegen.acl.builder import AclTensor, ClassBuilder
 from ferrule.codegen.acl.layouts import dimensions
@@ -107,7 +108,7 @@ class ArtifactRecord(msgspec.Struct, frozen=True, kw_only=True):
     tensors: tuple[TensorRecord, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AclArtifact:
     """A generated class: its document, its files, and the description of both."""
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from ferrule._frozen import frozen
 from ferrule.codegen.acl.builder import AclTensor, ClassBuilder, unsigned
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Construct, Expression, Float
@@ -24,7 +24,7 @@ DEFAULT_VERSION = "20.08"
 """Classes for it run on later versions, too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AclOptions:
     """What the class must run on."""
 
@@ -34,7 +34,7 @@ class AclOptions:
     """Whether float32 is computed in float16."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerView:
     """A layer of the network, of which a row tells whether it can be part of the class."""
 
@@ -71,7 +71,7 @@ class LayerView:
         return self.tensor(index).is_constant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerParts(LayerView):
     """A layer that a row adds to the class."""
 
@@ -139,7 +139,7 @@ class LayerParts(LayerView):
             self.builder.reshape(result, self.output(0), self.stem)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Accuracy:
     """How far an element of what the library's functions make may be off, given exact inputs."""
 
@@ -157,7 +157,7 @@ Check = Callable[[LayerView], str]
 Add = Callable[[LayerParts], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """How layers of a type become functions of the library."""
 

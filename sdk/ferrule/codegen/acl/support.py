@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ferrule._frozen import frozen
 from ferrule.codegen.acl.rows import AclOptions, LayerView
 from ferrule.codegen.acl.table import REASONS, ROWS
 from ferrule.graph import DataType, Graph, Layer, Rounding
@@ -17,7 +16,7 @@ _BIAS = 2
 """The position of the bias among the inputs of a layer with weights."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerUse:
     """What becomes of a layer: the functions of the library, or the reason why there are none."""
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule._frozen import frozen
 from ferrule.dom import Call, ClassType, Evaluate, Expression, Member, QualifiedName, Statement
 from ferrule.errors import unknown_name
 
@@ -27,7 +28,7 @@ def method(object_: Expression, name: str, *arguments: Expression) -> Call:
     return Call(Member(object_, name), arguments)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AclTarget:
     """One side of the library. Its functions have the same arguments on both sides, and other names."""
 

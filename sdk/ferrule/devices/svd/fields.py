@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.devices.registers import EnumeratedValue, Field, Usage
 from ferrule.devices.svd.derivation import Derivation
 from ferrule.devices.svd.values import access_of, identifier, number, number_in, places_of, read_clears
@@ -17,7 +18,7 @@ _DONT_CARE = re.compile(r"(?:#|0[bB])[01xX]+")
 _HIGHEST_BIT = 255
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FieldReader:
     """Reads the fields of one register."""
 

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ferrule._frozen import frozen
 from ferrule.devices.registers import RegisterTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Interrupt:
     """An interrupt of a peripheral."""
 
@@ -18,7 +17,7 @@ class Interrupt:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Peripheral:
     """A register table at an address of a system."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.devices.registers import ELEMENTS, Register, RegisterTable
 from ferrule.devices.svd.derivation import Derivation
 from ferrule.devices.svd.fields import FieldReader
@@ -110,7 +110,7 @@ def _interrupt(element: Element) -> Interrupt:
     return Interrupt(name=name, number=number(element, "value"), doc=element.words("description"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Found:
     """A register and the element that declares it."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.devices.registers import ELEMENTS, Access
 from ferrule.devices.svd.xml_tree import Element
 
@@ -68,7 +69,7 @@ def plain_name(name: str, index: str) -> str:
     return name.replace("[%s]", index).replace("%s", index)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Dim:
     """An array."""
 
@@ -118,7 +119,7 @@ def _indices(element: Element, count: int) -> tuple[str, ...]:
     return tuple(map(chr, range(ord(match[3]), ord(match[4]) + 1)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Properties:
     """What registers inherit from the elements around them."""
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from ferrule._frozen import frozen
 
 LARGEST = 16384
 """Largest payload, in bytes, that a receiver must accept; longer packets may be dropped as damaged."""
@@ -22,7 +23,7 @@ class Event(Enum):
     """A packet whose checksum is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Packet:
     """A packet's payload, unescaped."""
 

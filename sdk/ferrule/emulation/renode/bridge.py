@@ -23,12 +23,12 @@ a, b and c of 32 bits each and d of 64 bits, all little-endian), followed by c b
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.devices import BusError, Bytes, DeviceFaultError, DeviceModel
 from ferrule.devices.hosting import HostedModel, hosted
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
@@ -58,7 +58,7 @@ class Kind(IntEnum):
     ANSWER = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BridgeMessage:
     """One message of the bridge's protocol."""
 

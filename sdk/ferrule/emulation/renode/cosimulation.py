@@ -11,11 +11,11 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.devices import BusError, Bytes, DeviceFaultError, DeviceModel
 from ferrule.devices.hosting import HostedModel, hosted
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
@@ -102,7 +102,7 @@ class WireFormat(Enum):
         return struct.calcsize(self.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Message:
     """One message of the co-simulation protocol."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeError
@@ -205,7 +205,7 @@ def _name(command: int) -> str:
         return f"command {command}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class RenodeMachine:
     """A machine in the emulation."""
 

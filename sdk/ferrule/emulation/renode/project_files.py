@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.boards import Board
 from ferrule.codegen import Artifact, Program
 from ferrule.emulation.renode.script import EMULATION_COMMANDS, load_commands
@@ -47,7 +47,7 @@ _DIGEST_CHARACTERS = 8
 """Enough to distinguish models, and few enough that a COBS block ends within them only for very long names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Exchange:
     """Bytes sent to the firmware, and bytes that its answer must contain."""
 

@@ -11,9 +11,9 @@ import socket
 import time
 import xmlrpc.client
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from xml.parsers.expat import ExpatError
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
@@ -29,7 +29,7 @@ class KeywordError(RenodeError):
     """A keyword failed; the message is Renode's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UartLine:
     """A line that a terminal tester received."""
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.boards import Board, Dictionary, Entry, NewObject, Platform, Value, read_platform
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
@@ -42,7 +42,7 @@ _NAMESPACES = frozenset(
 """Namespaces of Renode's classes without those that execute scripts or load libraries (Python, CoSimulated, ...)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BridgedDevice:
     """A device behind the bridge, whose model listens on a port."""
 
@@ -62,7 +62,7 @@ class BridgedDevice:
         return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CosimulatedDevice:
     """A device behind Renode's own co-simulation socket."""
 

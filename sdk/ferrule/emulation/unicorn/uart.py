@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.boards import Peripheral
 from ferrule.devices.hosting import HostedSerialModel
 from ferrule.emulation.unicorn import layout
@@ -17,7 +17,7 @@ MOST_BYTES = 1 << 20
 """Largest number of bytes that a wire takes from its UART at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UartKind:
     """The properties of a kind of UART that the host needs."""
 

@@ -8,10 +8,10 @@ library, in float32 where that is; logarithms and powers are computed in float64
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, place
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.network import Network
@@ -30,7 +30,7 @@ _LEAST_FFT_BITS, _MOST_FFT_BITS = 6, 15
 _LARGEST_INT16 = 2**15 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FilterBank:
     """The tables of SIGNAL_FILTER_BANK, and the range of the spectrum that they use."""
 

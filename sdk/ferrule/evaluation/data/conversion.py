@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.running.data_settings import DataSettings
@@ -19,7 +19,7 @@ _QUOTIENT = re.compile(r"\s*([0-9.eE+-]+)\s*/\s*([0-9.eE+-]+)\s*")
 _REALS = ("float16", "float32", "float64")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Normalisation:
     """real = ((value * scale + offset) - mean) / std, in float32; None leaves a step out."""
 
@@ -71,7 +71,7 @@ class Normalisation:
         return tuple(steps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Conversion:
     """Converts arrays to the stored type of one input, by the rule for `integers` in the `[data]` table."""
 

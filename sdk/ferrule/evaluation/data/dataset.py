@@ -10,13 +10,14 @@ from typing import Protocol
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data.conversion import batch_shape
 from ferrule.graph import Array, TensorInfo
 from ferrule.report.evaluation_document import DataPart
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Chunk:
     """Consecutive samples of a data set."""
 
@@ -57,7 +58,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Labels:
     """The labels of all samples of a source."""
 
@@ -74,7 +75,7 @@ class _Progress:
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DataSet:
     """Samples of one source, in a fixed order; a chunk is read when it is asked for."""
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.errors import InputError, some_of
 from ferrule.evaluation.data.labels import class_names
 from ferrule.interface import name_of
@@ -18,7 +18,7 @@ IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".webp")
 SOUNDS = (".wav",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Listing:
     """The files of a folder, class after class, each class sorted by name."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError, InputError, MissingToolError
 from ferrule.evaluation.data.conversion import Conversion
@@ -31,7 +32,7 @@ _MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 """Those with at most 8 bits per channel."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Frame:
     """The place of an image in the input of a model."""
 

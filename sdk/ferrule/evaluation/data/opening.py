@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.budget import begun
 from ferrule.errors import FerruleError, InputError, unknown_name
 from ferrule.evaluation.data.array_files import Arrays, array_source, map_array
@@ -30,7 +31,7 @@ FILES = "files"
 _DATA = name_of("data")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Opened:
     """A source with what it brings itself."""
 
@@ -41,7 +42,7 @@ class Opened:
     """What precedes the preparation of each sample."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wanted:
     """What the user has asked for, and the model's tensors."""
 

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.evaluation.data.conversion import Conversion, batch_shape
 from ferrule.graph import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rows:
     """The values of one input: a row per sample, in any type that the rule converts."""
 

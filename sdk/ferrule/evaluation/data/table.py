@@ -10,12 +10,12 @@ from array import array as packed
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.budget import Resource, afford, hold
 from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.data.conversion import Conversion
@@ -32,7 +32,7 @@ _CHARACTER_BYTES = 4
 """The most that Python keeps for one character."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Table:
     """The columns that were asked for."""
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.evaluation.sweep.file import Match, Scalar, SweepFile
@@ -28,7 +29,7 @@ def text_of(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Axes:
     """The values of each axis, in the order of the products, and the runs that differ from the product."""
 

@@ -8,8 +8,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule._version import VERSION
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.plan import Plan
@@ -29,7 +30,7 @@ _LINES = 10
 """Lines of progress in a whole sweep, where progress is printed line by line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Settings:
     """How the runs are carried out."""
 
@@ -89,7 +90,7 @@ def _document(plan: Plan, results: ResultsFile, found: Mapping[str, str], outdat
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Group:
     """The runs that take the same resources: each group has its own place in the queue, so that none waits behind runs
     whose resources are taken.

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import structs
 
+from ferrule._frozen import frozen
 from ferrule.budget import anew, current
 from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.evaluation.sweep.axes import FITTING, MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
@@ -33,7 +34,7 @@ _Matched = Mapping[str, frozenset[str]]
 _SINGLE_NEEDS = ("lease", "port", "baud", "load")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Plan:
     """A sweep whose names are checked; `runs` needs the versions that the workers have."""
 

@@ -11,12 +11,13 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, TypeVar
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.child_process import ending
 from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError, Workers
@@ -30,7 +31,7 @@ _ENDS = (signal.SIGINT, signal.SIGTERM)
 """The signals that end a process: Ctrl-C reaches all processes of a terminal, and then they are terminated, too."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class _Call:
     """A call that waits for a process."""
 

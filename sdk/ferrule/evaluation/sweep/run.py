@@ -7,13 +7,14 @@ import hashlib
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule import child_process
+from ferrule._frozen import frozen
 from ferrule._version import VERSION
 from ferrule.budget import Resource, afford, limited
 from ferrule.child_process import CommandError
@@ -43,7 +44,7 @@ LOAD_LIMIT_S = 300.0
 """Time limit for the command that loads a firmware onto a board."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """Everything that a worker needs for a run; it is sent to the worker's process."""
 

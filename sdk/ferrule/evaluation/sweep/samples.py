@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.file import DataEntry
 from ferrule.reading import exists
@@ -74,7 +75,7 @@ def evaluate_on_board(
     return part, metrics, predictions.samples
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Asked:
     """A network and what is asked of it, which are equal if their key is."""
 

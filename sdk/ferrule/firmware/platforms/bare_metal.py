@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, SELF_TEST, Contribution, startup
 from ferrule.firmware.mlperf_tiny import is_runner
@@ -24,7 +25,7 @@ from ferrule.firmware.template import render
 from ferrule.firmware.uart import uart_driver
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class BareMetalPlatform(Platform):
     """A program without an operating system: `main` runs the model once and then serves the link forever."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME, STARTUP, Contribution, startup
@@ -101,7 +102,7 @@ TREES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class CmsisPlatform(Platform):
     """A program in which a thread of CMSIS-RTOS2 runs the model once and then serves the link."""
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.boards import Board, Cpu, Peripheral
 from ferrule.errors import FerruleError
 
@@ -18,7 +18,7 @@ LINES = 240
 _TARGET_TYPE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CmsisCore:
     """A processor core as CMSIS names it."""
 
@@ -34,7 +34,7 @@ class CmsisCore:
     """Whether the core has security states; the firmware runs in the secure state."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Vector:
     """An interrupt with a handler."""
 
@@ -45,7 +45,7 @@ class Vector:
     """Name of the UART or device that raises the interrupt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Usart:
     """A UART with its CMSIS-Driver."""
 
@@ -57,7 +57,7 @@ class Usart:
     tx: Vector
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CmsisBoard:
     """A board as CMSIS sees it."""
 
@@ -149,7 +149,7 @@ def _core(board: Board) -> CmsisCore:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Make:
     letters: str
     revision: str

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.contribution import BARE_METAL, RUNTIME, SELF_TEST, Contribution, startup
 from ferrule.boards import Board
@@ -31,7 +32,7 @@ _THREAD = {"FERRULE_PORT_THREAD": "1"}
 """The link runs in a thread of the kernel, to which SysTick belongs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kernel:
     """A kernel: its tree, its adapter, and the files of a project that configure it."""
 
@@ -58,7 +59,7 @@ class Kernel:
         return self.ports[board.cpu.type][board.cpu.hard_float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class KernelPlatform(Platform):
     """A program in which a thread of a kernel runs the model once and then serves the link."""
 

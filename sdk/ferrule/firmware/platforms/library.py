@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import LINK, Contribution, Warnings, defines_of, merged
 from ferrule.codegen import Program
 from ferrule.firmware.plan import SourceSet
@@ -52,7 +53,7 @@ def main_headers(program: Program) -> list[str]:
     return sorted([*links, *((devices_header(program),) if program.devices else ())])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Library:
     """The contributions in a project; all paths are relative to the project."""
 

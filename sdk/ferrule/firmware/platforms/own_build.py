@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import BARE_METAL, CMSIS, FREERTOS, HEADERS, SELF_TEST, THREADX, Contribution
@@ -37,7 +38,7 @@ _ADAPTERS: Mapping[str, tuple[tuple[Contribution, tuple[str, ...]], ...]] = {
 """By platform: the contributions of its adapter, and the sources of each that are needed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _YourBuild(PlatformTools):
     """The build of the user's program, which Ferrule does not know."""
 
@@ -70,7 +71,7 @@ class _YourBuild(PlatformTools):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class LibraryPlatform(Platform):
     """A static library, without a main function, start-up code, linker script or link."""
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import Contribution
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Program
@@ -21,7 +22,7 @@ LIBRARY_FOLDER = "lib"
 """Folder of Ferrule's own C in every project, with the layout of the sources: lib/include, lib/src_c, ..."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProjectRequest:
     """The inputs from which a project is generated."""
 
@@ -37,7 +38,7 @@ class ProjectRequest:
     """What the program does: it serves Ferrule's link, or answers the runner of a benchmark; see `Job.app`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProjectFiles:
     """The files of a project by path relative to its folder, with `/` as the separator."""
 

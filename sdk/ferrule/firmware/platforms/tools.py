@@ -7,10 +7,10 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.firmware.build import Commands
@@ -56,7 +56,7 @@ class PlatformTools(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tree:
     """A tree of sources that a variable of the environment names."""
 
@@ -107,7 +107,7 @@ class Tree:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TreeTools(PlatformTools):
     """Builds projects through their CMake list, with GCC and the trees that variables name."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, LINK, RUNTIME, Contribution, merged
@@ -45,7 +45,7 @@ _NATIVE_STEMS = ("native_sim", "native_sim_64")
 """File name stems for native_sim with 32 and 64 bits that all releases understand."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ZephyrPlatform(Platform):
     """An application whose main thread runs the model once and then serves the link."""
 

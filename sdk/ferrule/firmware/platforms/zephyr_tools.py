@@ -8,9 +8,10 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
@@ -61,7 +62,7 @@ print(*[name for name in modules if importlib.util.find_spec(name) is None])
 _TIMEOUT_S = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ZephyrBoard:
     """The names of a board in Zephyr, and what a build for it needs."""
 
@@ -126,7 +127,7 @@ ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
 """Zephyr's boards by Ferrule's name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ZephyrTree:
     """A Zephyr tree and its version."""
 

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, Tensor, TensorInfo
 from ferrule.network import Network
 from ferrule.network.copying import network_of
@@ -16,7 +17,7 @@ from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.table import OPERATORS, having
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Affine:
     """factor * x + addend, each a number or one for each channel."""
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.node import MICROSOFT, Node, TensorType
 from ferrule.formats.onnx.parse import type_name
@@ -25,7 +26,7 @@ EIGHT_BITS = (
 _STORED = {"int8": DataType.INT8, "uint8": DataType.INT8, "int32": DataType.INT32}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Encoding:
     """The type of a tensor's integers in the model, and the real numbers that they stand for."""
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.formats.onnx import shapes
@@ -22,7 +22,7 @@ _WORKING_BYTES = 8
 """Of each element of a constant while it is computed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Inputs:
     """A node and the data of its inputs, None for an absent one."""
 

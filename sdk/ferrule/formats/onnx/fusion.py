@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
 from ferrule.formats.onnx.node import Node, outer_names
 from ferrule.graph import Array
@@ -49,7 +50,7 @@ _Edge = tuple[_Step, int]
 _QUANTIZE, _DEQUANTIZE = "Q", "DQ"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fusions:
     """What the optimiser does, by names of outputs in the model."""
 

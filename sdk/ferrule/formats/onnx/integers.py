@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError, place
 from ferrule.formats.onnx.encoding import EIGHT_BITS, QUANTIZE, Encoding, encoding_of
 from ferrule.formats.onnx.folding import Folding
@@ -17,7 +17,7 @@ from ferrule.graph import Array, Rounding
 from ferrule.graph.names import UniqueNames
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Held:
     """Integers that stand for real numbers."""
 
@@ -28,7 +28,7 @@ class Held:
     """The integers of the model, if they are constants."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Target:
     """The QuantizeLinear behind an operator, with the clamps before and behind it."""
 

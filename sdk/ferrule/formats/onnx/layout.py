@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.graph import Shape
 
 NHWC = (0, 2, 3, 1)
@@ -17,7 +18,7 @@ def identity(rank: int) -> tuple[int, ...]:
     return tuple(range(rank))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layout:
     """The elements of a tensor: axis i of the network's tensor is axis `order[i]` of one with the shape `split`.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Quantization, Rounding, Shape
 
@@ -20,7 +21,7 @@ Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str,
 """The value of an attribute, except for inner graphs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Node:
     """One operator of a model."""
 
@@ -118,7 +119,7 @@ class Node:
         return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ValueRecord:
     """The declared type and shape of a tensor."""
 
@@ -129,7 +130,7 @@ class ValueRecord:
     """Unknown extents are texts; None if the rank is unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GraphRecord:
     """A graph as stored in a file."""
 
@@ -145,7 +146,7 @@ class GraphRecord:
     """The constants of 2 and 4 bits and of bfloat16, which `constants` and Constant nodes have as wider types."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TensorType:
     """The element type with which the network stores a tensor, and its quantisation."""
 

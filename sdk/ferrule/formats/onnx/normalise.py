@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, UnsupportedError, place
 from ferrule.formats.onnx.folding import Folding, constant_of
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType
 from ferrule.graph import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Normalised:
     """The nodes of a graph that remain, and its constants."""
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.limits import MAX_RANK, MAX_TENSOR_BYTES
 from ferrule.formats.onnx.affine import with_affine_folded
@@ -68,7 +68,7 @@ def read_onnx(
     return with_affine_folded(_Reader(parse(data, folder), name, Folding(), options).network())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Options:
     """How graphs are read."""
 

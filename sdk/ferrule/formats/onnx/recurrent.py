@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout, identity
@@ -28,7 +28,7 @@ _LSTM_GATES = (0, 2, 3, 1)
 """The positions of the gates input, forget, cell and output in the format, which has input, output, forget, cell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Direction:
     """The constants of one direction of a node; gates lie one after another in the first axis."""
 
@@ -39,7 +39,7 @@ class _Direction:
     recurrent_bias: Array
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Result:
     """The results of one direction: the hidden states of all steps, if they are read, and the last states."""
 

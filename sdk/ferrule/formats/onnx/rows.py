@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.node import Node
@@ -15,7 +15,7 @@ MANY = (1 << 12) - 1
 """The most inputs or outputs of an operator."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Row:
     """How the nodes of one operator become layers."""
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError
 from ferrule.formats.onnx.call import Call, Value
@@ -122,7 +122,7 @@ def _finish_transposed_groups(
     finish_image(call, LayerType.CONCATENATION, ConcatenationDescriptor(axis=3), *parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Product:
     """A layer that multiplies matrices."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import NHWC, Layout
@@ -55,7 +55,7 @@ def finish_image(
     call.finish(type_, descriptor, source, *others, layout=layout, rounding=rounding)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Window:
     """The window of a node over rows and columns; a node without rows has a window of one row."""
 

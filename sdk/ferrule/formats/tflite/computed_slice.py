@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.adaptation import Added, added
 from ferrule.formats.tflite.node import Node
@@ -27,7 +28,7 @@ def has_computed_range(node: Node) -> bool:
     return not (node.is_known_vector(_BEGIN) and node.is_known_vector(_END))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Axis:
     """What is taken from an axis of the data."""
 

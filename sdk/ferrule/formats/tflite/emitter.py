@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.encoder import OperatorContent, OptionValue
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, Tensor, TensorInfo
@@ -16,7 +17,7 @@ from ferrule.graph.names import UniqueNames
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Written:
     """A layer that is written, on which the version of its operator depends."""
 

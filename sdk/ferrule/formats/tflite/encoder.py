@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.formats.tflite.flexbuffer import write_map
 from ferrule.formats.tflite.schema import FILE_IDENTIFIER, SCHEMA_VERSION
 from ferrule.graph import Quantization, Tensor
@@ -22,7 +23,7 @@ _DEPRECATED_CODE_LIMIT = 127
 OptionValue = bool | int | float | str | tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OperatorContent:
     """One operator, with its tensors by name; None stands for an absent optional input."""
 
@@ -46,7 +47,7 @@ class OperatorContent:
         return self.custom, self.type, self.version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SubgraphContent:
     """One subgraph; tensors and operators are in the order of the file."""
 
@@ -61,7 +62,7 @@ class SubgraphContent:
     """Further tensors, which refer to variables."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ModelContent:
     """A model; the first subgraph calls the others."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.adaptation import adapted, adapted_data, narrow
@@ -28,7 +28,7 @@ _DECODE_STEPS = 64
 """An element that is decoded bit by bit counts as so many that numpy computes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fold:
     """How an operator of the file is computed that does not become a layer."""
 
@@ -42,7 +42,7 @@ class Fold:
     """Whether `compute` reads the data of the inputs, which then must be constants, and not only their shapes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Deferred:
     """A valid operator whose outputs can be computed; it becomes a layer if another layer reads one of them."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.limits import printable
 from ferrule.formats.tflite.flatbuffer import read
@@ -16,7 +16,7 @@ from ferrule.graph import Array
 from ferrule.graph.names import UniqueNames
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class QuantizationRecord:
     """The quantisation of a tensor; the tuples are empty if it has none."""
 
@@ -26,7 +26,7 @@ class QuantizationRecord:
     custom: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TensorRecord:
     """A tensor as stored in the file; only its offsets are checked."""
 
@@ -43,7 +43,7 @@ class TensorRecord:
     is_sparse: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OperatorRecord:
     """An operator as stored in the file."""
 
@@ -61,7 +61,7 @@ class OperatorRecord:
     custom_options: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SubgraphRecord:
     """One subgraph of a file."""
 

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version, Written
 from ferrule.formats.tflite.encoder import OptionValue
@@ -31,7 +32,7 @@ Given = OptionValue | Callable[[Emitter, Layer], OptionValue | None]
 """A value of the options that no attribute states; None for an absent one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Vector:
     """A constant tensor of the file that states attributes of the descriptor."""
 
@@ -88,7 +89,7 @@ def first_version(written: Written) -> int:
     return 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Row:
     """How one operator is read and written.
 

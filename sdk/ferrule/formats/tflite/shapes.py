@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.node import Node, activation, axis
@@ -167,7 +168,7 @@ _SHRINK = 2
 NEW_AXIS = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SliceMasks:
     """The masks of a STRIDED_SLICE: bit i of `begin`, `end` and `shrink` refers to element i of its vectors."""
 

@@ -8,10 +8,10 @@ bytes are taken from the highest on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.records import QuantizationRecord
@@ -27,7 +27,7 @@ _LOOK_AHEAD = 16
 _TYPES = frozenset({DataType.BOOL, DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Output:
     """An output, and its quantisation in the file, which has channels for types that networks do not quantise, too."""
 

@@ -8,8 +8,8 @@ benchmarks/rounding_rules.py (docs/operators.md has the table).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
 from ferrule.operators.table import having
@@ -18,7 +18,7 @@ VERSIONS: Mapping[str, frozenset[LayerType]] = {"tflm": frozenset(), "litert-2.3
 """By name of a version: the layers of int8 with constant weights that round by ONNX's rule; all others are TFLM's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Version:
     """A program whose results the layers of a model are to have."""
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.graph import Graph, GraphEditor, Layer
 from ferrule.optimizer.simplify.biases import clear_biases
 from ferrule.optimizer.simplify.constants import fold_constants
@@ -18,7 +19,7 @@ from ferrule.optimizer.simplify.redundant import merge_twins, remove_dead_layers
 _MOST_ROUNDS = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pass:
     """A pass that rewrites graphs."""
 

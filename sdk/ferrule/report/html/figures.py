@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ferrule._frozen import frozen
 from ferrule.report.picture import Assigned, BufferPart, RegionPlanPart, SpanPart, Timeline
 from ferrule.report.sections import Table, joined, names, numbers, plural, share, texts
 
@@ -26,7 +27,7 @@ _NAMED = 12
 """The most layers that the tooltip of a box names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Box:
     """A rectangle with a tooltip."""
 
@@ -41,7 +42,7 @@ class Box:
     """Shown if the box has room for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Figure:
     """A drawing."""
 

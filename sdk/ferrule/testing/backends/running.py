@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -111,10 +112,7 @@ class ContextFamily(Family):
             network = random_network(3, 6, DataType.INT8)
             options = subject.optimizer_options()
             optimized = optimize(network, [subject.id, Neighbour.id], runtime.registry, options)
-            broken = type(optimized)(
-                **{name: getattr(optimized, name) for name in optimized.__slots__ if name != "assignment"},
-                assignment=dict(list(optimized.assignment.items())[:-1]),
-            )
+            broken = replace(optimized, assignment=dict(list(optimized.assignment.items())[:-1]))
             with pytest.raises(FerruleError):
                 runtime.load_network(broken)
             check_run(runtime, runtime.load_network(optimized), network)

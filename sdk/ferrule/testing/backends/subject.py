@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ferrule._frozen import frozen
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import CreationOptions, CustomAllocator
 from ferrule.backends.cpu_ref import CpuRef
@@ -31,7 +32,7 @@ def _default_registry() -> BackendRegistry:
     return registry_with(())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subject:
     """A backend under test, and the way to register it."""
 

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.host.library import HostLibrary
 from ferrule.errors import unknown_name
 from ferrule.graph import Array
@@ -15,7 +14,7 @@ AUTOMATIC = "auto"
 PORTABLE = "portable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InstructionSet:
     """The layout of weights for an instruction set; the numbers match the set's header in src_c/simd."""
 

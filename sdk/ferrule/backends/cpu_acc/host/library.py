@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ferrule._frozen import frozen
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.contribution import HEADERS, KERNELS, Contribution
 from ferrule.backends.cpu_acc.host.units import units
@@ -32,7 +32,7 @@ _PARTS = (KERNELS, HOST)
 _INCLUDE_DIRS = tuple(path for part in (*_PARTS, HEADERS) for path in part.include_paths)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class HostLibrary:
     """The loaded kernels."""
 

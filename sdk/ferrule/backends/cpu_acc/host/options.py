@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS
 from ferrule.backends.option import BackendOption, OptionValue, check_options
 
@@ -26,7 +26,7 @@ INSTRUCTIONS = BackendOption(
 HOST_OPTIONS = (NUM_THREADS, INSTRUCTIONS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HostOptions:
     """The options' values; they do not change results, except for the rounding of float32 sums."""
 

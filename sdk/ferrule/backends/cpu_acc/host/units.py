@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import Contribution
 from ferrule.reading import is_file, read_text
 
@@ -27,7 +28,7 @@ _DECLARED = re.compile(
 """A function or variable, a tag, or enumerators."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Unit:
     names: set[str] = field(default_factory=set)
     """What the sources declare for themselves."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.cpu_acc.host.calls import SCRATCH, Calls
 from ferrule.backends.cpu_acc.host.control_flow import ControlFlowWorkload
@@ -75,7 +76,7 @@ class KernelWorkload:
         calls.keep.append(self.calls)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class ViewWorkload:
     """Copies a tensor's elements to a tensor of another shape; the generated C would share the storage instead."""
 

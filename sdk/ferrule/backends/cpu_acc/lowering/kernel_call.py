@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.cpu_acc.lowering.overlap import elementwise_overlaps, replaced_overlaps
 from ferrule.backends.firmware import (
@@ -48,7 +49,7 @@ Member: TypeAlias = "FieldValue | Array | Mapping[str, Member] | Sequence[Mappin
 """A member of a parameter table: an array of numbers, a nested struct or an array of structs, too."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class KernelCall:
     """The call ferrule_<kernel>(parameters, inputs..., outputs...[, scratch][, further...])."""
 

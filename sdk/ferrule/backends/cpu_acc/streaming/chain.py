@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from ferrule._frozen import frozen
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding, TensorInfo
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
@@ -22,7 +23,7 @@ _PIXEL = Window(height=1, width=1, stride_h=1, stride_w=1)
 """The window of a layer without one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reach:
     """The rows of a tensor that a stage reads: band b needs `rows` rows from row `b * step - pad` on."""
 
@@ -44,7 +45,7 @@ class Reach:
         return min(band * self.step - self.pad + self.rows, height)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """Bands of a stage that are computed alike: by the layer's kernel, on an image of a few rows."""
 
@@ -59,7 +60,7 @@ class Part:
     """Whether it is the first band; told apart for a global average pool only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stage:
     """A layer of a chain."""
 
@@ -132,7 +133,7 @@ class Chain:
         return info.size_bytes // info.shape[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Streamed:
     """The payload of the layer that stands for a chain."""
 

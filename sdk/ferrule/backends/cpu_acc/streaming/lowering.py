@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, descriptor_of, limit_fields
@@ -79,7 +80,7 @@ def streamed(context: LoweringContext) -> Streamed:
     return descriptor.payload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _BandContext(LoweringContext):
     """The context of a part of a stage; the parts of a stage share equal blobs."""
 
@@ -128,7 +129,7 @@ def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Stage:
     """A stage with the C of each of its parts."""
 

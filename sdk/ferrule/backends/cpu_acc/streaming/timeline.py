@@ -8,8 +8,8 @@ rows of the input are pushed, the next row comes when no band can be computed, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.streaming.chain import Chain
 
 _ALIGNMENT = 4
@@ -17,7 +17,7 @@ _ALIGNMENT = 4
 _PUSH = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Buffer:
     """A line buffer, or the sums of a global average pool."""
 
@@ -32,7 +32,7 @@ class Buffer:
         return self.offset + self.size_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Timeline:
     """The order of a chain's bands, as figures."""
 

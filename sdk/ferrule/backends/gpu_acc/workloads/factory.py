@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.gpu_acc.session import Session
 from ferrule.backends.gpu_acc.workloads.elementwise import (
@@ -48,7 +48,7 @@ Types = tuple[DataType, DataType]
 """The element types of a layer's data and of its first output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """How a layer type is computed for some element types."""
 

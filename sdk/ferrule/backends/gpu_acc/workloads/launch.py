@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.gpu_acc.handle import GpuTensorHandle, submit
 from ferrule.backends.gpu_acc.opencl import WORK_GROUP, OpenClDevice
 from ferrule.backends.gpu_acc.parameters import Parameters
@@ -32,7 +32,7 @@ STARTS = 4
 OUTPUT_START = STARTS - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Launch:
     """A kernel, its size and its arguments: parameters, constants, at most three inputs, one output, and starts."""
 

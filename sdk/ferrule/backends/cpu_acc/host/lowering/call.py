@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
 from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
@@ -31,7 +31,7 @@ MIN_DEPTHWISE_PRODUCTS = 1_000_000
 """The same limit for depthwise convolutions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Host:
     """The host for which layers are lowered."""
 
@@ -83,7 +83,7 @@ class HostRounding(IntEnum):
     SINGLE = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Int8Scales:
     """The numbers by which an int8 kernel turns the sums of each channel into stored values."""
 

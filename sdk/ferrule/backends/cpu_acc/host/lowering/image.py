@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array, Shape
 from ferrule.operators.window import Window
 
@@ -15,7 +15,7 @@ SLACK_ELEMENTS = 64
 """Kernels may read up to one vector beyond the last element."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Image:
     """An image of `shape`, padded for a window; extents are in pixels, steps in elements."""
 

@@ -11,11 +11,11 @@ of zero, and at the ends of the range of sums.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.graph import Array, Rounding
 from ferrule.operators.fixed_point import rescale
@@ -33,7 +33,7 @@ _NEAR = 3
 """How far the rule's steps are at most from those of exact arithmetic; steps that are farther take longer to find."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class FloatRule:
     """The numbers of the float32 rule, one per channel."""
 
@@ -74,7 +74,7 @@ def float_rule(
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class _Search:
     """The channels for which a rule is searched; the arrays are [channels, 1]."""
 
@@ -173,7 +173,7 @@ def _candidates(real: Array, middle: Array) -> Iterator[tuple[Array, Array]]:
         yield grained[0], grained[1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False, kw_only=False)
 class _Check:
     """The sums at which the two rules are compared, and the integer rule's results."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.call import HEADER, Host
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
@@ -26,7 +27,7 @@ _BITS = 3
 """The number of fractional bits that may be given up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinearSum:
     """The coefficients of (a * first + b * second + offset) >> shift; the result is then clamped."""
 

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import NOT_PAIRED, paired_conv2d
@@ -51,7 +52,7 @@ _MOST_EXTRA = 256
 """Bytes of scratch above the spare ones that are worth the time that the widened row saves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class BlockWeights:
     """Weights in blocks of four channels, with the constants of their channels."""
 
@@ -132,7 +133,7 @@ def requantization_constants(channels: Channels, layer: Convolution, *, always: 
 # ---- CONV_2D
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _Plan:
     """How the kernel runs a CONV_2D."""
 

@@ -9,9 +9,10 @@ it. `choose` picks one candidate and states all of them in `LoweredOp.considered
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.firmware import ConsideredKernel, KernelCosts, LoweredOp, LoweringContext
 from ferrule.backends.target import CoreFeatures, Goal
@@ -39,7 +40,7 @@ class Feature(StrEnum):
     MVE = "vector extension (MVE)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Candidate:
     """A kernel that can run a layer, with its costs."""
 
@@ -56,7 +57,7 @@ class Candidate:
     lower: Callable[[], LoweredOp]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """A kernel in the table of an operator."""
 
@@ -119,7 +120,7 @@ def both(first: Candidate, second: Candidate) -> Candidate:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Considered:
     """What became of one row for one layer."""
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import output_fields, window_fields, wrong_descriptor
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.firmware import LoweringContext
@@ -26,7 +27,7 @@ RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "o
 """The part of an int8 kernel's name that tells its rule."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Convolution:
     """A layer with weights; FULLY_CONNECTED is a convolution of an image of one column."""
 

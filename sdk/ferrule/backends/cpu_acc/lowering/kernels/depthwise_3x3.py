@@ -8,11 +8,12 @@ kernel for other cores multiplies columns of the window (`ferrule/kernels/column
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.choice import (
@@ -51,7 +52,7 @@ _WIDENED_BYTES = 48
 _NO_WAY = "the window is not 3x3 with a stride of {} along one axis, or channels are multiplied"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Axis:
     """One axis of the image, for a window of three pixels."""
 
@@ -64,7 +65,7 @@ class Axis:
     pad: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sliding:
     """The axis along which a 3x3 window slides (steps), and the axis across it (lines)."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import (
     Ranges,
@@ -30,7 +30,7 @@ _WORTH_LISTING = 0.75
 _QUARTER = Factor(multiplier=1 << 30, shift=-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Channels:
     """The weights and scales that turn int8 data into the stored values of each output channel.
 

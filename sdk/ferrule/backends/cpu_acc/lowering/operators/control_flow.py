@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import wrong_descriptor
 from ferrule.backends.firmware import SCALARS, Blob, LoweredOp, LoweringContext
 from ferrule.dom import (
@@ -65,7 +66,7 @@ def lower_control_flow(context: LoweringContext, lower: Lower) -> LoweredOp:
     raise wrong_descriptor(context)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Part:
     """The function of one graph, and what its layers need."""
 
@@ -98,7 +99,7 @@ class _Part:
         return Call(Identifier(self.function.name), (*given, *(value for value, is_used in used if is_used)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _LoopContext(LoweringContext):
     """The context of a layer inside a loop, in a function that can have the parameter for the count of iterations."""
 

@@ -8,11 +8,11 @@ and the weights by which later layers multiply them, without changing the result
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.cpu_acc.streaming.chain import Streamed
 from ferrule.backends.optimization_views import PreCompiledDescriptor
@@ -29,7 +29,7 @@ from ferrule.operators.weighted import centred, factors, folded_bias
 from ferrule.operators.window import NO_PADDING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Ranges:
     """The lowest and highest stored value of each channel (the last axis), as int64."""
 

@@ -8,10 +8,9 @@ checked for all pairs of inputs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array
 from ferrule.operators.elementwise import STORED, Combination, int8_results
 from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, RealProduct
@@ -20,7 +19,7 @@ _MOST_SHIFT = 30
 _LIMIT = 2**31
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DyadicConstants:
     """The constants of the kernel, each an int32."""
 

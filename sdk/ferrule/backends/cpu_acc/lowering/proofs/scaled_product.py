@@ -8,11 +8,11 @@ product.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.operators.fixed_point import Int64Array
 from ferrule.operators.onnx_elementwise import FloatProduct
 
@@ -24,7 +24,7 @@ _TRIES = 64
 """How far the multiplier may lie from the nearest one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScaledProduct:
     """The constants of the kernel; all but `constant` are int32."""
 

@@ -8,10 +8,10 @@ With multiplications, the C (`ferrule/kernels/binary.h`) computes
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array
 from ferrule.operators.elementwise import STORED, Additive, int8_results
 
@@ -24,7 +24,7 @@ _TIE_BREAKERS = (0.0, 2.0**-22, 2.0**-20, 2.0**-18, -(2.0**-20))
 _NUDGES = (0, -1, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScaledSum:
     """The constants of the kernel, each an int32."""
 

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decorator of values: dataclasses that never change, without a dictionary, whose fields are given by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar, dataclass_transform, overload
+
+_T = TypeVar("_T")
+
+
+@overload
+def frozen(cls: type[_T], /) -> type[_T]: ...
+
+
+@overload
+def frozen(*, eq: bool = True, kw_only: bool = True, order: bool = False) -> Callable[[type[_T]], type[_T]]: ...
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def frozen(
+    cls: type[_T] | None = None, /, *, eq: bool = True, kw_only: bool = True, order: bool = False
+) -> type[_T] | Callable[[type[_T]], type[_T]]:
+    """Make a class a frozen dataclass with slots, whose fields are keywords unless `kw_only` is False."""
+    decorate = dataclass(frozen=True, slots=True, kw_only=kw_only, eq=eq, order=order)
+    return decorate if cls is None else decorate(cls)
