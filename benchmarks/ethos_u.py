@@ -68,7 +68,7 @@ def inputs_of(stream: EthosUStream) -> list[Array]:
 
 def import_prototype(folder: Path, place: Path) -> Any:  # noqa: ANN401 a module without types
     """Import the prototype's interpreter from a copy of its folder, beside the table that it reads."""
-    from ferrule.operators.sigmoid_table import SIGMOID_TABLE
+    from ferrule.operators.arithmetic.sigmoid_table import SIGMOID_TABLE
 
     code = place / "a" / "b"
     (place / "shared" / "data").mkdir(parents=True)

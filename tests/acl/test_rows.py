@@ -21,12 +21,12 @@ from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.operator import Operands
-from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.window import Padding
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.report.document import Verdict
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 

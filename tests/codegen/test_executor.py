@@ -20,8 +20,8 @@ from ferrule.dom import Call, Evaluate, Identifier
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, TensorInfo
 from ferrule.memory import ArenaOverflowError
-from ferrule.operators.rectify import ReluDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.elementwise.rectify import ReluDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.resources import root
 
 HEADER = """

@@ -33,12 +33,12 @@ from ferrule.graph import (
 )
 from ferrule.network import Network
 from ferrule.network.execution import execute
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.pad import PadV2Descriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.movement.pad import PadV2Descriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
-from ferrule.operators.window import Padding
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.testing.backends.layers import ruled_cases
 
 SAMPLES = valid_samples()

@@ -14,7 +14,7 @@ from ferrule import formats
 from ferrule.errors import UnsupportedError
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
+from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
 OTHERS = (

@@ -10,7 +10,7 @@ import pytest
 from ferrule.errors import ModelError
 from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.graph.names import UniqueNames
-from ferrule.operators.rectify import ReluDescriptor
+from ferrule.operators.elementwise.rectify import ReluDescriptor
 
 
 def test_a_taken_name_gets_the_first_free_number() -> None:

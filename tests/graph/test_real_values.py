@@ -17,7 +17,7 @@ from unary_cases import dequantize_cases, quantize_float_cases
 from ferrule import DataType, Quantization, TensorInfo
 from ferrule.errors import InputError
 from ferrule.graph import LayerType
-from ferrule.operators.quantize import QuantizeDescriptor
+from ferrule.operators.elementwise.quantize import QuantizeDescriptor
 
 
 def info(dtype: DataType, quantization: Quantization | None = None, shape: tuple[int, ...] = (2,)) -> TensorInfo:

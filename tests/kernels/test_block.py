@@ -21,9 +21,9 @@ from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 CORE = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
 PROVED_WORDS, EXACT_WORDS = 2, 4

@@ -14,13 +14,13 @@ from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_rang
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.window import Padding
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 _SAME = Padding(top=1, bottom=1, left=1, right=1)
 _DEAD_BIAS = -(2**29)

@@ -14,12 +14,12 @@ from oracle import random_inputs
 
 from ferrule.graph import DataType, Descriptor, LayerType, Shape
 from ferrule.network import Network
-from ferrule.operators.gather import DynamicUpdateSliceDescriptor, GatherDescriptor, GatherNdDescriptor
-from ferrule.operators.join import ConcatenationDescriptor
-from ferrule.operators.movement import MOVABLE
-from ferrule.operators.reshape import ReshapeDescriptor
-from ferrule.operators.slice import SliceDescriptor
-from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.movement.checks import MOVABLE
+from ferrule.operators.movement.gather import DynamicUpdateSliceDescriptor, GatherDescriptor, GatherNdDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
 
 pytestmark = pytest.mark.cc
 

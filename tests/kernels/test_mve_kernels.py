@@ -27,11 +27,11 @@ from ferrule.firmware.toolchain import toolchain
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fixed_point import rounding_divide_by_pot, saturating_rounding_doubling_high_mul
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.fixed_point import rounding_divide_by_pot, saturating_rounding_doubling_high_mul
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.resources import root
 
 pytestmark = pytest.mark.cc

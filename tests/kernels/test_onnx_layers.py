@@ -21,8 +21,8 @@ from ferrule.backends.target import CoreFeatures, Face, default_target
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization, Rounding
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.quantize import QuantizeDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.quantize import QuantizeDescriptor
 
 pytestmark = pytest.mark.cc
 WITHOUT_DSP = CoreFeatures(name="cortex-m3")

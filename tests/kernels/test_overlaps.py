@@ -23,9 +23,9 @@ from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.network import Network
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.window import Window
+from ferrule.operators.arithmetic.window import Window
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 
 
 def shifts(overlap: Overlap, network: Network) -> Iterator[int]:

@@ -18,7 +18,7 @@ from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 
 CHANNEL_WORDS = 3
 """The value of FERRULE_CHANNEL_WORDS."""

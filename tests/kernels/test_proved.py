@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import PROVED_SHIFT, proved_words
 from ferrule.graph import Array, Rounding
-from ferrule.operators.fixed_point import rescale
-from ferrule.operators.weighted import Factor
+from ferrule.operators.arithmetic.fixed_point import rescale
+from ferrule.operators.weighted.products import Factor
 
 
 def reference(sums: Array, factor: Factor, zero_point: int, rounding: Rounding = Rounding.TFLM) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ferrule.graph import Array, Rounding
-from ferrule.operators.fixed_point import rescale
+from ferrule.operators.arithmetic.fixed_point import rescale
 from ferrule.resources import root
 
 pytestmark = pytest.mark.cc

@@ -18,12 +18,12 @@ from ferrule.backends.target import CoreFeatures
 from ferrule.graph import DataType, Descriptor, GraphEditor, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 RULES = (Rounding.SINGLE, Rounding.ONNX)
 SAME = Padding(top=1, bottom=1, left=1, right=1)

@@ -26,11 +26,11 @@ from unary_cases import (
 )
 
 from ferrule.graph import DataType, LayerType, Quantization
-from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.operators.elementwise.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.operators.elementwise.quantize import QuantizeDescriptor
 from ferrule.operators.operator import OWN_CODE
-from ferrule.operators.quantize import QuantizeDescriptor
-from ferrule.operators.reduce import ReduceDescriptor
-from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.testing.backends.comparison import graph_difference
 
 pytestmark = pytest.mark.cc

@@ -23,11 +23,11 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 pytestmark = pytest.mark.cc
 

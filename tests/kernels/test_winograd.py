@@ -23,8 +23,8 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.window import NO_PADDING, Padding
+from ferrule.operators.arithmetic.window import NO_PADDING, Padding
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 
 CORTEX_M4 = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
 SAME = Padding(top=1, bottom=1, left=1, right=1)

@@ -20,12 +20,12 @@ from ferrule.formats import to_tflite
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.comparison import COMPARISONS
+from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
+from ferrule.operators.elementwise.comparison import COMPARISONS
+from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
-from ferrule.operators.window import Padding
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.testing.backends.comparison import graph_difference
 
 Build = Callable[[Network, DataType], str | tuple[str, ...]]

@@ -17,7 +17,7 @@ from needs import require_module
 
 import ferrule
 from ferrule import DataType, Network, TensorInfo
-from ferrule.operators import blas
+from ferrule.operators.arithmetic import blas
 from ferrule.testing.backends.comparison import graph_difference
 
 OPERATORS = Path(ferrule.__file__).parent / "operators"

@@ -30,8 +30,8 @@ from ferrule.graph import (
 )
 from ferrule.network import Network
 from ferrule.network.copying import network_of
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.circular_buffer import CircularBufferDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.recurrent.circular_buffer import CircularBufferDescriptor
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
 

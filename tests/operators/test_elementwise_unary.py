@@ -19,7 +19,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.network import Network
-from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY, ElementwiseUnaryDescriptor
+from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY, ElementwiseUnaryDescriptor
 from ferrule.operators.operator import Operands, Operator
 
 SPECIAL = [0.0, -0.0, 0.5, -0.5, 0.49999997, 1.0, -1.0, 1.5, -1.5, 2.5, -2.5, 1e-45, -1e-45, 1.17549435e-38]

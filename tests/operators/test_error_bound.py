@@ -10,9 +10,9 @@ from ferrule import Network
 from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
 from ferrule.network.bounds import outside, run_bounded
 from ferrule.network.execution import operator_of, run_graph
-from ferrule.operators import running_error
+from ferrule.operators.arithmetic import running_error
+from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OTHER_CODE, OWN_CODE
-from ferrule.operators.running_error import Bounded
 from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import LAYER_TYPES
 from ferrule.testing.backends.layers import shared_case

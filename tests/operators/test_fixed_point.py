@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.fixed_point import (
+from ferrule.operators.arithmetic.fixed_point import (
     activation_range,
     multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
@@ -22,7 +22,7 @@ from ferrule.operators.fixed_point import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from ferrule.operators.rescaler import Rescaler, Scaling
+from ferrule.operators.arithmetic.rescaler import Rescaler, Scaling
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 MULTIPLIER = st.integers(2**30, 2**31 - 1)

@@ -17,7 +17,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.operator import Operands
-from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.testing.backends.random_networks import random_network
 

@@ -15,26 +15,26 @@ from ferrule import formats
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.formats import to_tflite
 from ferrule.graph import DataType, Descriptor, LayerType, Quantization, Shape
-from ferrule.operators.block import (
+from ferrule.operators.movement.block import (
     BatchToSpaceNdDescriptor,
     DepthToSpaceDescriptor,
     SpaceToBatchNdDescriptor,
     SpaceToDepthDescriptor,
 )
-from ferrule.operators.gather import (
+from ferrule.operators.movement.gather import (
     DynamicUpdateSliceDescriptor,
     EmbeddingLookupDescriptor,
     GatherDescriptor,
     GatherNdDescriptor,
 )
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
-from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
-from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
-from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
-from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.movement.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.movement.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
+from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
 
 
 @pytest.mark.parametrize("type_", MOVEMENTS)

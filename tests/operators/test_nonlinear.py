@@ -15,7 +15,7 @@ from unary_cases import SIGMOIDAL, hard_swish_cases, sigmoidal_cases
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
-from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.operators.elementwise.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 

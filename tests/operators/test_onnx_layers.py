@@ -12,8 +12,8 @@ from onnx_layers import CASES
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization, Rounding
-from ferrule.operators.nonlinear import LogisticDescriptor
-from ferrule.operators.quantize import QuantizeDescriptor
+from ferrule.operators.elementwise.nonlinear import LogisticDescriptor
+from ferrule.operators.elementwise.quantize import QuantizeDescriptor
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -8,7 +8,7 @@ import gc
 import numpy as np
 
 from ferrule.graph import Array
-from ferrule.operators.packed import PackedConstants
+from ferrule.operators.arithmetic.packed import PackedConstants
 
 
 def read_only() -> Array:

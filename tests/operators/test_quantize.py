@@ -13,8 +13,8 @@ from unary_cases import QUANTIZE_PAIRS, dequantize_cases, quantize_cases, quanti
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
+from ferrule.operators.elementwise.quantize import DEQUANTIZE, QUANTIZE, DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE, DequantizeDescriptor, QuantizeDescriptor
 
 
 @pytest.mark.parametrize("types", QUANTIZE_PAIRS, ids=lambda types: f"{types[0]}-{types[1]}")

@@ -16,11 +16,11 @@ from ferrule.formats.tflite.operators import OPERATORS as ROWS
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo, reset_value
 from ferrule.network import Network
 from ferrule.network.bounds import initial_bounded, outside, run_bounded
-from ferrule.operators.lstm import LstmDescriptor, LstmScaling
+from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OWN_CODE, Operands, keeps_nothing
-from ferrule.operators.running_error import Bounded
-from ferrule.operators.signal_frames import SignalFramerDescriptor, SignalStackerDescriptor
-from ferrule.operators.spectrum import SignalEnergyDescriptor
+from ferrule.operators.recurrent.lstm import LstmDescriptor, LstmScaling
+from ferrule.operators.signal.frames import SignalFramerDescriptor, SignalStackerDescriptor
+from ferrule.operators.signal.spectrum import SignalEnergyDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.testing.backends.layer_cases import layer_case
 

@@ -16,9 +16,9 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.network import Network
-from ferrule.operators.cumsum import CUMSUM, CumsumDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.reduce import MEAN, SUM, ReduceDescriptor
+from ferrule.operators.reductions.cumsum import CUMSUM, CumsumDescriptor
+from ferrule.operators.reductions.reduce import MEAN, SUM, ReduceDescriptor
 from ferrule.testing.backends.comparison import graph_difference
 
 TYPES = [LayerType.MEAN, LayerType.SUM]

@@ -18,9 +18,9 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.network import Network
-from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.reductions.arg_select import ArgSelectDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.table import OPERATORS
 
 NUMBERS = (DataType.INT8, DataType.FLOAT32)

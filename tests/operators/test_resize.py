@@ -18,7 +18,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.operator import OTHER_CODE, OWN_CODE, Arithmetic
-from ferrule.operators.resize import ResizeDescriptor
+from ferrule.operators.spatial.resize import ResizeDescriptor
 from ferrule.testing.backends.comparison import graph_difference
 
 NEAREST, BILINEAR = LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.RESIZE_BILINEAR

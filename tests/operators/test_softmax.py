@@ -14,10 +14,10 @@ from unary_cases import SOFTMAX_OUTPUTS, network_of, softmax_cases
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization
-from ferrule.operators.l2_normalization import L2NormalizationDescriptor
-from ferrule.operators.log_softmax import LogSoftmaxDescriptor
 from ferrule.operators.operator import OWN_CODE, Operands
-from ferrule.operators.softmax import SOFTMAX, SoftmaxDescriptor, exponentials, int16_tables
+from ferrule.operators.reductions.l2_normalization import L2NormalizationDescriptor
+from ferrule.operators.reductions.log_softmax import LogSoftmaxDescriptor
+from ferrule.operators.reductions.softmax import SOFTMAX, SoftmaxDescriptor, exponentials, int16_tables
 from ferrule.testing.backends.comparison import graph_difference
 
 DESCRIPTOR = SoftmaxDescriptor()

@@ -16,8 +16,8 @@ from weighted_cases import FAMILY, OF_FLOATS, within_bound
 from ferrule import formats
 from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 INTEGERS = (DataType.INT8, DataType.INT16)
 WHICH = st.sampled_from(["random", "random", "random", "lowest", "highest", "zero point"])

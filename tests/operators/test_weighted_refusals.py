@@ -10,14 +10,14 @@ import pytest
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.operator import Operands
-from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 Q = Quantization.of(0.5)
 

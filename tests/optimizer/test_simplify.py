@@ -20,11 +20,11 @@ import ferrule
 from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.network import Network, run_graph
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.movement.transpose import TransposeDescriptor
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import OPERATORS, having
-from ferrule.operators.transpose import TransposeDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.optimizer.simplify import PASSES, Pass, each_layer, simplify
 from ferrule.optimizer.simplify.acceptance import accepts
 from ferrule.optimizer.simplify.constants import fold_constants

@@ -21,7 +21,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor
 from ferrule.network import Network
 from ferrule.network.execution import check_inputs, execute
-from ferrule.operators.rectify import ReluDescriptor
+from ferrule.operators.elementwise.rectify import ReluDescriptor
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 
 PLAIN = OptimizerOptions(simplify=False)

@@ -12,7 +12,7 @@ from saved_documents import inspection_document, run_document
 
 from ferrule.backends.optimization_views import Estimate, EstimatedMemory, PreCompiledDescriptor
 from ferrule.graph import Descriptor, Layer, LayerType
-from ferrule.operators.rectify import ReluDescriptor
+from ferrule.operators.elementwise.rectify import ReluDescriptor
 from ferrule.report.console import print_section
 from ferrule.report.estimates import EstimatePart, distinct_estimates, estimate_part, estimates_part
 from ferrule.report.sections import Code

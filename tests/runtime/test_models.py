@@ -21,7 +21,7 @@ from ferrule.backends.device import BackendId, Device
 from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.network.bounds import outside, run_bounded
-from ferrule.operators.running_error import Bounded
+from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 

@@ -13,8 +13,8 @@ from ferrule.errors import FerruleError
 from ferrule.formats.tflite.operators import OPERATORS as ROWS
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo, reset_value
 from ferrule.network import Network
+from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
 from ferrule.testing.backends.comparison import random_values
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, placed

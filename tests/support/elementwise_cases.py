@@ -11,15 +11,15 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.add_n import AddNDescriptor
-from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
-from ferrule.operators.cast import CastDescriptor
-from ferrule.operators.comparison import COMPARISONS, ComparisonDescriptor, LogicalDescriptor
-from ferrule.operators.division import FlooredDescriptor
-from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
-from ferrule.operators.select import SelectV2Descriptor
-from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
+from ferrule.operators.elementwise.add_n import AddNDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.elementwise.cast import CastDescriptor
+from ferrule.operators.elementwise.comparison import COMPARISONS, ComparisonDescriptor, LogicalDescriptor
+from ferrule.operators.elementwise.division import FlooredDescriptor
+from ferrule.operators.elementwise.functions import ElementwiseUnaryDescriptor
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.operators.elementwise.select import SelectV2Descriptor
+from ferrule.operators.elementwise.squared_difference import SquaredDifferenceDescriptor
 
 ARITHMETIC = (LayerType.ADD, LayerType.SUB, LayerType.MUL)
 EXTREMA = (LayerType.MAXIMUM, LayerType.MINIMUM)

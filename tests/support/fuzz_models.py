@@ -31,7 +31,7 @@ from ferrule.formats import load, to_tflite
 from ferrule.graph import Array, DataType, Graph, TensorInfo
 from ferrule.network import Network
 from ferrule.network.bounds import run_bounded
-from ferrule.operators.running_error import Bounded
+from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.report import Verdict, compare
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 

@@ -27,8 +27,8 @@ from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.graph import Array
 from ferrule.memory import ArenaOverflowError
 from ferrule.network.bounds import initial_bounded, run_bounded
-from ferrule.operators.error_bound import or_zeros
-from ferrule.operators.running_error import Bounded
+from ferrule.operators.arithmetic.error_bound import or_zeros
+from ferrule.operators.arithmetic.running_error import Bounded
 
 if TYPE_CHECKING:
     from tflite import SubGraph

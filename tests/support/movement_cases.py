@@ -11,26 +11,26 @@ from layer_case import layer_network, tensor
 
 from ferrule.graph import DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.block import (
+from ferrule.operators.movement.block import (
     BatchToSpaceNdDescriptor,
     DepthToSpaceDescriptor,
     SpaceToBatchNdDescriptor,
     SpaceToDepthDescriptor,
 )
-from ferrule.operators.gather import (
+from ferrule.operators.movement.gather import (
     DynamicUpdateSliceDescriptor,
     EmbeddingLookupDescriptor,
     GatherDescriptor,
     GatherNdDescriptor,
 )
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
-from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
-from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
-from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
-from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.movement.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.movement.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
+from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
 
 COMMON = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
 NARROW = (*COMMON, DataType.INT32)

@@ -16,16 +16,16 @@ from layer_case import layer_network, tensor
 from ferrule.graph import FLOAT_ROUNDINGS, Array, DataType, Descriptor, LayerType, Quantization, Rounding
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
-from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.quantize import QuantizeDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
-from ferrule.operators.reduce import ReduceDescriptor
-from ferrule.operators.resize import ResizeDescriptor
-from ferrule.operators.softmax import SoftmaxDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.functions import ElementwiseUnaryDescriptor
+from ferrule.operators.elementwise.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.operators.elementwise.quantize import QuantizeDescriptor
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.spatial.resize import ResizeDescriptor
 
 EVERY = np.arange(-128, 128, dtype=np.int8)
 _ALPHA = float(np.float32(0.1))

@@ -15,8 +15,8 @@ from ferrule import formats
 from ferrule.graph import Array, LayerType
 from ferrule.network import Network
 from ferrule.network.bounds import outside, run_bounded
-from ferrule.operators.error_bound import or_zeros
-from ferrule.operators.running_error import Bounded
+from ferrule.operators.arithmetic.error_bound import or_zeros
+from ferrule.operators.arithmetic.running_error import Bounded
 
 OPSET = 21
 Tensors = Mapping[str, tuple[str, Sequence[int | str]]]

@@ -22,7 +22,7 @@ from ferrule.backends.target import Face, default_target
 from ferrule.codegen import Artifact, Plan, generate
 from ferrule.dom import Call, Evaluate, Identifier, Integer, Statement
 from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.resources import root
 
 HEADER = """

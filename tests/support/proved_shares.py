@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
 from ferrule.graph import Rounding
-from ferrule.operators.weighted import Factor
+from ferrule.operators.weighted.products import Factor
 
 CHANNELS, LAYERS = 16, 10
 LARGEST = 512

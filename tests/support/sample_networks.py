@@ -11,51 +11,51 @@ from signal_networks import signal_networks
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.add_n import AddNDescriptor
-from ferrule.operators.arg_select import ArgSelectDescriptor
-from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
-from ferrule.operators.block import (
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.elementwise.add_n import AddNDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.elementwise.cast import CastDescriptor
+from ferrule.operators.elementwise.comparison import COMPARISONS, LogicalDescriptor
+from ferrule.operators.elementwise.division import FlooredDescriptor
+from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
+from ferrule.operators.elementwise.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.operators.elementwise.quantize import DequantizeDescriptor, QuantizeDescriptor
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.operators.elementwise.select import SelectV2Descriptor
+from ferrule.operators.elementwise.squared_difference import SquaredDifferenceDescriptor
+from ferrule.operators.movement.block import (
     BatchToSpaceNdDescriptor,
     DepthToSpaceDescriptor,
     SpaceToBatchNdDescriptor,
     SpaceToDepthDescriptor,
 )
-from ferrule.operators.cast import CastDescriptor
-from ferrule.operators.comparison import COMPARISONS, LogicalDescriptor
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.cumsum import CumsumDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.division import FlooredDescriptor
-from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.gather import (
+from ferrule.operators.movement.gather import (
     DynamicUpdateSliceDescriptor,
     EmbeddingLookupDescriptor,
     GatherDescriptor,
     GatherNdDescriptor,
 )
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
-from ferrule.operators.l2_normalization import L2NormalizationDescriptor
-from ferrule.operators.log_softmax import OUTPUT, LogSoftmaxDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
-from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
-from ferrule.operators.reduce import ReduceDescriptor
-from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
-from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
-from ferrule.operators.resize import ResizeDescriptor
-from ferrule.operators.select import SelectV2Descriptor
-from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
-from ferrule.operators.softmax import SoftmaxDescriptor
-from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
-from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
-from ferrule.operators.transpose import TransposeDescriptor
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.movement.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.movement.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
+from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
+from ferrule.operators.reductions.arg_select import ArgSelectDescriptor
+from ferrule.operators.reductions.cumsum import CumsumDescriptor
+from ferrule.operators.reductions.l2_normalization import L2NormalizationDescriptor
+from ferrule.operators.reductions.log_softmax import OUTPUT, LogSoftmaxDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.spatial.resize import ResizeDescriptor
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 from ferrule.testing.backends.layer_cases import layer_case
 
 IMAGE: Shape = (1, 6, 5, 4)

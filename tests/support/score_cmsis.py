@@ -19,9 +19,9 @@ from score_headers import DataSet, Translated, padding_of, read
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.fixed_point import quantize_multiplier
-from ferrule.operators.softmax import SoftmaxDescriptor
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
+from ferrule.operators.arithmetic.fixed_point import quantize_multiplier
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 COMMIT = "99f736a63036613032f9b70de36b493bcd7802d4"
 _DIGEST = "844c254d3d060f5654a594a8b78dd916a9c5adcb2cd0a0ac4ccaea86f1b7c2b9"

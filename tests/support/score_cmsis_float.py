@@ -13,7 +13,7 @@ from score_headers import DataSet, Translated, padding_of
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.network import Network
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 
 def _network(*shapes: Sequence[int]) -> Network:

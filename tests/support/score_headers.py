@@ -17,7 +17,7 @@ from score_cases import Run
 
 from ferrule.graph import Array
 from ferrule.network import Network
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
 
 _TYPES = {f"int{bits}_t": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)} | {"float32_t": np.dtype("float32")}
 _TYPEDEFS = "".join(

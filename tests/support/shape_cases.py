@@ -14,14 +14,14 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.rectify import ReluDescriptor
-from ferrule.operators.softmax import SoftmaxDescriptor
-from ferrule.operators.window import Padding, same_padding
+from ferrule.operators.arithmetic.window import Padding, same_padding
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.rectify import ReluDescriptor
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 MOST_MACS = 250_000
 """Larger layers are made smaller, so that ten thousand can be emulated."""

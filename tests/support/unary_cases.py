@@ -11,11 +11,11 @@ from layer_case import layer_network, tensor
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape
 from ferrule.network import Network
-from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.operators.elementwise.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.operators.elementwise.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
-from ferrule.operators.reduce import ReduceDescriptor
-from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.table import OPERATORS
 
 Case = tuple[Network, Array]

@@ -19,7 +19,7 @@ from ferrule.backends.ethos_u.known_differences import BY_ONE, Check
 from ferrule.graph import DataType, LayerType
 from ferrule.network import Network
 from ferrule.operators.operator import Operands
-from ferrule.operators.resize import ResizeDescriptor
+from ferrule.operators.spatial.resize import ResizeDescriptor
 
 ARGUMENT = "--debug-force-legacy-core"
 _WHO = "Vela's older code generator"

@@ -14,14 +14,14 @@ from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, Tenso
 from ferrule.network import Network
 from ferrule.network.bounds import outside, run_bounded
 from ferrule.operators.activation import Activation
-from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.arithmetic.window import NO_PADDING, Padding, same_padding
 from ferrule.operators.operator import OWN_CODE
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.operators.window import NO_PADDING, Padding, same_padding
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 _SMALL = st.integers(1, 8)
 _ZERO_POINTS = st.one_of(st.sampled_from([-128, 0, 127]), st.integers(-128, 127))

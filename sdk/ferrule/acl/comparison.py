@@ -15,9 +15,10 @@ from ferrule.graph import Array, DataType, Graph, Layer
 from ferrule.network import Network
 from ferrule.network.bounds import outside
 from ferrule.network.execution import by_name, operator_of
-from ferrule.operators import interpreter, running_error
+from ferrule.operators import interpreter
+from ferrule.operators.arithmetic import running_error
+from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import Arithmetic
-from ferrule.operators.running_error import Bounded
 from ferrule.report.document import Verdict
 from ferrule.report.evidence import evidence_of
 from ferrule.report.verdicts import worst

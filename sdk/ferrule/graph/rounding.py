@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Rounding(StrEnum):
-    """How a layer rounds its result to the output's scale; `ferrule.operators.fixed_point` computes the rules.
+    """How a layer rounds its result to the output's scale; `fixed_point` computes the rules.
 
     A rule is part of what a layer means, as its descriptor is: every backend that runs the layer must compute it.
     """

@@ -8,12 +8,12 @@ import numpy as np
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network.builder import Constant, LayerBuilder, adding
-from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
-from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
+from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
+from ferrule.operators.elementwise.nonlinear import HARD_SWISH, LOGISTIC, TANH
+from ferrule.operators.elementwise.quantize import DequantizeDescriptor, QuantizeDescriptor
+from ferrule.operators.elementwise.rectify import RELU, RELU6, RELU_N1_TO_1, LeakyReluDescriptor, PreluDescriptor
 from ferrule.operators.operator import Operator
-from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
-from ferrule.operators.rectify import RELU, RELU6, RELU_N1_TO_1, LeakyReluDescriptor, PreluDescriptor
-from ferrule.operators.softmax import SOFTMAX, SoftmaxDescriptor
+from ferrule.operators.reductions.softmax import SOFTMAX, SoftmaxDescriptor
 
 
 class ActivationLayers(LayerBuilder):

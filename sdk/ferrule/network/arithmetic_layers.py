@@ -6,11 +6,11 @@ from __future__ import annotations
 from ferrule.graph import Quantization
 from ferrule.network.builder import LayerBuilder, adding
 from ferrule.operators.activation import Activation
-from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB, BinaryDescriptor
-from ferrule.operators.comparison import LOGICAL_AND, LOGICAL_OR
-from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
+from ferrule.operators.elementwise.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB, BinaryDescriptor
+from ferrule.operators.elementwise.comparison import LOGICAL_AND, LOGICAL_OR
+from ferrule.operators.elementwise.division import DIV, FLOOR_DIV, FLOOR_MOD
 from ferrule.operators.operator import Operator
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
 
 
 class ArithmeticLayers(LayerBuilder):

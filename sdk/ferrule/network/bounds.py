@@ -9,9 +9,9 @@ import numpy as np
 
 from ferrule.graph import Array, Graph
 from ferrule.network.execution import check_inputs, initial_state, operator_of
-from ferrule.operators import running_error
+from ferrule.operators.arithmetic import running_error
+from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OTHER_CODE, Arithmetic
-from ferrule.operators.running_error import Bounded
 
 
 def initial_bounded(graph: Graph) -> dict[str, Bounded]:

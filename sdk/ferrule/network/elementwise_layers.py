@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from ferrule.errors import ModelError
 from ferrule.graph import DataType, LayerType, Quantization
 from ferrule.network.builder import LayerBuilder, adding
-from ferrule.operators.add_n import AddNDescriptor
-from ferrule.operators.cast import CastDescriptor
-from ferrule.operators.comparison import COMPARISONS, ComparisonDescriptor
-from ferrule.operators.l2_normalization import L2_NORMALIZATION
-from ferrule.operators.log_softmax import LOG_SOFTMAX
+from ferrule.operators.elementwise.add_n import AddNDescriptor
+from ferrule.operators.elementwise.cast import CastDescriptor
+from ferrule.operators.elementwise.comparison import COMPARISONS, ComparisonDescriptor
+from ferrule.operators.elementwise.select import SelectV2Descriptor
+from ferrule.operators.elementwise.squared_difference import SquaredDifferenceDescriptor
 from ferrule.operators.operator import Operator
-from ferrule.operators.select import SelectV2Descriptor
-from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
+from ferrule.operators.reductions.l2_normalization import L2_NORMALIZATION
+from ferrule.operators.reductions.log_softmax import LOG_SOFTMAX
 
 
 class ElementwiseLayers(LayerBuilder):

@@ -11,23 +11,23 @@ import numpy as np
 from ferrule.errors import ModelError
 from ferrule.graph import Array
 from ferrule.network.builder import Constant, LayerBuilder, adding, front_axes, front_axis, sides
-from ferrule.operators.block import (
+from ferrule.operators.movement.block import (
     DEPTH_TO_SPACE,
     SPACE_TO_DEPTH,
     BatchToSpaceNdDescriptor,
     SpaceToBatchNdDescriptor,
 )
-from ferrule.operators.gather import (
+from ferrule.operators.movement.gather import (
     DynamicUpdateSliceDescriptor,
     EmbeddingLookupDescriptor,
     GatherDescriptor,
     GatherNdDescriptor,
 )
-from ferrule.operators.join import SplitVDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.movement.join import SplitVDescriptor
+from ferrule.operators.movement.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.movement.repeat import BROADCAST_TO, FILL, TileDescriptor, ZerosLikeDescriptor
+from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.operator import Operator
-from ferrule.operators.repeat import BROADCAST_TO, FILL, TileDescriptor, ZerosLikeDescriptor
-from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 
 
 class MovementLayers(LayerBuilder):

@@ -11,10 +11,10 @@ from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Kept, Quantization
 from ferrule.network.builder import Constant, LayerBuilder, bias_quantization
 from ferrule.operators.activation import Activation
-from ferrule.operators.circular_buffer import CircularBufferDescriptor, kept_by
-from ferrule.operators.lstm import ABSENT, GATES, LstmDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.svdf import SvdfDescriptor
+from ferrule.operators.recurrent.circular_buffer import CircularBufferDescriptor, kept_by
+from ferrule.operators.recurrent.lstm import ABSENT, GATES, LstmDescriptor
+from ferrule.operators.recurrent.svdf import SvdfDescriptor
 
 
 class RecurrentLayers(LayerBuilder):

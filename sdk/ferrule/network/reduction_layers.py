@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from ferrule.graph import DataType, Quantization
 from ferrule.network.builder import LayerBuilder, adding, front_axes, front_axis
-from ferrule.operators.arg_select import ARG_MAX, ARG_MIN, ArgSelectDescriptor
-from ferrule.operators.cumsum import CumsumDescriptor
 from ferrule.operators.operator import Operator
-from ferrule.operators.reduce import MEAN, SUM, ReduceDescriptor
-from ferrule.operators.reduce_select import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN
+from ferrule.operators.reductions.arg_select import ARG_MAX, ARG_MIN, ArgSelectDescriptor
+from ferrule.operators.reductions.cumsum import CumsumDescriptor
+from ferrule.operators.reductions.reduce import MEAN, SUM, ReduceDescriptor
+from ferrule.operators.reductions.reduce_select import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN
 
 
 class ReductionLayers(LayerBuilder):

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from ferrule.errors import ModelError
 from ferrule.network.builder import LayerBuilder, front_axes, front_axis, sides
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
-from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
-from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
 
 
 class ShapeLayers(LayerBuilder):

@@ -9,22 +9,22 @@ from typing import Any
 from ferrule.errors import place
 from ferrule.graph import Array, DataType, Descriptor, Kept
 from ferrule.network.builder import Constant, LayerBuilder, adding
-from ferrule.operators.filter_bank import (
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.signal.filter_bank import (
     SignalFilterBankDescriptor,
     SignalFilterBankLogDescriptor,
     SignalFilterBankSpectralSubtractionDescriptor,
     SignalFilterBankSquareRootDescriptor,
     SignalPcanDescriptor,
 )
-from ferrule.operators.operator import Operands, Operator
-from ferrule.operators.signal_frames import (
+from ferrule.operators.signal.frames import (
     SignalDelayDescriptor,
     SignalFramerDescriptor,
     SignalOverlapAddDescriptor,
     SignalStackerDescriptor,
     SignalWindowDescriptor,
 )
-from ferrule.operators.spectrum import (
+from ferrule.operators.signal.spectrum import (
     SIGNAL_IRFFT,
     SIGNAL_RFFT,
     SignalEnergyDescriptor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ferrule.network.builder import LayerBuilder, adding
 from ferrule.operators.operator import Operator
-from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, ResizeDescriptor
+from ferrule.operators.spatial.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, ResizeDescriptor
 
 
 class SpatialLayers(LayerBuilder):

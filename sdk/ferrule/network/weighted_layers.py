@@ -9,13 +9,13 @@ from ferrule.errors import ModelError, place
 from ferrule.graph import Array, Quantization
 from ferrule.network.builder import Constant, LayerBuilder, adding, bias_quantization
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.arithmetic.window import NO_PADDING, Padding, same_padding
 from ferrule.operators.operator import Operator
-from ferrule.operators.pool2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, Pool2dDescriptor
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.operators.window import NO_PADDING, Padding, same_padding
+from ferrule.operators.spatial.pool2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, Pool2dDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 PaddingArgument = Padding | Literal["same", "valid"]
 """Explicit padding, or the name of one of TensorFlow's padding schemes."""

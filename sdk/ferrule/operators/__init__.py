@@ -2,9 +2,7 @@
 """The operators that layers apply: descriptors, shapes, types, and the numpy reference kernels."""
 
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
-from ferrule.operators.elementwise import Combination, Product, Sum, combine
-from ferrule.operators.fixed_point import (
+from ferrule.operators.arithmetic.fixed_point import (
     activation_range,
     multiply_by_quantized_multiplier,
     multiply_once,
@@ -14,9 +12,11 @@ from ferrule.operators.fixed_point import (
     saturating_rounding_doubling_high_mul,
     wrap_int32,
 )
+from ferrule.operators.elementwise.binary import BinaryDescriptor, combination_of, float_limits
+from ferrule.operators.elementwise.stored_binary import Combination, Product, Sum, combine
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import Factor, factors, folded_bias
+from ferrule.operators.weighted.products import Factor, factors, folded_bias
 
 __all__ = [
     "OPERATORS",

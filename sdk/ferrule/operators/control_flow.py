@@ -15,16 +15,16 @@ from ferrule._typing import override
 from ferrule.budget import Resource, Tally
 from ferrule.errors import FerruleError, IterationLimitError, ModelError, UnsupportedError, place
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, TensorInfo
-from ferrule.operators import running_error
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.error_bound import known_inputs, or_zeros
+from ferrule.operators.arithmetic import running_error
+from ferrule.operators.arithmetic.error_bound import known_inputs, or_zeros
+from ferrule.operators.arithmetic.running_error import Bounded
+from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.interpreter import execute
-from ferrule.operators.join import ConcatenationDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
 from ferrule.operators.operator import Arithmetic, Arrays, Evaluation, Operands, Operator, Shapes
-from ferrule.operators.running_error import Bounded
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.slice import SliceDescriptor
-from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.work import Work, work_of_all
 
 DEFAULT_ITERATIONS = 10_000

@@ -11,8 +11,8 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.error_bound import known_inputs, rounding
-from ferrule.operators.movement import expect_type
+from ferrule.operators.arithmetic.error_bound import known_inputs, rounding
+from ferrule.operators.movement.checks import expect_type
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Descriptor, Quantization, Shape, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.window import Padding, same_padding
+from ferrule.operators.arithmetic.window import Padding, same_padding
 
 FROM_0_TO_1: Mapping[DataType, Quantization] = {
     DataType.INT8: Quantization.of(1 / 256, -128),

@@ -7,65 +7,65 @@ from collections.abc import Mapping
 from functools import cache
 
 from ferrule.graph import Descriptor, LayerType
-from ferrule.operators.add_n import ADD_N
-from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
-from ferrule.operators.batch_matmul import BATCH_MATMUL
-from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
-from ferrule.operators.block import BATCH_TO_SPACE_ND, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, SPACE_TO_DEPTH
-from ferrule.operators.cast import CAST
-from ferrule.operators.circular_buffer import CIRCULAR_BUFFER
-from ferrule.operators.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
+from ferrule.operators.arithmetic.half import with_float16
 from ferrule.operators.control_flow import IF, WHILE
-from ferrule.operators.conv2d import CONV_2D
-from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
-from ferrule.operators.cumsum import CUMSUM
-from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
 from ferrule.operators.detection import DETECTION_POSTPROCESS
-from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
-from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
-from ferrule.operators.filter_bank import (
+from ferrule.operators.elementwise.add_n import ADD_N
+from ferrule.operators.elementwise.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
+from ferrule.operators.elementwise.cast import CAST
+from ferrule.operators.elementwise.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
+from ferrule.operators.elementwise.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
+from ferrule.operators.elementwise.division import DIV, FLOOR_DIV, FLOOR_MOD
+from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
+from ferrule.operators.elementwise.nonlinear import HARD_SWISH, LOGISTIC, TANH
+from ferrule.operators.elementwise.quantize import DEQUANTIZE, QUANTIZE
+from ferrule.operators.elementwise.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
+from ferrule.operators.elementwise.select import SELECT_V2
+from ferrule.operators.elementwise.squared_difference import SQUARED_DIFFERENCE
+from ferrule.operators.movement.block import BATCH_TO_SPACE_ND, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, SPACE_TO_DEPTH
+from ferrule.operators.movement.gather import DYNAMIC_UPDATE_SLICE, EMBEDDING_LOOKUP, GATHER, GATHER_ND
+from ferrule.operators.movement.join import CONCATENATION, SPLIT, SPLIT_V
+from ferrule.operators.movement.mirror import MIRROR_PAD, REVERSE_V2
+from ferrule.operators.movement.pad import PAD, PADV2
+from ferrule.operators.movement.repeat import BROADCAST_TO, FILL, TILE, ZEROS_LIKE
+from ferrule.operators.movement.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
+from ferrule.operators.movement.slice import SLICE, STRIDED_SLICE
+from ferrule.operators.movement.stack import PACK, UNPACK
+from ferrule.operators.movement.transpose import TRANSPOSE
+from ferrule.operators.operator import Operator
+from ferrule.operators.recurrent.circular_buffer import CIRCULAR_BUFFER
+from ferrule.operators.recurrent.lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
+from ferrule.operators.recurrent.svdf import SVDF
+from ferrule.operators.reductions.arg_select import ARG_MAX, ARG_MIN
+from ferrule.operators.reductions.cumsum import CUMSUM
+from ferrule.operators.reductions.l2_normalization import L2_NORMALIZATION
+from ferrule.operators.reductions.log_softmax import LOG_SOFTMAX
+from ferrule.operators.reductions.reduce import MEAN, SUM
+from ferrule.operators.reductions.reduce_select import REDUCE_SELECT
+from ferrule.operators.reductions.softmax import SOFTMAX
+from ferrule.operators.signal.filter_bank import (
     SIGNAL_FILTER_BANK,
     SIGNAL_FILTER_BANK_LOG,
     SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION,
     SIGNAL_FILTER_BANK_SQUARE_ROOT,
     SIGNAL_PCAN,
 )
-from ferrule.operators.fully_connected import FULLY_CONNECTED
-from ferrule.operators.gather import DYNAMIC_UPDATE_SLICE, EMBEDDING_LOOKUP, GATHER, GATHER_ND
-from ferrule.operators.half import with_float16
-from ferrule.operators.join import CONCATENATION, SPLIT, SPLIT_V
-from ferrule.operators.l2_normalization import L2_NORMALIZATION
-from ferrule.operators.log_softmax import LOG_SOFTMAX
-from ferrule.operators.lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
-from ferrule.operators.mirror import MIRROR_PAD, REVERSE_V2
-from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
-from ferrule.operators.operator import Operator
-from ferrule.operators.pad import PAD, PADV2
-from ferrule.operators.pool2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D
-from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
-from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
-from ferrule.operators.reduce import MEAN, SUM
-from ferrule.operators.reduce_select import REDUCE_SELECT
-from ferrule.operators.repeat import BROADCAST_TO, FILL, TILE, ZEROS_LIKE
-from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
-from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
-from ferrule.operators.select import SELECT_V2
-from ferrule.operators.signal_frames import (
+from ferrule.operators.signal.frames import (
     SIGNAL_DELAY,
     SIGNAL_FRAMER,
     SIGNAL_OVERLAP_ADD,
     SIGNAL_STACKER,
     SIGNAL_WINDOW,
 )
-from ferrule.operators.slice import SLICE, STRIDED_SLICE
-from ferrule.operators.softmax import SOFTMAX
-from ferrule.operators.spectrum import SIGNAL_ENERGY, SIGNAL_FFT_AUTO_SCALE, SIGNAL_IRFFT, SIGNAL_RFFT
-from ferrule.operators.squared_difference import SQUARED_DIFFERENCE
-from ferrule.operators.stack import PACK, UNPACK
-from ferrule.operators.svdf import SVDF
+from ferrule.operators.signal.spectrum import SIGNAL_ENERGY, SIGNAL_FFT_AUTO_SCALE, SIGNAL_IRFFT, SIGNAL_RFFT
+from ferrule.operators.spatial.pool2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D
+from ferrule.operators.spatial.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from ferrule.operators.transfer import DEBUG, FALLBACK_IMPORT, MEM_COPY, MEM_IMPORT
-from ferrule.operators.transpose import TRANSPOSE
-from ferrule.operators.transpose_conv import TRANSPOSE_CONV
+from ferrule.operators.weighted.batch_matmul import BATCH_MATMUL
+from ferrule.operators.weighted.conv2d import CONV_2D
+from ferrule.operators.weighted.depthwise_conv2d import DEPTHWISE_CONV_2D
+from ferrule.operators.weighted.fully_connected import FULLY_CONNECTED
+from ferrule.operators.weighted.transpose_conv import TRANSPOSE_CONV
 
 _ROWS: tuple[Operator, ...] = (
     CONV_2D,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Tensor
-from ferrule.operators.convert import ConvertFp16ToFp32Descriptor, ConvertFp32ToFp16Descriptor
+from ferrule.operators.elementwise.convert import ConvertFp16ToFp32Descriptor, ConvertFp32ToFp16Descriptor
 
 
 def widening(name: str, *, source: str, output: str) -> Layer:

@@ -12,9 +12,9 @@ from ferrule.firmware.arena import arena_of
 from ferrule.graph import Graph, Layer, TensorInfo
 from ferrule.memory import GraphPlan, Region, Requirements, plan_graph
 from ferrule.network import Network
+from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.window import Padding
 from ferrule.report.inspection import Inspection
 from ferrule.report.inspection_parts import LayerInspection, TensorPart
 from ferrule.report.plans import activation_parts, firmware_plan

@@ -13,7 +13,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.graph import Array
 from ferrule.network.bounds import outside
-from ferrule.operators.running_error import Bounded
+from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.report.document import Verdict
 from ferrule.report.evidence import evidence_of
 

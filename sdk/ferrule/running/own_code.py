@@ -18,9 +18,10 @@ from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph, Layer, LayerType
 from ferrule.network.bounds import outside
 from ferrule.network.execution import operator_of
-from ferrule.operators import interpreter, running_error
+from ferrule.operators import interpreter
+from ferrule.operators.arithmetic import running_error
+from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OWN_CODE
-from ferrule.operators.running_error import Bounded
 from ferrule.operators.table import OPTIMIZER_TYPES
 from ferrule.optimizer import BackendSource, OptimizedNetwork
 

@@ -24,7 +24,7 @@ from ferrule.backends.target import CoreFeatures
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType
 from ferrule.network import Network
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
 
 CORES = (
     CoreFeatures(name="cortex-m0plus"),

@@ -24,7 +24,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.target import default_target
 from ferrule.graph import DataType, Layer, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference

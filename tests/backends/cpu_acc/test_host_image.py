@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.backends.cpu_acc.host.lowering.image import SLACK_ELEMENTS, Image
-from ferrule.operators.window import Padding, Window
+from ferrule.operators.arithmetic.window import Padding, Window
 
 EXTENTS, STEPS = st.integers(1, 4), st.integers(1, 3)
 WINDOWS = st.builds(

@@ -33,8 +33,8 @@ from ferrule.codegen import Artifact, Plan, generate
 from ferrule.dom import Call, Evaluate, Null
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.network import Network, run_graph
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.weighted import WEIGHTED_RULES
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.weighted.products import WEIGHTED_RULES
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 (NEON,) = (item for item in SETS if item.name == "neon")

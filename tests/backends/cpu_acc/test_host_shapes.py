@@ -25,10 +25,10 @@ from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.network import Network, run_graph
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.elementwise import int8_results, sum_of
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.stored_binary import int8_results, sum_of
 from ferrule.operators.operator import Operands
-from ferrule.operators.weighted import WEIGHTED_RULES
+from ferrule.operators.weighted.products import WEIGHTED_RULES
 
 pytestmark = pytest.mark.cc
 

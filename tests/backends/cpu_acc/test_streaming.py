@@ -22,7 +22,7 @@ from ferrule.backends.target import Face, Goal, default_target
 from ferrule.errors import FerruleError
 from ferrule.firmware import emit
 from ferrule.graph import Array, SubgraphView
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
 
 
 def depthwise_blocks() -> Network:

@@ -19,8 +19,8 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.slice import SliceDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.movement.slice import SliceDescriptor
 from ferrule.testing.backends.random_networks import random_network
 
 

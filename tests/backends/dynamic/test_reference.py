@@ -19,7 +19,7 @@ from ferrule.backends.target import default_target
 from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference

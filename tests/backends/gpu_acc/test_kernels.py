@@ -33,8 +33,8 @@ from ferrule.backends.target import default_target
 from ferrule.backends.workload import Workload
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
-from ferrule.operators.quantize import QuantizeDescriptor
-from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.elementwise.quantize import QuantizeDescriptor
+from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.testing.backends.layer_cases import layer_case
 
 TARGET = default_target(BackendId("GpuAcc"))

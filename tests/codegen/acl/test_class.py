@@ -21,8 +21,8 @@ from ferrule.codegen.c_writer import CWriter
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.table import OPERATORS
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
 GPU, CPU = "arm-gpu-c++", "arm-cpu-c++"

@@ -19,8 +19,8 @@ from ferrule._frozen import frozen
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES
 from ferrule.graph import Descriptor, Graph, LayerType
 from ferrule.operators.activation import Activation
+from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.window import Padding
 
 
 class CPadding(ctypes.Structure):

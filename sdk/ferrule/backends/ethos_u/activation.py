@@ -21,7 +21,7 @@ from ferrule.backends.ethos_u.errors import UnsupportedModeError
 from ferrule.backends.ethos_u.feature_map import element_type, zero_point
 from ferrule.backends.ethos_u.machine import INTERNAL, LUT_BYTES, Machine, Range
 from ferrule.backends.ethos_u.stream import Registers, sign_extend
-from ferrule.operators.sigmoid_table import SIGMOID_TABLE
+from ferrule.operators.arithmetic.sigmoid_table import SIGMOID_TABLE
 
 CLAMP, TANH, SIGMOID, FIRST_TABLE = 0, 3, 4, 16
 _FORCE_INT8 = 3

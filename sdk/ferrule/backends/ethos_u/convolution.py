@@ -21,7 +21,7 @@ from ferrule.backends.ethos_u.kernel import Integers, Work, input_map, output_bl
 from ferrule.backends.ethos_u.machine import Bytes, Machine, Range
 from ferrule.backends.ethos_u.stream import Operation, Registers
 from ferrule.backends.ethos_u.weights import SCALE_BYTES, Scales, WeightCache, WeightOrder, scales
-from ferrule.operators.blas import matrix_product
+from ferrule.operators.arithmetic.blas import matrix_product
 
 WEIGHTS = WeightCache()
 """The decoded weights of all NPUs of the process."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, Tensor
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 
 def with_convolutions(graph: Graph) -> Graph:

@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, reduced_multiplier
+from ferrule.operators.arithmetic.fixed_point import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    reduced_multiplier,
+)
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS, having
-from ferrule.operators.weighted import centred, factors, is_wide
+from ferrule.operators.weighted.products import centred, factors, is_wide
 
 Check = Callable[[Any, Operands], bool]
 

@@ -32,7 +32,7 @@ from ferrule.backends.ethos_u.native_structs import (
     WindowStruct,
 )
 from ferrule.backends.ethos_u.pooling import Pooling
-from ferrule.operators.blas import matrix_product
+from ferrule.operators.arithmetic.blas import matrix_product
 
 _TYPES = {np.dtype(np.uint8): 0, np.dtype(np.int8): 1, np.dtype(np.int16): 2, np.dtype(np.int32): 3}
 _STRIP_ELEMENTS = 1 << 18

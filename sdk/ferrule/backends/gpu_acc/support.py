@@ -11,7 +11,7 @@ from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer, LayerType
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import has_zero_point
+from ferrule.operators.weighted.products import has_zero_point
 
 _MOST_ELEMENTS = (1 << 31) - 1
 _TERMS = 2

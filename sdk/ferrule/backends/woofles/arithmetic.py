@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ferrule.backends.woofles.command import Command, Operation, ShapeError
 from ferrule.devices import Bus
-from ferrule.operators.fixed_point import MAX_SHIFT, multiply_by_quantized_multiplier, wrap_int32
+from ferrule.operators.arithmetic.fixed_point import MAX_SHIFT, multiply_by_quantized_multiplier, wrap_int32
 
 Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]

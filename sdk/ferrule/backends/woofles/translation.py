@@ -12,14 +12,14 @@ from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.command import Command, Operation, ShapeError
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType
-from ferrule.operators.binary import BinaryDescriptor, combination_of
-from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
-from ferrule.operators.elementwise import Product, Sum
-from ferrule.operators.fixed_point import activation_range
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.arithmetic.fixed_point import activation_range
+from ferrule.operators.elementwise.binary import BinaryDescriptor, combination_of
+from ferrule.operators.elementwise.stored_binary import Product, Sum
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import bias_info, factors, has_zero_point
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor, groups_of
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.products import bias_info, factors, has_zero_point
 
 Constants = Sequence[Array | None]
 

@@ -16,10 +16,10 @@ from ferrule.codegen.acl.targets import acl_name
 from ferrule.dom import Expression, Float, Integer
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.l2_normalization import EPSILON
-from ferrule.operators.rectify import LeakyReluDescriptor
-from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor
+from ferrule.operators.reductions.l2_normalization import EPSILON
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 
 _SATURATE = acl_name("ConvertPolicy", "SATURATE")
 _PLAIN = Accuracy()

@@ -11,17 +11,17 @@ from ferrule.codegen.acl.rows import FLOATS, MOVED, Add, Check, LayerParts, Laye
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Aggregate, Boolean, Cast, Construct, Expression, Field, Float, Integer, Scalar
 from ferrule.graph import DataType, LayerType, Shape, TensorInfo
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.reduce import ReduceDescriptor
-from ferrule.operators.slice import (
+from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.movement.slice import (
     Range,
     SliceDescriptor,
     StridedSliceDescriptor,
     slice_ranges,
     strided_ranges,
 )
-from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
 
 Sides = Sequence[tuple[int, int]]
 """Numbers of elements that are added before and after each axis."""

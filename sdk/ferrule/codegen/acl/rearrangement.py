@@ -23,19 +23,19 @@ from ferrule.codegen.acl.rows import QUANTIZED, Add, LayerParts, LayerView, Row
 from ferrule.codegen.acl.targets import acl_name
 from ferrule.dom import Integer
 from ferrule.graph import DataType, LayerType, Shape
-from ferrule.operators.arg_select import ArgSelectDescriptor
-from ferrule.operators.block import (
+from ferrule.operators.movement.block import (
     BatchToSpaceNdDescriptor,
     DepthToSpaceDescriptor,
     SpaceToBatchNdDescriptor,
     SpaceToDepthDescriptor,
 )
-from ferrule.operators.gather import GatherDescriptor
-from ferrule.operators.join import SplitVDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
-from ferrule.operators.repeat import TileDescriptor
-from ferrule.operators.slice import Range
-from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.movement.gather import GatherDescriptor
+from ferrule.operators.movement.join import SplitVDescriptor
+from ferrule.operators.movement.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.movement.repeat import TileDescriptor
+from ferrule.operators.movement.slice import Range
+from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.reductions.arg_select import ArgSelectDescriptor
 
 
 class _Steps:

@@ -12,8 +12,8 @@ from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Construct, Expression, Float
 from ferrule.graph import DataType, Descriptor, Graph, Layer, Shape, Tensor, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.operator import OTHER_CODE
-from ferrule.operators.window import Padding
 
 D = TypeVar("D", bound=Descriptor)
 FLOATS = frozenset({DataType.FLOAT32, DataType.FLOAT16})

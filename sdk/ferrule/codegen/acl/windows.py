@@ -23,14 +23,14 @@ from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Assign, Boolean, Construct, Expression, Member, Null
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.resize import ResizeDescriptor, displacement
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.operators.weighted import has_zero_point
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.spatial.resize import ResizeDescriptor, displacement
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor, groups_of
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.products import has_zero_point
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 _INT8_RANGE = 255
 """The largest difference of two pixels."""

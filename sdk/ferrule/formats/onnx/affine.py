@@ -13,7 +13,7 @@ from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, Tensor
 from ferrule.network import Network
 from ferrule.network.copying import network_of
 from ferrule.operators.activation import Activation, fused_activation
-from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.table import OPERATORS, having
 
 

@@ -18,8 +18,8 @@ from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantiz
 from ferrule.graph.names import UniqueNames
 from ferrule.network import Network, check_kernel
 from ferrule.network.execution import operator_of
-from ferrule.operators.reshape import ReshapeDescriptor
-from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
 
 _LAYER_BYTES = 2048
 """What a layer takes in memory, with its tensors and their names."""

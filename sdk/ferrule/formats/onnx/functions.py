@@ -17,8 +17,8 @@ from ferrule.formats.onnx.parse import TYPES, type_name
 from ferrule.formats.onnx.rows import Row
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor
 from ferrule.operators.table import OPERATORS
 
 

@@ -16,13 +16,13 @@ from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.formats.onnx.windows import MAX_EXTENT
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.gather import GatherDescriptor
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.repeat import BroadcastToDescriptor, TileDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
-from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.movement.gather import GatherDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.movement.mirror import MirrorPadDescriptor
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.movement.repeat import BroadcastToDescriptor, TileDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescriptor
 
 
 def _reshape(call: Call) -> None:

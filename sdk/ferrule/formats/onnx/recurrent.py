@@ -13,12 +13,12 @@ from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.rows import Row
 from ferrule.graph import Array, Descriptor, LayerType, Shape
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
-from ferrule.operators.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
-from ferrule.operators.mirror import ReverseV2Descriptor
-from ferrule.operators.slice import SliceDescriptor
-from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.movement.mirror import ReverseV2Descriptor
+from ferrule.operators.movement.slice import SliceDescriptor
+from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.recurrent.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 MAX_STEPS = 64
 """The most steps of a GRU, which has its own layers for each."""

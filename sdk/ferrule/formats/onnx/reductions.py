@@ -14,11 +14,11 @@ from ferrule.formats.onnx.layout import Layout, identity, without
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axes, front_axis, reduced
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.arg_select import ArgSelectDescriptor
-from ferrule.operators.cumsum import CumsumDescriptor
-from ferrule.operators.mirror import ReverseV2Descriptor
-from ferrule.operators.reduce import ReduceDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.movement.mirror import ReverseV2Descriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.reductions.arg_select import ArgSelectDescriptor
+from ferrule.operators.reductions.cumsum import CumsumDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
 
 
 def last(call: Call, axis: int) -> tuple[str, tuple[int, ...]]:

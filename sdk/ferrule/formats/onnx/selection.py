@@ -15,8 +15,8 @@ from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.gather import GatherDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.movement.gather import GatherDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
 
 _INDEX_BYTES = 32
 """Of each element of a mask while it is made: two indices and their difference, of 64 bits."""

@@ -15,11 +15,11 @@ from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import static
 from ferrule.formats.onnx.windows import MAX_EXTENT, finish_image, image
 from ferrule.graph import Array, LayerType
-from ferrule.operators.block import DepthToSpaceDescriptor, SpaceToDepthDescriptor
-from ferrule.operators.gather import GatherDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
-from ferrule.operators.resize import ResizeDescriptor, float_taps, nearest_pixels
-from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.movement.block import DepthToSpaceDescriptor, SpaceToDepthDescriptor
+from ferrule.operators.movement.gather import GatherDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
+from ferrule.operators.spatial.resize import ResizeDescriptor, float_taps, nearest_pixels
 
 _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")

@@ -17,13 +17,13 @@ from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.windows import Window, finish_image, image
 from ferrule.graph import Array, Descriptor, LayerType, Shape
-from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.join import ConcatenationDescriptor
-from ferrule.operators.slice import SliceDescriptor
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 
 def _kernel(shape: Shape, rank: int) -> Shape:

@@ -11,10 +11,10 @@ from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import NHWC, Layout
 from ferrule.formats.onnx.rows import Row
 from ferrule.graph import ONNX_ROUNDINGS, Descriptor, LayerType, Rounding, Shape
-from ferrule.operators.pad import PadDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.reduce import ReduceDescriptor
-from ferrule.operators.window import NO_PADDING, Padding, same_padding
+from ferrule.operators.arithmetic.window import NO_PADDING, Padding, same_padding
+from ferrule.operators.movement.pad import PadDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 
 MAX_EXTENT = 1 << 14
 """The most pixels that a window may span along one axis, that it may be moved by, and that padding may have."""

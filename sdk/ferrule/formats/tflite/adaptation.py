@@ -17,7 +17,7 @@ from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.row import Row
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Shape, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
 
 Added = tuple[Layer, Sequence[TensorInfo]]

@@ -15,9 +15,9 @@ from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.shapes import NEW_AXIS, SliceMasks
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.gather import GatherDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
-from ferrule.operators.slice import SliceDescriptor
+from ferrule.operators.movement.gather import GatherDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor
 
 _BEGIN, _END, _STRIDES = 1, 2, 3
 _HINT = "take a number of elements that is constant (tf.slice), or begin and end that are constants"

@@ -16,9 +16,9 @@ from ferrule.formats.tflite.node import Node, finite
 from ferrule.formats.tflite.row import Given, Row
 from ferrule.formats.tflite.tensors import TYPE_NUMBERS
 from ferrule.graph import Descriptor, Layer, LayerType, TensorInfo
-from ferrule.operators.circular_buffer import CircularBufferDescriptor
 from ferrule.operators.detection import DetectionPostprocessDescriptor
-from ferrule.operators.filter_bank import SignalFilterBankDescriptor
+from ferrule.operators.recurrent.circular_buffer import CircularBufferDescriptor
+from ferrule.operators.signal.filter_bank import SignalFilterBankDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
 
 _COUNT = "num_channels"

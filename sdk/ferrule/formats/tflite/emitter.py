@@ -14,7 +14,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.encoder import OperatorContent, OptionValue
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, Tensor, TensorInfo
 from ferrule.graph.names import UniqueNames
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
 
 
 @frozen(kw_only=False)

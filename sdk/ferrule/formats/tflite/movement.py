@@ -11,10 +11,10 @@ from ferrule.formats.tflite.emitter import Emitter, Written
 from ferrule.formats.tflite.node import Node, axis
 from ferrule.formats.tflite.row import MANY, TWO, Row, Vector, axes_of, axis_of, by_type
 from ferrule.graph import DataType, Descriptor, Layer, LayerType
-from ferrule.operators.gather import GatherDescriptor
-from ferrule.operators.join import SplitVDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor
-from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.movement.gather import GatherDescriptor
+from ferrule.operators.movement.join import SplitVDescriptor
+from ferrule.operators.movement.mirror import MirrorPadDescriptor
+from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
 
 
 def _sides(role: str) -> Vector:

@@ -18,8 +18,8 @@ from ferrule.graph import DataType, Graph, Layer, LayerType, State, Tensor, Tens
 from ferrule.graph.names import UniqueNames
 from ferrule.network import Network, check_kernel
 from ferrule.network.copying import network_of
-from ferrule.operators.circular_buffer import COUNT, CircularBufferDescriptor
 from ferrule.operators.control_flow import DEEPEST, IfDescriptor
+from ferrule.operators.recurrent.circular_buffer import COUNT, CircularBufferDescriptor
 
 _ZERO = "period_begin"
 _HELD = "held"

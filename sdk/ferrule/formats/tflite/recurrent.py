@@ -11,8 +11,8 @@ from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.node import Node, finite
 from ferrule.formats.tflite.row import Row, by_type
 from ferrule.graph import DataType, Descriptor, Layer, LayerType
-from ferrule.operators.lstm import ABSENT, CELL, GATES, HIDDEN, LstmDescriptor
-from ferrule.operators.svdf import STATE
+from ferrule.operators.recurrent.lstm import ABSENT, CELL, GATES, HIDDEN, LstmDescriptor
+from ferrule.operators.recurrent.svdf import STATE
 
 _TABLE = "UnidirectionalSequenceLSTMOptions"
 _TANH = 4

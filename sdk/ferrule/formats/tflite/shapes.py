@@ -14,10 +14,10 @@ from ferrule.formats.tflite.node import Node, activation, axis
 from ferrule.formats.tflite.row import MANY, TWO, Row, Vector, axis_of, by_type, sorted_axes
 from ferrule.graph import Descriptor, Layer, LayerType
 from ferrule.operators.activation import Activation
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
-from ferrule.operators.pad import PadV2Descriptor
-from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
-from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor, strided_ranges
+from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.movement.pad import PadV2Descriptor
+from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescriptor, strided_ranges
 
 
 def _read_concatenation(node: Node) -> Descriptor:

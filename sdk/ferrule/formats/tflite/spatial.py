@@ -13,7 +13,7 @@ from ferrule.formats.tflite.node import Node, activation
 from ferrule.formats.tflite.row import TWO, Row, Vector, by_type
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 _WITHOUT_BIAS = 2
 """The inputs of a TRANSPOSE_CONV without a bias."""

@@ -28,14 +28,14 @@ from ferrule.graph import (
 from ferrule.graph.names import UniqueNames
 from ferrule.graph.real_values import round_half_away
 from ferrule.operators.activation import Activation
-from ferrule.operators.fixed_point import quantize_multiplier
+from ferrule.operators.arithmetic.fixed_point import quantize_multiplier
+from ferrule.operators.arithmetic.window import NO_PADDING
+from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
 from ferrule.operators.table import having
-from ferrule.operators.weighted import has_zero_point
-from ferrule.operators.window import NO_PADDING
+from ferrule.operators.weighted.products import has_zero_point
 
 _CONVOLUTIONS = frozenset({LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D})
 _WEIGHTED: frozenset[str] = _CONVOLUTIONS | {"FULLY_CONNECTED"}

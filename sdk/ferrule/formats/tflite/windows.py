@@ -17,11 +17,11 @@ from ferrule.formats.tflite.node import Node, activation
 from ferrule.formats.tflite.row import Row, by_type
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.interface import option
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.window import NO_PADDING, Padding, same_padding
+from ferrule.operators.arithmetic.window import NO_PADDING, Padding, same_padding
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 
 MAX_WINDOW = 1 << 14
 """The most pixels that a window may span along one axis, with dilation; SAME padding is about as large."""

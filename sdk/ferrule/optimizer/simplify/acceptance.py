@@ -11,7 +11,7 @@ import numpy as np
 from ferrule.errors import FerruleError
 from ferrule.graph import GraphEditor, Layer, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.arithmetic.fixed_point import activation_range
 from ferrule.operators.operator import EVERY_INT8, Operands
 from ferrule.operators.table import OPERATORS
 

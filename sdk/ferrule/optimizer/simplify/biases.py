@@ -10,7 +10,7 @@ import numpy as np
 from ferrule.graph import Array, DataType, GraphEditor, Layer, Tensor
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import centred, has_one_result
+from ferrule.operators.weighted.products import centred, has_one_result
 
 _LARGEST_DIFFERENCE = 255
 """The largest magnitude of an int8 value minus its zero point."""

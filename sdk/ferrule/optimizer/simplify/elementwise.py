@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.graph import GraphEditor, Layer, LayerType, Shape, Tensor, TensorInfo
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
 from ferrule.operators.table import having
-from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.optimizer.simplify.acceptance import accepts
 from ferrule.optimizer.simplify.movement import permutation
 

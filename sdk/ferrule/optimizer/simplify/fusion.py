@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from ferrule.graph import Descriptor, GraphEditor, Layer
 from ferrule.operators.activation import Activation, fused_activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.pad import PadDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.movement.pad import PadDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.optimizer.simplify.acceptance import accepts, clamp_of
 
 _Padded = Conv2dDescriptor | DepthwiseConv2dDescriptor

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.graph import GraphEditor, Layer, LayerType
-from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
 from ferrule.operators.table import having
-from ferrule.operators.transpose import TransposeDescriptor
 
 
 def join_reshapes(editor: GraphEditor, layer: Layer) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ferrule.graph import DataType, GraphEditor, Layer, LayerType, Tensor
 from ferrule.operators.activation import Activation, fused_activation
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.rectify import PreluDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.rectify import PreluDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.optimizer.simplify.acceptance import accepts, clamp_of
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Graph, TensorInfo
 from ferrule.network.bounds import outside, run_bounded
+from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OTHER_CODE, Arithmetic
-from ferrule.operators.running_error import Bounded
 
 
 def runs_of(graph: Graph, seed: int) -> Iterator[list[Array]]:

@@ -40,9 +40,9 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import float_limits
-from ferrule.operators.fixed_point import activation_range
-from ferrule.operators.window import Window
+from ferrule.operators.arithmetic.fixed_point import activation_range
+from ferrule.operators.arithmetic.window import Window
+from ferrule.operators.elementwise.binary import float_limits
 
 D = TypeVar("D", bound=Descriptor)
 Member: TypeAlias = "FieldValue | Array | Mapping[str, Member] | Sequence[Mapping[str, Member]]"

@@ -16,7 +16,7 @@ import numpy as np
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.memory.request import Overlap
-from ferrule.operators.window import Window
+from ferrule.operators.arithmetic.window import Window
 
 
 class Reads(StrEnum):

@@ -10,10 +10,10 @@ from itertools import groupby
 
 from ferrule._frozen import frozen
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding, TensorInfo
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.window import Window
+from ferrule.operators.arithmetic.window import Window
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 
 _LARGEST_COUNT = 1 << 15
 """Rows are counted in 16 bits, also beyond the end of a tensor."""

@@ -52,11 +52,11 @@ from ferrule.dom import (
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType, Tensor, TensorInfo, assemble
 from ferrule.memory.request import Overlap
+from ferrule.operators.arithmetic.window import NO_PADDING
+from ferrule.operators.movement.repeat import BroadcastToDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.repeat import BroadcastToDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.window import NO_PADDING
 from ferrule.rendering import one_line
 
 Lower = Callable[[LoweringContext], LoweredOp]

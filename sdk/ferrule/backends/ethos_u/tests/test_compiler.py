@@ -23,7 +23,7 @@ from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDe
 from ferrule.backends.target import default_target
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, Rounding, SubgraphView, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.quantize import QuantizeDescriptor
+from ferrule.operators.elementwise.quantize import QuantizeDescriptor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 

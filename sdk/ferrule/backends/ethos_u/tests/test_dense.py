@@ -20,9 +20,9 @@ from ferrule.formats import to_tflite
 from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Quantization, SubgraphView, TensorInfo
 from ferrule.network import Network
 from ferrule.network.copying import network_of
-from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
+from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
 from ferrule.operators.operator import Operands
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
 
 DATA, WEIGHTS, OUTPUT = (float(np.float32(each)) for each in (0.0123456, 0.000345671, 0.4567))
 

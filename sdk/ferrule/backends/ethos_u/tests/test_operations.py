@@ -21,7 +21,7 @@ from ferrule.backends.ethos_u.errors import StreamError
 from ferrule.backends.ethos_u.npu import ArrayMemory, Npu
 from ferrule.backends.ethos_u.stream import Registers, sign_extend
 from ferrule.backends.ethos_u.weight_order import WeightOrder, arranged
-from ferrule.operators.sigmoid_table import SIGMOID_TABLE
+from ferrule.operators.arithmetic.sigmoid_table import SIGMOID_TABLE
 
 KINDS = [
     (Kind.CONV, 0),

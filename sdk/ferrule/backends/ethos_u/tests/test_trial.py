@@ -27,7 +27,7 @@ from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Layer, LayerType, Quantization, SubgraphView, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 

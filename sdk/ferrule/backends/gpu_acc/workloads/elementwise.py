@@ -20,10 +20,10 @@ from ferrule.backends.gpu_acc.parameters import (
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
 from ferrule.graph import Array, LayerType, Shape
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor, float_limits
-from ferrule.operators.broadcast import MAX_AXES
+from ferrule.operators.arithmetic.broadcast import MAX_AXES
+from ferrule.operators.elementwise.binary import BinaryDescriptor, float_limits
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.rectify import LeakyReluDescriptor
 from ferrule.operators.table import OPERATORS
 
 _LESS, _EQUAL, _GREATER, _UNORDERED = 1, 2, 4, 8

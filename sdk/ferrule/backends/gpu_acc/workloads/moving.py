@@ -15,8 +15,8 @@ import numpy as np
 from ferrule.backends.gpu_acc.parameters import GatherParameters, MoveParameters
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
 from ferrule.graph import Array, DataType, TensorInfo
-from ferrule.operators.broadcast import MAX_AXES
-from ferrule.operators.gather import gathering
+from ferrule.operators.arithmetic.broadcast import MAX_AXES
+from ferrule.operators.movement.gather import gathering
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 

@@ -8,9 +8,9 @@ import numpy as np
 from ferrule.backends.gpu_acc.parameters import CODES, RowParameters, float_bits
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
 from ferrule.graph import Array
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, rounding_divide_by_pot
-from ferrule.operators.log_softmax import Scaling, radius
-from ferrule.operators.softmax import SoftmaxDescriptor, exponentials
+from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, rounding_divide_by_pot
+from ferrule.operators.reductions.log_softmax import Scaling, radius
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor, exponentials
 
 
 def normalize_float(loading: Loading) -> KernelWorkload:

@@ -8,8 +8,8 @@ import numpy as np
 from ferrule.backends.gpu_acc.parameters import ReduceParameters
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
 from ferrule.graph import DataType, LayerType
-from ferrule.operators.arg_select import ArgSelectDescriptor
-from ferrule.operators.reduce import ReduceDescriptor, divisor, reduced_count, rescaling
+from ferrule.operators.reductions.arg_select import ArgSelectDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor, divisor, reduced_count, rescaling
 
 _LARGEST = frozenset({LayerType.ARG_MAX, LayerType.REDUCE_ANY, LayerType.REDUCE_MAX})
 

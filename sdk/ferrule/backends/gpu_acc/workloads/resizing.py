@@ -8,7 +8,7 @@ import numpy as np
 from ferrule.backends.gpu_acc.parameters import ResizeParameters
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
 from ferrule.graph import Array
-from ferrule.operators.resize import ResizeDescriptor, Taps, float_taps, integer_taps
+from ferrule.operators.spatial.resize import ResizeDescriptor, Taps, float_taps, integer_taps
 
 
 def resize_bilinear(loading: Loading) -> KernelWorkload:

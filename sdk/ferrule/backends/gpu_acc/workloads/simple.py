@@ -19,12 +19,12 @@ from ferrule.backends.gpu_acc.session import DeviceMemory, GpuEvent
 from ferrule.backends.gpu_acc.workloads.elementwise import broadcast_parameters
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
 from ferrule.graph import DataType, LayerType
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.elementwise import product_of, sum_of
-from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.arithmetic.fixed_point import activation_range
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.stored_binary import product_of, sum_of
 from ferrule.operators.operator import Operands
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.softmax import SoftmaxDescriptor, exponentials
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor, exponentials
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from ferrule.backends.gpu_acc.workloads.launch import CHANNELS_GROUP, CHANNELS_P
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fixed_point import activation_range, wrap_int32
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.operators.weighted import factors
-from ferrule.operators.window import Padding, Window
+from ferrule.operators.arithmetic.fixed_point import activation_range, wrap_int32
+from ferrule.operators.arithmetic.window import Padding, Window
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor, groups_of
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.products import factors
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 
 def conv2d(loading: Loading) -> KernelWorkload:

@@ -26,7 +26,7 @@ from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
 
 TARGET = default_target(BackendId("Woofles"))
 

@@ -23,10 +23,10 @@ from ferrule.errors import FerruleError
 from ferrule.firmware import Job, emit
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.rectify import ReluDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.rectify import ReluDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 TARGET = default_target(BackendId("Woofles"))
 

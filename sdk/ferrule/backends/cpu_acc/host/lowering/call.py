@@ -18,7 +18,7 @@ from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_array
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Identifier, Integer, Variable
 from ferrule.graph import Array, Rounding
-from ferrule.operators.fixed_point import wrap_int32
+from ferrule.operators.arithmetic.fixed_point import wrap_int32
 
 HEADER = "ferrule/cpu_acc/host.h"
 POOL = Identifier("pool")

@@ -13,9 +13,9 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import Member, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.conv2d import groups_of
-from ferrule.operators.weighted import has_zero_point
-from ferrule.operators.window import Window
+from ferrule.operators.arithmetic.window import Window
+from ferrule.operators.weighted.conv2d import groups_of
+from ferrule.operators.weighted.products import has_zero_point
 
 
 def lower_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:

@@ -22,7 +22,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import Member, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType
-from ferrule.operators.weighted import has_zero_point
+from ferrule.operators.weighted.products import has_zero_point
 
 MOST_VECTORS = 256
 """Weights are repeated until a whole number of vectors is filled; above this number, the portable kernel is better."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.graph import Array, Shape
-from ferrule.operators.window import Window
+from ferrule.operators.arithmetic.window import Window
 
 SLACK_ELEMENTS = 64
 """Kernels may read up to one vector beyond the last element."""

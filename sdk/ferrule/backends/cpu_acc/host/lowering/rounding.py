@@ -2,7 +2,7 @@
 """Requantisation in float32 that is proved to have the integer rule's results.
 
 The float32 rule is clamp(round(value)), with value = (sum + shift) * scale + offset by one fused multiply-add, less a
-drop where it is below the zero point. The drop is there because TFLM's integer rule (`ferrule.operators.fixed_point`)
+drop where it is below the zero point. The drop is there because TFLM's integer rule (`fixed_point`)
 rounds halves away from zero; it is 0 for the rule of one rounding. Neither rule decreases when the sum increases. They
 are therefore equal for all sums if they are equal on both sides of each sum at which the integer rule's result changes,
 of zero, and at the ends of the range of sums.
@@ -18,8 +18,8 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.graph import Array, Rounding
-from ferrule.operators.fixed_point import rescale
-from ferrule.operators.weighted import Factor
+from ferrule.operators.arithmetic.fixed_point import rescale
+from ferrule.operators.weighted.products import Factor
 
 _OFFSET_UNIT = 2.0**-21
 _NUDGES = tuple(sorted(product(range(-5, 6), range(-1, 2)), key=lambda pair: (abs(pair[0]) + 3 * abs(pair[1]), pair)))

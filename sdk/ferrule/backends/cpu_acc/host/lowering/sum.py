@@ -16,7 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.operators.binary import combination
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType
-from ferrule.operators.elementwise import Sum, Term, int8_results
+from ferrule.operators.elementwise.stored_binary import Sum, Term, int8_results
 
 _LIMIT = 2**31
 _TIE_BREAKERS = (0.0, 2.0**-22, 2.0**-20, 2.0**-18, -(2.0**-20))

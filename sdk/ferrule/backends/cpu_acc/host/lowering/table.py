@@ -13,7 +13,7 @@ from ferrule.backends.cpu_acc.host.lowering.sum import lower_sum
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, descriptor_of, limit_fields, window_fields
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType, Rounding
-from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 
 
 def lower_pool2d(context: LoweringContext, host: Host) -> LoweredOp | None:

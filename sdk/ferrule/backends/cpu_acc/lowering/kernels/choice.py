@@ -18,7 +18,7 @@ from ferrule.backends.firmware import ConsideredKernel, KernelCosts, LoweredOp, 
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Rounding
-from ferrule.operators.weighted import WEIGHTED_RULES
+from ferrule.operators.weighted.products import WEIGHTED_RULES
 
 SMALL_SCRATCH = 2048
 """Scratch up to this many bytes above the spare ones is small for the goal `balanced`."""

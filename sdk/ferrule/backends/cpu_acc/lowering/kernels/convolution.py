@@ -14,13 +14,13 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.arithmetic.window import Padding, Window
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.operators.weighted import Factor, centred, factors
-from ferrule.operators.window import Padding, Window
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.products import Factor, centred, factors
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 TOO_LARGE = "a sum is too large, or an output is scaled up"
 RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}

@@ -16,8 +16,8 @@ from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_array
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType
 from ferrule.memory.request import Overlap
-from ferrule.operators.fixed_point import reduced_multiplier
-from ferrule.operators.weighted import is_wide
+from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
+from ferrule.operators.weighted.products import is_wide
 
 _HEADER = "ferrule/kernels/dual_s16.h"
 _LARGEST_DATA = 1 << 15

@@ -19,9 +19,9 @@ from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType
-from ferrule.operators.conv2d import groups_of
-from ferrule.operators.fixed_point import reduced_multiplier
-from ferrule.operators.weighted import has_zero_point, is_wide
+from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
+from ferrule.operators.weighted.conv2d import groups_of
+from ferrule.operators.weighted.products import has_zero_point, is_wide
 
 _SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
 _BIAS = 2

@@ -20,7 +20,7 @@ from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import (
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import Blob, LoweringContext
 from ferrule.graph import Array, Rounding
-from ferrule.operators.weighted import Factor, folded_bias
+from ferrule.operators.weighted.products import Factor, folded_bias
 
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""

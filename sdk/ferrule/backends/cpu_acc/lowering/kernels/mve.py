@@ -24,7 +24,7 @@ from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_array
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import Goal
 from ferrule.graph import Array, Rounding
-from ferrule.operators.window import Window
+from ferrule.operators.arithmetic.window import Window
 
 _VECTOR = 16
 """Bytes of a vector."""

@@ -21,7 +21,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.graph import Array
-from ferrule.operators.weighted import WEIGHTED_RULES
+from ferrule.operators.weighted.products import WEIGHTED_RULES
 
 QUAD, DUO, OCTET = 4, 2, 8
 """The channels of a block, as in the header."""

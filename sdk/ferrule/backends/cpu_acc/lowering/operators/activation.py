@@ -15,9 +15,9 @@ from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.operators.activation import Activation
-from ferrule.operators.nonlinear import hard_swish_table, logistic_table, sigmoid_multiplier, tanh_table
-from ferrule.operators.rectify import LeakyReluDescriptor, int8_table, prelu_of, rectifier_of
-from ferrule.operators.sigmoid_table import SIGMOID_TABLE
+from ferrule.operators.arithmetic.sigmoid_table import SIGMOID_TABLE
+from ferrule.operators.elementwise.nonlinear import hard_swish_table, logistic_table, sigmoid_multiplier, tanh_table
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, int8_table, prelu_of, rectifier_of
 
 _NONLINEAR, _RECTIFY = "ferrule/kernels/nonlinear.h", "ferrule/kernels/rectify.h"
 

@@ -12,7 +12,7 @@ from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext, parameter_table, struct_value
 from ferrule.dom import Call, Evaluate, Expression, Identifier
 from ferrule.graph import DataType
-from ferrule.operators.add_n import integer_sum
+from ferrule.operators.elementwise.add_n import integer_sum
 
 
 def lower_add_n(context: LoweringContext) -> LoweredOp:

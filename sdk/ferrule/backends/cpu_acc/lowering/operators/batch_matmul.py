@@ -10,8 +10,8 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, de
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import RULE_KERNELS, rule_sources
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, Shape
-from ferrule.operators.batch_matmul import BatchMatmulDescriptor, depth_of, factor_of
-from ferrule.operators.fixed_point import reduced_multiplier
+from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor, depth_of, factor_of
 
 _BATCH_AXES = 3
 """The value of FERRULE_BATCH_MATMUL_AXES."""

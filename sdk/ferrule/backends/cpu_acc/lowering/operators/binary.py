@@ -20,12 +20,12 @@ from ferrule.backends.cpu_acc.lowering.strided_copy import merged_axes
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.binary import BinaryDescriptor, combination_of
-from ferrule.operators.broadcast import MAX_AXES
-from ferrule.operators.division import Quotient, quotient_of
-from ferrule.operators.elementwise import Additive, Combination, Product, Sum, Term
-from ferrule.operators.onnx_elementwise import FloatDifference, FusedSum
-from ferrule.operators.squared_difference import SquaredDifference, squared_difference_of
+from ferrule.operators.arithmetic.broadcast import MAX_AXES
+from ferrule.operators.elementwise.binary import BinaryDescriptor, combination_of
+from ferrule.operators.elementwise.division import Quotient, quotient_of
+from ferrule.operators.elementwise.onnx_elementwise import FloatDifference, FusedSum
+from ferrule.operators.elementwise.squared_difference import SquaredDifference, squared_difference_of
+from ferrule.operators.elementwise.stored_binary import Additive, Combination, Product, Sum, Term
 
 TABLE_MIN_ELEMENTS = 1024
 """The number of elements from which two tables (2048 bytes of flash) pay off, as they save 25 instructions or more

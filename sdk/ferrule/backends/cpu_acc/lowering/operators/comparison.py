@@ -9,8 +9,8 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call, broadcast_axes, term_fields
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType
-from ferrule.operators.comparison import term_of
-from ferrule.operators.select import MAX_AXES
+from ferrule.operators.elementwise.comparison import term_of
+from ferrule.operators.elementwise.select import MAX_AXES
 
 _HEADER = "ferrule/kernels/compare.h"
 _IN_ORDER, _SWAPPED = (0, 1), (1, 0)

@@ -19,8 +19,8 @@ from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FUL
 from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
-from ferrule.operators.conv2d import groups_of
-from ferrule.operators.weighted import WEIGHTED_RULES, has_zero_point
+from ferrule.operators.weighted.conv2d import groups_of
+from ferrule.operators.weighted.products import WEIGHTED_RULES, has_zero_point
 
 
 def lower_weighted(context: LoweringContext) -> LoweredOp:

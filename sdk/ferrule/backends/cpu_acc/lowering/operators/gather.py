@@ -13,7 +13,7 @@ from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers, struct_value
 from ferrule.dom import Expression
 from ferrule.graph import LayerType, Shape
-from ferrule.operators.gather import gathering
+from ferrule.operators.movement.gather import gathering
 
 _AXES = 5
 """The value of FERRULE_GATHER_AXES in the C kernels."""

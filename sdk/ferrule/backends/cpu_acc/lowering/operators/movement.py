@@ -11,14 +11,20 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import descriptor_of, wrong_d
 from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType, Shape, TensorInfo
-from ferrule.operators.block import DepthToSpaceDescriptor, SpaceToDepthDescriptor
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor, fill_value
-from ferrule.operators.repeat import TileDescriptor
-from ferrule.operators.slice import Range, SliceDescriptor, StridedSliceDescriptor, slice_ranges, strided_ranges
-from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
-from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.movement.block import DepthToSpaceDescriptor, SpaceToDepthDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.movement.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor, fill_value
+from ferrule.operators.movement.repeat import TileDescriptor
+from ferrule.operators.movement.slice import (
+    Range,
+    SliceDescriptor,
+    StridedSliceDescriptor,
+    slice_ranges,
+    strided_ranges,
+)
+from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
+from ferrule.operators.movement.transpose import TransposeDescriptor
 
 
 def lower_view(context: LoweringContext) -> LoweredOp:

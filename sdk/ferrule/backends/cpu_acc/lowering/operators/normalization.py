@@ -10,8 +10,8 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, de
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Rounding
-from ferrule.operators.log_softmax import Scaling, radius
-from ferrule.operators.softmax import (
+from ferrule.operators.reductions.log_softmax import Scaling, radius
+from ferrule.operators.reductions.softmax import (
     SoftmaxDescriptor,
     exponentials,
     int16_multiplier,

@@ -26,11 +26,17 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, LayerType, Rounding
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor, float_limits
-from ferrule.operators.elementwise import int8_results
-from ferrule.operators.fixed_point import activation_range
-from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, OnnxOutput, RealProduct
-from ferrule.operators.quantize import quantize_to_even
+from ferrule.operators.arithmetic.fixed_point import activation_range
+from ferrule.operators.elementwise.binary import BinaryDescriptor, float_limits
+from ferrule.operators.elementwise.onnx_elementwise import (
+    FloatDifference,
+    FloatProduct,
+    FusedSum,
+    OnnxOutput,
+    RealProduct,
+)
+from ferrule.operators.elementwise.quantize import quantize_to_even
+from ferrule.operators.elementwise.stored_binary import int8_results
 
 _HEADER = "ferrule/kernels/binary.h"
 

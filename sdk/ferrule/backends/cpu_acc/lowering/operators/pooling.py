@@ -16,8 +16,8 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature,
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType, Rounding
-from ferrule.operators.onnx_elementwise import OnnxOutput
-from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 
 _MOST_COLUMNS = 256
 """The value of FERRULE_POOL2D_MOST_COLUMNS."""

@@ -13,9 +13,9 @@ from ferrule.backends.cpu_acc.lowering.operators.activation import sigmoid_blob
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
-from ferrule.operators.circular_buffer import COUNT, FRAMES, CircularBufferDescriptor
-from ferrule.operators.fixed_point import reduced_multiplier
-from ferrule.operators.lstm import (
+from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
+from ferrule.operators.recurrent.circular_buffer import COUNT, FRAMES, CircularBufferDescriptor
+from ferrule.operators.recurrent.lstm import (
     BIASES,
     CELL,
     HIDDEN,
@@ -26,8 +26,8 @@ from ferrule.operators.lstm import (
     cell_position,
     cell_power,
 )
-from ferrule.operators.svdf import STATE, SvdfDescriptor, svdf_factors
-from ferrule.operators.weighted import Factor
+from ferrule.operators.recurrent.svdf import STATE, SvdfDescriptor, svdf_factors
+from ferrule.operators.weighted.products import Factor
 
 
 def lower_svdf(context: LoweringContext) -> LoweredOp:

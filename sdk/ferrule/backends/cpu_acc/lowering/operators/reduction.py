@@ -12,10 +12,10 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, de
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Rounding, Shape
-from ferrule.operators.arg_select import ArgSelectDescriptor
-from ferrule.operators.cumsum import CumsumDescriptor, cumsum_factor
-from ferrule.operators.fixed_point import wrap_int32
-from ferrule.operators.reduce import ReduceDescriptor, divisor, reduced_count, rescaling
+from ferrule.operators.arithmetic.fixed_point import wrap_int32
+from ferrule.operators.reductions.arg_select import ArgSelectDescriptor
+from ferrule.operators.reductions.cumsum import CumsumDescriptor, cumsum_factor
+from ferrule.operators.reductions.reduce import ReduceDescriptor, divisor, reduced_count, rescaling
 
 _LOOPS = 4
 _SELECT = "ferrule/kernels/reduce_select.h"

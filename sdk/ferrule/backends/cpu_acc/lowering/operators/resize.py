@@ -11,7 +11,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, de
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
-from ferrule.operators.resize import ResizeDescriptor, float_taps, integer_taps, nearest_pixels, onnx_taps
+from ferrule.operators.spatial.resize import ResizeDescriptor, float_taps, integer_taps, nearest_pixels, onnx_taps
 
 _MOST_PIXELS = 1 << 15
 Taps = Callable[[ResizeDescriptor, int, int], tuple[Array, Array | None]]

@@ -11,22 +11,22 @@ import numpy as np
 from ferrule.backends.cpu_acc.lowering.kernel_call import D, KernelCall, Member, descriptor_of
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.filter_bank import (
+from ferrule.operators.signal.filter_bank import (
     LOG_TABLE,
     SignalFilterBankDescriptor,
     SignalFilterBankLogDescriptor,
     SignalFilterBankSpectralSubtractionDescriptor,
     SignalPcanDescriptor,
 )
-from ferrule.operators.fixed_fft import real_twiddles, twiddles
-from ferrule.operators.signal_frames import (
+from ferrule.operators.signal.fixed_fft import real_twiddles, twiddles
+from ferrule.operators.signal.frames import (
     SignalDelayDescriptor,
     SignalFramerDescriptor,
     SignalOverlapAddDescriptor,
     SignalStackerDescriptor,
     SignalWindowDescriptor,
 )
-from ferrule.operators.spectrum import SignalEnergyDescriptor, SignalIrfftDescriptor, SignalRfftDescriptor
+from ferrule.operators.signal.spectrum import SignalEnergyDescriptor, SignalIrfftDescriptor, SignalRfftDescriptor
 
 _SUFFIXES = {DataType.INT16: "s16", DataType.INT32: "s32", DataType.FLOAT32: "f32"}
 Lowering = Callable[[LoweringContext], LoweredOp]

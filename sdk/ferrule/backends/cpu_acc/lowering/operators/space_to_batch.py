@@ -13,7 +13,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import descriptor_of
 from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Shape
-from ferrule.operators.block import BatchToSpaceNdDescriptor, SpaceToBatchNdDescriptor, fill_value
+from ferrule.operators.movement.block import BatchToSpaceNdDescriptor, SpaceToBatchNdDescriptor, fill_value
 
 
 @frozen(kw_only=False)

@@ -13,9 +13,9 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Scalar
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Rounding
+from ferrule.operators.elementwise.quantize import requantization, requantize
+from ferrule.operators.elementwise.stored_unary import Rescaling, absolute_rescaling, root_rescaling
 from ferrule.operators.operator import Operands
-from ferrule.operators.quantize import requantization, requantize
-from ferrule.operators.stored_unary import Rescaling, absolute_rescaling, root_rescaling
 from ferrule.operators.table import OPERATORS
 
 _LOOK_UPS = {"int8": "lookup_s8", "uint8": "lookup_s8", "int16": "lookup_s8_s16", "int32": "lookup_s8_s32"}

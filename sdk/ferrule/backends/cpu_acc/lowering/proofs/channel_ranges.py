@@ -18,15 +18,15 @@ from ferrule.backends.cpu_acc.streaming.chain import Streamed
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import Array, DataType, Graph, Layer, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fixed_point import activation_range, rescale
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.arithmetic.fixed_point import activation_range, rescale
+from ferrule.operators.arithmetic.window import NO_PADDING
 from ferrule.operators.operator import Operands
-from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import centred, factors, folded_bias
-from ferrule.operators.window import NO_PADDING
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor, groups_of
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.products import centred, factors, folded_bias
 
 
 @frozen(eq=False)

@@ -12,8 +12,8 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.graph import Array
-from ferrule.operators.elementwise import STORED, Combination, int8_results
-from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, RealProduct
+from ferrule.operators.elementwise.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, RealProduct
+from ferrule.operators.elementwise.stored_binary import STORED, Combination, int8_results
 
 _MOST_SHIFT = 30
 _LIMIT = 2**31

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule.graph import Array, Rounding
-from ferrule.operators.fixed_point import rescale
-from ferrule.operators.weighted import Factor
+from ferrule.operators.arithmetic.fixed_point import rescale
+from ferrule.operators.weighted.products import Factor
 
 PROVED_SHIFT = 9
 """The value of FERRULE_PROVED_SHIFT."""

@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.operators.fixed_point import Int64Array
-from ferrule.operators.onnx_elementwise import FloatProduct
+from ferrule.operators.arithmetic.fixed_point import Int64Array
+from ferrule.operators.elementwise.onnx_elementwise import FloatProduct
 
 _BITS = 30
 """The number of bits of the multiplier."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.graph import Array
-from ferrule.operators.elementwise import STORED, Additive, int8_results
+from ferrule.operators.elementwise.stored_binary import STORED, Additive, int8_results
 
 _FRACTION_BITS = 20
 """The value of FRACTION_BITS in the C kernel."""

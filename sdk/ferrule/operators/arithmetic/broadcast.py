@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Broadcasting of two inputs with different shapes, by numpy's rules."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import DataType, Descriptor
+from ferrule.operators.movement.checks import check_types
+from ferrule.operators.operator import Operands, Shapes
+
+MAX_AXES = 6
+"""The most axes that TensorFlow Lite Micro's kernels broadcast."""
+
+
+def infer_broadcast(_: Descriptor, operands: Operands) -> Shapes:
+    """Return the shape that both inputs broadcast to."""
+    first, second = operands.input(0), operands.input(1)
+    try:
+        return (np.broadcast_shapes(first.shape, second.shape),)
+    except ValueError:
+        raise ModelError(
+            f"tensor '{second.name}' of shape {list(second.shape)} does not broadcast with '{first.name}' of shape "
+            f"{list(first.shape)}"
+        ) from None
+
+
+def check_broadcast(operands: Operands, allowed: frozenset[DataType]) -> DataType:
+    """Return the common type of both inputs and the output.
+
+    Raises:
+        UnsupportedError: the types differ, the type is not allowed, or the output has too many axes.
+    """
+    check_types(operands, allowed)
+    output = operands.output
+    if len(output.shape) > MAX_AXES:
+        raise UnsupportedError(f"tensor '{output.name}' has {len(output.shape)} axes, expected at most {MAX_AXES}")
+    return output.dtype

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons, LOGICAL_AND and LOGICAL_OR, with broadcasting; the results are bool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ferrule._frozen import frozen
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
+from ferrule.operators.arithmetic.broadcast import check_broadcast, infer_broadcast
+from ferrule.operators.arithmetic.fixed_point import quantize_multiplier
+from ferrule.operators.elementwise.binary import sample_pair
+from ferrule.operators.elementwise.stored_binary import Term
+from ferrule.operators.movement.checks import expect_type
+from ferrule.operators.operator import Arrays, Operands, Operator, required_array
+from ferrule.operators.sample import LayerSample
+from ferrule.operators.weighted.products import check_activation_tensor
+
+LEFT_SHIFT = 8
+"""Fractional bits of int8 values before they are scaled."""
+_ORDERED = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.INT64})
+_BOOL = frozenset({DataType.BOOL})
+
+
+@frozen
+class ComparisonDescriptor(Descriptor):
+    """Two inputs that broadcast by numpy's rules, one bool output."""
+
+
+@frozen
+class LogicalDescriptor(Descriptor):
+    """Two bool inputs that broadcast by numpy's rules, one bool output."""
+
+
+def term_of(info: TensorInfo) -> Term:
+    """Return the conversion of stored int8 values to values that can be compared.
+
+    Raises:
+        UnsupportedError: the scale is not below 1.
+    """
+    multiplier, shift = quantize_multiplier(info.scale)
+    if shift > 0:
+        raise UnsupportedError(
+            f"tensor '{info.name}' has scale {info.scale:g}, comparisons of int8 need one below 1",
+            hint="TensorFlow Lite Micro's kernel is undefined for it",
+        )
+    return Term(offset=-info.zero_point, left_shift=LEFT_SHIFT, multiplier=multiplier, shift=shift)
+
+
+def _check(allowed: frozenset[DataType], _: Descriptor, operands: Operands) -> None:
+    first, second, output = operands.input(0), operands.input(1), operands.output
+    expect_type(output, DataType.BOOL)
+    alike = TensorInfo(name=output.name, shape=output.shape, dtype=first.dtype)
+    dtype = check_broadcast(Operands(inputs=(first, second), outputs=(alike,)), allowed)
+    if dtype is DataType.INT8:
+        for info in (first, second):
+            check_activation_tensor(info)
+            term_of(info)
+
+
+def _compute(function: Callable[[Any, Any], Any], _: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+    first, second = required_array(arrays, 0), required_array(arrays, 1)
+    if first.dtype == np.int8:
+        first, second = (
+            term_of(operands.input(index)).apply(array.astype(np.int64)) for index, array in enumerate((first, second))
+        )
+    return [np.asarray(function(first, second), np.bool_)]
+
+
+def _sample(descriptor: Descriptor, sample: LayerSample) -> None:
+    sample_pair(sample, None)
+    sample.output_type = DataType.BOOL
+    sample.descriptor = descriptor
+
+
+def _operator(
+    type_: LayerType, descriptor: type[Descriptor], function: Callable[[Any, Any], Any], allowed: frozenset[DataType]
+) -> Operator:
+    return Operator(
+        descriptor=descriptor,
+        type=type_,
+        elementwise=True,
+        shapes=infer_broadcast,
+        check=partial(_check, allowed),
+        kernel=partial(_compute, function),
+        sample=partial(_sample, descriptor()),
+    )
+
+
+_FUNCTIONS: Mapping[LayerType, tuple[Callable[[Any, Any], Any], frozenset[DataType]]] = {
+    LayerType.EQUAL: (np.equal, _ORDERED | _BOOL),
+    LayerType.GREATER: (np.greater, _ORDERED),
+    LayerType.GREATER_EQUAL: (np.greater_equal, _ORDERED),
+    LayerType.LESS: (np.less, _ORDERED),
+    LayerType.LESS_EQUAL: (np.less_equal, _ORDERED),
+    LayerType.NOT_EQUAL: (np.not_equal, _ORDERED | _BOOL),
+}
+COMPARISONS: tuple[Operator, ...] = tuple(
+    _operator(type_, ComparisonDescriptor, *row) for type_, row in _FUNCTIONS.items()
+)
+"""The operators, sorted by name."""
+LOGICAL_AND = _operator(LayerType.LOGICAL_AND, LogicalDescriptor, np.logical_and, _BOOL)
+LOGICAL_OR = _operator(LayerType.LOGICAL_OR, LogicalDescriptor, np.logical_or, _BOOL)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RELU, RELU6, RELU_N1_TO_1, LEAKY_RELU and PRELU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+import numpy as np
+
+from ferrule._frozen import frozen
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.arithmetic.error_bound import rounded
+from ferrule.operators.arithmetic.fixed_point import (
+    MAX_SHIFT,
+    Int64Array,
+    activation_range,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    wrap_int32,
+)
+from ferrule.operators.arithmetic.onnx_real import computed_as_real, tabulated
+from ferrule.operators.elementwise.stored_binary import combine
+from ferrule.operators.movement.checks import check_axes, check_quantisations, check_types
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_array
+from ferrule.operators.sample import LayerSample, sample_unary
+from ferrule.operators.weighted.products import check_activation_tensor
+
+_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
+_N1_TO_1_TYPES = frozenset({DataType.FLOAT32, DataType.INT8})
+_MAX_PRELU_AXES = 4
+
+
+@frozen
+class ReluDescriptor(Descriptor):
+    """One input, one output; for RELU, RELU6 and RELU_N1_TO_1."""
+
+
+@frozen
+class LeakyReluDescriptor(Descriptor):
+    """One input, one output."""
+
+    alpha: float
+    """Factor for negative values, exactly representable in float32."""
+
+
+@frozen
+class PreluDescriptor(Descriptor):
+    """Inputs: data, and factors for its negative values that broadcast to its shape. One output."""
+
+
+@frozen
+class Slope:
+    """A factor, `sign * multiplier * 2**(shift - 31)`; the sign is 1 or -1."""
+
+    multiplier: int
+    shift: int
+    sign: int = 1
+
+    def apply(self, values: Int64Array) -> Int64Array:
+        """Return 32-bit values times the factor."""
+        return self.sign * multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
+
+
+@frozen
+class Rectifier:
+    """A function of stored values: one slope from the zero point upwards, another below it, and a clamp."""
+
+    input_zero_point: int
+    output_zero_point: int
+    positive: Slope
+    negative: Slope
+    low: int
+    high: int
+
+    def apply(self, stored: Int64Array) -> Int64Array:
+        """Return the stored results."""
+        value = stored - self.input_zero_point
+        scaled = np.where(value >= 0, self.positive.apply(value), self.negative.apply(value))
+        return np.clip(wrap_int32(scaled + self.output_zero_point), self.low, self.high)
+
+
+@frozen
+class Prelu:
+    """The arithmetic of PRELU on stored data and stored factors."""
+
+    input_zero_point: int
+    alpha_zero_point: int
+    output_zero_point: int
+    positive: Slope
+    negative: Slope
+    low: int
+    high: int
+
+    def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
+        """Return the stored results for stored data and factors of broadcastable shapes."""
+        value = first - self.input_zero_point
+        product = value * (second - self.alpha_zero_point)
+        scaled = np.where(value >= 0, self.positive.apply(value), self.negative.apply(product))
+        return np.clip(wrap_int32(scaled + self.output_zero_point), self.low, self.high)
+
+
+def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operands) -> Rectifier:
+    """Return the arithmetic of a layer on quantised values; UnsupportedError if its scales are too far apart.
+
+    Factors are computed in float64, as in TensorFlow Lite Micro. For RELU_N1_TO_1, of which only LiteRT has a kernel,
+    they are computed in float32.
+    """
+    source, output = operands.input(0), operands.output
+    limits = np.iinfo(output.dtype.numpy)
+    low, high = int(limits.min), int(limits.max)
+    ratio = source.scale / output.scale
+    if layer_type is LayerType.RELU_N1_TO_1:
+        with np.errstate(over="ignore", under="ignore"):
+            ratio = float(np.float32(source.scale) / np.float32(output.scale))
+    positive = negative = _slope(ratio, output)
+    if isinstance(descriptor, LeakyReluDescriptor):
+        negative = _slope(source.scale * descriptor.alpha / output.scale, output)
+    else:
+        low, high = activation_range(Activation[layer_type], output)
+    return Rectifier(
+        input_zero_point=source.zero_point,
+        output_zero_point=output.zero_point,
+        positive=positive,
+        negative=negative,
+        low=low,
+        high=high,
+    )
+
+
+def prelu_of(operands: Operands) -> Prelu:
+    """Return the arithmetic of a quantised PRELU; UnsupportedError if its scales are too far apart."""
+    source, alpha, output = operands.input(0), operands.input(1), operands.output
+    limits = np.iinfo(output.dtype.numpy)
+    return Prelu(
+        input_zero_point=source.zero_point,
+        alpha_zero_point=alpha.zero_point,
+        output_zero_point=output.zero_point,
+        positive=_slope(source.scale / output.scale, output),
+        negative=_slope(source.scale * alpha.scale / output.scale, output),
+        low=int(limits.min),
+        high=int(limits.max),
+    )
+
+
+@lru_cache(maxsize=64)
+def int8_table(rectifier: Rectifier) -> Array:
+    """Return the results for all int8 inputs, starting at -128."""
+    table = rectifier.apply(np.arange(-128, 128, dtype=np.int64)).astype(np.int8)
+    table.setflags(write=False)
+    return table
+
+
+def infer_prelu(_: PreluDescriptor, operands: Operands) -> Shapes:
+    """Return the data's shape; the factors must broadcast to it."""
+    source, alpha = operands.input(0), operands.input(1)
+    try:
+        fits = np.broadcast_shapes(source.shape, alpha.shape) == source.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ModelError(
+            f"tensor '{alpha.name}' of shape {list(alpha.shape)} does not broadcast to '{source.name}' of shape "
+            f"{list(source.shape)}"
+        )
+    return (source.shape,)
+
+
+def _check(layer_type: LayerType, descriptor: Descriptor, operands: Operands) -> None:
+    check_types(operands, _N1_TO_1_TYPES if layer_type is LayerType.RELU_N1_TO_1 else _TYPES)
+    if operands.output.dtype.is_float:
+        return
+    for info in (operands.input(0), operands.output):
+        check_activation_tensor(info)
+    if layer_type is LayerType.RELU6:
+        check_quantisations(operands)  # the reference kernel clamps and does not rescale
+    rectifier_of(layer_type, descriptor, operands)
+
+
+def check_prelu(_: PreluDescriptor, operands: Operands) -> None:
+    """Refuse types, ranks and quantisations that TensorFlow Lite Micro's kernel does not support."""
+    source, alpha, output = operands.input(0), operands.input(1), operands.output
+    check_types(Operands(inputs=(source,), outputs=(output,)), _TYPES)
+    wanted = DataType.INT8 if source.dtype is DataType.INT16 else source.dtype
+    if alpha.dtype is not wanted:
+        raise UnsupportedError(
+            f"tensor '{alpha.name}' is {alpha.dtype}, expected {wanted} because the data '{source.name}' is "
+            f"{source.dtype}"
+        )
+    check_axes(source, _MAX_PRELU_AXES)
+    if source.dtype.is_float:
+        return
+    for info in (source, alpha, output):
+        check_activation_tensor(info)
+    prelu_of(operands)
+
+
+def _compute(layer_type: LayerType, descriptor: Descriptor, operands: Operands, data: Array) -> Array:
+    if data.dtype == np.int8:
+        return int8_table(rectifier_of(layer_type, descriptor, operands))[data.astype(np.intp) + 128]
+    if data.dtype == np.int16:
+        rectifier = rectifier_of(layer_type, descriptor, operands)
+        return rectifier.apply(data.astype(np.int64)).astype(np.int16)
+    if isinstance(descriptor, LeakyReluDescriptor):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.where(data > 0, data, data * np.float32(descriptor.alpha))
+    return np.clip(data, *Activation[layer_type].limits)
+
+
+def compute_prelu(_: PreluDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+    """Return the data with its negative values multiplied by the factors."""
+    data, alpha = required_array(arrays, 0), required_array(arrays, 1)
+    if not operands.output.dtype.is_float:
+        return [combine(prelu_of(operands), data, alpha)]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return [np.where(data >= 0, data, data * alpha)]
+
+
+def _slope(real: float, info: TensorInfo) -> Slope:
+    multiplier, shift = quantize_multiplier(abs(real))
+    if shift > MAX_SHIFT:
+        raise UnsupportedError(
+            f"the input's scale over that of '{info.name}', times the slope, is {real:g}, expected below 2**{MAX_SHIFT}"
+        )
+    return Slope(multiplier=multiplier, shift=shift, sign=-1 if real < 0 else 1)
+
+
+def _operator(
+    layer_type: LayerType, descriptor: type[Descriptor], sample: Callable[[LayerSample], Descriptor]
+) -> Operator:
+    return tabulated(
+        Operator(
+            descriptor=descriptor,
+            type=layer_type,
+            elementwise=True,
+            clamp=None if descriptor is LeakyReluDescriptor else Activation[layer_type],
+            check=partial(_check, layer_type),
+            kernel=of_one(partial(_compute, layer_type)),
+            bound=rounded() if descriptor is LeakyReluDescriptor else None,
+            sample=sample_unary(sample),
+        )
+    )
+
+
+def _sample_prelu(sample: LayerSample) -> None:
+    shape = sample.image()
+    sample.take(shape)
+    dtype = DataType.INT8 if sample.dtype is DataType.INT16 else sample.dtype
+    sample.hold("alpha", sample.array((1, 1, shape[3]), dtype, 0, 100), sample.quantization(dtype))
+    sample.output = sample.quantization(sample.dtype)
+    sample.descriptor = PreluDescriptor()
+
+
+RELU = _operator(LayerType.RELU, ReluDescriptor, lambda _: ReluDescriptor())
+RELU6 = _operator(LayerType.RELU6, ReluDescriptor, lambda _: ReluDescriptor())
+RELU_N1_TO_1 = _operator(LayerType.RELU_N1_TO_1, ReluDescriptor, lambda _: ReluDescriptor())
+LEAKY_RELU = _operator(
+    LayerType.LEAKY_RELU,
+    LeakyReluDescriptor,
+    lambda sample: LeakyReluDescriptor(alpha=sample.dice.choice([0.25, -0.5, 2.0])),
+)
+PRELU = computed_as_real(
+    Operator(
+        descriptor=PreluDescriptor,
+        type=LayerType.PRELU,
+        shapes=infer_prelu,
+        check=check_prelu,
+        kernel=compute_prelu,
+        bound=rounded(),
+        sample=_sample_prelu,
+    )
+)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SELECT_V2: elements of one of two tensors, with broadcasting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule._frozen import frozen
+from ferrule.errors import ModelError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
+from ferrule.operators.arithmetic.error_bound import known
+from ferrule.operators.movement.checks import MOVABLE, check_axes, check_quantisations, check_types, expect_type
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
+from ferrule.operators.sample import LayerSample
+
+MAX_AXES = 5
+
+
+@frozen
+class SelectV2Descriptor(Descriptor):
+    """Inputs: a bool condition, the elements where it is true, and those where it is false. One output."""
+
+
+def infer(_: SelectV2Descriptor, operands: Operands) -> Shapes:
+    """Return the shape that all inputs broadcast to."""
+    infos = [operands.input(index) for index in range(3)]
+    try:
+        return (np.broadcast_shapes(*(info.shape for info in infos)),)
+    except ValueError:
+        shapes = ", ".join(f"'{info.name}' {list(info.shape)}" for info in infos)
+        raise ModelError(f"its inputs do not broadcast to one shape: {shapes}") from None
+
+
+def check(_: SelectV2Descriptor, operands: Operands) -> None:
+    """Refuse a condition that is not bool, and tensors of different types or quantisations."""
+    expect_type(operands.input(0), DataType.BOOL)
+    moved = Operands(inputs=(operands.input(1), operands.input(2)), outputs=operands.outputs)
+    check_types(moved, MOVABLE)
+    check_quantisations(moved)
+    check_axes(operands.output, MAX_AXES)
+
+
+def kernel(_: SelectV2Descriptor, __: Operands, arrays: Arrays) -> list[Array]:
+    """Return the elements that the condition selects."""
+    return [np.where(required_array(arrays, 0), required_array(arrays, 1), required_array(arrays, 2))]
+
+
+def _sample(sample: LayerSample) -> None:
+    shape = sample.shape()
+    sample.inputs.append(TensorInfo(name="input_0", shape=shape[-1:], dtype=DataType.BOOL))
+    sample.output = sample.quantization(sample.dtype)
+    sample.take(shape, sample.output)
+    sample.take(tuple(sample.dice.choice([extent, 1]) for extent in shape), sample.output)
+    sample.output_type = sample.dtype
+    sample.descriptor = SelectV2Descriptor()
+
+
+SELECT_V2 = Operator(
+    descriptor=SelectV2Descriptor,
+    type=LayerType.SELECT_V2,
+    elementwise=True,
+    shapes=infer,
+    check=check,
+    kernel=kernel,
+    bound=known(0),
+    sample=_sample,
+)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic of ABS, RSQRT and ELU on quantised values, as in TensorFlow Lite Micro."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ferrule._frozen import frozen
+from ferrule.errors import UnsupportedError
+from ferrule.graph.real_values import round_half_away
+from ferrule.operators.arithmetic import fixed_point_functions as functions
+from ferrule.operators.arithmetic.fixed_point import (
+    MAX_SHIFT,
+    Int64Array,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+    wrap_int32,
+)
+from ferrule.operators.operator import Operands
+
+StoredFunction = Callable[[Operands], Callable[[Int64Array], Int64Array]]
+"""Operands -> the function of stored values; UnsupportedError if the scales are too far apart."""
+ROOT_BITS = 20
+"""Fractional bits of RSQRT's intermediate result."""
+
+
+@frozen
+class Rescaling:
+    """The conversion of a non-negative or reciprocal value to the output's scale."""
+
+    input_zero_point: int
+    output_zero_point: int
+    multiplier: int
+    shift: int
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, operands: Operands, real: float, least_shift: int) -> Rescaling:
+        """Return the conversion by a factor; UnsupportedError if its shift is not `least_shift` to 30."""
+        source, output = operands.input(0), operands.output
+        multiplier, shift = quantize_multiplier(real)
+        if not least_shift <= shift <= MAX_SHIFT:
+            raise UnsupportedError(
+                f"tensors '{source.name}' and '{output.name}' have scales {source.scale:g} and {output.scale:g}, which "
+                f"make a factor of {real:g}, expected 2^{least_shift} to 2^{MAX_SHIFT}"
+            )
+        limits = np.iinfo(output.dtype.numpy)
+        return cls(
+            input_zero_point=source.zero_point,
+            output_zero_point=output.zero_point,
+            multiplier=multiplier,
+            shift=shift,
+            low=int(limits.min),
+            high=int(limits.max),
+        )
+
+    def apply(self, values: Int64Array, extra_shift: int = 0) -> Int64Array:
+        """Return the stored results of values times the factor times 2^extra_shift."""
+        scaled = multiply_by_quantized_multiplier(values, self.multiplier, self.shift + extra_shift)
+        return np.clip(wrap_int32(scaled + self.output_zero_point), self.low, self.high)
+
+
+def absolute_rescaling(operands: Operands) -> Rescaling:
+    """Return the rescaling of ABS."""
+    return Rescaling.of(operands, operands.input(0).scale / operands.output.scale, -31)
+
+
+def root_rescaling(operands: Operands) -> Rescaling:
+    """Return the rescaling of RSQRT."""
+    real = 1 / (math.sqrt(operands.input(0).scale) * operands.output.scale)
+    return Rescaling.of(operands, real, ROOT_BITS - 31)
+
+
+def absolute(operands: Operands) -> Callable[[Int64Array], Int64Array]:
+    """Return ABS on stored values."""
+    rescaling = absolute_rescaling(operands)
+    return lambda stored: rescaling.apply(np.abs(stored - rescaling.input_zero_point))
+
+
+def inverse_root(operands: Operands) -> Callable[[Int64Array], Int64Array]:
+    """Return RSQRT on stored values; values of 0 or less give the highest result."""
+    rescaling = root_rescaling(operands)
+
+    def apply(stored: Int64Array) -> Int64Array:
+        value = stored - rescaling.input_zero_point
+        root, shift = functions.inverse_sqrt(np.maximum(value, 0))
+        fine = multiply_by_quantized_multiplier(np.int64(1), root, shift + ROOT_BITS)
+        return np.where(value <= 0, rescaling.high, rescaling.apply(fine, -ROOT_BITS))
+
+    return apply
+
+
+def elu(operands: Operands) -> Callable[[Int64Array], Int64Array]:
+    """Return ELU on stored int8 values, computed step by step in float32."""
+    source, output = operands.input(0), operands.output
+    limits = np.iinfo(output.dtype.numpy)
+    if not math.isfinite(255 * source.scale / output.scale) or 255 * source.scale / output.scale >= 2.0**30:
+        raise UnsupportedError(
+            f"tensors '{source.name}' and '{output.name}' have scales {source.scale:g} and {output.scale:g}, expected "
+            "a quotient below 2^22"
+        )
+
+    def apply(stored: Int64Array) -> Int64Array:
+        real = np.float32(source.scale) * (stored - source.zero_point).astype(np.float32)
+        curve = np.exp(np.minimum(real, 0).astype(np.float64)).astype(np.float32) - np.float32(1)
+        steps = round_half_away(np.where(real < 0, curve, real) * (np.float32(1) / np.float32(output.scale)))
+        return np.clip((steps + np.float32(output.zero_point)).astype(np.int64), limits.min, limits.max)
+
+    return apply

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PACK and UNPACK, which join and split tensors along a new axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule._frozen import frozen
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.movement.checks import MOVABLE, check_axes, check_types, movable
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
+from ferrule.operators.sample import LayerSample
+
+_PACK_TYPES = MOVABLE - {DataType.BOOL}
+_UNPACK_TYPES = MOVABLE - {DataType.INT64}
+_MAX_AXES = 6
+
+
+@frozen
+class PackDescriptor(Descriptor):
+    """One or more inputs of the same shape, one output."""
+
+    axis: int
+    """Index of the new axis in the output, non-negative."""
+
+
+@frozen
+class UnpackDescriptor(Descriptor):
+    """One input, one output per index of the axis."""
+
+    axis: int
+    """The axis that is removed, non-negative."""
+
+
+def infer_pack(descriptor: PackDescriptor, operands: Operands) -> Shapes:
+    """Return the inputs' shape with an additional axis, whose extent is the number of inputs."""
+    infos = [operands.input(index) for index in range(max(len(operands.inputs), 1))]
+    shape, axis = infos[0].shape, descriptor.axis
+    if not 0 <= axis <= len(shape):
+        raise ModelError(
+            f"the new axis is {axis}, expected 0 to {len(shape)} as tensor '{infos[0].name}' has shape {list(shape)}"
+        )
+    for info in infos[1:]:
+        if info.shape != shape:
+            raise ModelError(
+                f"tensor '{info.name}' has shape {list(info.shape)}, expected {list(shape)} as '{infos[0].name}' has"
+            )
+    return ((*shape[:axis], len(infos), *shape[axis:]),)
+
+
+def infer_unpack(descriptor: UnpackDescriptor, operands: Operands) -> Shapes:
+    """Return one shape per index of the axis, without the axis."""
+    source = operands.input(0)
+    shape, axis = source.shape, descriptor.axis
+    if not 0 <= axis < len(shape):
+        raise ModelError(f"the axis is {axis}, expected one of tensor '{source.name}' of shape {list(shape)}")
+    return ((*shape[:axis], *shape[axis + 1 :]),) * shape[axis]
+
+
+def check_unpack(descriptor: UnpackDescriptor, operands: Operands) -> None:
+    """Refuse types without a reference kernel, and a wrong number of outputs."""
+    check_types(operands, _UNPACK_TYPES)
+    source = operands.input(0)
+    check_axes(source, _MAX_AXES)
+    count = source.shape[descriptor.axis]
+    if len(operands.outputs) != count:
+        raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {count}")
+
+
+def compute_pack(descriptor: PackDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
+    """Return the inputs joined along the new axis."""
+    return [np.stack([required_array(arrays, index) for index in range(len(arrays))], axis=descriptor.axis)]
+
+
+def compute_unpack(descriptor: UnpackDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
+    """Return the parts of the input, without the axis."""
+    data = required_array(arrays, 0)
+    return [np.array(data.take(index, axis=descriptor.axis), order="C") for index in range(len(operands.outputs))]
+
+
+def _sample_pack(sample: LayerSample) -> None:
+    shape = sample.shape(3)
+    sample.output = sample.take(shape).quantization
+    for _ in range(sample.dice.randint(0, 3)):
+        sample.take(shape, sample.output)
+    sample.descriptor = PackDescriptor(axis=sample.dice.randint(0, len(shape)))
+
+
+def _sample_unpack(sample: LayerSample) -> None:
+    shape = sample.shape()
+    sample.output = sample.take(shape).quantization
+    sample.descriptor = UnpackDescriptor(axis=sample.dice.randint(0, len(shape) - 1))
+
+
+PACK = Operator(
+    descriptor=PackDescriptor,
+    type=LayerType.PACK,
+    moves=True,
+    shapes=infer_pack,
+    check=movable(_PACK_TYPES, axes=_MAX_AXES, of_output=True),
+    kernel=compute_pack,
+    sample=_sample_pack,
+)
+UNPACK = Operator(
+    descriptor=UnpackDescriptor,
+    type=LayerType.UNPACK,
+    moves=True,
+    shapes=infer_unpack,
+    check=check_unpack,
+    kernel=compute_unpack,
+    sample=_sample_unpack,
+)
