@@ -61,5 +61,5 @@ def test_a_failed_command_writes_a_page_with_itself(tmp_path: Path, monkeypatch:
         main(["run", "/nowhere/<b>.tflite", "--html", "page.html"])
     assert ended.value.code == 2
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "$ ferrule run &#39;&lt;b&gt;.tflite&#39; --html page.html\n" in page
+    assert "<pre>ferrule run &#39;&lt;b&gt;.tflite&#39; --html page.html</pre>" in page
     assert "there is no file" in page

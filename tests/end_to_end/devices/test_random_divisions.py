@@ -58,7 +58,7 @@ def test_plans(seed: int) -> None:
         )
         for part in storage.plan.regions
     ]
-    scratch = {record.layer: scratch_name(record.layer) for record in model.operators if record.scratch_bytes}
+    scratch = {record.layer: [scratch_name(record.layer)] for record in model.operators if record.scratch_bytes}
     schedule = schedule_of_graph(model.graph, [record.layer for record in model.operators], scratch)
     verify(storage.plan, storage.requests, regions, schedule, aliases=storage.aliases, overlaps=storage.overlaps)
     active = [call for call in model.device_calls if call.call is Call.ACTIVATE]

@@ -79,7 +79,9 @@ def trial_version() -> str:
     """Return the digest of the sources of the reference and of our model, and of what compiles the latter."""
     digest = hashlib.sha256("\0".join(compiler_facts(host_compiler("the model of EthosU"))).encode())
     package, own = Path(table.__file__).parents[1], Path(__file__).parent
-    for folder in (*(package / name for name in _REFERENCE), own, own / "native"):
+    reference = [package / name for name in _REFERENCE]
+    inner = [folder for each in reference for folder in list_folder(each, "*/")]
+    for folder in (*reference, *inner, own, own / "native"):
         sources = [path for pattern in ("*.py", "*.c", "*.h") for path in list_folder(folder, pattern)]
         assert sources, f"the reference or the model has no sources in {folder}"
         for path in sources:
