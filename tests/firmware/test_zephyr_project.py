@@ -390,7 +390,9 @@ def test_each_board_has_its_names(board: str) -> None:
     west = YAML(typ="safe").load(found.starters["west.yml"])
     modules = west["manifest"]["projects"][0]["import"]["name-allowlist"]
     if board not in ZEPHYR_BOARDS:
-        assert board == "mps2-an505", "a new board needs a name, or a sentence in docs/zephyr.md"
+        page = (Path(__file__).parents[2] / "docs" / "zephyr.md").read_text(encoding="utf-8")
+        unknown = re.findall(r"Zephyr has no board for ([^.]*)\.", page)
+        assert any(board in re.split(r", | and ", each) for each in unknown), "a name in ZEPHYR_BOARDS, or a sentence"
         return
     known = ZEPHYR_BOARDS[board]
     assert modules == ["cmsis", "cmsis_6", *known.modules]
