@@ -60,6 +60,8 @@ from ferrule.operators.table import OPERATORS
 from ferrule.rendering import one_line
 
 Lower = Callable[[LoweringContext], LoweredOp]
+_Ops = dict[Part, LoweredOp]
+"""A stage as C, by its different parts."""
 
 _INPUT, _LINES, _OUTPUT, _SCRATCH = map(Identifier, ("input", "lines", "output", "scratch"))
 _STREAM, _STEP = Identifier("stream"), Identifier("step")
@@ -100,8 +102,8 @@ def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
     source, (output, lines) = chain.tensors[0].name, context.layer.outputs
     seed_ranges(payload.graph, source, channel_ranges(context.graph, source))
     state = _up(_STATE_BYTES + 4 * len(chain.tensors) + 2 * len(chain.stages))
-    stages = [_Stage.of(context, chain, number, times, lower) for number in range(len(chain.stages))]
-    ops = [op for stage in stages for op in stage.ops]
+    stages = [_lowered(context, chain, number, times, lower) for number in range(len(chain.stages))]
+    ops = [op for stage in stages for op in stage.values()]
     kernel_scratch = max((op.scratch_bytes for op in ops), default=0)
     blobs = {blob.name: blob for op in ops for blob in op.blobs}
     memories = context.pointer(lines), context.pointer(output), context.scratch
@@ -129,40 +131,32 @@ def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
     )
 
 
-@frozen
-class _Stage:
-    """A stage with the C of each of its parts."""
-
-    stage: Stage
-    ops: tuple[LoweredOp, ...]
-
-    @classmethod
-    def of(cls, context: LoweringContext, chain: Chain, number: int, times: Timeline, lower: Lower) -> _Stage:
-        """Return a stage lowered part by part."""
-        stage = chain.stages[number]
-        shared: dict[tuple[str, int, bytes], Blob] = {}
-        ops = []
-        for index, part in enumerate(stage.parts):
-            graph = (_band_graph if part.input_rows else _padding_graph)(chain.graph, stage, part)
-            for info in graph.inputs:
-                seed_ranges(graph, info.name, channel_ranges(chain.graph, info.name))
-            band = _BandContext(
-                graph=graph,
-                layer=graph.layers[0],
-                target=context.target,
-                prefix=context.symbol(f"{number}_{index}"),
-                pointers=_pointers(graph),
-                scratch=Member(Dereference(_STREAM), "scratch"),
-                spare_bytes=max(context.spare_bytes, _SPARE_BYTES),
-                bands=stage.bands,
-                shared=shared,
-            )
-            sums = times.sums[number]
-            op = lower(band) if sums is None else _mean(band, part, sums, chain.graph)
-            if op.view_of is not None or op.status is not None:
-                raise UnsupportedError(f"layer '{stage.layer.name}' cannot run in bands: it is no plain kernel call")
-            ops.append(op)
-        return cls(stage=stage, ops=tuple(ops))
+def _lowered(context: LoweringContext, chain: Chain, number: int, times: Timeline, lower: Lower) -> _Ops:
+    """Return a stage as C; equal parts, such as bands of padding only, are lowered once."""
+    stage = chain.stages[number]
+    shared: dict[tuple[str, int, bytes], Blob] = {}
+    ops: _Ops = {}
+    for index, part in enumerate(dict.fromkeys(stage.parts)):
+        graph = (_band_graph if part.input_rows else _padding_graph)(chain.graph, stage, part)
+        for info in graph.inputs:
+            seed_ranges(graph, info.name, channel_ranges(chain.graph, info.name))
+        band = _BandContext(
+            graph=graph,
+            layer=graph.layers[0],
+            target=context.target,
+            prefix=context.symbol(f"{number}_{index}"),
+            pointers=_pointers(graph),
+            scratch=Member(Dereference(_STREAM), "scratch"),
+            spare_bytes=max(context.spare_bytes, _SPARE_BYTES),
+            bands=stage.bands,
+            shared=shared,
+        )
+        sums = times.sums[number]
+        op = lower(band) if sums is None else _mean(band, part, sums, chain.graph)
+        if op.view_of is not None or op.status is not None:
+            raise UnsupportedError(f"layer '{stage.layer.name}' cannot run in bands: it is no plain kernel call")
+        ops[part] = op
+    return ops
 
 
 def _up(size: int) -> int:
@@ -320,7 +314,7 @@ def _stage(chain: Chain, stage: Stage) -> Expression:
 
 
 def _functions(
-    context: LoweringContext, chain: Chain, times: Timeline, stages: Sequence[_Stage], *, fed: bool
+    context: LoweringContext, chain: Chain, times: Timeline, stages: Sequence[_Ops], *, fed: bool
 ) -> Iterator[Function]:
     """Yield the function that computes all bands that can be computed, and those that the executor calls."""
     bands = Call(Identifier(context.symbol("bands")), (AddressOf(_STREAM),))
@@ -429,14 +423,11 @@ def _end_function(context: LoweringContext, chain: Chain) -> Function:
     )
 
 
-def _stage_code(chain: Chain, times: Timeline, number: int, lowered: _Stage) -> Iterator[Statement]:
-    stage = lowered.stage
+def _stage_code(chain: Chain, times: Timeline, number: int, ops: _Ops) -> Iterator[Statement]:
+    stage = chain.stages[number]
     yield Comment(_headline(chain, times, number, stage))
-    calls = tuple(
-        statement
-        for index, op in enumerate(lowered.ops)
-        for statement in (op.statements if len(lowered.ops) == 1 else (_when("part", index, op.statements),))
-    )
+    statements = [ops[part].statements for part in stage.parts]
+    calls = statements[0] if len(statements) == 1 else [_when("part", *each) for each in enumerate(statements)]
     yield _when("stage", number, calls)
 
 
