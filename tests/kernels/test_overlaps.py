@@ -42,8 +42,9 @@ def kernels_of(network: Network) -> Iterator[LoweredOp]:
     """Yield the layer lowered to each kernel that can run it, whatever the core and the goal."""
     (layer,) = network.layers
     context = lowering_of(network)
-    candidates = [row.candidate(context) for row in ROWS.get(layer.type, ())]
-    found = [each.lower() for each in candidates if isinstance(each, Candidate)]
+    rows = ROWS[layer.type](context) if layer.type in ROWS else ()
+    candidates = [row.candidate(context) for row in rows]
+    found = [each.lowered() for each in candidates if isinstance(each, Candidate)]
     yield from found or [lower(network)]
 
 

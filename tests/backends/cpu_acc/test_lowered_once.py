@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 import small_networks
+from bands import Program, Sketch, chained
 from composed_networks import composed_network
 from mobilenet_v2 import mobilenet_v2
 
@@ -19,6 +20,7 @@ from ferrule.backends.cpu_acc.backend import CpuAccSupport, CpuAccTarget
 from ferrule.backends.cpu_acc.lowering import table
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.soft_npu.firmware import SoftNpuTarget
+from ferrule.backends.target import CoreFeatures
 from ferrule.backends.uart_woofles.firmware import UartWooflesTarget
 from ferrule.backends.woofles.firmware import WooflesTarget
 from ferrule.boards import load_board
@@ -30,6 +32,7 @@ from ferrule.firmware.job import GOALS
 from ferrule.graph import Graph, Layer, LayerType
 from ferrule.memory import ArenaOverflowError
 from ferrule.network.validation import check_layer
+from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.table import OPERATORS
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, placed, placements
 
@@ -55,8 +58,20 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 def prefixes(calls: Calls) -> Counter[str]:
-    """Count the lowerings by the prefix of their C names; a band has its own, and the division of chains has none."""
-    return Counter(context.prefix for _, context in calls if context.prefix)
+    """Count the lowerings by the prefix of their C names."""
+    return Counter(context.prefix for _, context in calls)
+
+
+def bands(calls: Calls) -> Counter[tuple[object, ...]]:
+    """Count the lowerings by the layer, the rows of its tensors, and its descriptor, which has the padding."""
+    return Counter(
+        (
+            context.layer.name,
+            context.layer.descriptor,
+            *(context.graph.info(name).shape for name in (*context.layer.present_inputs, *context.layer.outputs)),
+        )
+        for _, context in calls
+    )
 
 
 def composed(index: int) -> Network:
@@ -69,20 +84,31 @@ def composed(index: int) -> Network:
 @pytest.mark.parametrize("reordered", [False, True])
 def test_a_layer_is_lowered_once_even_if_overlaps_change_the_order(lowered: Calls, goal: str, reordered: bool) -> None:
     artifact = emit(composed(8 if reordered else 7), Job(goal=goal))
-    order = [context.layer.name for _, context in lowered if context.prefix]
+    order = [context.layer.name for _, context in lowered]
     assert (order != [record.layer for record in artifact.operators]) is reordered
     assert sorted(order) == sorted(layer.name for layer in artifact.graph.layers)
     assert set(prefixes(lowered).values()) == {1}
 
 
 @pytest.mark.parametrize("input_rows", [False, True])
-def test_each_band_of_a_chain_is_lowered_once(lowered: Calls, input_rows: bool) -> None:
+def test_a_layer_is_lowered_once_for_each_kind_of_its_bands(lowered: Calls, input_rows: bool) -> None:
     network = mobilenet_v2(64, 0.35, classes=10, blocks=4)
     artifact = emit(network, Job(goal="memory", input_rows=input_rows))
+    whole = {record.layer for record in artifact.operators}
+    counts = Counter(context.layer.name for _, context in lowered)
     assert any(record.kernel == "stream" for record in artifact.operators)
-    assert set(prefixes(lowered).values()) == {1}
-    trials = Counter(context.layer.name for _, context in lowered if not context.prefix)
-    assert set(trials.values()) == {1}, "the overlap of a layer is asked for once"
+    assert {counts[name] for name in whole} == {1}
+    assert max(counts.values()) == 3, "the first band, those in the middle and the last one"
+    assert set(prefixes(lowered).values()) == set(bands(lowered).values()) == {1}
+
+
+def test_equal_bands_are_lowered_once_wherever_they_are(lowered: Calls) -> None:
+    sketch = Sketch.of(1, 6, 3, 4)
+    network = sketch.finish(sketch.conv("x", 4, padding=Padding(top=5, bottom=5, left=1, right=1)))
+    Program(chained(network, [layer.name for layer in network.layers], 1), CoreFeatures(name="cortex-m4", dsp=True))
+    chain, padding, above, inside, below = 1, 1, 2, 1, 2
+    assert len(lowered) == chain + padding + above + inside + below, "three bands above and three below are padding"
+    assert set(bands(lowered).values()) == {1}
 
 
 @pytest.mark.parametrize("backends", [("CpuAcc",), ("SoftNpu", "CpuAcc"), ("Woofles", "CpuAcc")])

@@ -100,7 +100,7 @@ class CpuAcc(HostMemoryBackend):
     @override
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
         if target.face is Face.FIRMWARE and target.goal is Goal.MEMORY:
-            return stream(view, target, CpuAccTarget().lower)
+            return stream(view, target)
         return untouched(view)
 
     @override

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose
 from ferrule.backends.cpu_acc.lowering.operators import signal
 from ferrule.backends.cpu_acc.lowering.operators.activation import (
     lower_nonlinear,
@@ -22,7 +22,7 @@ from ferrule.backends.cpu_acc.lowering.operators.binary import (
     lower_without_fields,
 )
 from ferrule.backends.cpu_acc.lowering.operators.comparison import lower_comparison, lower_logical, lower_select
-from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS, lower_transpose_conv, lower_weighted
+from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS, lower_transpose_conv, weighted_rows
 from ferrule.backends.cpu_acc.lowering.operators.detection import lower_detection_postprocess
 from ferrule.backends.cpu_acc.lowering.operators.gather import lower_gather, lower_slice, lower_update_slice
 from ferrule.backends.cpu_acc.lowering.operators.movement import (
@@ -45,8 +45,8 @@ from ferrule.backends.cpu_acc.lowering.operators.normalization import (
     lower_onnx_softmax,
     lower_softmax,
 )
-from ferrule.backends.cpu_acc.lowering.operators.onnx_binary import lower_onnx_arithmetic, lower_onnx_pair
-from ferrule.backends.cpu_acc.lowering.operators.pooling import POOL_2D_ROWS, lower_onnx_pool2d, lower_pool2d
+from ferrule.backends.cpu_acc.lowering.operators.onnx_binary import ONNX_PRODUCT_ROWS, ONNX_SUM_ROWS, lower_onnx_pair
+from ferrule.backends.cpu_acc.lowering.operators.pooling import POOL_2D_ROWS, lower_onnx_pool2d
 from ferrule.backends.cpu_acc.lowering.operators.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.operators.reduction import (
     lower_arg_select,
@@ -79,7 +79,23 @@ def _by_rule(tflm: Lowering, onnx: Lowering) -> Lowering:
     return lambda context: (tflm if context.operands.rounding is Rounding.TFLM else onnx)(context)
 
 
+ROWS: Mapping[LayerType, Callable[[LoweringContext], Sequence[Row]]] = {
+    **dict.fromkeys(WEIGHTED_ROWS, weighted_rows),
+    **dict.fromkeys(POOL_2D_ROWS, lambda context: POOL_2D_ROWS[context.layer.type]),
+    **dict.fromkeys(
+        (LayerType.ADD, LayerType.SUB),
+        lambda context: SUM_ROWS if context.operands.rounding is Rounding.TFLM else ONNX_SUM_ROWS,
+    ),
+}
+"""The kernels among which the lowering of a layer chooses; for AVERAGE_POOL_2D, by TFLM's rule."""
+
+
+def _chosen(context: LoweringContext) -> LoweredOp:
+    return choose(context, ROWS[context.layer.type](context))
+
+
 LOWERINGS: Mapping[LayerType, Lowering] = {
+    **dict.fromkeys(ROWS, _chosen),
     LayerType.SOFTMAX: _by_rule(lower_softmax, lower_onnx_softmax),
     LayerType.LOGISTIC: _by_rule(lower_nonlinear, lower_table),
     LayerType.TANH: _by_rule(lower_nonlinear, lower_table),
@@ -98,19 +114,12 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.RESHAPE: lower_view,
     LayerType.SQUEEZE: lower_view,
     LayerType.EXPAND_DIMS: lower_view,
-    LayerType.CONV_2D: lower_weighted,
-    LayerType.DEPTHWISE_CONV_2D: lower_weighted,
     LayerType.TRANSPOSE_CONV: lower_transpose_conv,
-    LayerType.FULLY_CONNECTED: lower_weighted,
     LayerType.BATCH_MATMUL: lower_batch_matmul,
-    LayerType.AVERAGE_POOL_2D: _by_rule(lower_pool2d, lower_onnx_pool2d),
-    LayerType.MAX_POOL_2D: lower_pool2d,
-    LayerType.L2_POOL_2D: lower_pool2d,
+    LayerType.AVERAGE_POOL_2D: _by_rule(_chosen, lower_onnx_pool2d),
     LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
     LayerType.RESIZE_BILINEAR: _by_rule(lower_resize_bilinear, lower_onnx_resize_bilinear),
-    LayerType.ADD: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
-    LayerType.SUB: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
-    LayerType.MUL: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
+    LayerType.MUL: _by_rule(lower_arithmetic, lambda context: choose(context, ONNX_PRODUCT_ROWS)),
     LayerType.MAXIMUM: lower_without_fields,
     LayerType.MINIMUM: lower_without_fields,
     LayerType.PAD: lower_pad,
@@ -180,14 +189,6 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SQUARED_DIFFERENCE: lower_squared_difference,
 }
 """The lowering function of each layer type that has a C kernel."""
-
-ROWS: Mapping[LayerType, tuple[Row, ...]] = {
-    **WEIGHTED_ROWS,
-    **POOL_2D_ROWS,
-    LayerType.ADD: SUM_ROWS,
-    LayerType.SUB: SUM_ROWS,
-}
-"""The kernels among which the lowering of a layer type chooses; other lowerings have one kernel for each layer."""
 
 
 def lowering_of(layer: Layer) -> Lowering:

@@ -9,18 +9,18 @@ the single layers, one with the lowest peak is chosen, and of these the cheapest
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 
-from ferrule.backends.cpu_acc.lowering.kernels.choice import MEMORY_COST
+from ferrule.backends.cpu_acc.lowering.kernels.choice import MEMORY_COST, overlaps_of_choice
+from ferrule.backends.cpu_acc.lowering.table import ROWS
 from ferrule.backends.cpu_acc.streaming.chain import Chain, Streamed, data_inputs, fits, refusal
 from ferrule.backends.cpu_acc.streaming.cost import instructions_of, overhead_of
 from ferrule.backends.cpu_acc.streaming.part import Part
 from ferrule.backends.cpu_acc.streaming.timeline import timeline
-from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDescriptor, Substitution
 from ferrule.backends.target import Target
-from ferrule.dom import Identifier
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo, refuse_states
 from ferrule.interface import name_of
@@ -28,7 +28,6 @@ from ferrule.memory.request import Overlap
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
-Lower = Callable[[LoweringContext], LoweredOp]
 _ROWS = (1, 2, 4)
 """The rows that the stages of a chain may compute at once."""
 _NEVER = 1 << 60
@@ -37,13 +36,10 @@ _SPARE_BYTES = 1 << 16
 """Scratch is not examined here, so that of every kernel counts as free."""
 
 
-def stream(view: SubgraphView, target: Target, lower: Lower) -> OptimizationViews:
-    """Return the answer in which chains of layers run row by row where that lowers the peak.
-
-    `lower` lowers single layers: their kernels state how far outputs may overlap inputs.
-    """
+def stream(view: SubgraphView, target: Target) -> OptimizationViews:
+    """Return the answer in which chains of layers run row by row where that lowers the peak."""
     fed = _fed(view) if target.input_rows else ""
-    chains = [part for part in _Division(view, target, lower, fed).parts() if part.rows]
+    chains = [part for part in _Division(view, target, fed).parts() if part.rows]
     substitutions, left = [], view
     for part in chains:
         chain = SubgraphView.of(view.graph, (layer.name for layer in view.graph.layers[part.first : part.end]))
@@ -109,12 +105,11 @@ def _macs(graph: Graph, layer: Layer) -> int:
 class _Division:
     """The search for the best division of a graph's layers."""
 
-    def __init__(self, view: SubgraphView, target: Target, lower: Lower, fed: str = "") -> None:
+    def __init__(self, view: SubgraphView, target: Target, fed: str = "") -> None:
         """`fed` is the input whose rows are given one by one; "" if there is none."""
         self._graph = view.graph
         self._fed = fed
         self._target = target
-        self._lower = lower
         self._layers = view.graph.layers
         own = set(view.names)
         self._able = [layer.name in own and not refusal(view.graph, layer) for layer in self._layers]
@@ -179,8 +174,11 @@ class _Division:
         if OPERATORS[layer.type].view and read:
             distance = 0
         elif self._able[index]:
-            stated = [each for each in self._overlaps(layer) if each.input in read and each.output == layer.outputs[0]]
-            distance = min(map(_stepped, stated), default=None)
+            context = LoweringContext(
+                graph=graph, layer=layer, target=self._target, prefix="", pointers={}, spare_bytes=_SPARE_BYTES
+            )
+            stated = overlaps_of_choice(context, ROWS[layer.type](context))
+            distance = min((_stepped(each) for each in stated if each.input in read), default=None)
         return Part(
             first=index,
             end=index + 1,
@@ -190,16 +188,6 @@ class _Division:
             others=self._others(index, index + 1),
             distance=distance,
         )
-
-    def _overlaps(self, layer: Layer) -> tuple[Overlap, ...]:
-        pointers = {name: Identifier("tensor") for name in (*layer.present_inputs, *layer.outputs)}
-        context = LoweringContext(
-            graph=self._graph, layer=layer, target=self._target, prefix="", pointers=pointers, spare_bytes=_SPARE_BYTES
-        )
-        try:
-            return self._lower(context).overlaps
-        except UnsupportedError:
-            return ()
 
     def _border(self, first: int, end: int) -> tuple[str, str] | None:
         """Return the input and the output of layers that could be a chain; None if they could not."""

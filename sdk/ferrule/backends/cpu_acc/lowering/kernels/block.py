@@ -174,6 +174,7 @@ class _Plan:
             instructions=-(-self.layer.pixels // 2) * (weights.channels // _CHANNELS * block + gather + fixed),
             weight_bytes=weights.data.nbytes + (2 * weights.channels if self.listed else 0),
             scratch_bytes=scratch_bytes + window.height * self.line_bytes,
+            overlaps=partial(self.layer.overlaps, pixels=2),
             lower=self.lower,
         )
 
@@ -203,7 +204,6 @@ class _Plan:
                 "block": self._block(),
             },
             table="conv2d_block_s8_params",
-            overlaps=self.layer.overlaps(pixels=2),
             scratch_bytes=16 * self.weights.words + window.height * self.line_bytes,
             sources=("block",),
         ).lowered(context)
@@ -322,8 +322,6 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
             },
             table="fully_connected_block_s8_params",
             scratch_bytes=scratch_bytes,
-            # Without scratch, each block of channels reads the row again.
-            overlaps=layer.overlaps(reads=Reads.PER_ELEMENT if direct else Reads.BEFORE),
             contribution=KERNELS.part(_WIDENED),
         ).lowered(context)
 
@@ -333,6 +331,8 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
         instructions=layer.pixels * (blocks * block + (0 if direct else 6 * weights.words) + 50),
         weight_bytes=weights.data.nbytes,
         scratch_bytes=scratch_bytes,
+        # Without scratch, each block of channels reads the row again.
+        overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT if direct else Reads.BEFORE),
         lower=lower,
     )
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
@@ -49,6 +51,7 @@ def paired_conv2d(layer: Convolution, channels: Channels, live: Array) -> Candid
         instructions=-(-layer.pixels // 2) * (-(-live.size // 2) * (15 * words + 46) + gather),
         weight_bytes=live.size * products + 14 * live.size,
         scratch_bytes=words * (16 if whole_words else 20),
+        overlaps=partial(layer.overlaps, pixels=2),
         lower=lambda: _lower_conv2d(layer, channels, live),
     )
 
@@ -78,7 +81,6 @@ def _lower_conv2d(layer: Convolution, channels: Channels, live: Array) -> Lowere
             },
         },
         table="conv2d_paired_s8_params",
-        overlaps=layer.overlaps(pixels=2),
         scratch_bytes=words * (16 if by_words else 20),
         sources=rule_sources(channels.rounding),
     ).lowered(context)
@@ -109,7 +111,6 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
             },
             table="fully_connected_paired_s8_params",
             scratch_bytes=8 * words,
-            overlaps=layer.overlaps(),
             sources=rule_sources(channels.rounding),
         ).lowered(context)
 
@@ -118,6 +119,7 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
         instructions=int(1.1 * layer.macs) + 26 * layer.output.elements + 100 * layer.pixels,
         weight_bytes=-(-count // 4) * 4 * (words * 4 + 12),
         scratch_bytes=8 * words,
+        overlaps=layer.overlaps,
         lower=lower,
     )
 

@@ -18,6 +18,7 @@ from ferrule.backends.firmware import ConsideredKernel, KernelCosts, LoweredOp, 
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Rounding
+from ferrule.memory.request import Overlap
 from ferrule.operators.weighted.products import WEIGHTED_RULES
 
 SMALL_SCRATCH = 2048
@@ -54,7 +55,14 @@ class Candidate:
     """As in `LoweredOp.scratch_bytes`; above the layer's spare bytes it probably raises the peak of the workspace."""
     grows: bool = False
     """Whether the weights take more than one byte each, apart from padding to whole blocks."""
+    overlaps: Callable[[], tuple[Overlap, ...]] = tuple
+    """Returns `LoweredOp.overlaps`, without lowering the layer; by default there are none."""
     lower: Callable[[], LoweredOp]
+    """Returns the call of the kernel; `lowered` adds `overlaps`."""
+
+    def lowered(self) -> LoweredOp:
+        """Return the layer as a call of the kernel, with how far the output may overlap the inputs."""
+        return replace(self.lower(), overlaps=self.overlaps())
 
 
 @frozen
@@ -93,7 +101,10 @@ def context_of_others(context: LoweringContext) -> LoweringContext:
 
 
 def both(first: Candidate, second: Candidate) -> Candidate:
-    """Return the candidate that runs two kernels on different channels; the first one also writes the dead channels."""
+    """Return the candidate that runs two kernels on different channels; the first one also writes the dead channels.
+
+    Its output overlaps no input, since the second kernel reads the input again.
+    """
 
     def lower() -> LoweredOp:
         ops = first.lower(), second.lower()
@@ -105,7 +116,6 @@ def both(first: Candidate, second: Candidate) -> Candidate:
             blobs=tuple(each for op in ops for each in op.blobs),
             scratch_bytes=max(op.scratch_bytes for op in ops),
             scratch_alignment=max(op.scratch_alignment for op in ops),
-            overlaps=(),  # the second kernel reads the input again
             headers=tuple(dict.fromkeys(each for op in ops for each in op.headers)),
             contributions=tuple(each for op in ops for each in op.contributions),
         )
@@ -154,9 +164,18 @@ def choose(context: LoweringContext, rows: Sequence[Row]) -> LoweredOp:
         UnsupportedError: no kernel can run the layer; the message has the reason of each.
     """
     considered = explain(context, rows)
+    return replace(_chosen(context, considered).lowered(), considered=tuple(map(_stated, considered)))
+
+
+def overlaps_of_choice(context: LoweringContext, rows: Sequence[Row]) -> tuple[Overlap, ...]:
+    """Return the overlaps of the layer that `choose` returns, which raises the same; the layer is not lowered."""
+    return _chosen(context, explain(context, rows)).overlaps()
+
+
+def _chosen(context: LoweringContext, considered: Sequence[Considered]) -> Candidate:
     for each in considered:
         if each.chosen and each.candidate is not None:
-            return replace(each.candidate.lower(), considered=tuple(map(_stated, considered)))
+            return each.candidate
     reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in considered)
     raise UnsupportedError(f"layer '{context.layer.name}': no kernel can run it: {reasons}")
 

@@ -171,6 +171,7 @@ def _lines(layer: Convolution, stride: int) -> Candidate | str:
         instructions=layer.image.shape[0] * _line_instructions(way, live),
         weight_bytes=22 * live.size + (channels.dead.size if channels.dead.any() else 0),
         scratch_bytes=_WIDENED_BYTES * way.words,
+        overlaps=way.overlaps,
         lower=lambda: _lower_lines(way, channels, live, scales),
     )
     others = alive[~found[1]]
@@ -232,7 +233,6 @@ def _lower_lines(way: Sliding, channels: Channels, live: Array, scales: Array) -
         },
         table="depthwise_lines_params",
         scratch_bytes=_WIDENED_BYTES * way.words,
-        overlaps=way.overlaps(),
         contribution=KERNELS.part("depthwise_lines", kernel),
     ).lowered(context)
 
@@ -261,13 +261,14 @@ def _single_channels(layer: Convolution, channels: Channels, live: Array) -> Can
         instructions=layer.image.shape[0] * live.size * (100 + way.lines.output_extent * line),
         weight_bytes=26 * live.size,
         scratch_bytes=12 * way.words,
+        overlaps=lambda: () if channels.dead.any() else way.overlaps(),
         lower=lambda: _lower_single_channels(way, channels, live),
     )
 
 
 def _lower_single_channels(way: Sliding, channels: Channels, live: Array) -> LoweredOp:
     layer, chosen = way.layer, channels.chosen(live)
-    context, fixed = layer.context, fixed_blob(layer.context, channels)
+    context = layer.context
     return KernelCall(
         layer.ruled("depthwise_conv2d_3x3"),
         "ferrule/kernels/depthwise_conv2d.h",
@@ -277,14 +278,13 @@ def _lower_single_channels(way: Sliding, channels: Channels, live: Array) -> Low
             "input_zero_point": layer.image.zero_point,
             "live_c": len(live),
             "positions": position_blob(context, live),
-            "fixed": fixed,
+            "fixed": fixed_blob(context, channels),
             "weights": context.blob("weights", way.line_words(chosen)),
             "scales": context.blob("scales", channel_words(chosen, 1)),
             "output": layer.output_fields,
         },
         table="depthwise_conv2d_3x3_s8_params",
         scratch_bytes=12 * way.words,
-        overlaps=() if fixed else way.overlaps(),
         sources=rule_sources(channels.rounding),
     ).lowered(context)
 
@@ -308,7 +308,7 @@ def _columns(layer: Convolution) -> Candidate | str:
     scratch_bytes = 4 * (_LINES * read + outputs)
 
     def lower() -> LoweredOp:
-        fixed, once = fixed_blob(context, channels), "" if channels.rounding is Rounding.TFLM else "_once"
+        once = "" if channels.rounding is Rounding.TFLM else "_once"
         by_step = np.ascontiguousarray(way.taps(chosen).transpose(0, 2, 1)).reshape(-1)
         return KernelCall(
             layer.ruled("depthwise_conv2d_columns"),
@@ -318,14 +318,13 @@ def _columns(layer: Convolution) -> Candidate | str:
                 "columns": read,
                 "input_zero_point": layer.image.zero_point,
                 "live_c": len(live),
-                "fixed": fixed,
+                "fixed": fixed_blob(context, channels),
                 "weights": context.blob("weights", by_step),
                 "scales": context.blob("scales", plain_scales(chosen, layer.output.zero_point, live)),
                 "output": layer.output_fields,
             },
             table="depthwise_conv2d_columns_s8_params",
             scratch_bytes=scratch_bytes,
-            overlaps=() if fixed else way.overlaps(),
             sources=("multiply_columns", f"store_sums{once}", *rule_sources(channels.rounding)),
         ).lowered(context)
 
@@ -334,6 +333,7 @@ def _columns(layer: Convolution) -> Candidate | str:
         instructions=cost_on(layer, 33 * layer.pixels * live.size),
         weight_bytes=29 * live.size,
         scratch_bytes=scratch_bytes,
+        overlaps=lambda: () if channels.dead.any() else way.overlaps(),
         lower=lower,
     )
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
@@ -41,7 +43,6 @@ def _taps(layer: Convolution) -> Candidate | str:
             table="depthwise_conv2d_taps_s8_params",
             scratch_bytes=scratch_bytes,
             scratch_alignment=_POINTER_BYTES,
-            overlaps=layer.overlaps(reads=Reads.PER_CHANNEL),
             sources=rule_sources(channels.rounding),
         ).lowered(context)
 
@@ -50,6 +51,7 @@ def _taps(layer: Convolution) -> Candidate | str:
         instructions=layer.output.elements * (26 * taps + 330) // 10 + layer.pixels * 9 * taps,
         weight_bytes=weights.nbytes + 12 * layer.image.shape[3],
         scratch_bytes=scratch_bytes,
+        overlaps=partial(layer.overlaps, reads=Reads.PER_CHANNEL),
         lower=lower,
     )
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -80,7 +81,6 @@ def _convolution(context: LoweringContext) -> Candidate | str:
                 **limit_fields(layer.output, layer.activation),
             },
             scratch_bytes=16 * words,
-            overlaps=layer.overlaps(pixels=2),
         ).lowered(context)
 
     return Candidate(
@@ -88,6 +88,7 @@ def _convolution(context: LoweringContext) -> Candidate | str:
         instructions=int(1.1 * layer.macs) + 24 * layer.output.elements + 3 * layer.pixels * matrix.shape[1],
         weight_bytes=weights.nbytes + scales.nbytes,
         scratch_bytes=16 * words,
+        overlaps=partial(layer.overlaps, pixels=2),
         lower=lower,
     )
 
@@ -114,13 +115,13 @@ def _depthwise(context: LoweringContext) -> Candidate | str:
                 "channels": context.blob("channels", scales),
                 **limit_fields(layer.output, layer.activation),
             },
-            overlaps=_pair_overlaps(layer),
         ).lowered(context)
 
     return Candidate(
         kernel="depthwise_conv2d_dual_s16",
         instructions=int(2.5 * layer.macs) + 14 * layer.output.elements,
         weight_bytes=weights.nbytes + scales.nbytes,
+        overlaps=partial(_pair_overlaps, layer),
         lower=lower,
     )
 

@@ -48,16 +48,18 @@ def generic_candidate(context: LoweringContext) -> Candidate:
         kernel=kernel,
         instructions=per_mac * layer.macs + per_element * layer.output.elements,
         weight_bytes=(weights_of(context).nbytes if context.is_constant(1) else 0) + 9 * channels,
-        lower=lambda: _lower(layer, kernel, fields, reads),
+        # The output of TRANSPOSE_CONV shares no memory with its input.
+        overlaps=lambda: () if kernel == "transpose_conv" else layer.overlaps(reads=reads),
+        lower=lambda: _lower(layer, kernel, fields),
     )
 
 
-def _lower(layer: Convolution, operator: str, fields: dict[str, int], reads: Reads) -> LoweredOp:
+def _lower(layer: Convolution, operator: str, fields: dict[str, int]) -> LoweredOp:
     """Return the call of `<operator>_s8`, `_s16`, `_narrow_s16` (for an int32 bias) or `_f32`.
 
     For weights with a zero point, it is that of `<operator>_offset_s8`. Other rules than TFLM's have kernels named
     `<operator>_single_s8` and so on. `fields` are the members of the operator's parameter table except the window,
-    weights, scales and limits. `reads` is as in `pixel_overlaps`. Weights and bias may come from run time.
+    weights, scales and limits. Weights and bias may come from run time.
     """
     context, dtype, wide = layer.context, layer.output.dtype, is_wide(layer.context.operands)
     members: dict[str, Member] = {
@@ -88,8 +90,6 @@ def _lower(layer: Convolution, operator: str, fields: dict[str, int], reads: Rea
         f"ferrule/kernels/{operator}.h",
         members,
         table=f"{form}{suffix}_params",
-        # The output of TRANSPOSE_CONV shares no memory with its input.
-        overlaps=() if operator == "transpose_conv" else layer.overlaps(reads=reads),
         sources=rule_sources(context.layer.rounding),
         local=from_run_time(context),
     ).lowered(context)

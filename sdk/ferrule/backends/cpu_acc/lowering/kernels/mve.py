@@ -79,7 +79,6 @@ def _pointwise(layer: Convolution, channels: Channels, live: Array) -> Candidate
                 "weights": weights.fields(),
             },
             scratch_bytes=pixels * row_bytes + _VECTOR - 1,
-            overlaps=layer.overlaps(),
             sources=("mve_store_pairs",),
         ).lowered(context)
 
@@ -88,6 +87,7 @@ def _pointwise(layer: Convolution, channels: Channels, live: Array) -> Candidate
         instructions=count * copied + weights.instructions(count, count, pixels),
         weight_bytes=weights.stream.nbytes,
         scratch_bytes=pixels * row_bytes + _VECTOR - 1,
+        overlaps=layer.overlaps,
         lower=lower,
     )
 
@@ -114,7 +114,6 @@ def _windows(layer: Convolution, channels: Channels, live: Array) -> Candidate:
                 "weights": weights.fields(),
             },
             scratch_bytes=way.scratch(pixels),
-            overlaps=layer.overlaps(),
             sources=("mve_store_pairs",),
         ).lowered(context)
 
@@ -124,6 +123,7 @@ def _windows(layer: Convolution, channels: Channels, live: Array) -> Candidate:
         + weights.instructions(rows * output[2], output[2], pixels),
         weight_bytes=weights.stream.nbytes,
         scratch_bytes=way.scratch(pixels),
+        overlaps=layer.overlaps,
         lower=lower,
     )
 

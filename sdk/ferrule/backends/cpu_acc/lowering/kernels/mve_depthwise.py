@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
@@ -55,7 +57,6 @@ def _candidate(layer: Convolution) -> Candidate | str:
                 "output": layer.output_fields,
             },
             scratch_bytes=count,
-            overlaps=layer.overlaps(reads=Reads.PER_CHANNEL),
             sources=("mve_depthwise",),
         ).lowered(context)
 
@@ -64,6 +65,7 @@ def _candidate(layer: Convolution) -> Candidate | str:
         instructions=inside // together * step + (layer.pixels - inside) * (step + 140) + 220 * output[0] * output[1],
         weight_bytes=-(-count * together // _LANES) * _LANES * 18,
         scratch_bytes=count,
+        overlaps=partial(layer.overlaps, reads=Reads.PER_CHANNEL),
         lower=lower,
     )
 

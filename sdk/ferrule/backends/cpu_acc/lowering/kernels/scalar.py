@@ -106,7 +106,6 @@ def _conv2d(layer: Convolution, form: str, block: int, cost: float, pack: Callab
             table="conv2d_blocks_s8_params",
             scratch_bytes=4 * products,
             sources=(f"multiply_{form}", *rule_sources(channels.rounding)),
-            overlaps=layer.overlaps(pixels=2),
         ).lowered(context)
 
     return Candidate(
@@ -114,6 +113,7 @@ def _conv2d(layer: Convolution, form: str, block: int, cost: float, pack: Callab
         instructions=cost_on(layer, int(layer.pixels * (products * (cost * live.size + 3) + 20 * live.size))),
         weight_bytes=live.size * (products + 20),
         scratch_bytes=4 * products,
+        overlaps=partial(layer.overlaps, pixels=2),
         lower=lower,
     )
 
@@ -154,7 +154,6 @@ def _octet(layer: Convolution) -> Candidate | str:
             },
             table="fully_connected_octet_s8_params",
             sources=("multiply_octet", *rule_sources(channels.rounding)),
-            overlaps=layer.overlaps(reads=Reads.PER_ELEMENT),
         ).lowered(context)
 
     per_product = 4.8 if context.target.core is not None and context.target.core.baseline else 2.2
@@ -162,6 +161,7 @@ def _octet(layer: Convolution) -> Candidate | str:
         kernel="fully_connected_octet_s8",
         instructions=cost_on(layer, int(layer.pixels * count * (per_product * products + 20))),
         weight_bytes=-(-count // OCTET) * OCTET * products + 20 * count,
+        overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT),
         lower=lower,
     )
 

@@ -16,6 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, ca
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED
 from ferrule.backends.firmware import Blob, LoweredOp
 from ferrule.graph import Array
+from ferrule.memory.request import Overlap
 
 _KERNEL, _TRANSFORMING_KERNEL = "conv2d_winograd_s8", "conv2d_winograd_transforming_s8"
 _BLOCK, _CHUNK, _TAPS, _POSITIONS = 4, 16, 9, 16
@@ -66,6 +67,10 @@ class _Layer:
         sums = pairs_at_once if self.padded > _CHUNK else 1
         return _CHUNK_BYTES + sums * _SUM_BYTES + pairs_at_once * self.pair_bytes
 
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """Return the overlap of the kernel, which computes two tiles of 2x2 pixels at once."""
+        return self.convolution.overlaps(tile=(2, 4))
+
     @property
     def pairs(self) -> int:
         """The number of times two tiles in an image of the output."""
@@ -90,6 +95,7 @@ def _transformed(convolution: Convolution) -> Candidate | str:
         weight_bytes=layer.blocks * layer.block_bytes + layer.constants.nbytes,
         scratch_bytes=_SUM_BYTES + layer.pair_bytes,
         grows=True,
+        overlaps=layer.overlaps,
         lower=lambda: _lower(layer, 1, transformed=context.blob("transformed", transformed_words(layer.taps))),
     )
 
@@ -109,6 +115,7 @@ def _transforming(convolution: Convolution) -> Candidate | str:
         instructions=layer.instructions + chunks * layer.blocks * (_BLOCK * 26 * layer.padded + calls),
         weight_bytes=layer.blocks * _BLOCK * _TAPS * layer.padded + layer.constants.nbytes,
         scratch_bytes=layer.scratch_bytes(at_once),
+        overlaps=layer.overlaps,
         lower=lambda: _lower(layer, at_once, weights=context.blob("weights", weight_words(layer.taps))),
     )
 
@@ -150,7 +157,6 @@ def _lower(
         },
         scratch_bytes=layer.scratch_bytes(pairs_at_once) if transformed is None else _SUM_BYTES + layer.pair_bytes,
         scratch_alignment=16,
-        overlaps=convolution.overlaps(tile=(2, 4)),
     ).lowered(context)
     return op if weights is None else replace(op, kernel=_TRANSFORMING_KERNEL)
 

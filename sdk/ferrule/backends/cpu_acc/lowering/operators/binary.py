@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of, limit_fields
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.operators.movement import broadcast_strides
+from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum, sum_tables
 from ferrule.backends.cpu_acc.lowering.strided_copy import merged_axes
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, LayerType
+from ferrule.graph import Array, DataType
+from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.broadcast import MAX_AXES
 from ferrule.operators.elementwise.binary import BinaryDescriptor, combination_of
 from ferrule.operators.elementwise.division import Quotient, quotient_of
@@ -41,17 +44,21 @@ def binary_call(context: LoweringContext, call: KernelCall, order: tuple[int, in
     The table of the call begins with the broadcast shape; without other fields, the shape is the table. `order` has the
     positions of the inputs that the kernel takes as its first and second one.
     """
-    output = context.operands.output
     extents, first, second = broadcast_axes(context, order)
     shape: Mapping[str, Member] = {"extents": extents, "first_strides": first, "second_strides": second}
-    same = [index for index in order if _like(context, index, output.elements) and not context.is_constant(index)]
     return replace(
         call,
         table=call.table or ("" if call.fields else "broadcast"),
         fields={"shape": shape, **call.fields} if call.fields or call.table else shape,
         inputs=order,
-        replaced=dict.fromkeys(same, 0),
+        overlaps=binary_overlaps(context, order),
     ).lowered(context)
+
+
+def binary_overlaps(context: LoweringContext, order: tuple[int, int] = (0, 1)) -> tuple[Overlap, ...]:
+    """Return the overlaps of `binary_call`: with inputs that have the elements of the output."""
+    elements = context.operands.output.elements
+    return replaced_overlaps(context, {index: 0 for index in order if _like(context, index, elements)})
 
 
 def _like(context: LoweringContext, index: int, elements: int) -> bool:
@@ -73,12 +80,7 @@ def kernel_of(context: LoweringContext) -> str:
 
 
 def lower_arithmetic(context: LoweringContext) -> LoweredOp:
-    """Return the call for ADD, SUB or MUL by TFLM's rule."""
-    return _lower_any(context) if context.layer.type is LayerType.MUL else choose(context, SUM_ROWS)
-
-
-def _lower_any(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel that takes any scales."""
+    """Return the call of the kernel of ADD, SUB or MUL that takes any scales, by TFLM's rule."""
     dtype = context.operands.output.dtype
     if dtype.is_float:
         return _float_call(context)
@@ -141,6 +143,7 @@ def scaled_candidate(context: LoweringContext) -> Candidate | str:
         kernel="sum_s8",
         instructions=(6 if _is_dense(context) else 24) * context.operands.output.elements,
         weight_bytes=12,
+        overlaps=partial(binary_overlaps, context),
         lower=lambda: binary_call(context, call),
     )
 
@@ -166,6 +169,7 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
         kernel="sum_table_s8",
         instructions=(8 if _is_dense(context) else 12) * context.operands.output.elements,
         weight_bytes=first.nbytes + second.nbytes,
+        overlaps=partial(binary_overlaps, context),
         lower=lambda: binary_call(context, KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params")),
     )
 
@@ -175,7 +179,8 @@ def _any_sum(context: LoweringContext) -> Candidate:
         kernel=kernel_of(context),
         instructions=40 * context.operands.output.elements,
         weight_bytes=0,
-        lower=lambda: _lower_any(context),
+        overlaps=partial(binary_overlaps, context),
+        lower=lambda: lower_arithmetic(context),
     )
 
 

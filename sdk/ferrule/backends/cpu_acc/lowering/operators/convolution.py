@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ferrule.backends.cpu_acc.lowering.kernels import depthwise_3x3
 from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED, FULLY_CONNECTED_PAIRED
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import CONV_2D_DUAL_S16, DEPTHWISE_CONV_2D_DUAL_S16
@@ -23,23 +23,21 @@ from ferrule.operators.weighted.conv2d import groups_of
 from ferrule.operators.weighted.products import WEIGHTED_RULES, has_zero_point
 
 
-def lower_weighted(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel that suits the types, the window, the weights, the core and the goal."""
+def weighted_rows(context: LoweringContext) -> Sequence[Row]:
+    """Return the kernels for a layer with weights: generic ones for zero points, groups and weights from run time."""
     type_, weights = context.layer.type, context.input(1)
-    rows = WEIGHTED_ROWS[type_]
     if has_zero_point(weights):
         operator = "depthwise_conv2d" if type_ is LayerType.DEPTHWISE_CONV_2D else "conv2d"
-        rows = (_generic(f"{operator}_offset_s8"),)
-    elif type_ is LayerType.CONV_2D and groups_of(context.input(0), weights) > 1:
-        rows = (_generic("conv2d_grouped"),)
-    elif from_run_time(context):
-        rows = rows[-1:]
-    return choose(context, rows)
+        return (_generic(f"{operator}_offset_s8"),)
+    if type_ is LayerType.CONV_2D and groups_of(context.input(0), weights) > 1:
+        return (_generic("conv2d_grouped"),)
+    rows = WEIGHTED_ROWS[type_]
+    return rows[-1:] if from_run_time(context) else rows
 
 
 def lower_transpose_conv(context: LoweringContext) -> LoweredOp:
     """Return the call for TRANSPOSE_CONV."""
-    return generic_candidate(context).lower()
+    return generic_candidate(context).lowered()
 
 
 def _generic(kernel: str) -> Row:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.operators.binary import (
     binary_call,
+    binary_overlaps,
     combination,
     scaled_candidate,
     table_candidate,
@@ -41,11 +43,6 @@ from ferrule.operators.elementwise.stored_binary import int8_results
 _HEADER = "ferrule/kernels/binary.h"
 
 
-def lower_onnx_arithmetic(context: LoweringContext) -> LoweredOp:
-    """Return the call for ADD, SUB or MUL by ONNX's rule."""
-    return choose(context, ONNX_PRODUCT_ROWS if context.layer.type is LayerType.MUL else ONNX_SUM_ROWS)
-
-
 def _scaled_sum(context: LoweringContext) -> Candidate | str:
     """Return the kernel of two multiplications on any core with long multiplication."""
     found = scaled_candidate(context)
@@ -62,6 +59,7 @@ def _exact(context: LoweringContext) -> Candidate:
         kernel=kernel,
         instructions=(_FPU_COSTS if fast else _SOFT_FLOAT_COSTS)[kernel] * context.operands.output.elements,
         weight_bytes=0,
+        overlaps=partial(binary_overlaps, context),
         lower=lambda: _lower_exact(context, kernel),
     )
 
@@ -160,6 +158,7 @@ def _candidate(
         kernel=kernel,
         instructions=per_element * context.operands.output.elements,
         weight_bytes=0,
+        overlaps=partial(binary_overlaps, context),
         lower=lambda: binary_call(context, KernelCall(kernel, _HEADER, fields, table=table)),
     )
 

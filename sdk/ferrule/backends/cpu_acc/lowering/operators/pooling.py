@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import (
     KernelCall,
@@ -12,10 +14,11 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import (
     limit_fields,
     window_fields,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType, Rounding
+from ferrule.memory.request import Overlap
 from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 
@@ -23,11 +26,6 @@ _MOST_COLUMNS = 256
 """The value of FERRULE_POOL2D_MOST_COLUMNS."""
 _SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
 _KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max", LayerType.L2_POOL_2D: "l2"}
-
-
-def lower_pool2d(context: LoweringContext) -> LoweredOp:
-    """Return the call for AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
-    return choose(context, POOL_2D_ROWS[context.layer.type])
 
 
 def lower_onnx_pool2d(context: LoweringContext) -> LoweredOp:
@@ -44,7 +42,13 @@ def lower_onnx_pool2d(context: LoweringContext) -> LoweredOp:
         "high": float(result.high),
     }
     kind = "columns" if rounding is Rounding.ONNX_COLUMNS else "float"
-    return _pool_call(context, f"{kind}_average_pool2d_s8", fields, "float_pool2d_params")
+    call = _pool_call(context, f"{kind}_average_pool2d_s8", fields, "float_pool2d_params")
+    return replace(call, overlaps=_overlaps(context))
+
+
+def _overlaps(context: LoweringContext) -> tuple[Overlap, ...]:
+    window = descriptor_of(context, Pool2dDescriptor).window
+    return pixel_overlaps(context, window, context.input(0), context.operands.output, reads=Reads.PER_CHANNEL)
 
 
 def _pool_call(
@@ -56,7 +60,6 @@ def _pool_call(
         "ferrule/kernels/pool2d.h",
         {"window": window_fields(window, image, output), **fields},
         table=table,
-        overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
         sources=sources,
     ).lowered(context)
 
@@ -70,6 +73,7 @@ def _candidate(context: LoweringContext, kernel: str, instructions: int) -> Cand
         kernel=kernel,
         instructions=instructions,
         weight_bytes=0,
+        overlaps=partial(_overlaps, context),
         lower=lambda: _pool_call(context, kernel, fields, table, *sources),
     )
 
