@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every function of one value: numpy against TensorFlow Lite Micro's kernels, and C against numpy.
+"""Every function of one value: numpy against TensorFlow Lite's kernels, and C against numpy.
 
 Most functions of float32 are compared bit by bit.
 """
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from lowered_call import run_lowered, run_overlapping
-from oracle import tflm
+from oracle import interpreter, tflm
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
@@ -60,10 +60,10 @@ def values_of(patterns: list[int]) -> Array:
 @functions
 @settings(deadline=None, max_examples=40)
 @given(patterns=bit_patterns)
-def test_numpy_equals_tflm(row: Operator, patterns: list[int]) -> None:
+def test_numpy_equals_its_oracle(row: Operator, patterns: list[int]) -> None:
     values = values_of(patterns)
     network = network_of(row, values)
-    assert_same(network.run([values])[0], tflm(network, [values])[0], row)
+    assert_same(network.run([values])[0], interpreter(network, [values])[0], row)
 
 
 @pytest.mark.cc

@@ -55,6 +55,14 @@ def litert_reference(network: Graph | bytes, inputs: Sequence[Array]) -> list[Ar
     return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
 
 
+def interpreter(network: Graph | bytes, inputs: Sequence[Array]) -> list[Array]:
+    """Return the outputs of TensorFlow Lite Micro's reference kernels, or of LiteRT's if it refuses the model."""
+    try:
+        return tflm(network, inputs)
+    except RuntimeError:
+        return litert_reference(network, inputs)
+
+
 def onnxruntime_outputs(
     model: ModelProto, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None, *, fused: bool = True
 ) -> list[Array]:
