@@ -119,6 +119,7 @@ FUNCTIONS = (
     _plain(LayerType.LOG, _domain(math.log)),
     _plain(LayerType.NEG, lambda x: -x),
     _plain(LayerType.ROUND, lambda x: float(round(x))),
+    _plain(LayerType.SIGN, lambda x: float((x > 0) - (x < 0))),
     _plain(LayerType.SIN, math.sin),
     _plain(LayerType.SQRT, _domain(math.sqrt)),
     Function(LayerType.QUANTIZE, QuantizeDescriptor(), lambda x: x),

@@ -146,6 +146,7 @@ class LayerType(StrEnum):
     SIGNAL_RFFT = "SIGNAL_RFFT", 114
     SIGNAL_STACKER = "SIGNAL_STACKER", 115
     SIGNAL_WINDOW = "SIGNAL_WINDOW", 116
+    SIGN = "SIGN", 117
     DETECTION_POSTPROCESS = "DETECTION_POSTPROCESS", 102
 
     # not in TensorFlow Lite: layers that the optimizer inserts

@@ -197,5 +197,6 @@ REASONS = {
     LayerType.LOGICAL_OR: _NO_TYPE,
     LayerType.NOT_EQUAL: _NO_TYPE,
     LayerType.SELECT_V2: _NO_TYPE,
+    LayerType.SIGN: _NO_FUNCTION,
 }
 """Why types of elementwise layers have no row."""

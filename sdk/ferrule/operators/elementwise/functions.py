@@ -101,6 +101,7 @@ ELEMENTWISE_UNARY: tuple[Operator, ...] = (
     _operator(
         LayerType.RSQRT, lambda data: np.float32(1) / np.sqrt(data), _QUANTIZED, stored_unary.inverse_root, rounded()
     ),
+    tabulated(_operator(LayerType.SIGN, np.sign)),
     tabulated(_operator(LayerType.SIN, _once(np.sin), bound=rounded(2, slope=1))),
     tabulated(_operator(LayerType.SQRT, np.sqrt, bound=rounded())),
     _operator(LayerType.SQUARE, np.square, bound=rounded()),

@@ -167,6 +167,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.LOGICAL_NOT: lower_elementwise_unary,
     LayerType.ROUND: lower_elementwise_unary,
     LayerType.RSQRT: lower_elementwise_unary,
+    LayerType.SIGN: lower_elementwise_unary,
     LayerType.SIN: lower_elementwise_unary,
     LayerType.SQRT: lower_elementwise_unary,
     LayerType.SQUARE: lower_elementwise_unary,

@@ -78,6 +78,10 @@ void ferrule_rsqrt_f32(const struct ferrule_elementwise_unary_params *params, co
 void ferrule_rsqrt_s16(const struct ferrule_stored_unary_params *params, const int16_t *input,
                        int16_t *output);
 
+/** @brief -1, 0 or 1; 0 for zeros of both signs, and NaN for NaN. */
+void ferrule_sign_f32(const struct ferrule_elementwise_unary_params *params, const float *input,
+                      float *output);
+
 /** @brief Sine of x. */
 void ferrule_sin_f32(const struct ferrule_elementwise_unary_params *params, const float *input,
                      float *output);
