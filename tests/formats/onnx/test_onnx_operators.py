@@ -109,6 +109,7 @@ FUNCTIONS = [
     Case("Log", draw=near),
     Case("Sqrt", draw=near),
     Case("Reciprocal", draw=near),
+    Case("Sign", ((3, 4),), kinds=("int32",), draw=lambda array: array * 3),
     Case("Round", draw=lambda array: np.round(array * 4) / 2),
     of("Elu", alpha=0.5),
     of("Celu", alpha=2.0),

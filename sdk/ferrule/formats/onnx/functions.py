@@ -112,6 +112,8 @@ def _hard_sigmoid(x: Value, alpha: float, beta: float) -> Value:
 
 
 def _sign(x: Value) -> Value:
+    if x.dtype is not DataType.INT32:
+        return x.then(LayerType.SIGN)
     zero = x.number(0)
     above, below = (
         x.then(type_, zero, dtype=DataType.BOOL).then(LayerType.CAST, dtype=x.dtype)
@@ -220,7 +222,7 @@ ROWS: Mapping[str, Row] = {
         lambda x, alpha, gamma: _elu_of(x, alpha, 1, gamma), alpha=1.6732631921768188, gamma=1.0507010221481323
     ),
     "Sigmoid": unary(LayerType.LOGISTIC),
-    "Sign": function(_sign),
+    "Sign": function(_sign, LayerType.SIGN),
     "Sin": unary(LayerType.SIN),
     "Softplus": function(_softplus),
     "Softsign": function(lambda x: x / (abs(x) + 1)),
