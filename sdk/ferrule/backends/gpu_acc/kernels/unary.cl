@@ -33,6 +33,8 @@ static double unary_of(__constant const struct unary_parameters *p, double x)
     }
     case LAYER_RSQRT:
         return 1.0 / (double)convert_float(sqrt(x));
+    case LAYER_SIGN:
+        return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x == 0.0 ? 0.0 : x; // 0 for -0, NaN for NaN
     case LAYER_SIN:
         return sin(x);
     case LAYER_SQRT:

@@ -153,6 +153,7 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.ROUND: _UNARY,
     LayerType.RSQRT: {**_TABLE, **_UNARY},
     LayerType.SELECT_V2: _rows(Row(make=select), *_SAME),
+    LayerType.SIGN: _UNARY,
     LayerType.SIN: _UNARY,
     LayerType.SOFTMAX: {_INT8: Row(make=softmax), **_NORMALIZE},
     LayerType.SQRT: _UNARY,
