@@ -70,6 +70,7 @@ from ferrule.backends.cpu_acc.lowering.operators.unary import (
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Layer, LayerType, Rounding
+from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
 
 Lowering = Callable[[LoweringContext], LoweredOp]
 
@@ -151,26 +152,12 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.RELU6: _by_rule(lower_rectify, lower_table),
     LayerType.RELU_N1_TO_1: _by_rule(lower_rectify, lower_table),
     LayerType.LEAKY_RELU: _by_rule(lower_rectify, lower_table),
-    LayerType.CEIL: lower_elementwise_unary,
-    LayerType.FLOOR: lower_elementwise_unary,
-    LayerType.NEG: lower_elementwise_unary,
     LayerType.DETECTION_POSTPROCESS: lower_detection_postprocess,
     LayerType.CIRCULAR_BUFFER: lower_circular_buffer,
     LayerType.SVDF: lower_svdf,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
     **signal.LOWERINGS,
-    LayerType.ABS: lower_elementwise_unary,
-    LayerType.COS: lower_elementwise_unary,
-    LayerType.ELU: lower_elementwise_unary,
-    LayerType.EXP: lower_elementwise_unary,
-    LayerType.LOG: lower_elementwise_unary,
-    LayerType.LOGICAL_NOT: lower_elementwise_unary,
-    LayerType.ROUND: lower_elementwise_unary,
-    LayerType.RSQRT: lower_elementwise_unary,
-    LayerType.SIGN: lower_elementwise_unary,
-    LayerType.SIN: lower_elementwise_unary,
-    LayerType.SQRT: lower_elementwise_unary,
-    LayerType.SQUARE: lower_elementwise_unary,
+    **{row.type: lower_elementwise_unary for row in ELEMENTWISE_UNARY},
     LayerType.CAST: lower_cast,
     LayerType.ADD_N: lower_add_n,
     LayerType.L2_NORMALIZATION: lower_l2_normalization,
