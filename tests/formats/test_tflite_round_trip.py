@@ -16,7 +16,7 @@ from sample_networks import one_layer, valid_samples, weights_and_bias
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats import to_tflite
-from ferrule.formats.tflite import encoder
+from ferrule.formats.tflite import elementwise, encoder
 from ferrule.formats.tflite.emitter import Written
 from ferrule.formats.tflite.operators import OPERATORS as ROWS
 from ferrule.graph import (
@@ -56,6 +56,14 @@ MODELS = (
 
 def test_the_samples_have_every_operator() -> None:
     assert {graph.layers[0].type for graph in SAMPLES} == set(OPERATORS) - OPTIMIZER_TYPES
+
+
+def test_an_elementwise_row_names_the_options_that_the_schema_has() -> None:
+    import tflite
+
+    schema = {name.lower() for name in dir(tflite.BuiltinOptions)}
+    without = [type_ for type_, row in elementwise.ROWS.items() if not row.table]
+    assert [type_ for type_ in without if f"{type_.replace('_', '').lower()}options" in schema] == []
 
 
 @pytest.mark.parametrize("graph", SAMPLES, ids=lambda graph: graph.name)

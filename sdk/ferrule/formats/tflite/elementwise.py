@@ -117,7 +117,7 @@ ROWS: Mapping[LayerType, Row] = {
     LayerType.ROUND: Row(),
     LayerType.RSQRT: Row(version=_INT8_2_INT16_3),
     LayerType.SELECT_V2: Row("SelectV2Options", data_inputs=range(3), any_shape=True),
-    LayerType.SIGN: Row(),
+    LayerType.SIGN: Row("SignOptions"),
     LayerType.SIN: Row(),
     LayerType.SOFTMAX: Row("SoftmaxOptions", ["beta"], version=_INT8_2_INT16_3),
     LayerType.SQRT: Row(),
