@@ -310,6 +310,7 @@ BUILDS: dict[str, Build] = {
     "DIV": _divided(Network.add_div_layer),
     "FLOOR_DIV": _divided(Network.add_floor_div_layer),
     "FLOOR_MOD": _divided(Network.add_floor_mod_layer),
+    "BITWISE_XOR": lambda n, _: n.add_bitwise_xor_layer(*[n.add_cast_layer("x", DataType.INT32)] * 2),
     "SQUARED_DIFFERENCE": _binary(Network.add_squared_difference_layer),
     "MAXIMUM": _binary(Network.add_maximum_layer),
     "MINIMUM": _binary(Network.add_minimum_layer),

@@ -12,7 +12,7 @@ from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, Tenso
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise.add_n import AddNDescriptor
-from ferrule.operators.elementwise.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor, BitwiseXorDescriptor, ExtremumDescriptor
 from ferrule.operators.elementwise.cast import CastDescriptor
 from ferrule.operators.elementwise.comparison import COMPARISONS, ComparisonDescriptor, LogicalDescriptor
 from ferrule.operators.elementwise.division import FlooredDescriptor
@@ -125,6 +125,12 @@ def squared_differences(draw: st.DrawFn) -> Network:
 
 
 @st.composite
+def bits(draw: st.DrawFn) -> Network:
+    infos = [info(f"input_{i}", shape, DataType.INT32, None) for i, shape in enumerate(draw(broadcast_shapes()))]
+    return layer_network(LayerType.BITWISE_XOR, BitwiseXorDescriptor(), infos)
+
+
+@st.composite
 def casts(draw: st.DrawFn) -> Network:
     types = [DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32]
     types += [DataType.UINT8, DataType.UINT32, DataType.BOOL]
@@ -207,7 +213,9 @@ def has_tflm_kernel(network: Network) -> bool:
         return False
     if layer.type in {row.type for row in COMPARISONS}:
         return True
-    return layer.type is not LayerType.RELU_N1_TO_1 and not types & {DataType.UINT8, DataType.INT64}
+    if layer.type in {LayerType.BITWISE_XOR, LayerType.RELU_N1_TO_1}:
+        return False
+    return not types & {DataType.UINT8, DataType.INT64}
 
 
 def _valid(network: Network) -> Network:
@@ -228,6 +236,7 @@ ELEMENTWISE: dict[LayerType, st.SearchStrategy[Network]] = {
     **{type_: extrema(type_) for type_ in EXTREMA},
     **{type_: rectifiers(type_) for type_ in RECTIFIERS},
     LayerType.PRELU: prelus(),
+    LayerType.BITWISE_XOR: bits(),
     LayerType.CAST: casts(),
     **{type_: divisions(type_) for type_ in (LayerType.DIV, *FLOORED)},
     LayerType.SQUARED_DIFFERENCE: squared_differences(),

@@ -13,7 +13,7 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.elementwise.add_n import AddNDescriptor
-from ferrule.operators.elementwise.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor, BitwiseXorDescriptor, ExtremumDescriptor
 from ferrule.operators.elementwise.cast import CastDescriptor
 from ferrule.operators.elementwise.comparison import COMPARISONS, LogicalDescriptor
 from ferrule.operators.elementwise.division import FlooredDescriptor
@@ -601,6 +601,13 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
+    yield one_layer(
+        LayerType.BITWISE_XOR,
+        BitwiseXorDescriptor(),
+        dtype=DataType.INT32,
+        inputs=[IMAGE, (1, 1, 1, 4)],
+        outputs=[IMAGE],
+    )
     for type_ in (LayerType.LOGICAL_AND, LayerType.LOGICAL_OR):
         yield one_layer(type_, LogicalDescriptor(), dtype=DataType.BOOL, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
     values = np.arange(8).reshape(2, 4)

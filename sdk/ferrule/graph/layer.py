@@ -147,6 +147,7 @@ class LayerType(StrEnum):
     SIGNAL_STACKER = "SIGNAL_STACKER", 115
     SIGNAL_WINDOW = "SIGNAL_WINDOW", 116
     SIGN = "SIGN", 117
+    BITWISE_XOR = "BITWISE_XOR", 118
     DETECTION_POSTPROCESS = "DETECTION_POSTPROCESS", 102
 
     # not in TensorFlow Lite: layers that the optimizer inserts

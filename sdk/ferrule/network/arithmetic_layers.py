@@ -6,7 +6,7 @@ from __future__ import annotations
 from ferrule.graph import Quantization
 from ferrule.network.builder import LayerBuilder, adding
 from ferrule.operators.activation import Activation
-from ferrule.operators.elementwise.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB, BinaryDescriptor
+from ferrule.operators.elementwise.binary import ADD, BITWISE_XOR, MAXIMUM, MINIMUM, MUL, SUB, BinaryDescriptor
 from ferrule.operators.elementwise.comparison import LOGICAL_AND, LOGICAL_OR
 from ferrule.operators.elementwise.division import DIV, FLOOR_DIV, FLOOR_MOD
 from ferrule.operators.operator import Operator
@@ -54,6 +54,7 @@ class ArithmeticLayers(LayerBuilder):
     add_floor_mod_layer = adding(
         FLOOR_MOD, _add_pair, "Add FLOOR_MOD: the remainder of left / right, with the sign of `right`."
     )
+    add_bitwise_xor_layer = adding(BITWISE_XOR, _add_pair, "Add BITWISE_XOR: the bits that differ, of int32.")
     add_logical_and_layer = adding(LOGICAL_AND, _add_pair, "Add LOGICAL_AND: whether both elements are true.")
     add_logical_or_layer = adding(LOGICAL_OR, _add_pair, "Add LOGICAL_OR: whether one element is true.")
 

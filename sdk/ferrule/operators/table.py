@@ -11,7 +11,7 @@ from ferrule.operators.arithmetic.half import with_float16
 from ferrule.operators.control_flow import IF, WHILE
 from ferrule.operators.detection import DETECTION_POSTPROCESS
 from ferrule.operators.elementwise.add_n import ADD_N
-from ferrule.operators.elementwise.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
+from ferrule.operators.elementwise.binary import ADD, BITWISE_XOR, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.elementwise.cast import CAST
 from ferrule.operators.elementwise.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
 from ferrule.operators.elementwise.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
@@ -106,6 +106,7 @@ _ROWS: tuple[Operator, ...] = (
     ADD_N,
     MAXIMUM,
     MINIMUM,
+    BITWISE_XOR,
     PAD,
     PADV2,
     TRANSPOSE,

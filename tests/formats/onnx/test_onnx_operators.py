@@ -146,6 +146,7 @@ PAIRS = [
     Case("Pow", (IMAGE,), {1: np.float32(-0.5)}, draw=near),
     Case("Mod", ((3, 4),), {1: np.array([3, -2, 5, 7], np.int32)}, kinds=("int32",), draw=lambda array: array * 9),
     Case("Div", ((3, 4),), {1: np.array([3, -2, 5, 7], np.int32)}, kinds=("int32",), draw=lambda array: array * 9),
+    Case("BitwiseXor", ((3, 4), (4,)), kinds=("int32", "int32"), draw=lambda array: array * 1e9),
     *(Case(op, ((3, 4), (4,)), kinds=("bool", "bool")) for op in ("And", "Or", "Xor")),
     Case("Where", (IMAGE, IMAGE, IMAGE), kinds=("bool", "float32", "float32")),
     Case("Where", (IMAGE, IMAGE), {2: np.float32(-1)}, kinds=("bool", "float32")),

@@ -182,6 +182,7 @@ ROWS = {
 _NO_TYPE = "the class has tensors of floats and int8 only"
 _NO_FUNCTION = "the library has no function for it"
 REASONS = {
+    LayerType.BITWISE_XOR: _NO_TYPE,
     LayerType.CAST: _NO_TYPE,
     LayerType.COS: _NO_FUNCTION,
     LayerType.EQUAL: _NO_TYPE,

@@ -182,6 +182,7 @@ ROWS: Mapping[str, Row] = {
     "Add": binary(LayerType.ADD),
     "And": binary(LayerType.LOGICAL_AND),
     "BatchNormalization": Row(_batch_normalization, 5, outputs=5),
+    "BitwiseXor": binary(LayerType.BITWISE_XOR),
     "Div": binary(LayerType.DIV),
     "Equal": binary(LayerType.EQUAL, _BOOL),
     "Greater": binary(LayerType.GREATER, _BOOL),

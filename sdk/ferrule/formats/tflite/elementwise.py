@@ -73,6 +73,7 @@ ROWS: Mapping[LayerType, Row] = {
     LayerType.ABS: Row("AbsOptions", version=_INT8_2_INT16_3),
     LayerType.ADD: _arithmetic("AddOptions", by_type(int8=2, int16=3, int64=4), _POT_SCALE),
     LayerType.ADD_N: Row("AddNOptions", data_inputs=range(MANY), inputs=range(2, MANY)),
+    LayerType.BITWISE_XOR: _two("BitwiseXorOptions"),
     LayerType.CAST: Row(
         "CastOptions",
         [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD, SUB, MUL, MAXIMUM and MINIMUM, with broadcasting."""
+"""ADD, SUB, MUL, MAXIMUM, MINIMUM and BITWISE_XOR, with broadcasting."""
 
 from __future__ import annotations
 
@@ -40,6 +40,11 @@ class BinaryDescriptor(Descriptor):
 @frozen
 class ExtremumDescriptor(Descriptor):
     """Two inputs that broadcast by numpy's rules, one output; for MAXIMUM and MINIMUM."""
+
+
+@frozen
+class BitwiseXorDescriptor(Descriptor):
+    """Two inputs that broadcast by numpy's rules, one output."""
 
 
 def combination_of(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> Combination:
@@ -161,8 +166,23 @@ def _sample_extremum(sample: LayerSample) -> None:
     sample.descriptor = ExtremumDescriptor()
 
 
+def _sample_bits(sample: LayerSample) -> None:
+    sample_pair(sample, None)
+    sample.output = sample.quantization(sample.dtype)
+    sample.descriptor = BitwiseXorDescriptor()
+
+
 ADD = _arithmetic(LayerType.ADD, np.add)
 SUB = _arithmetic(LayerType.SUB, np.subtract, frozenset({Rounding.TFLM, Rounding.ONNX}))
 MUL = _arithmetic(LayerType.MUL, np.multiply)
 MAXIMUM = _extremum(LayerType.MAXIMUM, np.greater)
 MINIMUM = _extremum(LayerType.MINIMUM, np.less)
+BITWISE_XOR = Operator(
+    descriptor=BitwiseXorDescriptor,
+    type=LayerType.BITWISE_XOR,
+    elementwise=True,
+    shapes=infer_broadcast,
+    check=arithmetic_check(LayerType.BITWISE_XOR, frozenset({DataType.INT32})),
+    kernel=arithmetic_kernel(np.bitwise_xor),
+    sample=_sample_bits,
+)

@@ -123,6 +123,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.MUL: _by_rule(lower_arithmetic, lambda context: choose(context, ONNX_PRODUCT_ROWS)),
     LayerType.MAXIMUM: lower_without_fields,
     LayerType.MINIMUM: lower_without_fields,
+    LayerType.BITWISE_XOR: lower_without_fields,
     LayerType.PAD: lower_pad,
     LayerType.PADV2: lower_pad,
     LayerType.TRANSPOSE: lower_transpose,

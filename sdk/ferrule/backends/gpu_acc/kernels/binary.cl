@@ -38,6 +38,8 @@ static int binary_of(int operation, int a, int b)
         return (int)(between ? remainder + b : remainder);
     case LAYER_SQUARED_DIFFERENCE:
         return (int)(difference * difference);
+    case LAYER_BITWISE_XOR:
+        return a ^ b;
     case LAYER_MAXIMUM:
         return max(a, b);
     default:

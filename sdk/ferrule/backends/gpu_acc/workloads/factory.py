@@ -101,6 +101,7 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.ARG_MAX: _PLACE,
     LayerType.ARG_MIN: _PLACE,
     LayerType.AVERAGE_POOL_2D: _POOL,
+    LayerType.BITWISE_XOR: _rows(Row(make=binary), _INT32),
     LayerType.CAST: _rows(Row(make=cast), *itertools.product(_CASTABLE, _CASTABLE)),
     LayerType.CEIL: _UNARY,
     LayerType.CONV_2D: _rows(Row(make=conv2d, constants=_WEIGHTS), _INT8),

@@ -229,6 +229,9 @@ void ferrule_floor_mod_f32(const struct ferrule_broadcast *shape, const float *f
 /** @brief Return the remainder of int32, with the sign of the divisor; 0 if that is 0. */
 void ferrule_floor_mod_s32(const struct ferrule_broadcast *shape, const int32_t *first,
                            const int32_t *second, int32_t *output);
+/** @brief Return the bits that differ, of int32. */
+void ferrule_bitwise_xor_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                             const int32_t *second, int32_t *output);
 /** @brief Square the difference of int8. */
 void ferrule_squared_difference_s8(const struct ferrule_sum_params *params, const int8_t *first,
                                    const int8_t *second, int8_t *output);
