@@ -60,12 +60,14 @@ def test_networks_in_firmware_on_a_gpu_and_in_tensorflow(board: str, count: int)
     require_module("unicorn", "pip install ferrule[run]")
     require_module("tflite_micro", "pip install --pre tflite-micro")
     require_opencl()
-    report = run_campaign(Setting(board=board), seed=SEED, first=41, count=count, batch=12, kinds=[False, True])
-    assert report.failures == []
-    assert refusals(report) == set()
-    assert report.compared["GpuAcc"] == report.compared[board] == 2 * count
-    assert report.compared["TFLM"] > 0
-    assert report.on["GpuAcc first: GpuAcc"] > 0
+    for first in range(40, 40 + 10 * count, count):
+        report = run_campaign(Setting(board=board), seed=SEED, first=first, count=count, batch=12, kinds=[False, True])
+        assert report.failures == []
+        assert refusals(report) == set()
+        assert report.compared["GpuAcc"] == report.compared[board] == 2 * count
+        if report.compared["TFLM"] and report.on["GpuAcc first: GpuAcc"]:
+            return
+    pytest.fail("TensorFlow Lite Micro, or the GPU, ran no network")
 
 
 def test_a_difference_names_the_run_and_the_layer() -> None:

@@ -32,7 +32,7 @@ _COMPUTED_CONSTANTS = 0.3
 """The part of the layers some of whose constants are computed, or are inputs."""
 _MOST_ELEMENTS = 600
 _MOST_COPIES = 9
-_ATTEMPTS = 60
+_ATTEMPTS = 300
 _OTHERS = tuple(each for each in DataType if each not in {*ALL_TYPES, DataType.FLOAT16})
 """Types to which no C kernel converts: tensors of these types are inputs of the network."""
 _VARIABLES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
