@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/** Conversion of an input to the common scale; see ferrule.operators.elementwise.Term. */
+/** Conversion of an input to the common scale; see Term in stored_binary.py of Ferrule. */
 struct my_custom_term {
     int32_t offset;
     int32_t multiplier;

@@ -2,7 +2,7 @@
 // The last argument of each kernel, starts, has the offsets in bytes of its tensors in their buffers: those of up to
 // three inputs, and in s3 that of the output.
 //
-// The rounding of ferrule/operators/fixed_point.py. Right shifts of signed numbers keep the sign in OpenCL C.
+// The rounding of ferrule/operators/arithmetic/fixed_point.py. Right shifts of signed numbers keep the sign in OpenCL C.
 
 // round(a * b / 2^31), halves up; saturates if both factors are -2^31
 static int high_mul(int a, int b)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LOG_SOFTMAX and L2_NORMALIZATION, and SOFTMAX of float32: one row per work item.
-// See ferrule/operators/fixed_point_functions.py for the arithmetic of int8.
+// See ferrule/operators/arithmetic/fixed_point_functions.py for the arithmetic of int8.
 
 // 1 / sqrt(x) = x / 2^(31 - y) for x >= 0; 0 counts as 1
 static long2 inverse_sqrt(long x)

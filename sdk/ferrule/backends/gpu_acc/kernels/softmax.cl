@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SOFTMAX: one row per work item. exponentials: exp(-difference) in Q0.31 for differences of 0 to 255.
-// See ferrule/operators/softmax.py and fixed_point_functions.py for the arithmetic.
+// See ferrule/operators/reductions/softmax.py and arithmetic/fixed_point_functions.py for the arithmetic.
 
 static long wide_high_mul(long a, long b)
 {

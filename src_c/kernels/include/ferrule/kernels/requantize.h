@@ -51,7 +51,8 @@ static inline int32_t ferrule_requantize(int32_t value, int32_t multiplier, int3
 /**
  * @brief Scale an accumulator below 2^47, rounding once.
  *
- * The multiplier is reduced to 15 bits (see ferrule.operators.fixed_point); shift is -31 to 7.
+ * The multiplier is reduced to 15 bits (see `reduced_multiplier` in Python);
+ * shift is -31 to 7.
  */
 static inline int32_t ferrule_requantize_wide(int64_t value, int32_t multiplier, int32_t shift)
 {
