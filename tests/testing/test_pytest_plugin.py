@@ -143,6 +143,6 @@ print(sorted(name for name in new if name.split('.')[0] in ('ferrule', 'numpy', 
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60)
     assert eval(done.stdout) == [  # noqa: S307 a list of strings
-        *("ferrule", "ferrule._typing", "ferrule._version", "ferrule.errors", "ferrule.interface", "ferrule.testing"),
-        PLUGIN,
+        *("ferrule", "ferrule._frozen", "ferrule._lazy", "ferrule._typing", "ferrule._version", "ferrule.errors"),
+        *("ferrule.interface", "ferrule.testing", PLUGIN),
     ]
