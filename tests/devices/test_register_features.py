@@ -276,3 +276,9 @@ def test_a_field_that_pulses_lasts_for_the_reaction_to_its_write() -> None:
     assert model.seen[1:] == [("CONTROL", 0x20, 0x21)], "each write is a pulse of its own"
     assert "/* read and write; GO: a pulse, reads as zero */" in c_header(control)
     assert "| | CONTROL.GO | pulse | | bits 0: starts |" in documentation(control)
+
+
+@pytest.mark.parametrize(("indices", "names"), [((), ["A0", "A1"]), (("X", "Y"), ["AX", "AY"])])
+def test_elements_have_the_names_of_their_indices(indices: tuple[str, ...], names: list[str]) -> None:
+    register = Register(name="A%s", offset=8, dim=2, increment=4, indices=indices)
+    assert [(each.name, each.offset) for each in register.elements()] == [(names[0], 8), (names[1], 12)]

@@ -8,7 +8,7 @@ import pytest
 
 from ferrule import DataType, TensorInfo
 from ferrule.errors import InputError
-from ferrule.network.samples import pattern, pattern_sample, split
+from ferrule.network.samples import pattern, pattern_sample, random_sample, split
 
 
 def info(name: str = "x", shape: tuple[int, ...] = (2, 3), dtype: DataType = DataType.INT8) -> TensorInfo:
@@ -98,3 +98,15 @@ def test_arrays_that_do_not_fit(arrays: list[np.ndarray] | dict[str, np.ndarray]
 def test_another_byte_order_is_another_type() -> None:
     with pytest.raises(InputError, match=r"'x' is >i2\[2, 3\]"):
         split([info(dtype=DataType.INT16)], [np.zeros((2, 3), ">i2")])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "least", "most"),
+    [(DataType.BOOL, 0, 1), (DataType.INT8, -128, 127), (DataType.UINT8, 0, 255), (DataType.FLOAT32, -9, 9)],
+)
+def test_random_samples_have_values_of_each_type(dtype: DataType, least: int, most: int) -> None:
+    (array,) = random_sample([TensorInfo(name="x", shape=(4096,), dtype=dtype)], seed=3)
+    assert array.dtype == dtype.numpy
+    assert (float(array.min()) >= least, float(array.max()) <= most) == (True, True)
+    if not dtype.is_float:
+        assert (int(array.min()), int(array.max())) == (least, most)

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from ferrule.report import tables
-from ferrule.report.sections import Align, Column, names, numbers, texts
+from ferrule.report.sections import Align, Column, names, numbers, runner, texts
 from ferrule.report.tables import print_table
 
 HEADINGS = ("#", "layer", "type", "kernel", "MACs")
@@ -142,3 +142,10 @@ def test_a_style_in_a_long_table_is_drawn() -> None:
     rows = [(str(index), "a", "[bold red]wrong[/]" if index == 150 else "right", "k", "1") for index in range(200)]
     print_table(Console(file=out, width=100, force_terminal=True, color_system="standard"), KERNELS, rows)
     assert "\x1b[1;31mwrong\x1b[0m" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("device", "said"), [(None, "Woofles"), ("", "Woofles"), ("Woofles", "Woofles"), ("npu0", "Woofles/npu0")]
+)
+def test_a_device_of_another_name_is_said_beside_its_backend(device: str | None, said: str) -> None:
+    assert runner("Woofles", device) == said
