@@ -31,7 +31,6 @@ from vela_networks import vela_network
 import ferrule
 from ferrule.codegen import Artifact
 from ferrule.firmware import emit
-from ferrule.graph import Graph
 from ferrule.network.copying import network_of
 
 Row = tuple[str, Callable[[], str]]
@@ -70,7 +69,7 @@ def rows() -> Iterator[Row]:
     """Yield all rows."""
     for graph in samples():
         for board in BOARDS:
-            yield f"{graph.name} {board}", partial(_sample, graph, board)
+            yield f"{graph.name} {board}", partial(_artifact, partial(network_of, graph), board=board)
     for index in range(COMPOSED):
         for board, goal in zip(BOARDS, GOALS[1:], strict=True):
             name = f"composed {index} {board} {goal}"
@@ -92,10 +91,6 @@ def rows() -> Iterator[Row]:
             yield f"{model.name} {backend}", partial(_project, model, board="mps2-an386", backends=(backend, "CpuAcc"))
         for target in ("arm-gpu-c++", "arm-cpu-c++"):
             yield f"{model.name} {target}", partial(_class, model, target)
-
-
-def _sample(graph: Graph, board: str) -> str:
-    return of_artifact(lambda: emit(network_of(graph), ferrule.Job(board=board)))
 
 
 def _artifact(make: Callable[[], ferrule.Network | None], **job: object) -> str:
