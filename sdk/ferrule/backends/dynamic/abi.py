@@ -2,8 +2,8 @@
 """The sheet of the C interface: a row for each struct, member and function of include/ferrule/backend.h.
 
 What asks a shared object follows from the rows: the types for ctypes, the check of tables in a child process, which
-imports this module without the rest of Ferrule, and the calls with their reason. A test compares the name, order and
-type of every member with the header.
+imports this module without the rest of Ferrule, and the calls with their reason. Tests compare the name, order and type
+of every member with the header, and every function with the method of Ferrule's interface that it serves.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Function(NamedTuple):
     """A function in a table, or a callback; its first parameter is the object, the backend, or the host."""
 
     ctype: Any
+    method: str = ""
+    """What it serves, as Class.method, or Class.field for the answer to a method; empty for the end of an object."""
     reports: bool = False
     """Whether it returns a status, and its last parameters are the buffer for the reason of a failure and its size."""
     optional: bool = False
@@ -59,18 +61,21 @@ class Function(NamedTuple):
     """The minor version that added it; such functions are the last ones of a table, in order, and optional."""
 
 
-def _function(result: Any, *parameters: Any, optional: bool = False, since: int = 0) -> Function:  # noqa: ANN401 - types of ctypes
-    return Function(CFUNCTYPE(result, c_void_p, *parameters), optional=optional or since > 0, since=since)
+def _function(method: str, result: Any, *parameters: Any, optional: bool = False, since: int = 0) -> Function:  # noqa: ANN401 - types of ctypes
+    return Function(CFUNCTYPE(result, c_void_p, *parameters), method, optional=optional or since > 0, since=since)
 
 
-def _reporting(*parameters: Any, optional: bool = False, since: int = 0) -> Function:  # noqa: ANN401 - types of ctypes
-    kind = CFUNCTYPE(c_int32, c_void_p, *parameters, c_void_p, c_size_t)
-    return Function(kind, reports=True, optional=optional or since > 0, since=since)
+def _reporting(method: str, *parameters: Any, optional: bool = False, since: int = 0) -> Function:  # noqa: ANN401 - types of ctypes
+    row = _function(method, c_int32, *parameters, c_void_p, c_size_t, optional=optional, since=since)
+    return row._replace(reports=True)
 
 
-def _creating(*parameters: Any) -> Function:  # noqa: ANN401 - types of ctypes
+def _creating(method: str, *parameters: Any) -> Function:  # noqa: ANN401 - types of ctypes
     """Return the row of a function that makes an object, which its last parameter before the reason gets."""
-    return _reporting(*parameters, POINTER(c_void_p))
+    return _reporting(method, *parameters, POINTER(c_void_p))
+
+
+_END = _function("", None)
 
 
 def _struct(tag: str, **members: Any) -> Any:  # noqa: ANN401 - a class made here
@@ -154,11 +159,13 @@ PreCompiled = _struct("ferrule_pre_compiled", object=c_void_p, object_bytes=c_si
 
 LayerSupport = _table(
     "ferrule_layer_support",
-    supports=_reporting(POINTER(Layer)),
-    supports_on=_reporting(POINTER(Target), POINTER(Layer), since=1),
+    supports=_reporting("LayerSupport.supports", POINTER(Layer)),
+    supports_on=_reporting("LayerSupport.supports", POINTER(Target), POINTER(Layer), since=1),
 )
 
-Capabilities = _table("ferrule_capabilities", list=_function(POINTER(Option), POINTER(c_uint32)))
+Capabilities = _table(
+    "ferrule_capabilities", list=_function("Backend.capabilities", POINTER(Option), POINTER(c_uint32))
+)
 
 Subgraph = _struct(
     "ferrule_subgraph",
@@ -173,15 +180,21 @@ Subgraph = _struct(
 OptimizerAnswers = _struct(
     "ferrule_optimizer_answers",
     host=c_void_p,
-    fail=_function(c_int32, c_uint32, c_char_p),
-    erase=_function(c_int32, c_uint32),
-    pre_compile=_function(c_int32, POINTER(c_uint32), c_uint32, c_char_p, c_uint64, c_void_p, c_size_t),
+    fail=_function("OptimizationViews.failed", c_int32, c_uint32, c_char_p),
+    erase=_function("OptimizationViews.deleted", c_int32, c_uint32),
+    pre_compile=_function(
+        "OptimizationViews.substitutions", c_int32, POINTER(c_uint32), c_uint32, c_char_p, c_uint64, c_void_p, c_size_t
+    ),
 )
 
 Optimizer = _table(
     "ferrule_optimizer",
-    optimize=_reporting(POINTER(Subgraph), POINTER(Option), c_uint32, POINTER(OptimizerAnswers)),
-    optimize_on=_reporting(POINTER(Target), POINTER(Subgraph), POINTER(OptimizerAnswers), since=1),
+    optimize=_reporting(
+        "Backend.optimize_subgraph", POINTER(Subgraph), POINTER(Option), c_uint32, POINTER(OptimizerAnswers)
+    ),
+    optimize_on=_reporting(
+        "Backend.optimize_subgraph", POINTER(Target), POINTER(Subgraph), POINTER(OptimizerAnswers), since=1
+    ),
 )
 
 WorkloadInfo = _struct(
@@ -196,28 +209,28 @@ WorkloadInfo = _struct(
 
 Workloads = _table(
     "ferrule_workloads",
-    create=_creating(POINTER(WorkloadInfo)),
-    execute=_reporting(TensorArray, TensorArray, POINTER(c_void_p)),
-    destroy=_function(None),
+    create=_creating("WorkloadFactory.create_workload", POINTER(WorkloadInfo)),
+    execute=_reporting("Workload.execute", TensorArray, TensorArray, POINTER(c_void_p)),
+    destroy=_END,
 )
 
-Events = _table("ferrule_events", wait=_reporting(), done=_function(c_bool), release=_function(None))
+Events = _table("ferrule_events", wait=_reporting("Event.wait"), done=_function("Event.done", c_bool), release=_END)
 
 Allocator = _struct(
     "ferrule_allocator",
     host=c_void_p,
     source=c_uint32,
-    allocate=_function(c_void_p, c_size_t, c_size_t),
-    release=_function(None, c_void_p),
+    allocate=_function("CustomAllocator.allocate", c_void_p, c_size_t, c_size_t),
+    release=_function("CustomAllocator.free", None, c_void_p),
 )
 
 Memory = _table(
     "ferrule_memory",
-    create=_creating(POINTER(Allocator)),
-    acquire=_reporting(),
-    release=_function(None),
-    destroy=_function(None),
-    accept=_reporting(POINTER(Allocator), optional=True),
+    create=_creating("Backend.memory_manager", POINTER(Allocator)),
+    acquire=_reporting("MemoryManager.acquire"),
+    release=_function("MemoryManager.release", None),
+    destroy=_END,
+    accept=_reporting("Backend.use_custom_memory_allocator", POINTER(Allocator), optional=True),
 )
 
 MemoryRef = _struct(
@@ -238,16 +251,18 @@ HandleFactory = _table(
     capabilities=c_uint32,
     alignment_bytes=c_uint32,
     supports_map=c_bool,
-    create=_creating(c_void_p, POINTER(Tensor), c_bool),
-    manage=_function(None, optional=True),
-    allocate=_function(None, optional=True),
-    map=_reporting(POINTER(c_void_p), optional=True),
-    unmap=_function(None, optional=True),
-    import_memory=_function(c_bool, c_void_p, c_uint32, c_bool, optional=True),
-    destroy=_function(None),
-    memory_alignment=_function(c_uint32, c_uint32, since=2),
-    connection_capabilities=_function(c_uint32, POINTER(Layer), POINTER(Layer), since=2),
-    import_ref=_function(c_bool, POINTER(MemoryRef), c_bool, since=2),
+    create=_creating("TensorHandleFactory.create_handle", c_void_p, POINTER(Tensor), c_bool),
+    manage=_function("TensorHandle.manage", None, optional=True),
+    allocate=_function("TensorHandle.allocate", None, optional=True),
+    map=_reporting("TensorHandle.map", POINTER(c_void_p), optional=True),
+    unmap=_function("TensorHandle.unmap", None, optional=True),
+    import_memory=_function("TensorHandle.import_memory", c_bool, c_void_p, c_uint32, c_bool, optional=True),
+    destroy=_END,
+    memory_alignment=_function("TensorHandleFactory.memory_alignment", c_uint32, c_uint32, since=2),
+    connection_capabilities=_function(
+        "TensorHandleFactory.capabilities", c_uint32, POINTER(Layer), POINTER(Layer), since=2
+    ),
+    import_ref=_function("TensorHandle.import_memory", c_bool, POINTER(MemoryRef), c_bool, since=2),
 )
 
 Handles = _table("ferrule_handles", factories=POINTER(POINTER(HandleFactory)), factory_count=c_uint32)
@@ -260,26 +275,24 @@ CreationOptions = _struct(
     option_count=c_uint32,
 )
 
-_NOTICE = _function(c_bool, c_int64)
-
 Contexts = _table(
     "ferrule_contexts",
-    create=_creating(POINTER(CreationOptions)),
-    before_load=_NOTICE,
-    after_load=_NOTICE,
-    before_unload=_NOTICE,
-    after_unload=_NOTICE,
-    destroy=_function(None),
+    create=_creating("Backend.context", POINTER(CreationOptions)),
+    before_load=_function("BackendContext.before_load_network", c_bool, c_int64),
+    after_load=_function("BackendContext.after_load_network", c_bool, c_int64),
+    before_unload=_function("BackendContext.before_unload_network", c_bool, c_int64),
+    after_unload=_function("BackendContext.after_unload_network", c_bool, c_int64),
+    destroy=_END,
 )
 
-RecordEvent = _function(None, c_char_p, c_int64, c_int64).ctype
+RecordEvent = _function("BackendEvent", None, c_char_p, c_int64, c_int64).ctype
 
 Profiling = _table(
     "ferrule_profiling",
-    create=_creating(POINTER(CreationOptions)),
-    enable=_function(c_bool, c_bool),
-    take_events=_function(None, c_void_p, RecordEvent),
-    destroy=_function(None),
+    create=_creating("Backend.profiling_context", POINTER(CreationOptions)),
+    enable=_function("BackendProfilingContext.enable_profiling", c_bool, c_bool),
+    take_events=_function("BackendProfilingContext.take_events", None, c_void_p, RecordEvent),
+    destroy=_END,
 )
 
 Backend = _table(
