@@ -537,7 +537,7 @@ NODES: list[tuple[Callable[[], object], str]] = [
     (lambda: Integer(1 << 64), "an integer literal of 65 bits"),
     (lambda: Integer(-(1 << 63) - 1), "an integer literal of 64 bits"),
     (lambda: Float(1e39), "a float literal of 1e[+]39, which float32 cannot represent"),
-    (lambda: Enumerator(name="a", value=1 << 32), "enumerator 'a' of 33 bits"),
+    (lambda: Enumerator("a", 1 << 32), "enumerator 'a' of 33 bits"),
     (lambda: Enumeration(enumerators=()), "without enumerators"),
     (lambda: Struct(name="s", members=()), "structure 's' has no member"),
     (lambda: Integer(-1, unsigned=True), "an unsigned integer literal of -1, expected 0 or more"),

@@ -60,7 +60,7 @@ from ferrule.dom import (
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.rendering import string_literal
 
-X = StructMember(name="x", type=Scalar.INT8)
+X = StructMember("x", Scalar.INT8)
 A, B, C = Identifier("a"), Identifier("b"), Identifier("c")
 
 
@@ -153,7 +153,7 @@ def _module(*statements: Statement) -> Module:
     run = Function(
         name="run",
         returns=Scalar.INT32,
-        parameters=(Parameter(name="n", type=Scalar.INT32),),
+        parameters=(Parameter("n", Scalar.INT32),),
         body=Block(statements),
         linkage=Linkage.EXTERNAL,
         doc="Add up.",
@@ -161,7 +161,7 @@ def _module(*statements: Statement) -> Module:
     return Module(
         name="sum",
         doc="A sum.",
-        interface_includes=(Include(path="stdint.h", kind=IncludeKind.STANDARD),),
+        interface_includes=(Include("stdint.h", IncludeKind.STANDARD),),
         interface=(run,),
         implementation=(run,),
     )
@@ -235,11 +235,11 @@ def test_names_that_are_no_identifiers_are_refused(bad: str) -> None:
 def test_includes_are_paths() -> None:
     for path in ('a.h"\n#define x "', "a b.h", "<x>"):
         with pytest.raises(FerruleError, match="can't be written into an #include"):
-            C_WRITER.source(Module(name="m", doc="", implementation_includes=(Include(path=path),)), "b")
+            C_WRITER.source(Module(name="m", doc="", implementation_includes=(Include(path),)), "b")
 
 
 def test_structs_carry_their_documentation() -> None:
-    item = Struct(name="s", members=(StructMember(name="x", type=Scalar.BOOL, doc="Whether."),), doc="A struct.")
+    item = Struct(name="s", members=(StructMember("x", Scalar.BOOL, doc="Whether."),), doc="A struct.")
     text = C_WRITER.header(Module(name="x", doc="", interface=(item,)), "A banner.")
     assert "/** A struct. */\nstruct s {\n    /** Whether. */\n    bool x;\n};" in text
 

@@ -89,12 +89,12 @@ CPP = CppWriter()
 STRING = ClassType("string", ("std",))
 FLOATS = ClassType("vector", ("std",), (Scalar.FLOAT32,))
 NPOS = QualifiedName(("std", "string"), "npos")
-PATH = Parameter(name="path", type=Reference(Const(STRING)))
+PATH = Parameter("path", Reference(Const(STRING)))
 SUM = Identifier("_sum")
 
 
 def _standard(*paths: str) -> tuple[Include, ...]:
-    return tuple(Include(path=path, kind=IncludeKind.STANDARD) for path in paths)
+    return tuple(Include(path, IncludeKind.STANDARD) for path in paths)
 
 
 def _binary(operator: BinaryOperator, left: Expression, right: Expression | int) -> Binary:
@@ -144,18 +144,18 @@ def everything() -> Module:
     point = Struct(
         name="point",
         members=(
-            StructMember(name="x", type=Scalar.INT32, doc="Across."),
-            StructMember(name="next", type=Pointer(StructType("point"))),
+            StructMember("x", Scalar.INT32, doc="Across."),
+            StructMember("next", Pointer(StructType("point"))),
         ),
         doc="A point.",
     )
     item = Class(
         name="Artifact",
         members=(
-            Constructor(initialisers=(Initialiser(name="Artifact", arguments=(String("a.par"),)),), body=Block(())),
+            Constructor(initialisers=(Initialiser("Artifact", (String("a.par"),)),), body=Block(())),
             Constructor(
                 parameters=(PATH,),
-                initialisers=(Initialiser(name="_text", arguments=(Identifier("path"),)), Initialiser(name="_sum")),
+                initialisers=(Initialiser("_text", (Identifier("path"),)), Initialiser("_sum")),
                 body=Block((Assign(SUM, Integer(4)),)),
                 doc="Read the parameters from a file.",
             ),
@@ -163,7 +163,7 @@ def everything() -> Module:
             Method(
                 name="total",
                 returns=Scalar.INT32,
-                parameters=(Parameter(name="x", type=Scalar.INT32),),
+                parameters=(Parameter("x", Scalar.INT32),),
                 body=_total(),
                 virtual=True,
                 doc="Return the sum.",
@@ -201,7 +201,7 @@ def everything() -> Module:
         doc="Everything.",
         interface_includes=_standard("string", "cstdint"),
         interface=(
-            *(Enumeration(enumerators=(Enumerator(name="BEYOND", value=100),)), point, item, run, identity),
+            *(Enumeration(enumerators=(Enumerator("BEYOND", 100),)), point, item, run, identity),
             Constant(name="STEP", type=Scalar.FLOAT32, value=Float(0.5), doc="A step."),
             Function(
                 name="half",
@@ -211,7 +211,7 @@ def everything() -> Module:
                 doc="Return a half.",
             ),
         ),
-        implementation_includes=(*_standard("vector"), Include(path="ferrule/section.h")),
+        implementation_includes=(*_standard("vector"), Include("ferrule/section.h")),
         implementation=(
             Variable(
                 name="table", type=ArrayType(Scalar.INT32, 3), value=table, section=Section.WEIGHTS, doc="A table."
@@ -358,8 +358,8 @@ def test_cpp_refuses_named_fields() -> None:
 def test_names_are_checked(bad: str) -> None:
     """Keywords of C++ are refused, too, wherever a name can stand."""
     method = Method(name=bad, returns=Scalar.VOID, body=Block(()))
-    made = Constructor(initialisers=(Initialiser(name=bad),), body=Block(()))
-    taken = Parameter(name=bad or "-", type=STRING)
+    made = Constructor(initialisers=(Initialiser(bad),), body=Block(()))
+    taken = Parameter(bad or "-", STRING)
     parameter = Method(name="f", returns=Scalar.VOID, parameters=(taken,), body=Block(()))
     classes = [Class(name=bad), *(Class(name="A", members=(each,)) for each in (method, made, parameter))]
     classes.append(Class(name="A", members=(Attribute(name=bad or "-", type=STRING),)))
@@ -398,16 +398,16 @@ def test_objects_are_made_by_their_constructors(value: Expression, text: str) ->
 
 def test_the_kinds_of_includes() -> None:
     includes = (
-        Include(path="vector", kind=IncludeKind.STANDARD),
-        Include(path="arm_compute/core/Types.h", kind=IncludeKind.LIBRARY),
-        Include(path="own.h"),
-        Include(path="another", kind=IncludeKind.MODULE),
+        Include("vector", IncludeKind.STANDARD),
+        Include("arm_compute/core/Types.h", IncludeKind.LIBRARY),
+        Include("own.h"),
+        Include("another", IncludeKind.MODULE),
     )
     text = CPP.header(Module(name="m", doc="", interface_includes=includes), "b")
     groups = ('#include "another.h"\n#include "own.h"', "#include <arm_compute/core/Types.h>", "#include <vector>")
     assert "\n\n".join(groups) in text
     with pytest.raises(FerruleError, match="can't be written into an #include"):
-        CPP.header(Module(name="m", doc="", interface_includes=(Include(path='a"b'),)), "b")
+        CPP.header(Module(name="m", doc="", interface_includes=(Include('a"b'),)), "b")
 
 
 def test_a_class_of_the_implementation_is_declared_in_the_source() -> None:
@@ -452,7 +452,7 @@ def _long() -> Module:
         Return(call("result", stride, relu)),
     )
     parameters = tuple(
-        Parameter(name=f"parameter_{number}", type=Reference(Const(ClassType("CLTensor", ACL)))) for number in range(3)
+        Parameter(f"parameter_{number}", Reference(Const(ClassType("CLTensor", ACL)))) for number in range(3)
     )
     long = "get_a_tensor_with_a_very_long_name_that_leaves_no_place_for_its_type"
     item = Class(
@@ -460,11 +460,11 @@ def _long() -> Module:
         members=(
             Constructor(
                 parameters=parameters,
-                initialisers=tuple(Initialiser(name=f"_attribute_{n}", arguments=(numbers[n], floor)) for n in (1, 2)),
+                initialisers=tuple(Initialiser(f"_attribute_{n}", (numbers[n], floor)) for n in (1, 2)),
                 body=Block(()),
                 doc="A constructor with a description that is longer than one line, so that it has to be wrapped.",
             ),
-            Constructor(initialisers=(Initialiser(name="Artifact", arguments=(SUM,)),), body=Block(())),
+            Constructor(initialisers=(Initialiser("Artifact", (SUM,)),), body=Block(())),
             Method(name="configure", returns=Scalar.VOID, body=Block(statements)),
             Method(name="accept", returns=Scalar.BOOL, parameters=parameters, body=Block(()), constant=True),
             Method(name=long, returns=Reference(ClassType("CLTensor", ACL)), body=Block(()), virtual=True),

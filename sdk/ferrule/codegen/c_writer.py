@@ -47,7 +47,7 @@ class CWriter(CStatements):
     language: ClassVar[str] = "C"
     header_suffix: ClassVar[str] = ".h"
     source_suffix: ClassVar[str] = ".c"
-    _aligning: ClassVar[tuple[Include, ...]] = (Include(path="ferrule/align.h"),)
+    _aligning: ClassVar[tuple[Include, ...]] = (Include("ferrule/align.h"),)
     """What a header includes to declare alignments."""
     _align: ClassVar[str] = "FERRULE_ALIGNAS"
     """What states an alignment in a header."""
@@ -70,7 +70,7 @@ class CWriter(CStatements):
         return assembled(
             [
                 first_comment(banner, module.doc),
-                self._includes((Include(path=module.name, kind=IncludeKind.MODULE),)),
+                self._includes((Include(module.name, IncludeKind.MODULE),)),
                 self._includes(module.implementation_includes),
                 *self._definitions(module),
             ]

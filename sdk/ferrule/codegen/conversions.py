@@ -56,9 +56,7 @@ class Conversion:
     @property
     def zero_point(self) -> Enumerator:
         """The constant with the tensor's zero point."""
-        return Enumerator(
-            name=f"{self.constant}_ZERO_POINT", value=self.info.zero_point, doc=f"Of {self._kind} {self._name}."
-        )
+        return Enumerator(f"{self.constant}_ZERO_POINT", self.info.zero_point, doc=f"Of {self._kind} {self._name}.")
 
     @property
     def scale(self) -> Constant:
@@ -83,9 +81,9 @@ class Conversion:
             name=f"{self.prefix}_{verb}_{self.member}",
             returns=Scalar.VOID,
             parameters=(
-                Parameter(name=given, type=Pointer(Const(types[given]))),
-                Parameter(name=made, type=Pointer(types[made])),
-                Parameter(name="count", type=Scalar.SIZE),
+                Parameter(given, Pointer(Const(types[given]))),
+                Parameter(made, Pointer(types[made])),
+                Parameter("count", Scalar.SIZE),
             ),
             body=Block((Evaluate(call_of(conversion, *map(Identifier, words))),)),
             linkage=Linkage.INLINE,

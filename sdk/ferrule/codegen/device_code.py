@@ -42,6 +42,8 @@ from ferrule.dom import (
     Variable,
     call_of,
     designated,
+    return_if,
+    unsigned,
 )
 from ferrule.dom import Call as CallExpression
 
@@ -50,7 +52,7 @@ STATUS = Identifier("status")
 OK = Identifier("FERRULE_OK")
 DEADLINE = Identifier("deadline_us")
 HANDLE = Pointer(StructType("ferrule_device"))
-HELD_PARAMETER = Parameter(name=HELD.name, type=Pointer(StructType("ferrule_held")))
+HELD_PARAMETER = Parameter(HELD.name, Pointer(StructType("ferrule_held")))
 
 
 def number_of(use: DeviceUse) -> Identifier:
@@ -76,7 +78,7 @@ def handle_of(use: DeviceUse) -> Expression:
 def copied(context: LoweringContext, use: DeviceUse, call: Call, *, begun: bool = False) -> Expression:
     """Return the call that copies the input of a MEM_COPY layer to or from its device's memory, or only begins to."""
     source, target = context.layer.present_inputs[0], context.layer.outputs[0]
-    size = Integer(context.graph.info(source).size_bytes, unsigned=True)
+    size = unsigned(context.graph.info(source).size_bytes)
     ends: tuple[Expression, Expression]
     if call is Call.COPY_TO:
         ends = context.device_offset(target), context.pointer(source)
@@ -93,13 +95,13 @@ def public_numbers(symbol: str, uses: Sequence[DeviceUse]) -> Enumeration:
     """Return the enumeration of the device numbers under their public names."""
     rows = [
         Enumerator(
-            name=f"ferrule_{symbol}_device_{use.name}".upper(),
-            value=use.index,
+            f"ferrule_{symbol}_device_{use.name}".upper(),
+            use.index,
             doc=f"Device {use.device.name} ({use.backend}{', of its pool' if use.pool else ''}).",
         )
         for use in uses
     ]
-    count = Enumerator(name=f"ferrule_{symbol}_devices".upper(), value=len(uses), doc="Devices that run operators.")
+    count = Enumerator(f"ferrule_{symbol}_devices".upper(), len(uses), doc="Devices that run operators.")
     return Enumeration(enumerators=(*rows, count), doc="Device numbers, as in ferrule_run_info.on_device.")
 
 
@@ -108,7 +110,7 @@ def devices_struct(symbol: str, uses: Iterable[DeviceUse]) -> Struct:
     return Struct(
         name=f"ferrule_{symbol}_devices",
         members=tuple(
-            StructMember(name=use.name, type=HANDLE, doc=f"Bound to `{use.driver.driver}`, of backend {use.backend}.")
+            StructMember(use.name, HANDLE, doc=f"Bound to `{use.driver.driver}`, of backend {use.backend}.")
             for use in uses
         ),
         doc="The devices that run operators: initialised, bound, and not open in this thread. The members are "
@@ -122,12 +124,12 @@ def devices_struct(symbol: str, uses: Iterable[DeviceUse]) -> Struct:
 def checked(expression: Expression) -> Iterator[Statement]:
     """Yield statements that return the status of an expression unless it is FERRULE_OK."""
     yield Assign(STATUS, expression)
-    yield If(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), Block((Return(STATUS),)))
+    yield return_if(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), STATUS)
 
 
 def numbers(uses: Sequence[DeviceUse]) -> Enumeration:
     """Return the enumeration of the device numbers for the executor's source."""
-    rows = tuple(Enumerator(name=number_of(use).name, value=use.index) for use in uses)
+    rows = tuple(Enumerator(number_of(use).name, use.index) for use in uses)
     return Enumeration(enumerators=rows, doc="The devices by number.")
 
 
@@ -191,7 +193,7 @@ def sets(steps: Iterable[ScheduledStep], uses: Mapping[str, DeviceUse]) -> Itera
 
 def finished(use: DeviceUse, index: int, timeout_us: int | None) -> Iterator[Statement]:
     """Yield the checked call that collects the result of operator `index`, which a device has begun."""
-    limit = Identifier("FERRULE_WAIT_DEFAULT") if timeout_us is None else Integer(timeout_us, unsigned=True)
+    limit = Identifier("FERRULE_WAIT_DEFAULT") if timeout_us is None else unsigned(timeout_us)
     yield from checked(call_of("ferrule_held_finish", HELD, opened_number(use), Integer(index), limit))
 
 

@@ -141,11 +141,11 @@ class ExecutorBuilder:
             name=self.prefix,
             doc=f"Executor of the model '{one_line(self._graph.name)}'.",
             interface_includes=(
-                Include(path="ferrule/executor.h"),
-                *((Include(path="ferrule/device.h"),) if self.lowered.devices else ()),
-                *((Include(path=HEADER),) if found else ()),
-                Include(path="stddef.h", kind=IncludeKind.STANDARD),
-                Include(path="stdint.h", kind=IncludeKind.STANDARD),
+                Include("ferrule/executor.h"),
+                *((Include("ferrule/device.h"),) if self.lowered.devices else ()),
+                *((Include(HEADER),) if found else ()),
+                Include("stddef.h", IncludeKind.STANDARD),
+                Include("stdint.h", IncludeKind.STANDARD),
             ),
             interface=(
                 self._sizes(),
@@ -155,16 +155,16 @@ class ExecutorBuilder:
                 *declarations(found),
             ),
             implementation_includes=(
-                *((Include(path="ferrule/held.h"),) if self.lowered.devices else ()),
-                *((Include(path="ferrule/port.h"),) if self._code.maintains_cache else ()),
-                Include(path=f"{self.prefix}_weights", kind=IncludeKind.MODULE),
-                *((Include(path=self._arena, kind=IncludeKind.MODULE),) if self._arena else ()),
-                Include(path="ferrule/section.h"),
-                *((Include(path="ferrule/state.h"),) if self._state else ()),
-                Include(path="ferrule/status.h"),
-                *(Include(path=header) for header in sorted(headers)),
-                Include(path="stddef.h", kind=IncludeKind.STANDARD),
-                Include(path="string.h", kind=IncludeKind.STANDARD),
+                *((Include("ferrule/held.h"),) if self.lowered.devices else ()),
+                *((Include("ferrule/port.h"),) if self._code.maintains_cache else ()),
+                Include(f"{self.prefix}_weights", IncludeKind.MODULE),
+                *((Include(self._arena, IncludeKind.MODULE),) if self._arena else ()),
+                Include("ferrule/section.h"),
+                *((Include("ferrule/state.h"),) if self._state else ()),
+                Include("ferrule/status.h"),
+                *(Include(header) for header in sorted(headers)),
+                Include("stddef.h", IncludeKind.STANDARD),
+                Include("string.h", IncludeKind.STANDARD),
             ),
             implementation=(
                 *self._code.device_numbers(),
@@ -193,33 +193,29 @@ class ExecutorBuilder:
         return Module(
             name=f"{self.prefix}_weights",
             doc=f"Constants of the model '{one_line(self._graph.name)}', as the kernels read them.",
-            interface_includes=tuple(Include(path=path, kind=IncludeKind.STANDARD) for path in sorted(headers)),
+            interface_includes=tuple(Include(path, IncludeKind.STANDARD) for path in sorted(headers)),
             interface=tuple(variables),
-            implementation_includes=(Include(path="ferrule/section.h"),),
+            implementation_includes=(Include("ferrule/section.h"),),
             implementation=tuple(variables),
         )
 
     # ---- the interface
 
     def _sizes(self) -> Enumeration:
-        rows = [
-            Enumerator(
-                name=self.constant("operators"), value=len(self.lowered.layers), doc="Operators of one inference."
-            )
-        ]
+        rows = [Enumerator(self.constant("operators"), len(self.lowered.layers), doc="Operators of one inference.")]
         for arena in self._storage.arenas:
             part = self._storage.plan.region(arena.name)
             what = f"Part of the workspace {self._part}" if arena.name != REGION else "Workspace"
             rows += [
                 Enumerator(
-                    name=self.constant(f"{arena.name}_bytes"),
-                    value=part.peak_bytes,
+                    self.constant(f"{arena.name}_bytes"),
+                    part.peak_bytes,
                     doc=f"{what}: {part.activation_peak_bytes} B of activations ({part.activation_certificate}), "
                     f"{part.scratch_bytes} B more for kernel scratch.",
                 ),
                 Enumerator(
-                    name=self.constant(f"{arena.name}_alignment"),
-                    value=self._storage.alignment(arena),
+                    self.constant(f"{arena.name}_alignment"),
+                    self._storage.alignment(arena),
                     doc="Alignment of the workspace, in bytes."
                     if arena.name == REGION
                     else "Alignment of that part, in bytes.",
@@ -230,8 +226,8 @@ class ExecutorBuilder:
             for name, info in members:
                 rows.append(
                     Enumerator(
-                        name=self.constant(f"{kind}_{name}_elements"),
-                        value=info.elements,
+                        self.constant(f"{kind}_{name}_elements"),
+                        info.elements,
                         doc=f"Elements of {kind} '{one_line(info.name)}'.",
                     )
                 )
@@ -239,8 +235,8 @@ class ExecutorBuilder:
                     continue
                 rows.append(
                     Enumerator(
-                        name=self.constant(f"{kind}_{name}_offset"),
-                        value=self._storage.offset(info.name),
+                        self.constant(f"{kind}_{name}_offset"),
+                        self._storage.offset(info.name),
                         doc=f"Offset for {kind} '{one_line(info.name)}' in the workspace, if it is placed there.",
                     )
                 )
@@ -252,7 +248,7 @@ class ExecutorBuilder:
         yield Struct(
             name=f"{self.prefix}_inputs",
             members=tuple(
-                StructMember(name=name, type=Pointer(Const(SCALARS[info.dtype])), doc=self._described(info))
+                StructMember(name, Pointer(Const(SCALARS[info.dtype])), doc=self._described(info))
                 for name, info in self.members["input"]
             ),
             doc="The inputs of one inference. Each lies in the caller's own memory, or in the workspace at its offset, "
@@ -261,7 +257,7 @@ class ExecutorBuilder:
         yield Struct(
             name=f"{self.prefix}_outputs",
             members=tuple(
-                StructMember(name=name, type=Pointer(SCALARS[info.dtype]), doc=self._described(info, output=True))
+                StructMember(name, Pointer(SCALARS[info.dtype]), doc=self._described(info, output=True))
                 for name, info in self.members["output"]
             ),
             doc="The outputs of one inference. Each goes to the caller's own memory or to the workspace at its offset.",
@@ -282,13 +278,13 @@ class ExecutorBuilder:
         use = f"only {self.prefix}_run and _reset write it" if is_state else "no other running inference may use it"
         return (
             StructMember(
-                name=arena.name,
-                type=Pointer(Scalar.UINT8),
+                arena.name,
+                Pointer(Scalar.UINT8),
                 doc=f"{where or 'A'} multiple of {self.constant(f'{arena.name}_alignment')}; {use}.",
             ),
             StructMember(
-                name=workspace_size(arena.name),
-                type=Scalar.SIZE,
+                workspace_size(arena.name),
+                Scalar.SIZE,
                 doc=f"Size of `{arena.name}`, at least {self.constant(f'{arena.name}_bytes')}.",
             ),
         )
@@ -400,7 +396,7 @@ class ExecutorBuilder:
     def _run(self, *, until: bool) -> Function:
         parameters = self._code.parameters()
         if until:
-            deadline = Parameter(name=DEADLINE.name, type=Scalar.UINT32)
+            deadline = Parameter(DEADLINE.name, Scalar.UINT32)
             return Function(
                 name=f"{self.prefix}_run_until",
                 returns=_STATUS,

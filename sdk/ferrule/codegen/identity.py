@@ -93,9 +93,9 @@ def identity_files(symbol: str, identity: Identity, banner: str, writer: Writer)
     module = Module(
         name=variable.name,
         doc="The identity of the firmware.",
-        interface_includes=(Include(path="ferrule/identity.h"),),
+        interface_includes=(Include("ferrule/identity.h"),),
         interface=(variable,),
-        implementation_includes=(Include(path="ferrule/section.h"),),
+        implementation_includes=(Include("ferrule/section.h"),),
         implementation=(variable,),
     )
     return writer.files(module, banner)

@@ -27,7 +27,6 @@ from ferrule.dom import (
     Field,
     Function,
     Identifier,
-    If,
     Include,
     IncludeKind,
     Integer,
@@ -45,6 +44,8 @@ from ferrule.dom import (
     Variable,
     call_of,
     designated,
+    return_if,
+    unsigned,
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import TensorInfo
@@ -54,6 +55,8 @@ MAX_RANK = 8
 """The value of FERRULE_LINK_MAX_RANK in ferrule/link.h."""
 _HASH_DIGITS = 32
 _USED = Identifier("used")
+_UNUSED = return_if(Binary(BinaryOperator.EQUAL, _USED, Null()), Identifier("FERRULE_ERR_STATE"))
+"""Ends a function while there are no devices."""
 _STATISTIC = "statistic"
 
 
@@ -71,21 +74,21 @@ def link_module(builder: ExecutorBuilder) -> Module:
         linkage=Linkage.EXTERNAL,
         doc=f"The model '{one_line(lowered.graph.name)}' in its default workspace, for ferrule_link_serve().",
     )
-    own = Include(path=builder.prefix, kind=IncludeKind.MODULE)
+    own = Include(builder.prefix, IncludeKind.MODULE)
     with_devices = bool(lowered.devices)
     uses = (_use_function(builder),) if with_devices else ()
     needs_model = not with_devices or builder.default_reset() is not None
     return Module(
         name=f"{builder.prefix}_link",
         doc="The description of the model that the link sends to a host.",
-        interface_includes=(Include(path="ferrule/link.h"), *((own,) if with_devices else ())),
+        interface_includes=(Include("ferrule/link.h"), *((own,) if with_devices else ())),
         interface=(model, *uses),
         implementation_includes=(
-            Include(path=identity_name(lowered.symbol), kind=IncludeKind.MODULE),
-            *((Include(path="ferrule/status.h"),) if with_devices else ()),
-            *((Include(path="ferrule/device.h"),) if _has_statistics(lowered) else ()),
+            Include(identity_name(lowered.symbol), IncludeKind.MODULE),
+            *((Include("ferrule/status.h"),) if with_devices else ()),
+            *((Include("ferrule/device.h"),) if _has_statistics(lowered) else ()),
             *((own,) if needs_model else ()),
-            Include(path="stddef.h", kind=IncludeKind.STANDARD),
+            Include("stddef.h", IncludeKind.STANDARD),
         ),
         implementation=(*_internals(builder), model, *uses),
     )
@@ -95,7 +98,7 @@ def _use_function(builder: ExecutorBuilder) -> Function:
     return Function(
         name=f"{builder.prefix}_link_use",
         returns=Scalar.VOID,
-        parameters=(Parameter(name="devices", type=_devices_pointer(builder)),),
+        parameters=(Parameter("devices", _devices_pointer(builder)),),
         body=Block((Assign(_USED, Identifier("devices")),)),
         linkage=Linkage.EXTERNAL,
         doc="Set the devices on which the link runs the model; the pointer is stored, nothing is copied. Until then "
@@ -120,13 +123,12 @@ def _internals(builder: ExecutorBuilder) -> Iterator[Declaration]:
     if lowered.devices:
         yield Variable(name="calls", type=ArrayType(StructType("ferrule_link_call"), builder.schedule.longest))
         yield Variable(name=_USED.name, type=_devices_pointer(builder))
-        refusal = Block((Return(Identifier("FERRULE_ERR_STATE")),))
-        without = (If(Binary(BinaryOperator.EQUAL, _USED, Null()), refusal),)
+        without = (_UNUSED,)
     call = builder.default_run(_USED if lowered.devices else None)
     yield Function(
         name="run",
         returns=Scalar.INT32,
-        parameters=(Parameter(name="info", type=Pointer(StructType("ferrule_run_info"))),),
+        parameters=(Parameter("info", Pointer(StructType("ferrule_run_info"))),),
         body=Block((*without, Return(call))),
     )
     reset = builder.default_reset()
@@ -144,22 +146,21 @@ def _statistic_function(lowered: LoweredGraph) -> Function:
     """Return the function that asks the handle of a device's number for a count."""
     rest = (Identifier("index"), Identifier("found"))
     choices = (
-        If(
-            Binary(BinaryOperator.EQUAL, Identifier("device"), Integer(use.index, unsigned=True)),
-            Block((Return(call_of("ferrule_device_statistic", Member(Dereference(_USED), use.name), *rest)),)),
+        return_if(
+            Binary(BinaryOperator.EQUAL, Identifier("device"), unsigned(use.index)),
+            call_of("ferrule_device_statistic", Member(Dereference(_USED), use.name), *rest),
         )
         for use in lowered.devices
     )
-    unused = If(Binary(BinaryOperator.EQUAL, _USED, Null()), Block((Return(Identifier("FERRULE_ERR_STATE")),)))
     return Function(
         name=_STATISTIC,
         returns=Scalar.INT32,
         parameters=(
-            Parameter(name="device", type=Scalar.UINT32),
-            Parameter(name="index", type=Scalar.UINT32),
-            Parameter(name="found", type=Pointer(StructType("ferrule_statistic"))),
+            Parameter("device", Scalar.UINT32),
+            Parameter("index", Scalar.UINT32),
+            Parameter("found", Pointer(StructType("ferrule_statistic"))),
         ),
-        body=Block((unused, *choices, Return(Identifier("FERRULE_ERR_ARGUMENT")))),
+        body=Block((_UNUSED, *choices, Return(Identifier("FERRULE_ERR_ARGUMENT")))),
     )
 
 

@@ -16,7 +16,16 @@ from ferrule.codegen.digest import digest
 from ferrule.codegen.names import Names
 from ferrule.codegen.plan import CORE, REGION, STATE, Plan
 from ferrule.codegen.schedule import Call
-from ferrule.dom import AddressOf, Evaluate, Expression, Identifier, Index, Integer, Null, call_of
+from ferrule.dom import (
+    AddressOf,
+    Evaluate,
+    Expression,
+    Identifier,
+    Index,
+    Null,
+    call_of,
+    unsigned,
+)
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
 from ferrule.memory import Ordering, Region, home, scratch_name, spare_bytes
@@ -239,7 +248,7 @@ def _lower(context: LoweringContext, firmware: FirmwareTarget, use: DeviceUse | 
         return LoweredOp(kernel=str(call), status=copied(context, use, call), start=begun), call
     if use is None and layer.type is LayerType.MEM_COPY:
         source, target = layer.present_inputs[0], layer.outputs[0]
-        size = Integer(context.graph.info(source).size_bytes, unsigned=True)
+        size = unsigned(context.graph.info(source).size_bytes)
         moved = Evaluate(call_of("memmove", context.pointer(target), context.pointer(source), size))
         return LoweredOp(kernel="copy", statements=(moved,)), None
     try:

@@ -64,6 +64,8 @@ from ferrule.dom import (
     UnaryOperator,
     Variable,
     call_of,
+    return_if,
+    unsigned,
 )
 from ferrule.graph import TensorInfo
 from ferrule.memory import Region, scratch_name
@@ -122,8 +124,8 @@ class RunCode:
         """Return the parameters of `ferrule_<model>_run`."""
         structs = ("inputs", "outputs", "memory", *(("devices",) if self._uses else ()))
         return (
-            *(Parameter(name=name, type=struct_pointer(f"{self._prefix}_{name}")) for name in structs),
-            Parameter(name=INFO.name, type=Pointer(StructType("ferrule_run_info"))),
+            *(Parameter(name, struct_pointer(f"{self._prefix}_{name}")) for name in structs),
+            Parameter(INFO.name, Pointer(StructType("ferrule_run_info"))),
         )
 
     def body(self, *, until: bool = False) -> Block:
@@ -143,7 +145,7 @@ class RunCode:
         core = [name for name in self._core_tensors() if not self._storage.is_state(name)]
         yield Enumeration(
             enumerators=tuple(self._offset_rows(core, (item for item in self._lowered.layers if not _private(item))))
-            or (Enumerator(name="NOTHING_IN_THE_WORKSPACE", value=0),),
+            or (Enumerator("NOTHING_IN_THE_WORKSPACE", 0),),
             doc="Offsets of tensors and scratch in the workspace, in bytes.",
         )
         yield from self._state.offsets(name for name in self._core_tensors() if self._storage.is_state(name))
@@ -173,9 +175,9 @@ class RunCode:
         """Return the parameters of `ferrule_<model>_input_rows`."""
         return (
             self._parameter("memory"),
-            Parameter(name="rows", type=Pointer(Const(Scalar.INT8))),
-            Parameter(name="first", type=Scalar.UINT32),
-            Parameter(name="count", type=Scalar.UINT32),
+            Parameter("rows", Pointer(Const(Scalar.INT8))),
+            Parameter("first", Scalar.UINT32),
+            Parameter("count", Scalar.UINT32),
         )
 
     def feed_body(self) -> Block:
@@ -202,7 +204,7 @@ class RunCode:
             yield Function(
                 name=_RUN,
                 returns=Scalar.INT32,
-                parameters=(*self.parameters(), Parameter(name=DEADLINE.name, type=Pointer(Const(Scalar.UINT32)))),
+                parameters=(*self.parameters(), Parameter(DEADLINE.name, Pointer(Const(Scalar.UINT32)))),
                 body=self._whole(),
                 doc="Run with a deadline, or without one if `deadline_us` is NULL.",
             )
@@ -222,7 +224,7 @@ class RunCode:
         yield from (name for name in ("inputs", "outputs", "memory") if name in named)
 
     def _parameter(self, name: str) -> Parameter:
-        return Parameter(name=name, type=struct_pointer(f"{self._prefix}_{name}"))
+        return Parameter(name, struct_pointer(f"{self._prefix}_{name}"))
 
     def _checks(self) -> Iterator[Statement]:
         pointers = [Identifier(parameter.name) for parameter in self.parameters() if parameter.name != INFO.name]
@@ -233,7 +235,7 @@ class RunCode:
                     yield _refuse_null([_member(struct, name)])
                 alignment = self.alignment(info, output=struct == "outputs")
                 if alignment > 1:
-                    yield _refuse_misaligned(_member(struct, name), Integer(alignment, unsigned=True))
+                    yield _refuse_misaligned(_member(struct, name), unsigned(alignment))
         yield from self._check_memory()
         for name in self._uses:
             yield _refuse_null([_member("devices", name)])
@@ -330,7 +332,7 @@ class RunCode:
                 scratch = scratches(item)[name]
                 offset = Identifier(scratch_offset(item.symbol, scratch.name))
                 place, size = AddressOf(Index(Identifier(self._storage.region(name).name), offset)), scratch.size_bytes
-            yield Evaluate(call_of(f"ferrule_cache_{action}", place, Integer(size, unsigned=True)))
+            yield Evaluate(call_of(f"ferrule_cache_{action}", place, unsigned(size)))
 
     def _copied_to_scratch(self, item: LoweredLayer, tensors: Sequence[str]) -> Iterator[Statement]:
         """Yield the copies of inputs to their places in an operator's scratch, or of outputs from there."""
@@ -405,7 +407,7 @@ class RunCode:
         start: Expression = Identifier(
             self.constant_output(source) if tensor.is_constant else self._lowered.variables[source]
         )
-        return Evaluate(call_of("memmove", target, start, Integer(tensor.info.size_bytes, unsigned=True)))
+        return Evaluate(call_of("memmove", target, start, unsigned(tensor.info.size_bytes)))
 
     # ---- storage
 
@@ -413,7 +415,7 @@ class RunCode:
         return Identifier(self._lowered.variables[tensor])
 
     def _size(self, tensor: str) -> Integer:
-        return Integer(self._graph.info(tensor).size_bytes, unsigned=True)
+        return unsigned(self._graph.info(tensor).size_bytes)
 
     def _declare(self, tensor: str) -> Declare:
         info = self._graph.info(tensor)
@@ -459,10 +461,10 @@ class RunCode:
 
     def _offset_rows(self, tensors: Iterable[str], layers: Iterable[LoweredLayer]) -> Iterator[Enumerator]:
         for name in tensors:
-            yield Enumerator(name=self._offset_name(name), value=self._storage.offset(name))
+            yield Enumerator(self._offset_name(name), self._storage.offset(name))
         for item in layers:
             for name, each in scratches(item).items():
-                yield Enumerator(name=scratch_offset(item.symbol, each.name), value=self._storage.offset(name))
+                yield Enumerator(scratch_offset(item.symbol, each.name), self._storage.offset(name))
 
     def _offset_name(self, tensor: str) -> str:
         return offset_name(self._lowered.variables[tensor])
@@ -504,14 +506,14 @@ def _refuse_misaligned(pointer: Expression, alignment: Expression) -> Statement:
 
 
 def _refuse(condition: Expression) -> Statement:
-    return If(condition, Block((Return(Identifier("FERRULE_ERR_ARGUMENT")),)))
+    return return_if(condition, Identifier("FERRULE_ERR_ARGUMENT"))
 
 
 def _checked_on_the_core(index: int, status: Expression) -> Iterator[Statement]:
     """Yield the call of an operator that may fail, for an executor without devices."""
     yield Assign(STATUS, status)
     failed = call_of("ferrule_run_fail", INFO, Integer(index), STATUS)
-    yield If(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), Block((Return(failed),)))
+    yield return_if(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), failed)
 
 
 def _headline(index: int, item: LoweredLayer) -> str:

@@ -65,8 +65,8 @@ def arena_module(name: str, artifacts: Sequence[Artifact]) -> Module:
         name=name,
         doc=f"The workspace that {len(artifacts)} models share, one running at a time.",
         interface_includes=(
-            Include(path="ferrule/status.h"),
-            Include(path="stdint.h", kind=IncludeKind.STANDARD),
+            Include("ferrule/status.h"),
+            Include("stdint.h", IncludeKind.STANDARD),
         ),
         interface=(
             *variables,
@@ -78,6 +78,6 @@ def arena_module(name: str, artifacts: Sequence[Artifact]) -> Module:
                 doc="Unlock the arena, in the thread that has locked it.",
             ),
         ),
-        implementation_includes=(Include(path="ferrule/section.h"),),
+        implementation_includes=(Include("ferrule/section.h"),),
         implementation=tuple(variables),
     )

@@ -23,7 +23,6 @@ from ferrule.dom import (
     Expression,
     Function,
     Identifier,
-    If,
     Index,
     Integer,
     Linkage,
@@ -37,6 +36,8 @@ from ferrule.dom import (
     Unary,
     UnaryOperator,
     call_of,
+    return_if,
+    unsigned,
 )
 from ferrule.graph import State
 from ferrule.memory import STATE_WORD
@@ -109,13 +110,13 @@ class StateCode:
         if self._storage.state is not None:
             count = len(self._graph.states)
             yield Enumerator(
-                name=f"{self._prefix}_{STATE}_bytes".upper(),
-                value=self._storage.state_bytes,
+                f"{self._prefix}_{STATE}_bytes".upper(),
+                self._storage.state_bytes,
                 doc=f"State: {count} value{'' if count == 1 else 's'}, and a mark while the state is valid.",
             )
             yield Enumerator(
-                name=f"{self._prefix}_{STATE}_alignment".upper(),
-                value=self._storage.alignment(self._storage.state),
+                f"{self._prefix}_{STATE}_alignment".upper(),
+                self._storage.alignment(self._storage.state),
                 doc="Alignment of the state, in bytes.",
             )
 
@@ -134,7 +135,7 @@ class StateCode:
             yield Function(
                 name=f"{self._prefix}_reset",
                 returns=Scalar.INT32,
-                parameters=(Parameter(name="memory", type=Pointer(Const(StructType(f"{self._prefix}_memory")))),),
+                parameters=(Parameter("memory", Pointer(Const(StructType(f"{self._prefix}_memory")))),),
                 body=Block((*checks, *self._reset())),
                 linkage=Linkage.EXTERNAL,
                 doc="Write the initial state to `memory`, whatever it held: the next run begins a new sequence. Before "
@@ -149,12 +150,9 @@ class StateCode:
         """Yield the offsets of the tensors that have the bytes of states, and the word of valid ones."""
         if not self:
             return
-        rows = [
-            Enumerator(name=offset_name(self._lowered.variables[name]), value=self._storage.offset(name))
-            for name in tensors
-        ]
-        rows.append(Enumerator(name=WORD_OFFSET.name, value=self._storage.offset(STATE_WORD)))
-        rows.append(Enumerator(name=VALID.name, value=self._valid))
+        rows = [Enumerator(offset_name(self._lowered.variables[name]), self._storage.offset(name)) for name in tensors]
+        rows.append(Enumerator(WORD_OFFSET.name, self._storage.offset(STATE_WORD)))
+        rows.append(Enumerator(VALID.name, self._valid))
         yield Enumeration(
             enumerators=tuple(rows), doc="Offsets of the state's values in its memory, and its mark while it is valid."
         )
@@ -163,8 +161,7 @@ class StateCode:
         """Yield the check at the start of a run, which also makes the state invalid until the run has succeeded."""
         if self:
             begun = call_of("ferrule_state_begin", self._word(), VALID)
-            refused = Block((Return(Identifier("FERRULE_ERR_STATE")),))
-            yield If(Unary(UnaryOperator.NOT, begun), refused)
+            yield return_if(Unary(UnaryOperator.NOT, begun), Identifier("FERRULE_ERR_STATE"))
 
     def end(self) -> Iterator[Statement]:
         """Yield the statement that makes the state valid."""
@@ -206,7 +203,7 @@ class StateCode:
         yield Evaluate(call_of("memset", place, Integer(0), size))
         for state in self._graph.states:
             start = AddressOf(Index(place, Identifier(self._offset(state))))
-            whole, byte = Integer(state.initial.nbytes, unsigned=True), _byte(state)
+            whole, byte = unsigned(state.initial.nbytes), _byte(state)
             if byte is None:
                 yield Evaluate(call_of("memcpy", start, Identifier(self._initial(state)), whole))
             elif byte:

@@ -53,6 +53,7 @@ from ferrule.dom.expressions import (
     UnaryOperator,
     call_of,
     designated,
+    unsigned,
 )
 from ferrule.dom.statements import (
     Assign,
@@ -64,6 +65,7 @@ from ferrule.dom.statements import (
     Return,
     Statement,
     While,
+    return_if,
 )
 from ferrule.dom.types import ArrayType, ClassType, Const, Pointer, Reference, Scalar, StructType, Type
 
@@ -131,4 +133,6 @@ __all__ = [
     "While",
     "call_of",
     "designated",
+    "return_if",
+    "unsigned",
 ]

@@ -46,7 +46,7 @@ class Variable:
     doc: str = ""
 
 
-@frozen
+@frozen(kw_only=False)
 class Parameter:
     """A parameter of a function; without a name, it is not used."""
 
@@ -66,7 +66,7 @@ class Function:
     doc: str = ""
 
 
-@frozen
+@frozen(kw_only=False)
 class StructMember:
     """A member of a structure."""
 
@@ -88,7 +88,7 @@ class Struct:
             raise ValueError(f"structure '{self.name}' has no member, expected at least one")
 
 
-@frozen
+@frozen(kw_only=False)
 class Enumerator:
     """A named integer constant of at most 32 bits; ValueError for more."""
 
@@ -159,7 +159,7 @@ class Method:
     doc: str = ""
 
 
-@frozen
+@frozen(kw_only=False)
 class Initialiser:
     """The arguments with which a constructor makes an attribute, or another constructor of the class makes the object.
 
@@ -216,7 +216,7 @@ class IncludeKind(Enum):
     """From the language's own library."""
 
 
-@frozen
+@frozen(kw_only=False)
 class Include:
     """Another module's interface."""
 

@@ -226,6 +226,11 @@ def call_of(function: str, *arguments: Expression) -> Call:
     return Call(Identifier(function), arguments)
 
 
+def unsigned(value: int) -> Integer:
+    """Return an unsigned integer literal."""
+    return Integer(value, unsigned=True)
+
+
 def designated(values: Mapping[str, Expression]) -> Aggregate:
     """Return an aggregate whose values are by the names of the members."""
     return Aggregate(tuple(Field(value, name) for name, value in values.items()))

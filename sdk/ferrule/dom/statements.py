@@ -71,3 +71,8 @@ class Comment:
 
 
 Statement = Evaluate | Declare | Assign | Block | If | While | Return | Comment
+
+
+def return_if(condition: Expression, value: Expression) -> If:
+    """Return the statement that returns a value from the function if a condition holds."""
+    return If(condition, Block((Return(value),)))

@@ -45,10 +45,10 @@ from ferrule.dom import (
     Expression,
     Identifier,
     Index,
-    Integer,
     Null,
     Pointer,
     Scalar,
+    unsigned,
 )
 from ferrule.errors import FerruleError, UnsupportedError, place, unknown_name
 from ferrule.graph import Shape
@@ -93,12 +93,12 @@ class EthosUTarget:
             context,
             "ethos_u_stream",
             payload=blobs["payload"],
-            payload_bytes=Integer(len(stream.payload), unsigned=True),
+            payload_bytes=unsigned(len(stream.payload)),
             read_only=blobs.get("read_only"),
-            read_only_bytes=Integer(len(stream.read_only), unsigned=True),
-            scratch_bytes=Integer(stream.scratch_bytes, unsigned=True),
-            fast_scratch_bytes=Integer(stream.fast_scratch_bytes, unsigned=True),
-            timeout_us=Integer(timeout_us, unsigned=True),
+            read_only_bytes=unsigned(len(stream.read_only)),
+            scratch_bytes=unsigned(stream.scratch_bytes),
+            fast_scratch_bytes=unsigned(stream.fast_scratch_bytes),
+            timeout_us=unsigned(timeout_us),
         )
         scratch = _scratch(context, stream)
         arguments = (context.resource_handle, pointer, scratch.first, scratch.fast)
@@ -138,9 +138,9 @@ class EthosUTarget:
             chosen = _driver_in_c(binding.texts.get("driver", "ferrule"), found)
         fields: list[tuple[str, FieldValue]] = []
         if base is not None:
-            fields.append(("base", Integer(base, unsigned=True)))
+            fields.append(("base", unsigned(base)))
         if chosen.expects_config:
-            fields.append(("config", Integer(found.register, unsigned=True)))
+            fields.append(("config", unsigned(found.register)))
         fields += [(name, True) for name in ("use_interrupt", "nonsecure", "unprivileged") if numbers[name]]
         return DeviceDriver(
             driver="ethos_u_driver",
@@ -295,7 +295,7 @@ def _scratch(context: LoweringContext, stream: CompiledStream) -> _Scratches:
         fast = context.scratch_of(apart)
         return _Scratches(size_bytes=stream.scratch_bytes, others=(apart,), first=first, fast=fast)
     offset = _fast_offset(stream)
-    behind = AddressOf(Index(Cast(Pointer(Scalar.UINT8), context.scratch), Integer(offset, unsigned=True)))
+    behind = AddressOf(Index(Cast(Pointer(Scalar.UINT8), context.scratch), unsigned(offset)))
     return _Scratches(size_bytes=offset + stream.fast_scratch_bytes, first=context.scratch, fast=behind)
 
 

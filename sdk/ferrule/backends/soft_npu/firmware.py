@@ -52,7 +52,7 @@ class SoftNpuTarget:
         program = Function(
             name=context.symbol("program"),
             returns=Scalar.VOID,
-            parameters=(Parameter(name=_MEMORY.name, type=Pointer(Scalar.UINT8)),),
+            parameters=(Parameter(_MEMORY.name, Pointer(Scalar.UINT8)),),
             body=Block(op.statements),
         )
         arguments = (context.resource_handle, Identifier(program.name))

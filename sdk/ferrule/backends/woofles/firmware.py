@@ -23,7 +23,15 @@ from ferrule.backends.woofles.command import Command
 from ferrule.backends.woofles.model import DEFAULT_TIMING, WooflesModel
 from ferrule.backends.woofles.translation import Work, translate_in
 from ferrule.devices.registers import REGISTER_BYTES
-from ferrule.dom import Aggregate, Call, Field, Identifier, Integer, Null
+from ferrule.dom import (
+    Aggregate,
+    Call,
+    Field,
+    Identifier,
+    Integer,
+    Null,
+    unsigned,
+)
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
 
@@ -84,7 +92,7 @@ class WooflesTarget:
             raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
         fields_: list[tuple[str, FieldValue]] = []
         if base is not None:
-            fields_.append(("base", Integer(base, unsigned=True)))
+            fields_.append(("base", unsigned(base)))
         if use_interrupt:
             fields_.append(("use_interrupt", True))
         return DeviceDriver(

@@ -41,6 +41,7 @@ from ferrule.dom import (
     QualifiedName,
     Scalar,
     Statement,
+    unsigned,
 )
 from ferrule.graph import DataType, Graph, Quantization, Shape
 from ferrule.graph.names import UniqueNames
@@ -67,11 +68,6 @@ class AclTensor:
     def pointer(self) -> Expression:
         """The tensor as an argument of a function."""
         return AddressOf(Identifier(self.member))
-
-
-def unsigned(value: int) -> Expression:
-    """Return an unsigned literal."""
-    return Integer(value, unsigned=True)
 
 
 def vector(element: Scalar | Pointer | ClassType, values: Sequence[Expression]) -> tuple[ClassType, Aggregate]:

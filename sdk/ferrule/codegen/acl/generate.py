@@ -40,7 +40,6 @@ from ferrule.dom import (
     Include,
     IncludeKind,
     Initialiser,
-    Integer,
     Method,
     Module,
     Parameter,
@@ -52,6 +51,7 @@ from ferrule.dom import (
     Statement,
     String,
     Visibility,
+    unsigned,
 )
 from ferrule.dom import Member as MemberAccess
 from ferrule.errors import FerruleError, UnsupportedError
@@ -158,16 +158,16 @@ def generate_class(
         name=name,
         doc=_doc(graph, builder),
         interface_includes=(
-            *(Include(path=header, kind=IncludeKind.LIBRARY) for header in ("arm_compute/core/Types.h", *side.headers)),
-            Include(path="fstream", kind=IncludeKind.STANDARD),
-            Include(path="string", kind=IncludeKind.STANDARD),
+            *(Include(header, IncludeKind.LIBRARY) for header in ("arm_compute/core/Types.h", *side.headers)),
+            Include("fstream", IncludeKind.STANDARD),
+            Include("string", IncludeKind.STANDARD),
         ),
         interface=(class_,),
         implementation_includes=(
-            Include(path="acl_parameters.h"),
-            Include(path="cstdint", kind=IncludeKind.STANDARD),
-            Include(path="limits", kind=IncludeKind.STANDARD),
-            Include(path="vector", kind=IncludeKind.STANDARD),
+            Include("acl_parameters.h"),
+            Include("cstdint", IncludeKind.STANDARD),
+            Include("limits", IncludeKind.STANDARD),
+            Include("vector", IncludeKind.STANDARD),
         ),
         implementation=(class_,),
     )
@@ -329,12 +329,12 @@ def _class(builder: ClassBuilder, graph: Graph, name: str, *, size: int, checksu
     text = Reference(Const(ClassType("string", ("std",))))
     members: list[ClassMember] = [
         Constructor(
-            initialisers=(Initialiser(name=name, arguments=(String(f"{name}.par"),)),),
+            initialisers=(Initialiser(name, (String(f"{name}.par"),)),),
             body=Block(()),
             doc=f"Reads the parameters from {name}.par in the current folder.",
         ),
         Constructor(
-            parameters=(Parameter(name="path", type=text),),
+            parameters=(Parameter("path", text),),
             body=Block(tuple(_constructor(builder, size=size, checksum=checksum))),
             doc=_CONSTRUCTOR,
         ),
@@ -359,9 +359,9 @@ def _class(builder: ClassBuilder, graph: Graph, name: str, *, size: int, checksu
             name="afterLayer",
             returns=Scalar.VOID,
             parameters=(
-                Parameter(name="", type=string),
-                Parameter(name="", type=string),
-                Parameter(name="", type=tensor),
+                Parameter("", string),
+                Parameter("", string),
+                Parameter("", tensor),
             ),
             body=Block(()),
             visibility=Visibility.PROTECTED,
@@ -391,7 +391,7 @@ def _access(name: str, tensor: Reference, value: AclTensor, doc: str) -> Method:
 
 def _constructor(builder: ClassBuilder, *, size: int, checksum: int) -> Sequence[Statement]:
     stream = Identifier("_parIn")
-    arguments = (stream, Identifier("path"), Integer(size, unsigned=True), Integer(checksum, unsigned=True))
+    arguments = (stream, Identifier("path"), unsigned(size), unsigned(checksum))
     return (
         Evaluate(Call(QualifiedName(("acl_parameters",), "open"), arguments)),
         *builder.configuration,

@@ -5,11 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferrule.codegen.acl.builder import AclTensor, coordinates, unsigned
+from ferrule.codegen.acl.builder import AclTensor, coordinates
 from ferrule.codegen.acl.layouts import dimension_of, dimensions, order, permutation
 from ferrule.codegen.acl.rows import FLOATS, MOVED, Add, Check, LayerParts, LayerView, Row
 from ferrule.codegen.acl.targets import acl, acl_name
-from ferrule.dom import Aggregate, Boolean, Cast, Construct, Expression, Field, Float, Integer, Scalar
+from ferrule.dom import (
+    Aggregate,
+    Boolean,
+    Cast,
+    Construct,
+    Expression,
+    Field,
+    Float,
+    Integer,
+    Scalar,
+    unsigned,
+)
 from ferrule.graph import DataType, LayerType, Shape, TensorInfo
 from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor
 from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor

@@ -7,9 +7,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ferrule._frozen import frozen
-from ferrule.codegen.acl.builder import AclTensor, ClassBuilder, unsigned
+from ferrule.codegen.acl.builder import AclTensor, ClassBuilder
 from ferrule.codegen.acl.targets import acl, acl_name
-from ferrule.dom import Construct, Expression, Float
+from ferrule.dom import (
+    Construct,
+    Expression,
+    Float,
+    unsigned,
+)
 from ferrule.graph import DataType, Descriptor, Graph, Layer, Shape, Tensor, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding

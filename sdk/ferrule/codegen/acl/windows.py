@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import floor
 
-from ferrule.codegen.acl.builder import AclTensor, unsigned
+from ferrule.codegen.acl.builder import AclTensor
 from ferrule.codegen.acl.layouts import stored
 from ferrule.codegen.acl.rows import (
     FLOATS,
@@ -20,7 +20,15 @@ from ferrule.codegen.acl.rows import (
     size,
 )
 from ferrule.codegen.acl.targets import acl, acl_name
-from ferrule.dom import Assign, Boolean, Construct, Expression, Member, Null
+from ferrule.dom import (
+    Assign,
+    Boolean,
+    Construct,
+    Expression,
+    Member,
+    Null,
+    unsigned,
+)
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding

@@ -16,10 +16,10 @@ from ferrule.dom import (
     Evaluate,
     Expression,
     Identifier,
-    Integer,
     Statement,
     StructType,
     Variable,
+    unsigned,
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Shape
@@ -101,7 +101,7 @@ class Copies:
         if value.itemsize == _NO_FILL_BYTES:
             self.copy((count,), (0,), (1,), source=self._constant("fill", value))
             return
-        bits = Integer(int.from_bytes(value.tobytes(), "little"), unsigned=True)
+        bits = unsigned(int.from_bytes(value.tobytes(), "little"))
         fields: dict[str, FieldValue] = {"count": count, "value": bits}
         self.call(f"fill_{8 * value.itemsize}", "fill_params", fields, self._context.output_pointer())
 

@@ -48,6 +48,8 @@ from ferrule.dom import (
     StructType,
     Variable,
     While,
+    return_if,
+    unsigned,
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType, Tensor, TensorInfo, assemble
@@ -321,7 +323,7 @@ def _functions(
     yield Function(
         name=context.symbol("bands"),
         returns=Scalar.VOID,
-        parameters=(Parameter(name=_STREAM.name, type=Pointer(Const(StructType("ferrule_stream")))),),
+        parameters=(Parameter(_STREAM.name, Pointer(Const(StructType("ferrule_stream")))),),
         body=Block(
             (
                 Declare(_STEP.name, StructType("ferrule_stream_step")),
@@ -354,17 +356,17 @@ def _functions(
         )
 
 
-_INPUT_PARAMETER = Parameter(name=_INPUT.name, type=Pointer(Const(Scalar.INT8)))
+_INPUT_PARAMETER = Parameter(_INPUT.name, Pointer(Const(Scalar.INT8)))
 _MEMORIES = (
-    Parameter(name=_LINES.name, type=Pointer(Scalar.INT8)),
-    Parameter(name=_OUTPUT.name, type=Pointer(Scalar.INT8)),
-    Parameter(name=_SCRATCH.name, type=Pointer(Scalar.UINT8)),
+    Parameter(_LINES.name, Pointer(Scalar.INT8)),
+    Parameter(_OUTPUT.name, Pointer(Scalar.INT8)),
+    Parameter(_SCRATCH.name, Pointer(Scalar.UINT8)),
 )
 _ROWS, _FIRST, _COUNT, _STATUS, _OK = map(Identifier, ("rows", "first", "count", "status", "FERRULE_OK"))
 
 
 def _height(chain: Chain) -> Integer:
-    return Integer(chain.height(0), unsigned=True)
+    return unsigned(chain.height(0))
 
 
 def _attached(context: LoweringContext, source: Expression) -> tuple[Statement, ...]:
@@ -382,15 +384,15 @@ def _feed_function(context: LoweringContext, bands: Call) -> Function:
         returns=Scalar.INT32,
         parameters=(
             *_MEMORIES,
-            Parameter(name=_ROWS.name, type=Pointer(Const(Scalar.INT8))),
-            Parameter(name=_FIRST.name, type=Scalar.UINT32),
-            Parameter(name=_COUNT.name, type=Scalar.UINT32),
+            Parameter(_ROWS.name, Pointer(Const(Scalar.INT8))),
+            Parameter(_FIRST.name, Scalar.UINT32),
+            Parameter(_COUNT.name, Scalar.UINT32),
         ),
         body=Block(
             (
                 *_attached(context, Null()),
                 Declare(_STATUS.name, Const(Scalar.INT32), expect),
-                If(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), Block((Return(_STATUS),))),
+                return_if(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), _STATUS),
                 While(feed, Block((Evaluate(bands),))),
                 Return(_OK),
             )
@@ -402,9 +404,9 @@ def _feed_function(context: LoweringContext, bands: Call) -> Function:
 def _end_function(context: LoweringContext, chain: Chain) -> Function:
     feed = Call(
         Identifier(context.symbol("feed")),
-        (_LINES, _OUTPUT, _SCRATCH, _INPUT, Integer(0, unsigned=True), _height(chain)),
+        (_LINES, _OUTPUT, _SCRATCH, _INPUT, unsigned(0), _height(chain)),
     )
-    failed = If(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), Block((Return(_STATUS),)))
+    failed = return_if(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), _STATUS)
     return Function(
         name=context.symbol("rows"),
         returns=Scalar.INT32,
@@ -432,7 +434,7 @@ def _stage_code(chain: Chain, times: Timeline, number: int, ops: _Ops) -> Iterat
 
 
 def _when(member: str, number: int, statements: Iterable[Statement]) -> If:
-    condition = Binary(BinaryOperator.EQUAL, Member(_STEP, member), Integer(number, unsigned=True))
+    condition = Binary(BinaryOperator.EQUAL, Member(_STEP, member), unsigned(number))
     return If(condition, Block(tuple(statements)))
 
 

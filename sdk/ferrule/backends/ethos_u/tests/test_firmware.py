@@ -25,7 +25,13 @@ from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.registry import default_registry
 from ferrule.backends.target import Face, default_target
 from ferrule.boards import load_board
-from ferrule.dom import Aggregate, Identifier, Integer, Null, Variable
+from ferrule.dom import (
+    Aggregate,
+    Identifier,
+    Null,
+    Variable,
+    unsigned,
+)
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.firmware import place_devices
 from ferrule.graph import DataType, LayerType
@@ -105,7 +111,7 @@ def test_a_stream() -> None:
     values = members(table)
     assert values["payload"] == Identifier(blob.name)
     assert values["read_only"] == Null()
-    assert values["scratch_bytes"] == Integer(160, unsigned=True)
+    assert values["scratch_bytes"] == unsigned(160)
     assert op.start is not None
     assert op.status is not None
     assert (
@@ -123,7 +129,7 @@ def test_constants() -> None:
         ("net_z_read_only", 40, ALIGNMENT),
     ]
     assert all(isinstance(blob, Blob) for blob in op.blobs)
-    assert members(op.declarations[0])["read_only_bytes"] == Integer(40, unsigned=True)
+    assert members(op.declarations[0])["read_only_bytes"] == unsigned(40)
 
 
 def test_an_input_that_the_stream_overwrites_is_not_preserved() -> None:
@@ -145,7 +151,7 @@ def test_a_fast_scratch_lies_behind_the_scratch() -> None:
     op = EthosUTarget().lower(context(stream))
     assert op.scratch_bytes == 160 + 64
     assert [each.offset for each in op.placed] == [0, 160 + 32, 128]
-    assert members(op.declarations[0])["fast_scratch_bytes"] == Integer(64, unsigned=True)
+    assert members(op.declarations[0])["fast_scratch_bytes"] == unsigned(64)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +194,7 @@ def test_the_driver_of_a_device() -> None:
     assert (driver.driver, driver.context, driver.handler) == ("ethos_u_driver", "ethos_u", "ethos_u_interrupt")
     assert (driver.base, driver.interrupt, driver.depth, driver.window_bytes) == (0x4810_2000, 56, 1, 0x1000)
     fields = dict(driver.context_fields)
-    assert fields["config"] == Integer(configuration("ethos-u65-256").register, unsigned=True)
+    assert fields["config"] == unsigned(configuration("ethos-u65-256").register)
     assert fields["use_interrupt"] is True
     assert "nonsecure" not in fields
     assert driver.model is not None

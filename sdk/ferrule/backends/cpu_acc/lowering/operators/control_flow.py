@@ -41,6 +41,8 @@ from ferrule.dom import (
     Unary,
     UnaryOperator,
     While,
+    return_if,
+    unsigned,
 )
 from ferrule.graph import Graph, LayerType, TensorInfo
 from ferrule.memory import Region, Requirements, ScratchNeed, plan_graph, scratch_name
@@ -140,10 +142,10 @@ def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: L
     count: Expression = Dereference(_COUNT) if nested else _COUNT
     counter: Expression = _COUNT if nested else AddressOf(_COUNT)
     test = Assign(_STATUS, condition.call(places.outputs, [proceed], inner, counter))
-    within = Binary(BinaryOperator.LESS, count, Integer(descriptor.limit, unsigned=True))
+    within = Binary(BinaryOperator.LESS, count, unsigned(descriptor.limit))
     loop = (
-        If(Unary(UnaryOperator.NOT, within), Block((Return(Identifier("FERRULE_ERR_ITERATIONS")),))),
-        Assign(count, Binary(BinaryOperator.ADD, count, Integer(1, unsigned=True))),
+        return_if(Unary(UnaryOperator.NOT, within), Identifier("FERRULE_ERR_ITERATIONS")),
+        Assign(count, Binary(BinaryOperator.ADD, count, unsigned(1))),
         Assign(_STATUS, step.call(places.outputs, following, inner, counter)),
         _FAIL,
         *(_moved(places.outputs[index], following[index], infos[index]) for index in step.outputs),
@@ -153,7 +155,7 @@ def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: L
     block = Block(
         (
             Declare(_STATUS.name, Scalar.INT32),
-            *(() if nested else (Declare(_COUNT.name, Scalar.UINT32, Integer(0, unsigned=True)),)),
+            *(() if nested else (Declare(_COUNT.name, Scalar.UINT32, unsigned(0)),)),
             *(_moved(place, places.inputs[index], infos[index]) for index, place in enumerate(places.outputs)),
             test,
             _FAIL,
@@ -189,14 +191,14 @@ class _Places:
             self.outputs.append(place)
 
     def _parameter(self, name: str, type_: Type, argument: Expression) -> Expression:
-        self.parameters.append(Parameter(name=name, type=type_))
+        self.parameters.append(Parameter(name, type_))
         self.arguments.append(argument)
         return Identifier(name)
 
 
-_FAIL = If(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), Block((Return(_STATUS),)))
-_COUNT_PARAMETER = Parameter(name=_COUNT.name, type=Pointer(Scalar.UINT32))
-_SCRATCH_PARAMETER = Parameter(name=_SCRATCH.name, type=Pointer(Scalar.UINT8))
+_FAIL = return_if(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), _STATUS)
+_COUNT_PARAMETER = Parameter(_COUNT.name, Pointer(Scalar.UINT32))
+_SCRATCH_PARAMETER = Parameter(_SCRATCH.name, Pointer(Scalar.UINT8))
 
 
 def _joined(
@@ -305,8 +307,8 @@ def _part(
         name=context.symbol(tag),
         returns=Scalar.INT32,
         parameters=(
-            *(Parameter(name=f"in_{index}", type=Pointer(Const(SCALARS[graph.inputs[index].dtype]))) for index in read),
-            *(Parameter(name=f"out_{index}", type=Pointer(SCALARS[graph.outputs[index].dtype])) for index in written),
+            *(Parameter(f"in_{index}", Pointer(Const(SCALARS[graph.inputs[index].dtype]))) for index in read),
+            *(Parameter(f"out_{index}", Pointer(SCALARS[graph.outputs[index].dtype])) for index in written),
             *((_SCRATCH_PARAMETER,) if scratch_bytes else ()),
             *((_COUNT_PARAMETER,) if _COUNT.name in named else ()),
         ),
@@ -317,7 +319,7 @@ def _part(
         function=function,
         inputs=read,
         outputs=written,
-        offsets=Enumeration(enumerators=tuple(Enumerator(name=name, value=at) for name, at in offsets.items()))
+        offsets=Enumeration(enumerators=tuple(Enumerator(name, at) for name, at in offsets.items()))
         if offsets
         else None,
         scratch_bytes=scratch_bytes,
@@ -384,7 +386,7 @@ def _late_outputs(
 
 
 def _moved(target: Expression, source: Expression, info: TensorInfo) -> Statement:
-    return Evaluate(Call(Identifier("memmove"), (target, source, Integer(info.size_bytes, unsigned=True))))
+    return Evaluate(Call(Identifier("memmove"), (target, source, unsigned(info.size_bytes))))
 
 
 def _nodes(node: object) -> Iterator[object]:
