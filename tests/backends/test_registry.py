@@ -163,9 +163,9 @@ def test_sources_are_asked_late_and_once() -> None:
 
     def source() -> Iterator[Found]:
         asked.append("source")
-        yield Found(id="Own", factory=Own, origin=Origin(OriginKind.ENTRY_POINT, "package 1.0"))
-        yield Found(id="Own", factory=Other, origin=Origin(OriginKind.ENTRY_POINT, "rival 2.0"))
-        yield Found(id="Unknown", factory=Own, origin=Origin(OriginKind.ENTRY_POINT, "odd 1"))
+        yield Found(id=BackendId("Own"), factory=Own, origin=Origin(OriginKind.ENTRY_POINT, "package 1.0"))
+        yield Found(id=BackendId("Own"), factory=Other, origin=Origin(OriginKind.ENTRY_POINT, "rival 2.0"))
+        yield Found(id=BackendId("Unknown"), factory=Own, origin=Origin(OriginKind.ENTRY_POINT, "odd 1"))
 
     registry = BackendRegistry([source])
     registry.register("Other", Other)

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule._frozen import frozen
 from ferrule.backends.backend import Backend
+from ferrule.backends.device import BackendId
 from ferrule.backends.origin import Origin, OriginKind
 from ferrule.errors import FerruleError
 from ferrule.reading import is_file, is_folder
@@ -24,11 +27,11 @@ FOLDERS_VARIABLE = "FERRULE_BACKENDS"
 """The environment variable that lists folders, separated as in PATH; each is a backend's folder or holds several."""
 
 
-@frozen
+@dataclass(frozen=True, kw_only=True)
 class Found:
-    """A backend that was found; none of its code is imported yet."""
+    """A backend that was found; none of its code is imported yet. It has no slots, for weak references."""
 
-    id: str
+    id: BackendId
     factory: Callable[[], Backend]
     origin: Origin
 
@@ -84,7 +87,7 @@ def environment() -> Iterator[Found]:
             yield from in_folders([Path(entry)])
         except FerruleError as error:
             reason = f"{FOLDERS_VARIABLE}: {error}"
-            yield Found(id=entry, factory=_Broken(reason), origin=Origin(OriginKind.FOLDER, entry))
+            yield Found(id=BackendId(entry), factory=_Broken(reason), origin=Origin(OriginKind.FOLDER, entry))
 
 
 def installed() -> Iterator[Found]:
@@ -94,7 +97,7 @@ def installed() -> Iterator[Found]:
     points = entry_points(group=ENTRY_POINT_GROUP)
     for point in sorted(points, key=lambda point: (_package(point), point.name)):
         origin = Origin(OriginKind.ENTRY_POINT, f"{_package(point)} ({point.value})")
-        yield Found(id=point.name, factory=_EntryPointFactory(point), origin=origin)
+        yield Found(id=BackendId(point.name), factory=partial(_created, point), origin=origin)
 
 
 @lasting
@@ -104,8 +107,8 @@ def _found(folder: Path, origin: Origin) -> Found:
     try:
         backend = read_manifest(folder)
     except FerruleError as error:
-        return Found(id=declared_id(folder) or folder.name, factory=_Broken(str(error)), origin=origin)
-    return Found(id=backend.manifest.id, factory=backend.create, origin=origin)
+        return Found(id=BackendId(declared_id(folder) or folder.name), factory=_Broken(str(error)), origin=origin)
+    return Found(id=BackendId(backend.manifest.id), factory=backend.create, origin=origin)
 
 
 @frozen(kw_only=False)
@@ -118,15 +121,10 @@ class _Broken:
         raise FerruleError(self.reason)
 
 
-@frozen(kw_only=False)
-class _EntryPointFactory:
-    """Imports an entry point when the first backend object is made."""
-
-    point: EntryPoint
-
-    def __call__(self) -> Backend:
-        backend: Backend = self.point.load()()
-        return backend
+def _created(point: EntryPoint) -> Backend:
+    """Import an entry point, and return a backend object."""
+    backend: Backend = point.load()()
+    return backend
 
 
 def _package(point: EntryPoint) -> str:

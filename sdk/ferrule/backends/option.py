@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 
 OptionValue = bool | int | float | str
+_T = TypeVar("_T")
 
 _TRUTH = {"true": True, "false": False}
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
@@ -95,14 +97,7 @@ def parse_options(
     """
     if declared is None:
         return {name: read_value(text) for name, text in texts.items()}
-    values: dict[str, OptionValue] = {}
-    for name, text in texts.items():
-        option = _find(backend, declared, name)
-        value = option.parse(text)
-        if value is None or not option.accepts(value):
-            raise _refused(backend, declared, option, text)
-        values[name] = value
-    return values
+    return {name: _accepted(backend, declared, name, text, BackendOption.parse) for name, text in texts.items()}
 
 
 def check_options(backend: str, declared: Sequence[BackendOption] | None, given: Mapping[str, OptionValue]) -> None:
@@ -111,26 +106,26 @@ def check_options(backend: str, declared: Sequence[BackendOption] | None, given:
     Raises:
         OptionError: the backend has no such option, or it does not take the value.
     """
-    for name, value in () if declared is None else given.items():
-        option = _find(backend, declared or (), name)
-        if not option.accepts(value):
-            raise _refused(backend, declared or (), option, value)
+    if declared is not None:
+        for name, value in given.items():
+            _accepted(backend, declared, name, value, lambda option, value: value)
 
 
-def _find(backend: str, declared: Sequence[BackendOption], name: str) -> BackendOption:
-    for option in declared:
-        if option.name == name:
-            return option
-    raise OptionError(f"backend {backend} has no option '{name}'", hint=_listed(backend, declared))
-
-
-def _refused(backend: str, declared: Sequence[BackendOption], option: BackendOption, value: OptionValue) -> OptionError:
-    return OptionError(
-        f"option '{option.name}' of backend {backend} is {value!r}, expected {option.expectation}",
-        hint=_listed(backend, declared),
-    )
-
-
-def _listed(backend: str, declared: Sequence[BackendOption]) -> str:
+def _accepted(
+    backend: str,
+    declared: Sequence[BackendOption],
+    name: str,
+    given: _T,
+    read: Callable[[BackendOption, _T], OptionValue | None],
+) -> OptionValue:
+    """Return the value that `read` makes of what is given for an option."""
     known = "; ".join(f"{item.name}: {item.expectation}" for item in declared)
-    return f"options of {backend}: {known or 'none'}"
+    hint = f"options of {backend}: {known or 'none'}"
+    option = next((option for option in declared if option.name == name), None)
+    if option is None:
+        raise OptionError(f"backend {backend} has no option '{name}'", hint=hint)
+    value = read(option, given)
+    if value is None or not option.accepts(value):
+        message = f"option '{option.name}' of backend {backend} is {given!r}, expected {option.expectation}"
+        raise OptionError(message, hint=hint)
+    return value

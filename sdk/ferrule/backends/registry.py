@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -29,41 +30,15 @@ class DuplicateBackendError(FerruleError):
     """A backend id is already registered; the message names the origin of the first backend."""
 
 
-class _Entry:
-    """A registered factory and the number of registries that hold it."""
-
-    def __init__(
-        self, backend_id: BackendId, factory: BackendFactory, origin: Origin, on_release: Callable[[], None] | None
-    ) -> None:
-        self.id = backend_id
-        self.factory = factory
-        self.origin = origin
-        self._on_release = on_release
-        self._holders = 0
-        self._lock = threading.Lock()
-
-    def hold(self) -> _Entry:
-        with self._lock:
-            self._holders += 1
-        return self
-
-    def release(self) -> None:
-        with self._lock:
-            self._holders -= 1
-            last = self._holders == 0
-        if last and self._on_release is not None:
-            self._on_release()
-
-
 class BackendRegistry:
     """Backends by id; the registry keeps factory functions, never backend objects.
 
-    All methods are thread-safe. Each entry counts the registries that hold it. Every `scope` holds its own entries, so
-    neither closing one scope nor `deregister` on this registry removes a backend from another scope.
+    All methods are thread-safe. Every `scope` holds its own entries, so neither closing one scope nor `deregister` on
+    this registry removes a backend from another scope.
     """
 
     def __init__(self, sources: Sequence[Source] = ()) -> None:
-        self._entries: dict[BackendId, _Entry] = {}
+        self._entries: dict[BackendId, Found] = {}
         self._sources = list(sources)
         self._duplicates: list[BackendRow] = []
         """The backends that were found but not registered."""
@@ -92,7 +67,7 @@ class BackendRegistry:
                 f"backend '{backend_id}' ({where}) is registered with {type(factory).__name__} in place of a factory",
                 hint="register the class, or a function that returns a new backend object",
             )
-        entry = _Entry(BackendId(backend_id), factory, where, on_release)
+        entry = Found(id=BackendId(backend_id), factory=factory, origin=where)
         with self._lock:
             first = self._find(entry.id)
             if first is not None:
@@ -100,15 +75,15 @@ class BackendRegistry:
                     f"backend '{backend_id}' ({where}) is registered already ({first.origin})",
                     hint="backend ids are unique: rename one, or leave one out",
                 )
-            self._entries[entry.id] = entry.hold()
+            self._entries[entry.id] = entry
             self._left_out.pop(entry.id, None)
+        if on_release is not None:
+            weakref.finalize(entry, on_release).atexit = False
 
     def deregister(self, backend_id: str) -> None:
         """Remove a backend from this registry; FerruleError if it is not registered."""
         with self._lock:
-            entry = self._get(backend_id)
-            del self._entries[entry.id]
-        entry.release()
+            del self._entries[self._get(backend_id).id]
 
     def leave_out(self, backend_id: str, reason: str) -> None:
         """Remove a backend that cannot be used, and keep the reason, which `create` raises from now on.
@@ -194,7 +169,7 @@ class BackendRegistry:
             self._look_everywhere()
             child._duplicates = list(self._duplicates)
             child._left_out = dict(self._left_out)
-            child._entries = {key: entry.hold() for key, entry in self._entries.items()}
+            child._entries = dict(self._entries)
         for backend_id, reason in (without or {}).items():
             child.leave_out(backend_id, reason)
         return child
@@ -202,19 +177,17 @@ class BackendRegistry:
     def close(self) -> None:
         """Release all entries; a second call does nothing."""
         with self._lock:
-            entries, self._entries = list(self._entries.values()), {}
+            self._entries.clear()
             self._sources.clear()
-        for entry in entries:
-            entry.release()
 
-    def _get(self, backend_id: str) -> _Entry:
+    def _get(self, backend_id: str) -> Found:
         with self._lock:
             entry = self._find(BackendId(backend_id))
             if entry is None:
                 raise unknown_name("backend", backend_id, self._entries)
             return entry
 
-    def _find(self, backend_id: BackendId) -> _Entry | None:
+    def _find(self, backend_id: BackendId) -> Found | None:
         while backend_id not in self._entries and self._sources:
             self._look()
         return self._entries.get(backend_id)
@@ -225,15 +198,12 @@ class BackendRegistry:
 
     def _look(self) -> None:
         for found in self._sources.pop(0)():
-            entry = _Entry(BackendId(found.id), found.factory, found.origin, None)
-            first = self._entries.get(entry.id)
-            reason = f"the id is registered already ({first.origin})" if first is not None else ""
-            if not reason and found.id in RESERVED_IDS:
-                reason = "the id is reserved"
-            if reason:
-                self._duplicates.append(BackendRow(id=entry.id, origin=entry.origin, reason=reason))
+            first = self._entries.get(found.id)
+            if first is None and found.id not in RESERVED_IDS:
+                self._entries[found.id] = found
             else:
-                self._entries[entry.id] = entry.hold()
+                reason = f"the id is registered already ({first.origin})" if first else "the id is reserved"
+                self._duplicates.append(BackendRow(id=found.id, origin=found.origin, reason=reason))
 
 
 @cache
@@ -269,5 +239,5 @@ def create_backend(name: str) -> Backend:
     return default_registry().create(name)
 
 
-def _broken(entry: _Entry, reason: str) -> BackendUnavailableError:
+def _broken(entry: Found, reason: str) -> BackendUnavailableError:
     return BackendUnavailableError(f"backend '{entry.id}' ({entry.origin}) cannot be used: {reason}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.backends.dynamic.paths import Candidate, find_candidates, is_backend_name, resembles_backend
+from ferrule.backends.dynamic.paths import find_candidates, is_backend_name, resembles_backend
 from ferrule.backends.dynamic.report import LoadReport, Reason
 
 GUIDE = [
@@ -60,10 +60,9 @@ def test_file_of_that_name(tmp_path: Path, name: str, *, valid: bool) -> None:
     (tmp_path / name).write_bytes(b"")
     rows = list(find_candidates((str(tmp_path),)))
     if valid:
-        assert rows == [Candidate(path=tmp_path / name, canonical=(tmp_path / name).resolve())]
+        assert rows == [LoadReport(path=tmp_path / name, canonical=(tmp_path / name).resolve())]
     else:
         (row,) = rows
-        assert isinstance(row, LoadReport)
         assert row.reason is Reason.NAME
 
 
@@ -90,9 +89,9 @@ def test_links_of_the_guide(tmp_path: Path) -> None:
     (second / "Arm_CpuAcc_backend.so").symlink_to(library)
 
     rows = list(find_candidates((str(first), str(second))))
-    found = [row.path for row in rows if isinstance(row, Candidate)]
+    found = [row.path for row in rows if row.accepted]
     assert found == [library, first / "Arm_GpuAcc_backend.so", second / "Arm_GpuAcc_backend.so"]
-    refused = {row.path: row.reason for row in rows if isinstance(row, LoadReport)}
+    refused = {row.path: row.reason for row in rows if not row.accepted}
     assert refused == {
         first / "Arm_CpuAcc_backend.so.1": Reason.DUPLICATE_FILE,
         first / "Arm_CpuAcc_backend.so.1.2": Reason.DUPLICATE_FILE,
@@ -111,9 +110,8 @@ def test_a_good_name_may_lead_anywhere_and_a_bad_name_leads_nowhere(tmp_path: Pa
     (folder / "Arm_Good_backend.so").symlink_to(elsewhere / "anything.bin")
     (folder / "bad_backend_link").symlink_to(elsewhere / "anything.bin")
     candidate, bad = find_candidates((str(folder),))
-    assert isinstance(candidate, Candidate)
+    assert candidate.accepted
     assert candidate.canonical == (elsewhere / "anything.bin").resolve()
-    assert isinstance(bad, LoadReport)
     assert bad.reason is Reason.NAME
 
 
@@ -123,7 +121,7 @@ def test_loops_end(tmp_path: Path) -> None:
     (tmp_path / "Arm_Toc_backend.so").symlink_to("Arm_Tic_backend.so")
     (tmp_path / "loop").symlink_to("loop")
     rows = list(find_candidates((str(tmp_path),)))
-    assert [row.reason for row in rows if isinstance(row, LoadReport)] == [Reason.LINK_LOOP] * 3
+    assert [row.reason for row in rows] == [Reason.LINK_LOOP] * 3
 
 
 def test_folders_and_special_files_are_no_backends(tmp_path: Path) -> None:
@@ -133,4 +131,4 @@ def test_folders_and_special_files_are_no_backends(tmp_path: Path) -> None:
     (tmp_path / "Arm_Folder_backend.so" / "Arm_Inner_backend.so").write_bytes(b"")
     os.mkfifo(tmp_path / "Arm_Pipe_backend.so")  # opening it would wait for ever
     rows = list(find_candidates((str(tmp_path),)))
-    assert [row.reason for row in rows if isinstance(row, LoadReport)] == [Reason.NOT_A_FILE] * 2
+    assert [row.reason for row in rows] == [Reason.NOT_A_FILE] * 2

@@ -90,7 +90,7 @@ def test_files_that_everyone_can_change_are_refused(tmp_path: Path) -> None:
     (safe / "Own_File_backend.so").chmod(0o666)
     (safe / "Own_Link_backend.so").symlink_to(shared / "there.so")
     shared.chmod(0o777)
-    found = {row.path.name: row for row in find_candidates((str(safe),)) if isinstance(row, LoadReport)}
+    found = {row.path.name: row for row in find_candidates((str(safe),)) if not row.accepted}
     assert {name: row.reason for name, row in found.items()} == dict.fromkeys(
         ("Own_File_backend.so", "Own_Link_backend.so"), Reason.WORLD_WRITABLE
     )
@@ -116,7 +116,7 @@ def test_bad_folders_do_not_stop_the_good_ones(tmp_path: Path) -> None:
     good.mkdir()
     (good / "Arm_Good_backend.so").write_bytes(b"")
     rows = list(find_candidates((str(tmp_path / "nothing"), str(good), "")))
-    assert [row.reason if isinstance(row, LoadReport) else row.path.name for row in rows] == [
+    assert [row.reason or row.path.name for row in rows] == [
         Reason.PATH_MISSING,
         "Arm_Good_backend.so",
         Reason.PATH_EMPTY,

@@ -26,12 +26,7 @@ from ferrule.operators.table import OPERATORS
 class CPadding(ctypes.Structure):
     """struct ferrule_padding."""
 
-    _fields_ = (
-        ("top", ctypes.c_int32),
-        ("bottom", ctypes.c_int32),
-        ("left", ctypes.c_int32),
-        ("right", ctypes.c_int32),
-    )
+    _fields_ = tuple((field.name, ctypes.c_int32) for field in dataclasses.fields(Padding))
 
 
 def _convert_int(value: int) -> int:
@@ -42,7 +37,7 @@ def _convert_int(value: int) -> int:
 
 
 def _convert_padding(value: Padding) -> CPadding:
-    return CPadding(*map(_convert_int, (value.top, value.bottom, value.left, value.right)))
+    return CPadding(*map(_convert_int, dataclasses.astuple(value)))
 
 
 def _convert_integers(value: tuple[int, ...]) -> ctypes.Array[ctypes.c_int32]:

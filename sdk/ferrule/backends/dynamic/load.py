@@ -10,12 +10,11 @@ from pathlib import Path
 
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import ISOLATED_TIMEOUT_S
-from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic.backend import backend_factory
 from ferrule.backends.dynamic.isolation import isolated_factory
 from ferrule.backends.dynamic.library import DynamicLibraryError, Library
-from ferrule.backends.dynamic.paths import Candidate, find_candidates, search_paths
-from ferrule.backends.dynamic.probe import TIMEOUT_S, Verdict, probe_all
+from ferrule.backends.dynamic.paths import find_candidates, search_paths
+from ferrule.backends.dynamic.probe import TIMEOUT_S, probe_all
 from ferrule.backends.dynamic.report import LoadReport, Reason
 from ferrule.backends.origin import Origin, OriginKind
 from ferrule.backends.registry import BackendRegistry, DuplicateBackendError
@@ -47,13 +46,11 @@ def load_dynamic_backends(
     """
     override = None if path is None else str(path)
     found = list(find_candidates(search_paths(override)))
-    candidates = [row for row in found if isinstance(row, Candidate)]
-    found_by = probe_all([candidate.canonical for candidate in candidates], timeout_s=timeout_s)
-    verdicts = dict(zip(candidates, found_by, strict=True))
+    tried = iter(probe_all([row.canonical or row.path for row in found if row.accepted], timeout_s=timeout_s))
     rows = [
-        row
-        if isinstance(row, LoadReport)
-        else _load(registry, row, verdicts[row], answer_s=answer_s if isolate else None)
+        _load(registry, replace(next(tried), path=row.path), answer_s=answer_s if isolate else None)
+        if row.accepted
+        else row
         for row in found
     ]
     for row in rows:
@@ -63,27 +60,18 @@ def load_dynamic_backends(
     return tuple(rows)
 
 
-def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict, *, answer_s: float | None) -> LoadReport:
+def _load(registry: BackendRegistry, row: LoadReport, *, answer_s: float | None) -> LoadReport:
     """Register a backend: in this process, or in one of its own if that has a time to answer."""
-    row = LoadReport(
-        path=candidate.path,
-        canonical=candidate.canonical,
-        backend=None if verdict.backend is None else BackendId(verdict.backend),
-        reason=verdict.reason,
-        message=verdict.message,
-    )
-    if verdict.reason is not None or verdict.backend is None:
+    name, path = row.backend, row.canonical
+    if not row.accepted or name is None or path is None:
         return row
-    name = verdict.backend
     try:
         make: Callable[[], Backend] = (
-            backend_factory(Library(candidate.canonical))
-            if answer_s is None
-            else isolated_factory(name, candidate.canonical, answer_s)
+            backend_factory(Library(path)) if answer_s is None else isolated_factory(name, path, answer_s)
         )
     except DynamicLibraryError as error:
         return replace(row, reason=Reason.NOT_LOADABLE, message=str(error))
-    origin = Origin(kind=OriginKind.DYNAMIC, place=str(candidate.canonical))
+    origin = Origin(kind=OriginKind.DYNAMIC, place=str(path))
     try:
         registry.register(name, make, origin=origin)
     except DuplicateBackendError:

@@ -10,7 +10,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ferrule._frozen import frozen
 from ferrule.backends.dynamic.build_paths import BUILD_PATHS
 from ferrule.backends.dynamic.report import LoadReport, Reason
 from ferrule.record import NAMES, declare, lasting, note, variable
@@ -19,15 +18,6 @@ PATHS_VARIABLE = "FERRULE_DYNAMIC_BACKENDS"
 """Environment variable with folders, separated by colons; if set, it replaces the build's list."""
 _REMEDY = "a backend is code, so remove that permission: chmod o-w"
 _NAME = re.compile(r"[a-zA-Z0-9]+_[a-zA-Z0-9]+_backend\.so(\.[0-9]+)*")
-
-
-@frozen
-class Candidate:
-    """A regular file with the name of a backend."""
-
-    path: Path
-    """The path under which it was found."""
-    canonical: Path
 
 
 def is_backend_name(name: str) -> bool:
@@ -88,8 +78,8 @@ def _is_world_writable(mode: int) -> bool:
     return os.name == "posix" and bool(mode & stat.S_IWOTH)
 
 
-def find_candidates(paths: tuple[str, ...]) -> Iterator[Candidate | LoadReport]:
-    """Yield the files to try, by folder and then by name, and reports on folders and files that are not tried.
+def find_candidates(paths: tuple[str, ...]) -> Iterator[LoadReport]:
+    """Yield reports on folders and files, by folder and then by name; those that are accepted are files to try.
 
     Subfolders are not searched. If a file has several names, the first is used. Files whose names do not resemble a
     backend's are skipped without a report.
@@ -112,7 +102,7 @@ def find_candidates(paths: tuple[str, ...]) -> Iterator[Candidate | LoadReport]:
             yield from _look_at(Path(folder) / name, seen)
 
 
-def _look_at(path: Path, seen: dict[Path, Path]) -> Iterator[Candidate | LoadReport]:
+def _look_at(path: Path, seen: dict[Path, Path]) -> Iterator[LoadReport]:
     if not is_backend_name(path.name):
         if resembles_backend(path.name):
             yield _refused(path, Reason.NAME, "the file is not called <vendor>_<name>_backend.so[.<version>]")
@@ -136,7 +126,7 @@ def _look_at(path: Path, seen: dict[Path, Path]) -> Iterator[Candidate | LoadRep
     else:
         seen[canonical] = path
         _declare(canonical)
-        yield Candidate(path=path, canonical=canonical)
+        yield LoadReport(path=path, canonical=canonical)
 
 
 def _unreachable(path: Path, error: OSError) -> LoadReport:

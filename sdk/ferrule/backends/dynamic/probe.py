@@ -10,11 +10,12 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ferrule._frozen import frozen
-from ferrule.backends.dynamic.report import Reason
+from ferrule.backends.device import BackendId
+from ferrule.backends.dynamic.report import LoadReport, Reason
 from ferrule.child_process import ending, kill
 
 TIMEOUT_S = 10.0
@@ -24,54 +25,44 @@ _CHILD = Path(__file__).with_name("probe_child.py")
 _LARGEST_REPORT_BYTES = 65_536
 
 
-@frozen
-class Verdict:
-    """The result of trying a file in a child process."""
-
-    backend: str | None = None
-    """The backend's id; None if the file failed before returning it."""
-    reason: Reason | None = None
-    """None if the file can be loaded."""
-    message: str = ""
-
-
 _Key = tuple[str, int, int, int, int]
-_known: dict[_Key, Verdict] = {}
+_known: dict[_Key, LoadReport] = {}
 _lock = threading.Lock()
 
 
-def probe_all(paths: list[Path], *, timeout_s: float = TIMEOUT_S) -> list[Verdict]:
-    """Return the verdict on each file, in order; several children run concurrently."""
+def probe_all(paths: list[Path], *, timeout_s: float = TIMEOUT_S) -> list[LoadReport]:
+    """Return the report on each file, in order; several children run concurrently."""
     if not paths:
         return []
     with ThreadPoolExecutor(max_workers=min(4, len(paths)), thread_name_prefix="ferrule-probe") as pool:
         return list(pool.map(lambda path: probe(path, timeout_s=timeout_s), paths))
 
 
-def probe(path: Path, *, timeout_s: float = TIMEOUT_S) -> Verdict:
-    """Return the verdict on a canonical file; an unchanged file is not tried again."""
+def probe(path: Path, *, timeout_s: float = TIMEOUT_S) -> LoadReport:
+    """Return the report on a canonical file; an unchanged file is not tried again."""
+    report = LoadReport(path=path, canonical=path)
     try:
         status = path.stat()
     except OSError as error:
-        return Verdict(reason=Reason.UNREADABLE, message=f"it cannot be reached: {error.strerror}")
+        return replace(report, reason=Reason.UNREADABLE, message=f"it cannot be reached: {error.strerror}")
     key = (str(path), status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
     with _lock:
         known = _known.get(key)
     if known is None:
-        known = _run_child(path, timeout_s)
+        known = _run_child(report, timeout_s)
         if known.reason not in {Reason.TIMED_OUT, Reason.NOT_PROBED}:
             with _lock:
                 _known[key] = known
     return known
 
 
-def _run_child(path: Path, timeout_s: float) -> Verdict:
+def _run_child(report: LoadReport, timeout_s: float) -> LoadReport:
     if not sys.executable:
-        return Verdict(reason=Reason.NOT_PROBED, message="sys.executable is not set")
+        return replace(report, reason=Reason.NOT_PROBED, message="sys.executable is not set")
     reader, writer = os.pipe()
     try:
         os.set_blocking(reader, False)
-        command = [sys.executable, "-I", "-S", str(_CHILD), str(path), str(writer)]
+        command = [sys.executable, "-I", "-S", str(_CHILD), str(report.path), str(writer)]
         try:
             child = subprocess.Popen(
                 command,
@@ -82,9 +73,10 @@ def _run_child(path: Path, timeout_s: float) -> Verdict:
                 start_new_session=True,
             )
         except OSError as error:
-            return Verdict(reason=Reason.NOT_PROBED, message=f"no child process could be started: {error}")
+            message = f"no child process could be started: {error}"
+            return replace(report, reason=Reason.NOT_PROBED, message=message)
         code = _wait(child, timeout_s)
-        return _judge(_read_lines(reader), code, timeout_s)
+        return _judge(report, _read_lines(reader), code, timeout_s)
     finally:
         os.close(reader)
         os.close(writer)
@@ -114,16 +106,15 @@ def _read_lines(descriptor: int) -> list[dict[str, Any]]:
     return lines
 
 
-def _judge(lines: list[dict[str, Any]], code: int | None, timeout_s: float) -> Verdict:
+def _judge(report: LoadReport, lines: list[dict[str, Any]], code: int | None, timeout_s: float) -> LoadReport:
     step = next((str(line["step"]) for line in reversed(lines) if "step" in line), "starting")
-    backend = next((str(line["id"]) for line in lines if "id" in line), None)
+    report = replace(report, backend=next((BackendId(str(line["id"])) for line in lines if "id" in line), None))
     last = lines[-1] if lines else {}
     if "refused" in last:
-        return Verdict(backend=backend, reason=Reason(last["refused"]), message=str(last["message"]))
+        return replace(report, reason=Reason(last["refused"]), message=str(last["message"]))
     if code is None:
-        message = f"{step} took longer than {timeout_s:g} s"
-        return Verdict(backend=backend, reason=Reason.TIMED_OUT, message=message)
+        return replace(report, reason=Reason.TIMED_OUT, message=f"{step} took longer than {timeout_s:g} s")
     if last.get("done") and code == 0:
-        return Verdict(backend=backend)
+        return report
     reason = Reason.CRASHED if code < 0 else Reason.EXITED
-    return Verdict(backend=backend, reason=reason, message=f"{step} ended the process with {ending(code)}")
+    return replace(report, reason=reason, message=f"{step} ended the process with {ending(code)}")
