@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
 import msgspec
 
@@ -40,9 +40,9 @@ from ferrule.backends.context import (
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.crash_note import current_note
 from ferrule.backends.device import BackendId
-from ferrule.backends.dynamic.answers import OptimizedPart
-from ferrule.backends.dynamic.context import Notices
-from ferrule.backends.dynamic.isolation_child import Reply, read, write
+from ferrule.backends.dynamic.backend import DynamicBackend
+from ferrule.backends.dynamic.context import DynamicContext, DynamicProfiling, Notices
+from ferrule.backends.dynamic.isolation_child import BACKEND, Part, Prepared, Reply, part_of, read, write
 from ferrule.backends.dynamic.library import DynamicLibraryError
 from ferrule.backends.optimization_views import (
     ModelOptions,
@@ -57,6 +57,7 @@ from ferrule.child_process import end, ending
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, SubgraphView
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 _HINT = "a fault of the shared object; leave the backend out of the preferences"
 _SLOW_HINT = "a fault of the shared object, unless it needs longer: CreationOptions.isolated_timeout_s is the limit"
@@ -98,19 +99,43 @@ class HostProcess:
         self._dropped: list[int] = []
         self._death = ""
 
-    def ask(self, kind: type[_T], method: str, *arguments: object) -> _T:
-        """Return the answer of a method of `isolation_child.Server`.
+    def ask(
+        self, function: Callable[Concatenate[Any, _P], _T], number: int, *arguments: _P.args, **keywords: _P.kwargs
+    ) -> _T:
+        """Return what a function returns in the process for the object with a number and further arguments.
 
         Raises:
             BrokenBackendError: the process ended or did not answer in time, now or earlier, its answer is malformed, or
                 it wrote outside the memory of its tensors.
-            FerruleError: the method raised an exception; UnsupportedError and BackendUnavailableError keep their types.
+            FerruleError: the function raised an exception; UnsupportedError and BackendUnavailableError keep their
+                types.
         """
+        data = self._answer(function, number, arguments, keywords)
+        answer: _T = self._value(get_type_hints(function)["return"], function.__name__, data)
+        return answer
+
+    def make(
+        self, function: Callable[Concatenate[Any, _P], object], number: int, *arguments: _P.args, **keywords: _P.kwargs
+    ) -> int:
+        """Return the number of what a function returns in the process, 0 for None; raises as `ask` does."""
+        data = self._answer(function, number, arguments, keywords, makes=True)
+        return self._value(int, function.__name__, data)
+
+    def _answer(
+        self,
+        function: Callable[..., object],
+        number: int,
+        arguments: tuple[object, ...],
+        keywords: Mapping[str, object],
+        *,
+        makes: bool = False,
+    ) -> bytes:
+        method = function.__name__
         with self._lock:
             if self._death:
                 raise BrokenBackendError(f"{self._name} cannot answer: {self._death}", hint=_HINT)
             dropped, self._dropped = self._dropped, []
-            request = pickle.dumps((method, arguments, dropped))
+            request = pickle.dumps((function, number, arguments, keywords, makes, dropped))
             try:
                 self._connection.send_bytes(request)
                 limit, self._start_s = self._start_s or self._answer_s, 0.0
@@ -129,7 +154,7 @@ class HostProcess:
                 self._end()
                 self._death = f"it did not answer {_question(method)} within {limit:g} s"
                 raise BrokenBackendError(f"{self._name} failed: {self._death}", hint=_SLOW_HINT)
-        return self._value(kind, method, data)
+        return data
 
     def drop_later(self, number: int) -> None:
         """Let the process forget an object, at the latest with the next question."""
@@ -170,7 +195,7 @@ class IsolatedBackend(HostMemoryBackend):
 
     def __init__(self, process: HostProcess) -> None:
         self._process = process
-        self._runs = process.ask(bool, "start")
+        self._runs = process.ask(DynamicBackend.has_host_face, BACKEND)
 
     @override
     def layer_support(self) -> LayerSupport:
@@ -179,11 +204,11 @@ class IsolatedBackend(HostMemoryBackend):
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether the backend supports the layer; only the layer and its tensors are sent."""
         part = SubgraphView.of(graph, [layer.name]).to_graph()
-        return Support(reason=self._process.ask(str, "supports", part, layer, target))
+        return self._process.ask(DynamicBackend.supports, BACKEND, part, layer, target)
 
     @override
     def capabilities(self) -> Capabilities:
-        found = self._process.ask(dict[str, bool | int | float | str], "capabilities")
+        found = self._process.ask(DynamicBackend.capabilities, BACKEND)
         return {name: value for name, value in found.items() if name != ASYNC_EXECUTION}
 
     @override
@@ -194,7 +219,8 @@ class IsolatedBackend(HostMemoryBackend):
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
         if not view.names:
             return untouched(view)
-        return self._process.ask(OptimizedPart, "optimize", view.to_graph(), target).views(view)
+        part = SubgraphView.of(view.to_graph(), view.names)
+        return self._process.ask(DynamicBackend.optimized, BACKEND, part, target).views(view)
 
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
@@ -202,7 +228,7 @@ class IsolatedBackend(HostMemoryBackend):
 
     @override
     def profiling_context(self, options: CreationOptions) -> BackendProfilingContext | None:
-        number = self._process.ask(int, "profiling", _portable(options))
+        number = self._process.make(DynamicBackend.profiling_context, BACKEND, _portable(options))
         return _Profiling(self._process, number) if number else None
 
     @override
@@ -211,11 +237,11 @@ class IsolatedBackend(HostMemoryBackend):
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory | None:
-        return _Workloads(self._process, self._process.ask(int, "network", dict(options))) if self._runs else None
+        return _Workloads(self._process, self._process.make(part_of, BACKEND, dict(options))) if self._runs else None
 
     @override
     def context(self, options: CreationOptions) -> BackendContext | None:
-        number = self._process.ask(int, "context", _portable(options))
+        number = self._process.make(DynamicBackend.context, BACKEND, _portable(options))
         return _Context(self._process, number) if number else None
 
 
@@ -247,7 +273,7 @@ class _Workloads(_Remote, WorkloadFactory):
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
         arguments = (info.layer, info.operands, info.constants, info.target)
-        return _Workload(self, self._process, self._process.ask(int, "workload", self._number, *arguments), info)
+        return _Workload(self, self._process, self._process.make(Part.prepared, self._number, *arguments), info)
 
 
 class _Workload(_Remote):
@@ -261,7 +287,7 @@ class _Workload(_Remote):
     def execute(self) -> None:
         """Run the layer in the process, on copies."""
         inputs = {name: read(handle) for name, handle in self._inputs.items()}
-        outputs = self._process.ask(list[bytes], "execute", self._number, inputs)
+        outputs = self._process.ask(Prepared.execute, self._number, inputs)
         sizes = [handle.info.size_bytes for handle in self._outputs]
         if [len(data) for data in outputs] != sizes:
             raise BrokenBackendError(
@@ -274,14 +300,14 @@ class _Workload(_Remote):
 class _Context(_Remote, Notices):
     @override
     def notice(self, moment: str, network: NetworkId) -> bool:
-        return self._process.ask(bool, "notice", self._number, moment, network)
+        return self._process.ask(DynamicContext.notice, self._number, moment, network)
 
 
 class _Profiling(_Remote):
     def enable_profiling(self, *, enabled: bool) -> bool:
         """Switch profiling on or off; return whether it is now in the requested state."""
-        return self._process.ask(bool, "enable", self._number, enabled)
+        return self._process.ask(DynamicProfiling.enable_profiling, self._number, enabled=enabled)
 
     def take_events(self) -> list[BackendEvent]:
         """Return the events recorded since the last call."""
-        return self._process.ask(list[BackendEvent], "events", self._number)
+        return self._process.ask(DynamicProfiling.take_events, self._number)
