@@ -3,51 +3,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx.emission import Emission
-from ferrule.formats.onnx.layout import NHWC, Layout, identity
+from ferrule.formats.onnx.emission import Emission, Made
+from ferrule.formats.onnx.layout import NHWC, Layout
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, elements
 from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.network.execution import operator_of
+from ferrule.operators.table import type_of
+
+_Of = TypeVar("_Of")
 
 
+@dataclass(slots=True, eq=False)
 class Value:
-    """A tensor of the network in an expression, whose operators are layers; numbers have the type of the tensor."""
+    """A tensor of the network in an expression, whose operators are layers; numbers have the type of the tensor.
 
-    def __init__(
-        self, call: Call, source: str | LayerType, given: Sequence[Given] = (), dtype: DataType | None = None
-    ) -> None:
-        """`source` is the tensor, or the type of the layer that makes it."""
-        self._call, self.given, self.result = call, given, dtype
-        self.type = source if isinstance(source, LayerType) else None
-        self._tensor = "" if isinstance(source, LayerType) else source
+    A layer is added when the next one begins: `Call.finish` may make it the last.
+    """
+
+    call: Call
+    name: str = ""
+    """The name of the tensor; empty until the layer that makes it is added."""
+    axes: Order = None
+    made: Made | None = None
+    """The layer that makes the tensor, if it is one of the expression."""
 
     @property
     def tensor(self) -> str:
         """The tensor of the network, whose layer is added now if it was not yet."""
-        if self.type is not None and not self._tensor:
-            self._tensor = self._call.added(self, self.type)
-        return self._tensor
+        if not self.name and self.made is not None:
+            self.call.pending = None
+            self.name = self.call.emission.add(self.made, f"{self.call.name}_{self.made.type.lower()}")
+        return self.name
+
+    @property
+    def info(self) -> TensorInfo:
+        """The description of the tensor."""
+        return self.call.emission.network.info(self.tensor)
 
     @property
     def dtype(self) -> DataType:
         """The type of the tensor."""
-        return self._call.info(self.tensor).dtype
+        return self.info.dtype
 
-    def number(self, value: float) -> str:
-        """Return a constant of the type of the tensor."""
-        return self._call.number(value, self.tensor)
+    @property
+    def shape(self) -> Shape:
+        """The shape of the tensor, whose layer need not be added yet."""
+        return self.info.shape if self.name or self.made is None else self.call.emission.infer(self.made)[0]
 
-    def then(self, type_: LayerType, *others: Given, dtype: DataType | None = None) -> Value:
-        """Return the result of a layer with this tensor as first input; see `Call.layer`."""
-        return self._call.layer(type_, self, *others, dtype=dtype)
+    @property
+    def layout(self) -> Layout:
+        """How the elements of the model's tensor are ordered."""
+        return self.axes if isinstance(self.axes, Layout) else Layout.of(self.shape, self.axes)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The order of the axes: axis i is axis order[i] of the model's tensor."""
+        return self.layout.order
+
+    def in_order(self, values: Sequence[_Of]) -> tuple[_Of, ...]:
+        """Return values for the axes of the model's tensor in the order of the axes."""
+        return tuple(values[axis] for axis in self.order)
+
+    def places(self, axes: Container[int]) -> tuple[int, ...]:
+        """Return the axes that are some axes of the model's tensor."""
+        return tuple(place for place, axis in enumerate(self.order) if axis in axes)
+
+    def number(self, value: float) -> Value:
+        """Return a scalar constant of the type of the tensor."""
+        dtype = self.dtype
+        try:
+            data = np.array(value if dtype.is_float else int(value), dtype.numpy)
+        except (OverflowError, ValueError) as error:
+            raise ModelError(f"the number {value} is not one of {dtype}") from error
+        return self.call.array(data, "constant")
+
+    def reshaped(self, shape: Shape, order: Order = None) -> Value:
+        """Return a tensor with the same elements and another shape."""
+        self.call.settle()
+        return Value(self.call, self.call.emission.reshaped(self.tensor, shape, f"{self.tensor}_reshaped"), order)
+
+    def then(
+        self,
+        what: LayerType | Descriptor,
+        *others: Given,
+        order: Order = None,
+        dtype: DataType | None = None,
+        rounding: Rounding | None = None,
+    ) -> Value:
+        """Return the result of a layer with this tensor as first input.
+
+        `what` is the descriptor, or the type of the layer if several have the same one, which is among `others` then;
+        without one, the layer has no parameters. The result has the type and the order of axes of this tensor by
+        default. `rounding` is the rule of the node's last layer, unless that is the output's.
+        """
+        self.call.settle()
+        made = replace(self._made(what, others), dtype=dtype, rounding=rounding)
+        self.call.pending = Value(self.call, axes=self.axes if order is None else order, made=made)
+        return self.call.pending
+
+    def many(
+        self,
+        what: LayerType | Descriptor,
+        *others: Given,
+        wanted: Sequence[str],
+        stored: Sequence[TensorType | None] = (),
+        layer: str | None = None,
+    ) -> list[Value]:
+        """Return the results of a layer with several, which is added now, by the names wanted for them; see `then`."""
+        self.call.settle()
+        made = self._made(what, others)
+        names = self.call.emission.add_many(made, wanted, stored, layer)
+        return [Value(self.call, name, self.axes) for name in names]
+
+    def _made(self, what: LayerType | Descriptor, others: Sequence[Given]) -> Made:
+        inputs = [
+            each.tensor if isinstance(each, Value) else None if each is None else self.number(each).tensor
+            for each in (self, *others)
+            if not isinstance(each, Descriptor)
+        ]
+        if isinstance(what, Descriptor):
+            return Made(type=type_of(what), descriptor=what, inputs=inputs)
+        descriptors = [each for each in others if isinstance(each, Descriptor)]
+        return Made(type=what, descriptor=(descriptors or [operator_of(what).descriptor()])[0], inputs=inputs)
+
+    def ordered(self, order: Order) -> Value:
+        """Return the tensor with another order of the model's axes."""
+        self.axes = order
+        return self
 
     def __add__(self, other: Given) -> Value:
         return self.then(LayerType.ADD, other)
@@ -56,7 +147,7 @@ class Value:
         return self.then(LayerType.SUB, other)
 
     def __rsub__(self, other: float) -> Value:
-        return self._call.layer(LayerType.SUB, other, self)
+        return self.number(other).then(LayerType.SUB, self, order=self.axes)
 
     def __mul__(self, other: Given) -> Value:
         return self.then(LayerType.MUL, other)
@@ -65,14 +156,24 @@ class Value:
         return self.then(LayerType.DIV, other)
 
     def __rtruediv__(self, other: float) -> Value:
-        return self._call.layer(LayerType.DIV, other, self)
+        return self.number(other).then(LayerType.DIV, self, order=self.axes)
 
     def __abs__(self) -> Value:
         return self.then(LayerType.ABS)
 
 
-Given = Descriptor | Value | str | float | None
+def joined(descriptor: Descriptor, parts: Sequence[Value]) -> Value:
+    """Return the result of a layer that joins tensors."""
+    return parts[0].then(descriptor, *parts[1:])
+
+
+Given = Descriptor | Value | float | None
 """What is given for a layer: its descriptor, or one of its inputs."""
+Order = Layout | Sequence[int] | None
+"""The order of a tensor's axes: axis i is axis order[i] of the model's tensor, by default in the model's order.
+
+A layout says more, such as a pending reshape.
+"""
 
 
 class Call:
@@ -87,7 +188,7 @@ class Call:
         """Returns the network of an inner graph, which has all that it reads as inputs or constants."""
         self.max_iterations = max_iterations
         """The limit of a loop whose trip count is not known."""
-        self._pending: Value | None = None
+        self.pending: Value | None = None
         """The last layer of an expression, which is not added yet."""
 
     # the inputs
@@ -149,188 +250,76 @@ class Call:
             raise ModelError(f"its {role} is {list(values)}, expected one integer")
         return default if values is None else values[0]
 
-    def place(self, position: int) -> tuple[str, Layout]:
-        """Return the network's tensor for an input and its layout, which may be pending; constants are plain."""
-        name = self._name(position)
+    def value(self, position: int) -> Value:
+        """Return the network's tensor for an input; a reshape may be pending."""
         if self.constant(position) is not None:
-            return self.emission.tensor(name), Layout.plain(self.shape(position))
-        return self.emission.place(name)
+            return self.tensor(position)
+        return Value(self, *self.emission.place(self._name(position)))
 
-    def ordered(self, position: int) -> tuple[str, tuple[int, ...]]:
-        """Return the network's tensor for an input and the order of its axes, without a pending reshape."""
+    def ordered(self, position: int) -> Value:
+        """Return the network's tensor for an input without a pending reshape, in the order of axes that it has."""
         if self.constant(position) is not None:
-            return self.tensor(position), identity(self.rank(position))
+            return self.tensor(position)
         tensor, layout = self.emission.settled(self._name(position))
-        return tensor, layout.order
+        return Value(self, tensor, layout.order)
 
-    def tensor(self, position: int, order: Sequence[int] | None = None, shape: Shape | None = None) -> str:
+    def tensor(self, position: int, order: Sequence[int] | None = None, shape: Shape | None = None) -> Value:
         """Return the network's tensor for an input, reshaped, with an order of axes; by default the model's."""
-        self._settle()
-        return self.emission.tensor(self._name(position), order, shape)
-
-    def info(self, tensor: str) -> TensorInfo:
-        """Return the description of a tensor of the network."""
-        return self.emission.network.info(tensor)
+        self.settle()
+        return Value(self, self.emission.tensor(self._name(position), order, shape), order)
 
     def _name(self, position: int) -> str:
         if not self.node.has_input(position):
             raise ModelError(f"its input {position} is absent, expected a tensor")
         return self.node.inputs[position]
 
-    # layers before the last
+    # layers
 
-    def layer(self, type_: LayerType, *given: Given, dtype: DataType | None = None) -> Value:
-        """Return the result of a layer, which is added when the next one begins: `finish_with` may make it the last.
+    def settle(self) -> None:
+        """Add the last layer of an expression, if it was not added yet."""
+        if self.pending is not None:
+            self.pending.tensor  # noqa: B018 adds the layer
 
-        The inputs are tensors of the network, or numbers of the type of the first tensor; a descriptor among them is
-        that of the layer, which has no parameters otherwise. The result has the type of the first input by default.
-        """
-        self._settle()
-        self._pending = Value(self, type_, given, dtype)
-        return self._pending
+    def array(self, data: Array, role: str) -> Value:
+        """Add a constant and return it; `role` becomes part of its name."""
+        self.settle()
+        return Value(self, self.emission.array(data, f"{self.name}_{role}"))
 
-    def value(self, position: int) -> tuple[Value, Layout]:
-        """Return an input as the begin of an expression, and its layout; see `place`."""
-        tensor, layout = self.place(position)
-        return Value(self, tensor), layout
-
-    def add(self, type_: LayerType, *given: Given, dtype: DataType | None = None) -> str:
-        """Add a layer whose result is no tensor of the model and return that; see `layer`."""
-        return self.layer(type_, *given, dtype=dtype).tensor
-
-    def add_many(
-        self, type_: LayerType, *given: Given, outputs: Sequence[str], layer: str | None = None
-    ) -> tuple[str, ...]:
-        """Add a layer with several results, whose roles become parts of their names, and return them; see `layer`."""
-        self._settle()
-        descriptor, inputs = self._read(type_, given)
-        wanted = [f"{self.name}_{role}" for role in outputs]
-        return self.emission.add_many(
-            type_, descriptor, inputs, wanted=wanted, stored=[None] * len(wanted), layer=layer
-        )
-
-    def _settle(self) -> None:
-        if self._pending is not None:
-            self._pending.tensor  # noqa: B018 adds the layer
-
-    def added(self, value: Value, type_: LayerType) -> str:
-        """Add the layer of a value and return its result."""
-        self._pending = None
-        descriptor, inputs = self._read(type_, value.given)
-        stored = None if value.result is None else TensorType(dtype=value.result)
-        return self.emission.add(type_, descriptor, inputs, wanted=f"{self.name}_{type_.lower()}", stored=stored)
-
-    def _read(self, type_: LayerType, given: Sequence[Given]) -> tuple[Descriptor, list[str | None]]:
-        """Return the descriptor of a layer and the tensors that are its inputs."""
-        found = [each.tensor if isinstance(each, Value) else each for each in given if not isinstance(each, Descriptor)]
-        like = next((each for each in found if isinstance(each, str)), "")
-        descriptors = [each for each in given if isinstance(each, Descriptor)]
-        return (descriptors or [operator_of(type_).descriptor()])[0], [
-            each if each is None or isinstance(each, str) else self.number(each, like) for each in found
-        ]
-
-    def array(self, data: Array, role: str) -> str:
-        """Add a constant and return its name; `role` becomes part of it."""
-        self._settle()
-        return self.emission.array(data, f"{self.name}_{role}")
-
-    def number(self, value: float, like: str) -> str:
-        """Add a scalar constant of the type of a tensor of the network and return its name."""
-        dtype = self.info(like).dtype
-        try:
-            data = np.array(value if dtype.is_float else int(value), dtype.numpy)
-        except (OverflowError, ValueError) as error:
-            raise ModelError(f"the number {value} is not one of {dtype}") from error
-        return self.array(data, "constant")
-
-    def variant(self, position: int, data: Array, key: tuple[object, ...], *, axis: int) -> str:
-        """Add other data of a constant input once per key, and return its name; the scales of `axis` go to axis 0."""
+    def variant(self, position: int, data: Array, key: tuple[object, ...], *, axis: int) -> Value:
+        """Add other data of a constant input once per key, and return it; the scales of `axis` go to axis 0."""
+        self.settle()
         name = self._name(position)
         stored = self.emission.stored_type(name)
         quantization = None if stored is None else stored.quantization
         if quantization is not None and quantization.per_channel and quantization.axis == axis:
             quantization = replace(quantization, axis=0)
-        return self.emission.variant(name, data, key, quantization)
-
-    def infer(self, type_: LayerType, descriptor: Descriptor, *inputs: str | None) -> Shape:
-        """Return the shape of a layer's first output."""
-        infos = [None if source is None else self.info(source) for source in inputs]
-        return operator_of(type_).infer(descriptor, infos)[0]
-
-    def reshaped(self, tensor: str, shape: Shape) -> str:
-        """Return a tensor of the network with the same elements and another shape."""
-        self._settle()
-        return self.emission.reshaped(tensor, shape, f"{tensor}_reshaped")
+        return Value(self, self.emission.variant(name, data, key, quantization))
 
     # the outputs
 
-    def stored(self, index: int = 0, dtype: DataType | None = None) -> TensorType | None:
-        """Return the stored type of an output: that of a quantised tensor, else `dtype` if it is given."""
-        found = self.emission.stored_type(self.node.outputs[index])
-        return TensorType(dtype=dtype) if found is None and dtype is not None else found
+    def stored(self, index: int = 0) -> TensorType | None:
+        """Return the stored type of an output; None if it is not quantised."""
+        return self.emission.stored_type(self.node.outputs[index])
 
-    def finish(
-        self,
-        type_: LayerType,
-        *given: Given,
-        order: Sequence[int] | None = None,
-        layout: Layout | None = None,
-        dtype: DataType | None = None,
-        rounding: Rounding | None = None,
-    ) -> None:
-        """Add the layer whose result is the node's first output; see `layer`.
+    def finish(self, value: Value) -> None:
+        """Declare that a tensor is the node's first output; if its layer is not added yet, it gets that name."""
+        if value.made is not None and value is self.pending:
+            self.pending, wanted = None, self.wanted(0, value.layout)
+            value.name = self.emission.add(value.made, wanted, self.stored(), self.layer_name)
+        self.declare(value)
 
-        Its axis i is axis order[i] of the model's tensor, by default in the model's order; `layout` says more. The
-        rule is that of the output, unless another one is given.
-        """
-        self._settle()
-        descriptor, inputs = self._read(type_, given)
-        wanted, stored = self.wanted(0, order, layout), self.stored(dtype=dtype)
-        if stored is not None and rounding is not None:
-            stored = replace(stored, rounding=rounding)
-        tensor = self.emission.add(type_, descriptor, inputs, wanted=wanted, stored=stored, layer=self.layer_name)
-        self.declare(tensor, order=order, layout=layout)
-
-    def finish_with(self, value: Value, *, order: Sequence[int] | None = None, layout: Layout | None = None) -> None:
-        """Let the last layer of an expression be the one whose result is the node's first output; see `finish`."""
-        if value.type is None or value is not self._pending:
-            self.declare(value.tensor, order=order, layout=layout)
-            return
-        self._pending = None
-        self.finish(value.type, *value.given, order=order, layout=layout, dtype=value.result)
-
-    def finish_all(self, type_: LayerType, descriptor: Descriptor, source: str, order: Sequence[int]) -> None:
-        """Add the layer whose results are the node's outputs, all with the same order of axes."""
-        count = range(len(self.node.outputs))
-        tensors = self.emission.add_many(
-            type_,
-            descriptor,
-            [source],
-            wanted=[self.wanted(index, order) for index in count],
-            stored=[self.stored(index=index) for index in count],
-            layer=self.layer_name,
-        )
-        for index, tensor in enumerate(tensors):
+    def declare_all(self, values: Iterable[Value]) -> None:
+        """Declare that tensors of the network are the outputs of the node."""
+        for index, value in enumerate(values):
             if self.node.outputs[index]:
-                self.declare(tensor, order=order, index=index)
+                self.declare(value, index)
 
-    def declare(
-        self, tensor: str, *, order: Sequence[int] | None = None, layout: Layout | None = None, index: int = 0
-    ) -> None:
-        """Declare that a tensor of the network is an output of the node; see `finish`."""
-        if layout is None:
-            stored = self.info(tensor).shape
-            order = identity(len(stored)) if order is None else tuple(order)
-            shape = tuple(stored[order.index(axis)] for axis in range(len(order)))
-            layout = Layout.ordered(order, shape)
-        if elements(layout.stored) != elements(layout.shape) or layout.stored != self.info(tensor).shape:
-            raise ModelError(f"its output has shape {list(self.info(tensor).shape)}, expected {list(layout.stored)}")
-        self.emission.set(self.node.outputs[index], tensor, layout)
-
-    def alias(self, position: int, layout: Layout | None = None) -> None:
-        """Declare that the node's first output has the elements of an input, by default in the same layout."""
-        tensor, found = self.place(position)
-        self.declare(tensor, layout=found if layout is None else layout)
+    def declare(self, value: Value, index: int = 0) -> None:
+        """Declare that a tensor of the network is an output of the node."""
+        layout, shape = value.layout, value.info.shape
+        if elements(layout.stored) != elements(layout.shape) or layout.stored != shape:
+            raise ModelError(f"its output has shape {list(shape)}, expected {list(layout.stored)}")
+        self.emission.set(self.node.outputs[index], value.tensor, layout)
 
     @property
     def layer_name(self) -> str:
@@ -342,14 +331,12 @@ class Call:
         """The first part of the names of further tensors."""
         return next(filter(None, self.node.outputs), self.layer_name)
 
-    def wanted(self, index: int, order: Sequence[int] | None, layout: Layout | None = None) -> str:
+    def wanted(self, index: int, layout: Layout) -> str:
         """Return the name of an output's tensor: the model's, unless a copy in the model's order will need that."""
         name = self.node.outputs[index] or f"{self.layer_name}_output_{index}"
-        order = layout.order if layout is not None else order
-        moved = order is not None and tuple(order) != identity(len(order))
-        if name not in self.emission.final or not (moved or (layout is not None and layout.is_pending)):
+        if name not in self.emission.final or not (layout.is_moved or layout.is_pending):
             return name
-        return f"{name}_{'nhwc' if order is not None and tuple(order) == NHWC else 'permuted'}"
+        return f"{name}_{'nhwc' if layout.order == NHWC else 'permuted'}"
 
     def refuse_outputs(self, count: int) -> None:
         """Refuse a node with more than `count` outputs that are used."""

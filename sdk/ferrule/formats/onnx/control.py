@@ -12,14 +12,15 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, ValueRecord, outer_names
 from ferrule.formats.onnx.parse import TYPES
 from ferrule.formats.onnx.rows import MANY, Row
-from ferrule.graph import Array, DataType, Descriptor, Graph, LayerType
+from ferrule.graph import Array, DataType, Descriptor, Graph
 from ferrule.graph.names import UniqueNames
 from ferrule.operators.control_flow import MOST_ITERATIONS, IfDescriptor, WhileDescriptor
+from ferrule.operators.table import type_of
 
 _NUMBERS = {dtype: number for number, dtype in TYPES.items()}
 _WITHOUT_SCANS = (
@@ -109,24 +110,20 @@ def _graph(call: Call, record: GraphRecord, inputs: Sequence[ValueRecord], role:
         return call.inner(replace(with_constants(call.emission, record), inputs=tuple(inputs), name=role))
 
 
-def _finish(
-    call: Call, type_: LayerType, descriptor: Descriptor, inputs: Sequence[str], *, part: slice = slice(None)
-) -> None:
+def _finish(call: Call, descriptor: Descriptor, first: Value, others: Iterable[str], part: slice = slice(None)) -> None:
     """Add the layer, whose outputs are those of its last graph, and declare that some are the node's outputs."""
     infos = [*descriptor.graphs.values()][-1].outputs
-    tensors = call.emission.add_many(
-        type_,
+    name = f"{call.name}_{type_of(descriptor).lower()}"
+    values = first.many(
         descriptor,
-        inputs,
-        wanted=[f"{call.name}_{type_.lower()}_{index}" for index in range(len(infos))],
+        *(Value(call, call.emission.tensor(name)) for name in others),
+        wanted=[f"{name}_{index}" for index in range(len(infos))],
         stored=[TensorType(dtype=info.dtype, quantization=info.quantization) for info in infos],
         layer=call.layer_name,
     )[part]
-    if len(tensors) != len(call.node.outputs):
-        raise ModelError(f"it has {len(call.node.outputs)} outputs, expected {len(tensors)} as its graph has")
-    for index, tensor in enumerate(tensors):
-        if call.node.outputs[index]:
-            call.declare(tensor, index=index)
+    if len(values) != len(call.node.outputs):
+        raise ModelError(f"it has {len(call.node.outputs)} outputs, expected {len(values)} as its graph has")
+    call.declare_all(values)
 
 
 def _if(call: Call) -> None:
@@ -137,8 +134,7 @@ def _if(call: Call) -> None:
     names = _captured(call, records.values())
     values = [_described(call, name, name) for name in names]
     graphs = {name: _graph(call, record, values, name) for name, record in records.items()}
-    inputs = [call.tensor(0), *map(call.emission.tensor, names)]
-    _finish(call, LayerType.IF, IfDescriptor(**graphs), inputs)
+    _finish(call, IfDescriptor(**graphs), call.tensor(0), names)
 
 
 def _loop(call: Call) -> None:
@@ -195,12 +191,11 @@ class _Loop:
         values += [_described(call, name, name) for name in self._captured]
         condition = _graph(call, self._condition_record(), values, "condition")
         body = _graph(call, self._body_record(), values, "body")
-        inputs = [call.array(np.zeros((), np.int32), "count")]
-        inputs += [call.tensor(1)] if self._has_condition else []
-        inputs += [call.emission.tensor(name) for name in (*self._initial, *self._captured)]
-        descriptor = WhileDescriptor(condition=condition, body=body, limit=self._limit)
+        count = call.array(np.zeros((), np.int32), "count")
         first = 2 if self._has_condition else 1
-        _finish(call, LayerType.WHILE, descriptor, inputs, part=slice(first, first + len(carried)))
+        read = (*call.node.inputs[1:first], *self._initial, *self._captured)
+        descriptor = WhileDescriptor(condition=condition, body=body, limit=self._limit)
+        _finish(call, descriptor, count, read, slice(first, first + len(carried)))
 
     def _condition_record(self) -> GraphRecord:
         """Return the graph of: count < trip count, and condition."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.graph import Array, DataType, LayerType, Rounding, Shape
 
 
-def _broadcast(call: Call) -> tuple[list[str], Layout]:
-    """Return the network's tensors for inputs that broadcast, and the layout of a result with their common shape.
+def _broadcast(call: Call) -> list[Value]:
+    """Return the inputs, which broadcast, in the layout of a result with their common shape.
 
     The order of axes is that of the largest input that is computed at run time.
     """
@@ -27,20 +28,20 @@ def _broadcast(call: Call) -> tuple[list[str], Layout]:
     except ValueError:
         raise ModelError(f"its inputs have the shapes {', '.join(map(str, map(list, shapes)))}") from None
     frame = _frame(call, positions, shape)
-    return [_in_frame(call, position, frame) for position in positions], frame
+    return [_in_frame(call, position, frame).ordered(frame) for position in positions]
 
 
 def _frame(call: Call, positions: Sequence[int], shape: Shape) -> Layout:
     computed = [position for position in positions if call.constant(position) is None]
-    layouts = [call.place(position)[1] for position in computed]
+    layouts = [call.value(position).layout for position in computed]
     if not layouts:
-        return Layout.plain(shape)
+        return Layout.of(shape)
     largest = max(
         layouts, key=lambda layout: (len(layout.shape) == len(shape), elements(layout.shape), layout.is_moved)
     )
     rank = len(shape)
     if len(largest.shape) != rank:
-        return Layout.plain(shape)
+        return Layout.of(shape)
     if largest.is_pending:
         constants = [call.constant(position) for position in positions if position not in computed]
         simple = all(data is not None and (data.size == 1 or data.shape == shape) for data in constants)
@@ -48,16 +49,16 @@ def _frame(call: Call, positions: Sequence[int], shape: Shape) -> Layout:
             return largest
         largest = largest.settled()
         if largest.is_pending:
-            return Layout.plain(shape)
+            return Layout.of(shape)
     return Layout.ordered(largest.order, shape)
 
 
-def _in_frame(call: Call, position: int, frame: Layout) -> str:
+def _in_frame(call: Call, position: int, frame: Layout) -> Value:
     data = call.constant(position)
     if data is not None:
         return call.variant(position, _constant_in(data, frame), ("frame", frame), axis=0)
     if frame.is_pending:
-        return call.place(position)[0]
+        return call.value(position)
     shape = call.shape(position)
     full = (1,) * (len(frame.order) - len(shape)) + shape
     return call.tensor(position, frame.order, full)
@@ -78,17 +79,13 @@ def _constant_in(data: Array, frame: Layout) -> Array:
 def binary(type_: LayerType, dtype: DataType | None = None, *, most: int = 2) -> Row:
     """Return the row of an operator with two inputs that broadcast, or with several, from left to right."""
 
-    def emit(call: Call) -> None:
-        tensors, layout = _broadcast(call)
-        if len(tensors) == 1:
-            call.alias(0)
-            return
+    def emit(call: Call) -> Value:
+        first, *others = _broadcast(call)
+        if not others:
+            return call.value(0)
         if type_ is LayerType.ADD and _is_repeated_first(call):
-            tensors.reverse()
-        result = tensors[0]
-        for tensor in tensors[1:-1]:
-            result = call.add(type_, result, tensor)
-        call.finish(type_, result, tensors[-1], layout=layout, dtype=dtype)
+            first, *others = *reversed(others), first
+        return reduce(lambda left, right: left.then(type_, right, dtype=dtype), others, first)
 
     return Row(emit, 2, layer=type_) if most == 2 else Row(emit, 1, most)
 
@@ -106,21 +103,18 @@ def _is_repeated_first(call: Call) -> bool:
     return (first == 1 and second > 1) or (not call.shape(0) and call.shape(1) != ())
 
 
-def _mean(call: Call) -> None:
-    tensors, layout = _broadcast(call)
-    total = Value(call, tensors[0])
-    for tensor in tensors[1:]:
-        total += tensor
-    call.finish_with(total * (1 / len(tensors)), layout=layout)
+def _mean(call: Call) -> Value:
+    first, *others = _broadcast(call)
+    return sum(others, first) * (1 / (1 + len(others)))
 
 
-def _mod(call: Call) -> None:
+def _mod(call: Call) -> Value | None:
     if call.node.flag("fmod"):
         raise UnsupportedError(
             "its attribute 'fmod' is 1, expected 0: the result has the sign of the divisor",
             hint="export the model with torch.remainder in place of torch.fmod",
         )
-    binary(LayerType.FLOOR_MOD).emit(call)
+    return binary(LayerType.FLOOR_MOD).emit(call)
 
 
 _POWERS: Mapping[float | None, Callable[[Value], Value]] = {
@@ -133,24 +127,23 @@ _POWERS: Mapping[float | None, Callable[[Value], Value]] = {
 }
 
 
-def _pow(call: Call) -> None:
+def _pow(call: Call) -> Value:
     exponent = call.scalar(1, "exponent")
-    x, layout = call.value(0)
     power = _POWERS.get(exponent)
     if power is None:
         raise UnsupportedError(
             f"its exponent is {exponent}, expected {', '.join(map(str, [*_POWERS][:-1]))} or {[*_POWERS][-1]}",
             hint="write the power as products",
         )
-    call.finish_with(power(x), layout=layout)
+    return power(call.value(0))
 
 
-def _where(call: Call) -> None:
-    tensors, layout = _broadcast(call)
-    call.finish(LayerType.SELECT_V2, *tensors, layout=layout, dtype=call.info(tensors[1]).dtype)
+def _where(call: Call) -> Value:
+    condition, chosen, other = _broadcast(call)
+    return condition.then(LayerType.SELECT_V2, chosen, other, dtype=chosen.dtype)
 
 
-def _batch_normalization(call: Call) -> None:
+def _batch_normalization(call: Call) -> Value:
     """Add MUL and ADD with a factor and an addend per channel."""
     node = call.node
     call.refuse_outputs(1)
@@ -166,14 +159,13 @@ def _batch_normalization(call: Call) -> None:
     with np.errstate(all="ignore"):
         factor = scale / np.sqrt(variance + np.float32(node.number("epsilon", 1e-5)))
         addend = offset - mean * factor
-    source, order = call.ordered(0)
-    behind = len(order) - 1 - order.index(1) if len(order) > 1 else 0
+    x = call.ordered(0)
+    behind = len(x.order) - 1 - x.order.index(1) if len(x.order) > 1 else 0
 
-    def per_channel(numbers: Array, role: str) -> str:
+    def per_channel(numbers: Array, role: str) -> Value:
         return call.array(numbers.astype(call.dtype(0).numpy).reshape(-1, *(1,) * behind), role)
 
-    product = Value(call, source) * per_channel(factor, "factor")
-    call.finish_with(product + per_channel(addend, "addend"), order=order)
+    return x * per_channel(factor, "factor") + per_channel(addend, "addend")
 
 
 _BOOL = DataType.BOOL

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.budget import Resource, Tally, hold
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.limits import MAX_TENSOR_BYTES
@@ -20,11 +21,25 @@ from ferrule.network import Network, check_kernel
 from ferrule.network.execution import operator_of
 from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.movement.transpose import TransposeDescriptor
+from ferrule.operators.table import type_of
 
 _LAYER_BYTES = 2048
 """What a layer takes in memory, with its tensors and their names."""
 _MAX_AXES = 5
 """The most axes that TRANSPOSE has."""
+
+
+@frozen
+class Made:
+    """A layer before it is added."""
+
+    type: LayerType
+    descriptor: Descriptor
+    inputs: Sequence[str | None]
+    dtype: DataType | None = None
+    """The type of an output that is not quantised; None for that of the first input, with its quantisation."""
+    rounding: Rounding | None = None
+    """The rule; None for that of the output."""
 
 
 class Emission:
@@ -122,7 +137,7 @@ class Emission:
         new = layout.reshaped(layout.shape if shape is None else shape)
         if new.is_pending:
             tensor = self._copy(f"{name}_split", tensor, layout.order, layout.split, identity(len(layout.split)))
-            new = Layout.plain(new.shape)
+            new = Layout.of(new.shape)
         wanted = self._wanted(name, new.order) if new.shape == self.shape(name) else f"{tensor}_reshaped"
         return self.reshaped(tensor, new.stored, wanted), new
 
@@ -149,7 +164,7 @@ class Emission:
             return self.reshaped(tensor, shape, wanted)
         runs = _runs(old, permutation)
         if len(permutation) <= _MAX_AXES:
-            return self.add(LayerType.TRANSPOSE, TransposeDescriptor(permutation=permutation), [tensor], wanted=wanted)
+            return self._apply(TransposeDescriptor(permutation=permutation), tensor, wanted)
         if len(runs) > _MAX_AXES:
             raise UnsupportedError(
                 f"the transposition {list(permutation)} of {list(old)} needs {len(runs)} axes, expected {_MAX_AXES}"
@@ -158,8 +173,7 @@ class Emission:
         joined = tuple(elements(tuple(old[axis] for axis in run)) for run in ordered)
         source = self.reshaped(tensor, joined, f"{wanted}_joined")
         descriptor = TransposeDescriptor(permutation=tuple(ordered.index(run) for run in runs))
-        moved = self.add(LayerType.TRANSPOSE, descriptor, [source], wanted=f"{wanted}_moved")
-        return self.reshaped(moved, shape, wanted)
+        return self.reshaped(self._apply(descriptor, source, f"{wanted}_moved"), shape, wanted)
 
     def reshaped(self, tensor: str, shape: Shape, wanted: str) -> str:
         """Return a tensor of the network with the same elements in the same order, and another shape."""
@@ -167,7 +181,7 @@ class Emission:
             return tensor
         key = (tensor, (), shape)
         if key not in self._copies:
-            self._copies[key] = self.add(LayerType.RESHAPE, ReshapeDescriptor(shape=shape), [tensor], wanted=wanted)
+            self._copies[key] = self._apply(ReshapeDescriptor(shape=shape), tensor, wanted)
         return self._copies[key]
 
     def _constant_tensor(self, name: str, data: Array, order: tuple[int, ...]) -> str:
@@ -191,84 +205,79 @@ class Emission:
         info = TensorInfo(name=name, shape=data.shape, dtype=data_type(wanted, data), quantization=quantization)
         return self.network.add_constant(info, np.ascontiguousarray(data).reshape(data.shape))
 
-    def add(
-        self,
-        type_: LayerType,
-        descriptor: Descriptor,
-        inputs: Sequence[str | None],
-        *,
-        wanted: str,
-        stored: TensorType | None = None,
-        layer: str | None = None,
-    ) -> str:
+    def add(self, made: Made, wanted: str, stored: TensorType | None = None, layer: str | None = None) -> str:
         """Add a layer with one output and return the name of that; it has the type of the first input by default."""
-        return self.add_many(type_, descriptor, inputs, wanted=[wanted], stored=[stored], layer=layer)[0]
+        return self.add_many(made, [wanted], [stored], layer)[0]
+
+    def _apply(self, descriptor: Descriptor, tensor: str, wanted: str) -> str:
+        return self.add(Made(type=type_of(descriptor), descriptor=descriptor, inputs=[tensor]), wanted)
+
+    def infer(self, made: Made) -> Sequence[Shape]:
+        """Return the shapes of a layer's outputs."""
+        infos = [None if source is None else self.network.info(source) for source in made.inputs]
+        return operator_of(made.type).infer(made.descriptor, infos)
 
     def add_many(
         self,
-        type_: LayerType,
-        descriptor: Descriptor,
-        inputs: Sequence[str | None],
-        *,
+        made: Made,
         wanted: Sequence[str],
-        stored: Sequence[TensorType | None],
+        stored: Sequence[TensorType | None] = (),
         layer: str | None = None,
     ) -> tuple[str, ...]:
         """Add a layer and return the names of its outputs, in order; see `add`."""
-        sources = list(inputs)
+        sources = list(made.inputs)
         while sources and sources[-1] is None:
             sources.pop()
-        tensors = [None if source is None else self.network.tensor(source) for source in sources]
-        infos = [None if tensor is None else tensor.info for tensor in tensors]
-        read = sum(tensor.info.elements for tensor in tensors if tensor is not None and tensor.is_constant)
-        self._checked.spend(Resource.ELEMENTS, read, f"checking the constants up to {type_}")
-        first = infos[0]
-        if first is None:
-            raise ModelError("its first input is absent, expected a tensor")
-        hold(_LAYER_BYTES, f"the network up to {type_}")
-        shapes = operator_of(type_).infer(descriptor, infos)
+        tensors = [self.network.tensor(source) for source in sources if source is not None]
+        read = sum(tensor.info.elements for tensor in tensors if tensor.is_constant)
+        self._checked.spend(Resource.ELEMENTS, read, f"checking the constants up to {made.type}")
+        hold(_LAYER_BYTES, f"the network up to {made.type}")
+        made = replace(made, inputs=sources)
+        shapes = self.infer(made)
         if len(shapes) != len(wanted):
             raise ModelError(f"it has {len(wanted)} outputs, expected {len(shapes)}")
+        first = tensors[0].info
+        like = TensorType(dtype=first.dtype, quantization=first.quantization)
+        if made.dtype is not None:
+            like = TensorType(dtype=made.dtype)
+        kinds = [kind or like for kind in stored or [None] * len(wanted)]
         outputs: list[TensorInfo] = []
         taken = UniqueNames()
-        for name, shape, kind in zip(wanted, shapes, stored, strict=True):
-            like = kind or first
+        for name, shape, kind in zip(wanted, shapes, kinds, strict=True):
             described = TensorInfo(
                 name=taken.take(self.network.unique_name(name)),
                 shape=shape,
-                dtype=like.dtype,
-                quantization=like.quantization,
+                dtype=kind.dtype,
+                quantization=kind.quantization,
             )
             if described.size_bytes > MAX_TENSOR_BYTES:
                 raise UnsupportedError(f"its output has {described.size_bytes} bytes, expected {MAX_TENSOR_BYTES}")
+            _refuse_half(described.name, described.dtype)
             outputs.append(described)
-        made = Layer(
+        added = Layer(
             name=self._layer_names.take(layer or outputs[0].name),
-            type=type_,
-            descriptor=descriptor,
+            type=made.type,
+            descriptor=made.descriptor,
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
-            rounding=stored[0].rounding if stored[0] else Rounding.TFLM,
+            rounding=made.rounding or kinds[0].rounding,
         )
-        for info in outputs:
-            _refuse_half(info.name, info.dtype)
-        self.network.add_layer(made, outputs)
-        check_kernel(self.network, made)
-        return made.outputs
+        self.network.add_layer(added, outputs)
+        check_kernel(self.network, added)
+        return added.outputs
 
     def add_input(self, name: str, shape: Shape, stored: TensorType) -> None:
         """Add an input of the network."""
         stored = self._types.get(name, stored)
         _refuse_half(name, stored.dtype)
         info = TensorInfo(name=name, shape=shape, dtype=stored.dtype, quantization=stored.quantization)
-        self.set(name, self.network.add_input(info), Layout.plain(shape))
+        self.set(name, self.network.add_input(info), Layout.of(shape))
 
     def output(self, name: str) -> str:
         """Return the network's tensor for an output of the graph, with the order of axes and the name of the model."""
         tensor = self.tensor(name)
         if tensor != name and not self.network.has_tensor(name):
-            descriptor = ReshapeDescriptor(shape=self.network.info(tensor).shape)
-            tensor = self.add(LayerType.RESHAPE, descriptor, [tensor], wanted=name)
+            tensor = self._apply(ReshapeDescriptor(shape=self.network.info(tensor).shape), tensor, name)
         return tensor
 
 

@@ -30,10 +30,9 @@ def unary(type_: LayerType) -> Row:
 def function(compute: Callable[..., Value], layer: LayerType | None = None, **attributes: float) -> Row:
     """Return the row of an expression of the input and of numbers, which are attributes with these defaults."""
 
-    def emit(call: Call) -> None:
-        x, layout = call.value(0)
-        numbers = (call.node.number(name, default) for name, default in attributes.items())
-        call.finish_with(compute(x, *numbers), layout=layout)
+    def emit(call: Call) -> Value:
+        x = call.value(0)
+        return compute(x, *(call.node.number(name, default) for name, default in attributes.items()))
 
     return Row(emit, layer=layer)
 
@@ -90,18 +89,16 @@ def _erf(x: Value) -> Value:
     return negative.then(LayerType.SELECT_V2, size.then(LayerType.NEG), size, dtype=x.dtype)
 
 
-def _gelu(call: Call) -> None:
+def _gelu(call: Call) -> Value:
     """Add max(x, 0) - |x| / 2 * erfc(|x| / sqrt(2)), or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
-    x, layout = call.value(0)
+    x = call.value(0)
     if call.node.choice("approximate", "none", ("none", "tanh")) == "none":
         size = abs(x)
         rest = size * _erfc_of(size, math.sqrt(0.5), 0.5)
-        result = x.then(LayerType.RELU) - rest
-    else:
-        inner = (x.then(LayerType.SQUARE) * 0.044715 + 1) * x
-        outer = (inner * math.sqrt(2 / math.pi)).then(LayerType.TANH) + 1
-        result = x * 0.5 * outer
-    call.finish_with(result, layout=layout)
+        return x.then(LayerType.RELU) - rest
+    inner = (x.then(LayerType.SQUARE) * 0.044715 + 1) * x
+    outer = (inner * math.sqrt(2 / math.pi)).then(LayerType.TANH) + 1
+    return x * 0.5 * outer
 
 
 def _hard_sigmoid(x: Value, alpha: float, beta: float) -> Value:
@@ -122,10 +119,6 @@ def _sign(x: Value) -> Value:
     return above - below
 
 
-def _leaky_relu(x: Value, alpha: float) -> Value:
-    return x.then(LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=alpha))
-
-
 def _thresholded_relu(x: Value, alpha: float) -> Value:
     above = x.then(LayerType.GREATER, alpha, dtype=DataType.BOOL)
     return above.then(LayerType.SELECT_V2, x, x.number(0), dtype=x.dtype)
@@ -135,22 +128,20 @@ _RECTIFIERS = {row.clamp.limits: type_ for type_, row in OPERATORS.items() if ro
 """The operators that clamp, by their limits."""
 
 
-def _clip(call: Call) -> None:
+def _clip(call: Call) -> Value:
     low, high = call.scalar(1, "minimum"), call.scalar(2, "maximum")
-    x, layout = call.value(0)
+    x = call.value(0)
     largest = float(np.finfo(np.float32).max)
     low = -math.inf if low is None or low <= -largest else low
     high = math.inf if high is None or high >= largest else high
     rectifier = _RECTIFIERS.get((None if low == -math.inf else low, None if high == math.inf else high))
     if rectifier is not None and x.dtype.is_float:
-        x = x.then(rectifier)
-    else:
-        x = x if low == -math.inf else x.then(LayerType.MAXIMUM, low)
-        x = x if high == math.inf else x.then(LayerType.MINIMUM, high)
-    call.finish_with(x, layout=layout)
+        return x.then(rectifier)
+    x = x if low == -math.inf else x.then(LayerType.MAXIMUM, low)
+    return x if high == math.inf else x.then(LayerType.MINIMUM, high)
 
 
-def _cast(call: Call) -> None:
+def _cast(call: Call) -> Value:
     number = call.node.integer("to")
     dtype = TYPES.get(number)
     if dtype is None:
@@ -158,30 +149,26 @@ def _cast(call: Call) -> None:
             f"it converts to {type_name(number)}, expected one of {', '.join(TYPES.values())}",
             hint="export the model in float32",
         )
-    _cast_to(call, dtype)
+    return _cast_to(call, dtype)
 
 
-def _cast_to(call: Call, dtype: DataType) -> None:
-    source, layout = call.place(0)
-    if call.info(source).dtype is dtype:
-        call.alias(0)
-    else:
-        call.finish(LayerType.CAST, source, layout=layout, dtype=dtype)
+def _cast_to(call: Call, dtype: DataType) -> Value:
+    x = call.value(0)
+    return x if x.dtype is dtype else x.then(LayerType.CAST, dtype=dtype)
 
 
-def _is_inf(call: Call) -> None:
+def _is_inf(call: Call) -> Value:
     if not (call.node.flag("detect_negative", default=True) and call.node.flag("detect_positive", default=True)):
         raise UnsupportedError("it detects one sign only, expected both")
-    x, layout = call.value(0)
-    call.finish_with(abs(x).then(LayerType.EQUAL, math.inf, dtype=DataType.BOOL), layout=layout)
+    return abs(call.value(0)).then(LayerType.EQUAL, math.inf, dtype=DataType.BOOL)
 
 
-def _identity(call: Call) -> None:
+def _identity(call: Call) -> Value:
     if call.node.op == "Dropout":
         call.refuse_outputs(1)
         if call.scalar(2, "training mode"):
             raise UnsupportedError("its training mode is on, expected off", hint="export the model with eval()")
-    call.alias(0)
+    return call.value(0)
 
 
 ROWS: Mapping[str, Row] = {
@@ -204,11 +191,7 @@ ROWS: Mapping[str, Row] = {
     "Identity": Row(_identity),
     "IsInf": Row(_is_inf),
     "IsNaN": function(lambda x: x.then(LayerType.NOT_EQUAL, x, dtype=DataType.BOOL)),
-    "LeakyRelu": function(
-        lambda x, alpha: x.then(LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=alpha)),
-        LayerType.LEAKY_RELU,
-        alpha=0.01,
-    ),
+    "LeakyRelu": function(lambda x, alpha: x.then(LeakyReluDescriptor(alpha=alpha)), LayerType.LEAKY_RELU, alpha=0.01),
     "Log": unary(LayerType.LOG),
     "Mish": function(lambda x: x * _softplus(x).then(LayerType.TANH)),
     "Neg": unary(LayerType.NEG),

@@ -36,9 +36,10 @@ class Layout:
         return cls(order=order, split=shape, shape=shape)
 
     @classmethod
-    def plain(cls, shape: Shape) -> Layout:
-        """Return the layout of a tensor that the network has as the model has it."""
-        return cls.ordered(identity(len(shape)), shape)
+    def of(cls, stored: Shape, order: Sequence[int] | None = None) -> Layout:
+        """Return the layout of a tensor of the network with a shape and an order of axes, by default the model's."""
+        order = identity(len(stored)) if order is None else tuple(order)
+        return cls.ordered(order, tuple(stored[order.index(axis)] for axis in range(len(order))))
 
     @property
     def is_pending(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx import shapes
-from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.call import Call, Value, joined
 from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
@@ -25,29 +25,27 @@ from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescriptor
 
 
-def _reshape(call: Call) -> None:
-    """Declare that the node's output is its first input with another shape."""
+def _reshape(call: Call) -> Value:
+    """Return the first input with another shape."""
     shape = shapes.RESHAPES[call.node.key](call.node, call.shape(0), call.integers)
     if call.constant(0) is not None:
-        call.declare(call.tensor(0, None, shape))
-        return
-    tensor, layout = call.place(0)
-    new = layout.reshaped(shape)
-    if not new.is_pending:
-        tensor = call.emission.reshaped(tensor, new.stored, call.wanted(0, None, new))
-    call.declare(tensor, layout=new)
+        return call.tensor(0, None, shape)
+    x = call.value(0)
+    new = x.layout.reshaped(shape)
+    if new.is_pending:
+        return x.ordered(new)
+    return Value(call, call.emission.reshaped(x.tensor, new.stored, call.wanted(0, new)), new)
 
 
-def _transpose(call: Call) -> None:
+def _transpose(call: Call) -> Value:
     rank = call.rank(0)
     permutation = call.node.integers("perm", identity(rank)[::-1])
     if sorted(permutation) != list(range(rank)):
         raise ModelError(f"its attribute 'perm' is {list(permutation)}, expected each of {rank} axes once")
     if call.constant(0) is not None:
-        call.declare(call.tensor(0, permutation))
-        return
-    tensor, layout = call.emission.settled(call.node.inputs[0])
-    call.declare(tensor, layout=layout.transposed(permutation))
+        return call.tensor(0, permutation).ordered(None)
+    x = call.ordered(0)
+    return x.ordered(x.layout.transposed(permutation))
 
 
 def _largest_order(call: Call, positions: Sequence[int]) -> tuple[int, ...]:
@@ -55,64 +53,60 @@ def _largest_order(call: Call, positions: Sequence[int]) -> tuple[int, ...]:
     orders = [
         (elements(call.shape(position)), order != identity(len(order)), order)
         for position in positions
-        if call.constant(position) is None and (order := call.ordered(position)[1])
+        if call.constant(position) is None and (order := call.ordered(position).order)
     ]
     return max(orders)[2] if orders else identity(call.rank(positions[0]))
 
 
-def _concat(call: Call) -> None:
+def _concat(call: Call) -> Value:
     positions = range(len(call.node.inputs))
     axis = call.axis(None)
     if any(call.rank(position) != call.rank(0) for position in positions):
         raise ModelError("its inputs differ in the number of axes")
     if len(positions) == 1:
-        call.alias(0)
-        return
+        return call.value(0)
     order = _largest_order(call, positions)
-    sources = [call.tensor(position, order) for position in positions]
-    call.finish(LayerType.CONCATENATION, ConcatenationDescriptor(axis=order.index(axis)), *sources, order=order)
+    parts = [call.tensor(position, order) for position in positions]
+    return joined(ConcatenationDescriptor(axis=order.index(axis)), parts)
 
 
-def _split(call: Call) -> None:
+def _split(call: Call) -> Value | None:
     axis, parts = call.axis(), len(call.node.outputs)
     sizes = shapes.static(shapes.split_sizes(call.shape(0)[axis], call.integers(1, "sizes"), parts))
-    source, order = call.ordered(0)
-    place = order.index(axis)
+    x = call.ordered(0)
+    place = x.order.index(axis)
     if parts == 1:
-        call.alias(0)
-    elif len(set(sizes)) == 1:
-        call.finish_all(LayerType.SPLIT, SplitDescriptor(axis=place, splits=parts), source, order)
-    else:
-        call.finish_all(LayerType.SPLIT_V, SplitVDescriptor(axis=place, sizes=sizes), source, order)
+        return call.value(0)
+    equal = len(set(sizes)) == 1
+    results = x.many(
+        SplitDescriptor(axis=place, splits=parts) if equal else SplitVDescriptor(axis=place, sizes=sizes),
+        wanted=[call.wanted(index, x.layout) for index in range(parts)],
+        stored=[call.stored(index) for index in range(parts)],
+        layer=call.layer_name,
+    )
+    call.declare_all(results)
+    return None
 
 
-def _slice(call: Call) -> None:
+def _slice(call: Call) -> Value:
     ranges = shapes.sliced(call.shape(0), call.integers)
     shapes.static([len(each) for each in ranges])
     if all(each == range(extent) for each, extent in zip(ranges, call.shape(0), strict=True)):
-        call.alias(0)
-        return
-    source, order = call.ordered(0)
-    _finish_slice(call, source, [ranges[axis] for axis in order], order)
-
-
-def _finish_slice(call: Call, source: str, ranges: Sequence[range], order: tuple[int, ...]) -> None:
-    """Add the layer that takes some indices of each axis of a tensor of the network."""
+        return call.value(0)
+    x = call.ordered(0)
+    ranges = x.in_order(ranges)
     begin, strides = tuple(each.start for each in ranges), tuple(each.step for each in ranges)
     if set(strides) == {1}:
-        size = SliceDescriptor(begin=begin, size=tuple(map(len, ranges)))
-        call.finish(LayerType.SLICE, size, source, order=order)
-        return
+        return x.then(SliceDescriptor(begin=begin, size=tuple(map(len, ranges))))
     end = tuple(each.start + len(each) * each.step for each in ranges)
     mask = sum(1 << axis for axis, last in enumerate(end) if last < 0)
-    descriptor = StridedSliceDescriptor(begin=begin, end=end, strides=strides, end_mask=mask)
-    call.finish(LayerType.STRIDED_SLICE, descriptor, source, order=order)
+    return x.then(StridedSliceDescriptor(begin=begin, end=end, strides=strides, end_mask=mask))
 
 
 _PAD_HINT = "pad with a constant or by reflection, or run this step outside of the model"
 
 
-def _pad(call: Call) -> None:
+def _pad(call: Call) -> Value:
     mode = call.node.choice("mode", "constant", ("constant", "reflect"), _PAD_HINT)
     rank, pads, axes = call.rank(0), call.integers(1, "pads") or (), call.integers(3, "axes")
     chosen = identity(rank) if axes is None else shapes.front_axes(axes, rank)
@@ -123,70 +117,61 @@ def _pad(call: Call) -> None:
     if max(pads, default=0) > MAX_EXTENT:
         raise UnsupportedError(f"its pads are {list(pads)}, expected at most {MAX_EXTENT}")
     if not any(pads):
-        call.alias(0)
-        return
+        return call.value(0)
     sides = dict(zip(chosen, zip(pads, pads[len(chosen) :], strict=False), strict=True))
-    source, order = call.ordered(0)
-    before, after = zip(*(sides.get(axis, (0, 0)) for axis in order), strict=True)
+    x = call.ordered(0)
+    before, after = zip(*(sides.get(axis, (0, 0)) for axis in x.order), strict=True)
     value = call.scalar(2, "value")
-    quantization, is_float = call.info(source).quantization, call.info(source).dtype.is_float
+    quantization, is_float = x.info.quantization, x.dtype.is_float
     if value is not None and not is_float and not math.isfinite(value):
         raise ModelError(f"its value is {value}, expected an integer")
     if mode == "reflect":
-        mirror = MirrorPadDescriptor(before=before, after=after, reflect=True)
-        call.finish(LayerType.MIRROR_PAD, mirror, source, order=order)
-    elif value is None or value == (quantization.zero_point if quantization else 0):
-        call.finish(LayerType.PAD, PadDescriptor(before=before, after=after), source, order=order)
-    else:
-        filled = PadV2Descriptor(before=before, after=after, value=value if is_float else int(value))
-        call.finish(LayerType.PADV2, filled, source, order=order)
+        return x.then(MirrorPadDescriptor(before=before, after=after, reflect=True))
+    if value is None or value == (quantization.zero_point if quantization else 0):
+        return x.then(PadDescriptor(before=before, after=after))
+    return x.then(PadV2Descriptor(before=before, after=after, value=value if is_float else int(value)))
 
 
-def _expand(call: Call) -> None:
+def _expand(call: Call) -> Value:
     shape = shapes.static(shapes.expanded(call.shape(0), call.integers(1, "shape") or ()))
     if shape == call.shape(0):
-        call.alias(0)
-        return
+        return call.value(0)
     full = (1,) * (len(shape) - call.rank(0)) + call.shape(0)
-    order = call.ordered(0)[1] if call.rank(0) == len(shape) else identity(len(shape))
-    source = call.tensor(0, order, full)
-    descriptor = BroadcastToDescriptor(shape=tuple(shape[axis] for axis in order))
-    call.finish(LayerType.BROADCAST_TO, descriptor, source, order=order)
+    order = call.ordered(0).order if call.rank(0) == len(shape) else identity(len(shape))
+    x = call.tensor(0, order, full)
+    return x.then(BroadcastToDescriptor(shape=x.in_order(shape)))
 
 
-def _tile(call: Call) -> None:
+def _tile(call: Call) -> Value:
     repeats = call.integers(1, "repeats") or ()
     if len(repeats) != call.rank(0):
         raise ModelError(f"it has {len(repeats)} repeats for {call.rank(0)} axes")
     shapes.static(repeats)
-    source, order = call.ordered(0)
-    descriptor = TileDescriptor(multiples=tuple(repeats[axis] for axis in order))
-    call.finish(LayerType.TILE, descriptor, source, order=order)
+    x = call.ordered(0)
+    return x.then(TileDescriptor(multiples=x.in_order(repeats)))
 
 
-def _gather(call: Call) -> None:
+def _gather(call: Call) -> Value:
     axis, indices = call.axis(), call.constant(1)
     extent = call.shape(0)[axis]
     if indices is None:
         positions = _positions(call, np.array(extent, np.int32))
-        call.finish(LayerType.GATHER, GatherDescriptor(axis=axis), call.tensor(0), positions)
-        return
+        return call.tensor(0).then(GatherDescriptor(axis=axis), positions)
     _check_indices(indices, extent)
-    source, order = call.ordered(0)
+    x = call.ordered(0)
     flat = (indices.reshape(-1) % extent).astype(np.int32)
     split = tuple(flat.size if each == axis else size for each, size in enumerate(call.shape(0)))
-    place, shape = order.index(axis), (*split[:axis], *indices.shape, *split[axis + 1 :])
-    if indices.ndim == 1:
-        call.finish(LayerType.GATHER, GatherDescriptor(axis=place), source, call.array(flat, "indices"), order=order)
-        return
-    plain = Layout.ordered(order, split)
-    if flat.size == 1:
-        begin = tuple(int(flat[0]) if each == axis else 0 for each in order)
-        taken = call.add(LayerType.SLICE, SliceDescriptor(begin=begin, size=plain.stored), source)
+    place, shape = x.order.index(axis), (*split[:axis], *indices.shape, *split[axis + 1 :])
+    plain = Layout.ordered(x.order, split)
+    if flat.size == 1 and indices.ndim != 1:
+        begin = tuple(int(flat[0]) if each == axis else 0 for each in x.order)
+        taken = x.then(SliceDescriptor(begin=begin, size=plain.stored))
     else:
-        taken = call.add(LayerType.GATHER, GatherDescriptor(axis=place), source, call.array(flat, "indices"))
+        taken = x.then(GatherDescriptor(axis=place), call.array(flat, "indices"))
+    if indices.ndim == 1:
+        return taken
     layout = plain.reshaped(shapes.static(shape))
-    call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=layout.stored), taken, layout=layout)
+    return taken.then(ReshapeDescriptor(shape=layout.stored), order=layout)
 
 
 def _check_indices(indices: Array, extent: int) -> None:
@@ -196,15 +181,15 @@ def _check_indices(indices: Array, extent: int) -> None:
         raise ModelError(f"its indices are not within {-extent} to {extent - 1}")
 
 
-def _positions(call: Call, extents: Array) -> str:
+def _positions(call: Call, extents: Array) -> Value:
     """Return the second input, indices from run time, as int32; those that are negative count from the end."""
     indices = call.tensor(1)
-    if call.info(indices).dtype is not DataType.INT32:
-        indices = call.add(LayerType.CAST, indices, dtype=DataType.INT32)
-    return call.add(LayerType.FLOOR_MOD, indices, call.array(extents, "extents"))
+    if indices.dtype is not DataType.INT32:
+        indices = indices.then(LayerType.CAST, dtype=DataType.INT32)
+    return indices.then(LayerType.FLOOR_MOD, call.array(extents, "extents"))
 
 
-def _gather_nd(call: Call) -> None:
+def _gather_nd(call: Call) -> Value:
     if call.node.flag("batch_dims"):
         raise UnsupportedError(f"its attribute 'batch_dims' is {call.node.integer('batch_dims')}, expected 0")
     if not call.rank(1) or call.shape(1)[-1] > call.rank(0):
@@ -212,15 +197,13 @@ def _gather_nd(call: Call) -> None:
     shape, count, indices = call.shape(0), call.shape(1)[-1], call.constant(1)
     extents = np.array(shape[:count], np.int32)
     if indices is None:
-        call.finish(LayerType.GATHER_ND, call.tensor(0), _positions(call, extents))
-        return
+        return call.tensor(0).then(LayerType.GATHER_ND, _positions(call, extents))
     for axis, extent in enumerate(shape[:count]):
         _check_indices(indices[..., axis], extent)
     rows = np.ravel_multi_index(tuple(np.moveaxis(indices % extents, -1, 0)), shape[:count]).reshape(-1)
-    source = call.tensor(0, None, (elements(shape[:count]), elements(shape[count:])))
-    taken = call.add(LayerType.GATHER, GatherDescriptor(axis=0), source, call.array(rows.astype(np.int32), "rows"))
-    result = shapes.static((*indices.shape[:-1], *shape[count:]))
-    call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=result), taken)
+    x = call.tensor(0, None, (elements(shape[:count]), elements(shape[count:])))
+    taken = x.then(GatherDescriptor(axis=0), call.array(rows.astype(np.int32), "rows"))
+    return taken.then(ReshapeDescriptor(shape=shapes.static((*indices.shape[:-1], *shape[count:]))))
 
 
 ROWS: Mapping[str, Row] = {

@@ -173,7 +173,9 @@ class _Reader:
         if condition is not None:
             self._inline(node, with_constants(self._emission, chosen(node, condition)))
             return
-        row.emit(Call(node, self._emission, self._inner, self._options.max_iterations))
+        call = Call(node, self._emission, self._inner, self._options.max_iterations)
+        if (result := row.emit(call)) is not None:
+            call.finish(result)
 
     def _inner(self, record: GraphRecord) -> Network:
         return _Reader(record, record.name, self._folding, self._options).network()

@@ -9,8 +9,8 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx.call import Call, Value
-from ferrule.formats.onnx.layout import Layout, identity
+from ferrule.formats.onnx.call import Call, Value, joined
+from ferrule.formats.onnx.layout import Layout
 from ferrule.formats.onnx.rows import Row
 from ferrule.graph import Array, Descriptor, LayerType, Shape
 from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
@@ -18,6 +18,7 @@ from ferrule.operators.movement.mirror import ReverseV2Descriptor
 from ferrule.operators.movement.slice import SliceDescriptor
 from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.recurrent.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
+from ferrule.operators.table import type_of
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 MAX_STEPS = 64
@@ -43,8 +44,8 @@ class _Direction:
 class _Result:
     """The results of one direction: the hidden states of all steps, if they are read, and the last states."""
 
-    sequence: str | None
-    states: Sequence[str]
+    sequence: Value | None
+    states: Sequence[Value]
 
 
 class _Sequence:
@@ -53,12 +54,10 @@ class _Sequence:
     def __init__(self, call: Call, activations: tuple[str, ...], gates: int) -> None:
         self.call = call
         self.batch_axis = 1 - _flag(call, "layout", 0)
-        source, order = call.ordered(0)
-        if len(order) != 3:
-            raise ModelError(f"its data has {len(order)} axes, expected steps, batches and inputs")
-        if order[2] != 2:
-            source, order = call.tensor(0), identity(3)
-        self.source, self.order = source, order
+        source = call.ordered(0)
+        if len(source.order) != 3:
+            raise ModelError(f"its data has {len(source.order)} axes, expected steps, batches and inputs")
+        self.source = source if source.order[2] == 2 else call.tensor(0)
         shape = call.shape(0)
         self.steps, self.batches, self.inputs = shape[1 - self.batch_axis], shape[self.batch_axis], shape[2]
         if call.dtype(0) != "float32":
@@ -72,7 +71,7 @@ class _Sequence:
     @property
     def time_axis(self) -> int:
         """The axis of the steps in the network's tensors."""
-        return self.order.index(1 - self.batch_axis)
+        return self.source.order.index(1 - self.batch_axis)
 
     def _check_options(self, activations: tuple[str, ...]) -> None:
         node = self.call.node
@@ -111,7 +110,7 @@ class _Sequence:
         parts = zip(reverse, weights, recurrent, bias[:, :rows], bias[:, rows:], strict=True)
         return tuple(_Direction(*each) for each in parts)
 
-    def initial(self, position: int, index: int) -> str | Array:
+    def initial(self, position: int, index: int) -> Value | Array:
         """Return an initial state [batches, units] of one direction: its data, or a tensor of the network."""
         call, shape = self.call, (self.batches, self.units)
         if not call.node.has_input(position):
@@ -128,8 +127,7 @@ class _Sequence:
             return call.tensor(position, None, shape)
         begin = tuple(index if each == axis else 0 for each in range(3))
         size = tuple(1 if each == axis else extent for each, extent in enumerate(wanted))
-        part = call.add(LayerType.SLICE, SliceDescriptor(begin=begin, size=size), call.tensor(position))
-        return call.reshaped(part, shape)
+        return call.tensor(position).then(SliceDescriptor(begin=begin, size=size)).reshaped(shape)
 
     def _with_directions(self, count: int) -> Shape:
         """Return the shape of a state of several directions."""
@@ -145,30 +143,28 @@ class _Sequence:
         if sequences:
             self._declare_sequence(sequences)
 
-    def _declare_state(self, states: Sequence[str], number: int) -> None:
+    def _declare_state(self, states: Sequence[Value], number: int) -> None:
         call, shape = self.call, self._with_directions(1)
         if len(states) == 1:
             layout = Layout(order=(0, 1), split=(self.batches, self.units), shape=shape)
-            call.declare(states[0], layout=layout, index=number)
+            call.declare(states[0].ordered(layout), number)
             return
-        join = ConcatenationDescriptor(axis=1 - self.batch_axis)
-        parts = (call.reshaped(state, shape) for state in states)
-        call.declare(call.add(LayerType.CONCATENATION, join, *parts), index=number)
+        parts = [state.reshaped(shape) for state in states]
+        call.declare(joined(ConcatenationDescriptor(axis=1 - self.batch_axis), parts), number)
 
-    def _declare_sequence(self, sequences: Sequence[str]) -> None:
+    def _declare_sequence(self, sequences: Sequence[Value]) -> None:
         call, count = self.call, len(self.directions)
         first, second = call.shape(0)[:2]
         if count == 1:
             shape = (first, 1, second, self.units) if self.batch_axis else (first, second, 1, self.units)
-            layout = Layout(order=self.order, split=(first, second, self.units), shape=shape)
-            call.declare(sequences[0], layout=layout)
+            layout = Layout(order=self.source.order, split=(first, second, self.units), shape=shape)
+            call.declare(sequences[0].ordered(layout))
             return
-        joined = call.add(LayerType.CONCATENATION, ConcatenationDescriptor(axis=2), *sequences)
-        stored = call.info(joined).shape
-        tensor = call.reshaped(joined, (*stored[:2], count, self.units))
+        both = joined(ConcatenationDescriptor(axis=2), sequences)
         steps, batches, directions = (0, 2, 1) if self.batch_axis else (1, 0, 2)
         order = (batches, steps) if self.time_axis else (steps, batches)
-        call.declare(tensor, order=(*order, directions, 3))
+        shape = (*both.shape[:2], count, self.units)
+        call.declare(both.reshaped(shape, (*order, directions, 3)))
 
 
 def _flag(call: Call, name: str, default: int) -> int:
@@ -192,8 +188,8 @@ def _lstm_direction(sequence: _Sequence, index: int) -> _Result:
     """Add the UNIDIRECTIONAL_SEQUENCE_LSTM of one direction."""
     call, direction = sequence.call, sequence.directions[index]
     turn = ReverseV2Descriptor(axes=(sequence.time_axis,))
-    source = call.add(LayerType.REVERSE_V2, turn, sequence.source) if direction.is_reverse else sequence.source
-    inputs: list[str | None] = [source, *[None] * CELL]
+    source = sequence.source.then(turn) if direction.is_reverse else sequence.source
+    inputs: list[Value | None] = [source, *[None] * CELL]
     for positions, role, data in (
         (INPUT_WEIGHTS, "weights", direction.weights),
         (RECURRENT_WEIGHTS, "recurrent", direction.recurrent),
@@ -204,18 +200,13 @@ def _lstm_direction(sequence: _Sequence, index: int) -> _Result:
             inputs[position] = call.array(parts[gate], role)
     for position, given in ((HIDDEN, 5), (CELL, 6)):
         state = sequence.initial(given, index)
-        inputs[position] = state if isinstance(state, str) else call.array(state, "initial")
+        inputs[position] = state if isinstance(state, Value) else call.array(state, "initial")
     descriptor = LstmDescriptor(time_major=sequence.time_axis == 0)
-    result, *states = call.add_many(
-        LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM,
-        descriptor,
-        *inputs,
-        outputs=("sequence", "hidden", "cell"),
-        layer=call.layer_name,
-    )
+    wanted = [f"{call.name}_{role}" for role in ("sequence", "hidden", "cell")]
+    result, *states = source.many(descriptor, *inputs[1:], wanted=wanted, layer=call.layer_name)
     if not call.node.outputs[0]:
         return _Result(None, states)
-    return _Result(call.add(LayerType.REVERSE_V2, turn, result) if direction.is_reverse else result, states)
+    return _Result(result.then(turn) if direction.is_reverse else result, states)
 
 
 def _gru(call: Call) -> None:
@@ -251,24 +242,23 @@ class _Unrolled:
         self._new_offset = call.array(self._new_bias, "recurrent_bias") if self._resets_late else None
         self._products = self._steps(outer)
 
-    def _steps(self, bias: Array) -> Sequence[str]:
+    def _steps(self, bias: Array) -> Sequence[Value]:
         """Return the products of the inputs with the weights of all gates, by step."""
         call, sequence = self._call, self._sequence
         weights, offset = call.array(self._direction.weights, "weights"), call.array(bias, "bias")
-        dense = FullyConnectedDescriptor(keep_num_dims=True)
-        all_steps = call.add(LayerType.FULLY_CONNECTED, dense, sequence.source, weights, offset)
+        all_steps = sequence.source.then(FullyConnectedDescriptor(keep_num_dims=True), weights, offset)
         if sequence.steps == 1:
-            return [call.reshaped(all_steps, (sequence.batches, 3 * self._units))]
-        return self._many(LayerType.UNPACK, UnpackDescriptor(axis=sequence.time_axis), all_steps, sequence.steps)
+            return [all_steps.reshaped((sequence.batches, 3 * self._units))]
+        return self._many(UnpackDescriptor(axis=sequence.time_axis), all_steps, sequence.steps)
 
-    def _many(self, type_: LayerType, descriptor: Descriptor, source: str, count: int) -> Sequence[str]:
-        outputs = [f"{type_.lower()}_{index}" for index in range(count)]
-        return self._call.add_many(type_, descriptor, source, outputs=outputs)
+    def _many(self, descriptor: Descriptor, source: Value, count: int) -> Sequence[Value]:
+        name = f"{self._call.name}_{type_of(descriptor).lower()}"
+        return source.many(descriptor, wanted=[f"{name}_{index}" for index in range(count)])
 
     def result(self) -> _Result:
         """Add the layers of all steps."""
-        state: str | Array = self._first
-        states: list[str] = []
+        state: Value | Array = self._first
+        states: list[Value] = []
         for product in reversed(self._products) if self._direction.is_reverse else self._products:
             state = self._advanced(product, state)
             states.append(state)
@@ -277,35 +267,30 @@ class _Unrolled:
             return _Result(None, last)
         if self._direction.is_reverse:
             states.reverse()
-        pack = PackDescriptor(axis=self._sequence.time_axis)
-        return _Result(self._call.add(LayerType.PACK, pack, *states), last)
+        return _Result(joined(PackDescriptor(axis=self._sequence.time_axis), states), last)
 
-    def _advanced(self, product: str, state: str | Array) -> str:
+    def _advanced(self, product: Value, state: Value | Array) -> Value:
         """Add the layers of one step, and return the new state."""
         call, units = self._call, self._units
-        parts = SplitVDescriptor(axis=1, sizes=(2 * units, units))
-        for_gates, for_new = self._many(LayerType.SPLIT_V, parts, product, 2)
-        sums = Value(call, for_gates) + self._product(state, self._gates, None, self._gate_weights)
-        both = sums.then(LayerType.LOGISTIC).tensor
-        update, reset = self._many(LayerType.SPLIT, SplitDescriptor(axis=1, splits=2), both, 2)
-        old = state if isinstance(state, str) else call.array(state, "initial")
+        for_gates, for_new = self._many(SplitVDescriptor(axis=1, sizes=(2 * units, units)), product, 2)
+        sums = for_gates + self._product(state, self._gates, None, self._gate_weights)
+        update, reset = self._many(SplitDescriptor(axis=1, splits=2), sums.then(LayerType.LOGISTIC), 2)
+        old = state if isinstance(state, Value) else call.array(state, "initial")
         if self._resets_late:
-            kept = self._product(state, self._new, self._new_bias, self._new_weights, self._new_offset)
-            inner = Value(call, reset) * kept
+            inner = reset * self._product(state, self._new, self._new_bias, self._new_weights, self._new_offset)
         else:
-            inner = (Value(call, reset) * old).then(LayerType.FULLY_CONNECTED, self._new_weights)
-        new = (Value(call, for_new) + inner).then(LayerType.TANH)
-        return (new + Value(call, update) * (Value(call, old) - new)).tensor
+            inner = (reset * old).then(LayerType.FULLY_CONNECTED, self._new_weights)
+        new = (for_new + inner).then(LayerType.TANH)
+        return new + update * (old - new)
 
     def _product(
-        self, state: str | Array, matrix: Array, bias: Array | None, weights: str, offset: str | None = None
-    ) -> str:
+        self, state: Value | Array, matrix: Array, bias: Array | None, weights: Value, offset: Value | None = None
+    ) -> Value:
         """Return the product of a state and a matrix, which is a constant for a constant state."""
-        call = self._call
-        if isinstance(state, str):
-            return call.add(LayerType.FULLY_CONNECTED, state, weights, offset)
+        if isinstance(state, Value):
+            return state.then(LayerType.FULLY_CONNECTED, weights, offset)
         data = state.astype(np.float64) @ matrix.T.astype(np.float64)
-        return call.array((data + (0 if bias is None else bias)).astype(np.float32), "initial_product")
+        return self._call.array((data + (0 if bias is None else bias)).astype(np.float32), "initial_product")
 
 
 ROWS: Mapping[str, Row] = {

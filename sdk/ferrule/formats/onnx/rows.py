@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError
-from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.node import Node
 from ferrule.graph import LayerType
 
@@ -19,8 +19,8 @@ MANY = (1 << 12) - 1
 class Row:
     """How the nodes of one operator become layers."""
 
-    emit: Callable[[Call], None]
-    """Adds the layers of a node and declares its outputs."""
+    emit: Callable[[Call], Value | None]
+    """Adds the layers of a node and returns the first output; None if all outputs are declared already."""
     least: int = 1
     """The least number of inputs."""
     most: int = 0

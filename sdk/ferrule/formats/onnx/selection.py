@@ -9,8 +9,7 @@ import numpy as np
 
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx.call import Call
-from ferrule.formats.onnx.layout import Layout
+from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axis
@@ -22,7 +21,7 @@ _INDEX_BYTES = 32
 """Of each element of a mask while it is made: two indices and their difference, of 64 bits."""
 
 
-def _trilu(call: Call) -> None:
+def _trilu(call: Call) -> Value:
     """Select the elements of one side of a diagonal with a constant mask."""
     if call.rank(0) < 2:
         raise ModelError(f"its input has {call.rank(0)} axes, expected 2 or more")
@@ -30,14 +29,12 @@ def _trilu(call: Call) -> None:
     afford(Resource.BYTES, _INDEX_BYTES * elements(call.shape(0)[-2:]), "the mask")
     rows, columns = np.indices(call.shape(0)[-2:])
     mask = columns - rows >= diagonal if upper else columns - rows <= diagonal
-    source, order = call.ordered(0)
-    full = mask.reshape((1,) * (call.rank(0) - 2) + mask.shape).transpose(order)
-    chosen = call.array(full, "mask")
-    dtype = call.info(source).dtype
-    call.finish(LayerType.SELECT_V2, chosen, source, call.number(0, source), order=order, dtype=dtype)
+    x = call.ordered(0)
+    full = mask.reshape((1,) * (call.rank(0) - 2) + mask.shape).transpose(x.order)
+    return call.array(full, "mask").then(LayerType.SELECT_V2, x, x.number(0), order=x.order, dtype=x.dtype)
 
 
-def _gather_elements(call: Call) -> None:
+def _gather_elements(call: Call) -> Value:
     """Gather from the elements in one row, by constant positions."""
     indices, shape = call.parameter(1, "indices"), call.shape(0)
     axis = call.axis()
@@ -51,12 +48,11 @@ def _gather_elements(call: Call) -> None:
     places: list[Array] = list(np.indices(indices.shape))
     places[axis] = indices % shape[axis]
     rows = np.ravel_multi_index(tuple(places), shape).reshape(-1).astype(np.int32)
-    source = call.tensor(0, None, (elements(shape),))
-    taken = call.add(LayerType.GATHER, GatherDescriptor(axis=0), source, call.array(rows, "indices"))
-    call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=indices.shape), taken)
+    taken = call.tensor(0, None, (elements(shape),)).then(GatherDescriptor(axis=0), call.array(rows, "indices"))
+    return taken.then(ReshapeDescriptor(shape=indices.shape))
 
 
-def _one_hot(call: Call) -> None:
+def _one_hot(call: Call) -> Value:
     """Compare indices with each number below the depth, and select one of two constants."""
     depth, values = call.single(1, "depth", 0), call.parameter(2, "values")
     if values is None or values.shape != (2,) or depth < 1:
@@ -67,18 +63,16 @@ def _one_hot(call: Call) -> None:
     axis = front_axis(call.node.integer("axis", -1), rank + 1)
     shape = (*call.shape(0)[:axis], 1, *call.shape(0)[axis:])
     indices = call.tensor(0, None, shape)
-    if call.info(indices).dtype is not DataType.INT32:
-        indices = call.add(LayerType.CAST, indices, dtype=DataType.INT32)
+    if indices.dtype is not DataType.INT32:
+        indices = indices.then(LayerType.CAST, dtype=DataType.INT32)
     numbers = np.arange(depth, dtype=np.int32).reshape(depth, *(1,) * (rank - axis))
-    found = [
-        call.add(LayerType.EQUAL, indices, call.array(each, "numbers"), dtype=DataType.BOOL)
+    front, back = (
+        indices.then(LayerType.EQUAL, call.array(each, "numbers"), dtype=DataType.BOOL)
         for each in (numbers, numbers - depth)
-    ]
-    either = call.add(LayerType.LOGICAL_OR, *found)
-    constants = [call.array(values[each].reshape(()), "value") for each in (1, 0)]
-    dtype = call.info(constants[0]).dtype
-    full = (*shape[:axis], depth, *shape[axis + 1 :])
-    call.finish(LayerType.SELECT_V2, either, *constants, layout=Layout.plain(full), dtype=dtype)
+    )
+    either = front.then(LayerType.LOGICAL_OR, back)
+    on, off = (call.array(values[each].reshape(()), "value") for each in (1, 0))
+    return either.then(LayerType.SELECT_V2, on, off, dtype=on.dtype)
 
 
 ROWS: Mapping[str, Row] = {

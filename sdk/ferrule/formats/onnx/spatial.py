@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import static
-from ferrule.formats.onnx.windows import MAX_EXTENT, finish_image, image
+from ferrule.formats.onnx.windows import MAX_EXTENT, as_input, image
 from ferrule.graph import Array, LayerType
 from ferrule.operators.movement.block import DepthToSpaceDescriptor, SpaceToDepthDescriptor
 from ferrule.operators.movement.gather import GatherDescriptor
@@ -29,7 +29,7 @@ _TOLERANCE = 1e-4
 """The difference of positions, in pixels, that rounding to float32 explains."""
 
 
-def _resize(call: Call) -> None:
+def _resize(call: Call) -> Value:
     node = call.node
     mode = node.choice("mode", "nearest", ("nearest", "linear"), "resize with mode='nearest' or 'linear'")
     coordinates = node.choice("coordinate_transformation_mode", "half_pixel", _COORDINATES)
@@ -39,23 +39,20 @@ def _resize(call: Call) -> None:
         )
     scales, sizes = _scales(call)
     if sizes == call.shape(0):
-        call.alias(0)
-        return
+        return call.value(0)
     if any(sizes[axis] != call.shape(0)[axis] for axis in range(2)) or call.rank(0) < 3:
         raise UnsupportedError(
             f"it resizes {list(call.shape(0))} to {list(sizes)}, expected changes of width and height"
         )
-    source = image(call, 0)
-    stored = call.info(source).shape
+    x = image(call)
     size = (1, *sizes[2:]) if call.rank(0) == 3 else sizes[2:]
     factors = (1.0, *scales[2:]) if call.rank(0) == 3 else scales[2:]
-    places = [_positions(coordinates, stored[1 + axis], size[axis], factors[axis]) for axis in range(2)]
+    places = [_positions(coordinates, x.shape[1 + axis], size[axis], factors[axis]) for axis in range(2)]
     if mode == "linear":
-        _finish_linear(call, source, (size[0], size[1]), places)
-        return
+        return as_input(call, _linear(x, (size[0], size[1]), places))
     rule = node.choice("nearest_mode", "round_prefer_floor", _NEAREST)
-    pixels = [_nearest(rule, place, stored[1 + axis]) for axis, place in enumerate(places)]
-    _finish_nearest(call, source, (size[0], size[1]), pixels)
+    pixels = [_nearest_pixels(rule, place, x.shape[1 + axis]) for axis, place in enumerate(places)]
+    return as_input(call, _nearest(call, x, (size[0], size[1]), pixels))
 
 
 def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -105,7 +102,7 @@ def _positions(coordinates: str, extent: int, count: int, factor: float) -> Arra
     return result
 
 
-def _nearest(rule: str, places: Array, extent: int) -> Array:
+def _nearest_pixels(rule: str, places: Array, extent: int) -> Array:
     places = np.round(places, 6)  # a position that is an integer or a half is one, whatever float32 made of it
     match rule:
         case "round_prefer_floor":
@@ -120,37 +117,36 @@ def _nearest(rule: str, places: Array, extent: int) -> Array:
     return found
 
 
-def _finish_nearest(call: Call, source: str, size: tuple[int, int], pixels: list[Array]) -> None:
-    """Add a RESIZE_NEAREST_NEIGHBOR if it takes these pixels, and else a GATHER along each axis."""
-    stored = call.info(source).shape
+def _resizes(size: tuple[int, int]) -> Iterator[ResizeDescriptor]:
+    """Yield what RESIZE layers do."""
     for aligned, centred in _CORNERS:
-        descriptor = ResizeDescriptor(height=size[0], width=size[1], align_corners=aligned, half_pixel_centers=centred)
+        yield ResizeDescriptor(height=size[0], width=size[1], align_corners=aligned, half_pixel_centers=centred)
+
+
+def _nearest(call: Call, x: Value, size: tuple[int, int], pixels: list[Array]) -> Value:
+    """Return a RESIZE_NEAREST_NEIGHBOR if it takes these pixels, and else a GATHER along each axis."""
+    stored = x.shape
+    for descriptor in _resizes(size):
         if all(
             np.array_equal(nearest_pixels(descriptor, stored[1 + axis], size[axis]), pixels[axis]) for axis in range(2)
         ):
-            finish_image(call, LayerType.RESIZE_NEAREST_NEIGHBOR, descriptor, source)
-            return
-    rows = source
+            return x.then(LayerType.RESIZE_NEAREST_NEIGHBOR, descriptor)
     if not np.array_equal(pixels[0], np.arange(stored[1])):
-        indices = call.array(pixels[0].astype(np.int32), "rows")
-        rows = call.add(LayerType.GATHER, GatherDescriptor(axis=1), source, indices)
-    indices = call.array(pixels[1].astype(np.int32), "columns")
-    finish_image(call, LayerType.GATHER, GatherDescriptor(axis=2), rows, indices)
+        x = x.then(GatherDescriptor(axis=1), call.array(pixels[0].astype(np.int32), "rows"))
+    return x.then(GatherDescriptor(axis=2), call.array(pixels[1].astype(np.int32), "columns"))
 
 
-def _finish_linear(call: Call, source: str, size: tuple[int, int], places: list[Array]) -> None:
-    """Add the RESIZE_BILINEAR that interpolates at these places."""
-    stored = call.info(source).shape
-    for aligned, centred in _CORNERS:
-        descriptor = ResizeDescriptor(height=size[0], width=size[1], align_corners=aligned, half_pixel_centers=centred)
+def _linear(x: Value, size: tuple[int, int], places: list[Array]) -> Value:
+    """Return the RESIZE_BILINEAR that interpolates at these places."""
+    stored = x.shape
+    for descriptor in _resizes(size):
         fits = True
         for axis in range(2):
             taps = float_taps(descriptor, stored[1 + axis], size[axis])
             wanted = np.clip(places[axis], 0, stored[1 + axis] - 1)
             fits &= bool(np.all(np.abs(taps.lower + taps.weight - wanted) <= _TOLERANCE))
         if fits:
-            finish_image(call, LayerType.RESIZE_BILINEAR, descriptor, source)
-            return
+            return x.then(LayerType.RESIZE_BILINEAR, descriptor)
     raise UnsupportedError(
         f"no RESIZE_BILINEAR interpolates {list(stored[1:3])} to {list(size)} pixels as it does",
         hint="resize by sizes, with half_pixel, align_corners or asymmetric coordinates",
@@ -164,31 +160,26 @@ def _block(call: Call, stored: tuple[int, ...]) -> int:
     return size
 
 
-def _depth_to_space(call: Call) -> None:
-    source = image(call, 0)
-    batch, height, width, channels = call.info(source).shape
-    size = _block(call, call.shape(0))
+def _depth_to_space(call: Call) -> Value:
+    x, size = image(call), _block(call, call.shape(0))
+    batch, height, width, channels = x.shape
     if channels % (size * size):
         raise ModelError(f"its input has {channels} channels, expected a multiple of {size * size}")
     if call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD" and channels != size * size:
-        parts = call.reshaped(source, (batch * height * width, channels // (size * size), size * size))
-        parts = call.add(LayerType.TRANSPOSE, TransposeDescriptor(permutation=(0, 2, 1)), parts)
-        source = call.reshaped(parts, (batch, height, width, channels))
-    finish_image(call, LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor(block_size=size), source)
+        parts = x.reshaped((batch * height * width, channels // (size * size), size * size))
+        x = parts.then(TransposeDescriptor(permutation=(0, 2, 1))).reshaped((batch, height, width, channels))
+    return as_input(call, x.then(DepthToSpaceDescriptor(block_size=size)))
 
 
-def _space_to_depth(call: Call) -> None:
-    source, size = image(call, 0), _block(call, call.shape(0))
-    descriptor = SpaceToDepthDescriptor(block_size=size)
-    crossed = call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD" and call.shape(0)[1] > 1
-    if not crossed:
-        finish_image(call, LayerType.SPACE_TO_DEPTH, descriptor, source)
-        return
-    moved = call.add(LayerType.SPACE_TO_DEPTH, descriptor, source)
-    batch, height, width, channels = call.info(moved).shape
-    parts = call.reshaped(moved, (batch * height * width, size * size, channels // (size * size)))
-    parts = call.add(LayerType.TRANSPOSE, TransposeDescriptor(permutation=(0, 2, 1)), parts)
-    finish_image(call, LayerType.RESHAPE, ReshapeDescriptor(shape=(batch, height, width, channels)), parts)
+def _space_to_depth(call: Call) -> Value:
+    x, size = image(call), _block(call, call.shape(0))
+    moved = x.then(SpaceToDepthDescriptor(block_size=size))
+    if call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD" and call.shape(0)[1] > 1:
+        batch, height, width, channels = moved.shape
+        parts = moved.reshaped((batch * height * width, size * size, channels // (size * size)))
+        parts = parts.then(TransposeDescriptor(permutation=(0, 2, 1)))
+        moved = parts.then(ReshapeDescriptor(shape=(batch, height, width, channels)))
+    return as_input(call, moved)
 
 
 ROWS: Mapping[str, Row] = {

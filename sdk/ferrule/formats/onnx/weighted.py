@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ferrule._frozen import frozen
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError
-from ferrule.formats.onnx.call import Call, Value
+from ferrule.formats.onnx.call import Call, Value, joined
 from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
-from ferrule.formats.onnx.windows import Window, finish_image, image
+from ferrule.formats.onnx.windows import Window, as_input, image
 from ferrule.graph import Array, Descriptor, LayerType, Shape
 from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.movement.slice import SliceDescriptor
@@ -33,9 +32,9 @@ def _kernel(shape: Shape, rank: int) -> Shape:
     return shape if rank == 4 else (*shape[:2], 1, *shape[2:])
 
 
-def _conv(call: Call) -> None:
-    source, kernel = image(call, 0), _kernel(call.shape(1), call.rank(0))
-    channels, groups = call.info(source).shape[3], call.node.integer("group", 1)
+def _conv(call: Call) -> Value:
+    x, kernel = image(call), _kernel(call.shape(1), call.rank(0))
+    channels, groups = x.shape[3], call.node.integer("group", 1)
     outputs, depth, *extents = kernel
     if groups < 1 or depth * groups != channels or outputs % groups:
         raise ModelError(f"its weights {list(kernel)} in {groups} groups do not fit an image with {channels} channels")
@@ -45,21 +44,20 @@ def _conv(call: Call) -> None:
         "stride_w": window.strides[1],
         "dilation_h": window.dilations[0],
         "dilation_w": window.dilations[1],
-        "padding": window.padding(call.info(source).shape),
+        "padding": window.padding(x.shape),
     }
     bias = call.tensor(2) if call.node.has_input(2) else None
+    descriptor: Descriptor = Conv2dDescriptor(**steps)
+    order = 0, 2, 3, 1
     if groups == channels and groups > 1:
-        depthwise = DepthwiseConv2dDescriptor(depth_multiplier=outputs // channels, **steps)
-        weights = call.tensor(1, (1, 2, 3, 0), kernel)
-        finish_image(call, LayerType.DEPTHWISE_CONV_2D, depthwise, source, weights, bias)
-        return
-    finish_image(call, LayerType.CONV_2D, Conv2dDescriptor(**steps), source, call.tensor(1, (0, 2, 3, 1), kernel), bias)
+        descriptor, order = DepthwiseConv2dDescriptor(depth_multiplier=outputs // channels, **steps), (1, 2, 3, 0)
+    return as_input(call, x.then(descriptor, call.tensor(1, order, kernel), bias))
 
 
-def _conv_transpose(call: Call) -> None:
+def _conv_transpose(call: Call) -> Value:
     node, kernel = call.node, _kernel(call.shape(1), call.rank(0))
-    source, groups, spatial = image(call, 0), node.integer("group", 1), call.rank(0) - 2
-    channels = call.info(source).shape[3]
+    x, groups, spatial = image(call), node.integer("group", 1), call.rank(0) - 2
+    channels = x.shape[3]
     if groups < 1 or kernel[0] != channels or channels % groups:
         raise ModelError(f"its weights {list(kernel)} in {groups} groups do not fit an image of {channels} channels")
     window = Window.of(call, (kernel[2], kernel[3]))
@@ -67,7 +65,7 @@ def _conv_transpose(call: Call) -> None:
     if len(extra) != spatial or len(wanted) not in {0, spatial}:
         raise ModelError(f"its attributes output_padding and output_shape need {spatial} numbers each")
     extra, wanted = (0,) * (2 - spatial) + extra, (1,) * (2 - spatial) + wanted if wanted else ()
-    extents = call.info(source).shape[1:3]
+    extents = x.shape[1:3]
     (height, top), (width, left) = (
         window.transposed_size(axis, extents[axis], extra[axis], wanted[axis] if wanted else None) for axis in range(2)
     )
@@ -81,9 +79,10 @@ def _conv_transpose(call: Call) -> None:
     )
     bias = call.tensor(2) if node.has_input(2) else None
     if groups == 1 and window.dilations == (1, 1):
-        finish_image(call, LayerType.TRANSPOSE_CONV, descriptor, source, call.tensor(1, (1, 2, 3, 0), kernel), bias)
-        return
-    _finish_transposed_groups(call, descriptor, source, _dilated(call, kernel, window.dilations), groups)
+        result = x.then(descriptor, call.tensor(1, (1, 2, 3, 0), kernel), bias)
+    else:
+        result = _transposed_groups(call, descriptor, x, _dilated(call, kernel, window.dilations), groups)
+    return as_input(call, result)
 
 
 def _dilated(call: Call, kernel: Shape, dilations: tuple[int, int]) -> Array:
@@ -98,10 +97,8 @@ def _dilated(call: Call, kernel: Shape, dilations: tuple[int, int]) -> Array:
     return result
 
 
-def _finish_transposed_groups(
-    call: Call, descriptor: TransposeConvDescriptor, source: str, weights: Array, groups: int
-) -> None:
-    """Add a TRANSPOSE_CONV for each group of channels, and the CONCATENATION of their results."""
+def _transposed_groups(call: Call, descriptor: TransposeConvDescriptor, x: Value, weights: Array, groups: int) -> Value:
+    """Return a TRANSPOSE_CONV for each group of channels, and the CONCATENATION of their results."""
     bias = call.parameter(2, "bias")
     if bias is not None and bias.shape != (weights.shape[1] * groups,):
         raise ModelError(f"its bias has shape {list(bias.shape)}, expected {weights.shape[1] * groups} numbers")
@@ -111,29 +108,15 @@ def _finish_transposed_groups(
         chosen = weights[group * depth : (group + 1) * depth].transpose(1, 2, 3, 0)
         key = ("group", group, groups)
         weight = call.variant(1, chosen, key, axis=1)
-        names = weight, None if bias is None else call.variant(2, np.split(bias, groups)[group], key, axis=0)
+        addend = None if bias is None else call.variant(2, np.split(bias, groups)[group], key, axis=0)
         if groups == 1:
-            finish_image(call, LayerType.TRANSPOSE_CONV, descriptor, source, *names)
-            return
-        begin = (0, 0, 0, group * depth)
-        shape = call.info(source).shape
-        image_of = call.add(LayerType.SLICE, SliceDescriptor(begin=begin, size=(*shape[:3], depth)), source)
-        parts.append(call.add(LayerType.TRANSPOSE_CONV, descriptor, image_of, *names))
-    finish_image(call, LayerType.CONCATENATION, ConcatenationDescriptor(axis=3), *parts)
+            return x.then(descriptor, weight, addend)
+        part = x.then(SliceDescriptor(begin=(0, 0, 0, group * depth), size=(*x.shape[:3], depth)))
+        parts.append(part.then(descriptor, weight, addend))
+    return joined(ConcatenationDescriptor(axis=3), parts)
 
 
-@frozen
-class _Product:
-    """A layer that multiplies matrices."""
-
-    type: LayerType
-    descriptor: Descriptor
-    inputs: tuple[str | None, ...]
-    order: tuple[int, ...]
-    """The order of the axes of its result."""
-
-
-def _gemm(call: Call) -> None:
+def _gemm(call: Call) -> Value:
     node = call.node
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     if call.rank(0) != 2 or call.rank(1) != 2:
@@ -141,29 +124,21 @@ def _gemm(call: Call) -> None:
     turned = node.flag("transA"), node.flag("transB")
     addend = node.has_input(2) and beta != 0
     if call.constant(1) is None or turned[0]:
-        inputs = call.tensor(0), call.tensor(1)
-        descriptor = BatchMatmulDescriptor(adj_x=turned[0], adj_y=turned[1])
-        product = _Product(type=LayerType.BATCH_MATMUL, descriptor=descriptor, inputs=inputs, order=(0, 1))
+        result = call.tensor(0).then(BatchMatmulDescriptor(adj_x=turned[0], adj_y=turned[1]), call.tensor(1))
     else:
         columns = 0 if turned[1] else 1
         bias = _bias(call, call.shape(1)[columns], beta) if addend else None
-        product = _dense(call, columns, alpha, bias)
+        result = _dense(call, columns, alpha, bias)
         alpha, addend = 1.0, addend and bias is None
-    _finish_product(call, product, alpha, beta if addend else 0.0)
-
-
-def _finish_product(call: Call, product: _Product, alpha: float, beta: float) -> None:
-    """Add the layers of alpha * product + beta * third input."""
-    result, order = call.layer(product.type, product.descriptor, *product.inputs), product.order
     if alpha != 1:
         result *= alpha
-    if beta != 0:
-        third = Value(call, call.tensor(2))
-        result, order = result + (third if beta == 1 else third * beta), identity(2)
-    call.finish_with(result, order=order)
+    if addend:
+        third = call.tensor(2)
+        result += third if beta == 1 else third * beta
+    return result
 
 
-def _bias(call: Call, outputs: int, factor: float) -> str | None:
+def _bias(call: Call, outputs: int, factor: float) -> Value | None:
     """Return the third input as a bias per output; None unless it is constant and the same for all rows."""
     addend = call.constant(2)
     if addend is None or addend.size not in {1, outputs} or (addend.size > 1 and addend.shape[-1] != outputs):
@@ -180,7 +155,7 @@ def _scaled(data: Array, factor: float) -> Array:
     return result
 
 
-def _dense(call: Call, columns: int, factor: float, bias: str | None) -> _Product:
+def _dense(call: Call, columns: int, factor: float, bias: Value | None) -> Value:
     """Return the FULLY_CONNECTED of the first input and a constant matrix, whose axis `columns` has the outputs.
 
     If the first input is an image that was flattened, its pixels stay where they are, and the matrix is permuted.
@@ -192,48 +167,45 @@ def _dense(call: Call, columns: int, factor: float, bias: str | None) -> _Produc
         raise ModelError(f"its inputs have shapes {list(shape)} and {list(matrix.shape)}, which do not fit")
     weights = matrix if columns == 0 else matrix.T
     key: tuple[object, ...] = ("weights", columns, factor)
-    source, layout = call.place(0)
-    front = len(shape) - 1
-    order = identity(len(shape))
+    x = call.value(0)
+    layout, front, order = x.layout, len(shape) - 1, identity(len(shape))
     if layout.is_pending and layout.split[:front] == shape[:front] and layout.order[:front] == order[:front]:
         parts = weights.reshape(-1, *layout.split[front:])
         inner = tuple(1 + axis - front for axis in layout.order[front:])
         weights, key = parts.transpose(0, *inner).reshape(weights.shape), (*key, layout)
-        source = call.reshaped(source, shape)
+        x = x.reshaped(shape)
     else:
-        source, order = call.ordered(0)
-        if order[-1] != front:
-            source, order = call.tensor(0), identity(len(shape))
+        x = call.ordered(0)
+        if x.order[-1] != front:
+            x = call.tensor(0)
     if factor != 1:
         weights = _scaled(weights, factor)
     descriptor = FullyConnectedDescriptor(keep_num_dims=len(shape) != 2)
-    inputs = (source, call.variant(1, weights, key, axis=columns), bias)
-    return _Product(type=LayerType.FULLY_CONNECTED, descriptor=descriptor, inputs=inputs, order=order)
+    return x.then(descriptor, call.variant(1, weights, key, axis=columns), bias)
 
 
-def _matmul(call: Call) -> None:
+def _matmul(call: Call) -> Value:
     left, right = call.shape(0), call.shape(1)
     if not left or not right:
         raise ModelError("one of its inputs is a scalar, expected matrices")
     matrix = call.constant(1)
     if matrix is not None and matrix.ndim == 2 and call.constant(0) is None and len(left) > 1:
-        _finish_product(call, _dense(call, 1, 1.0, None), 1.0, 0.0)
-        return
+        return _dense(call, 1, 1.0, None)
     a, adj_x = _matrices(call, 0, (1, *left) if len(left) == 1 else left)
     b, adj_y = _matrices(call, 1, (*right, 1) if len(right) == 1 else right)
-    descriptor = BatchMatmulDescriptor(adj_x=adj_x, adj_y=adj_y)
-    split = call.infer(LayerType.BATCH_MATMUL, descriptor, a, b)
+    product = a.then(BatchMatmulDescriptor(adj_x=adj_x, adj_y=adj_y), b)
+    split = product.shape
     shape = split[:-2] + split[-2:-1] * (len(left) > 1) + split[-1:] * (len(right) > 1)
-    layout = Layout(order=identity(len(split)), split=split, shape=shape)
-    call.finish(LayerType.BATCH_MATMUL, descriptor, a, b, layout=layout)
+    return product.ordered(Layout(order=identity(len(split)), split=split, shape=shape))
 
 
-def _matrices(call: Call, position: int, shape: Shape) -> tuple[str, bool]:
+def _matrices(call: Call, position: int, shape: Shape) -> tuple[Value, bool]:
     """Return an input as matrices in the last two axes, and whether these are transposed."""
     if len(call.shape(position)) > 1 and call.constant(position) is None:
-        tensor, order = call.ordered(position)
-        if order == (*identity(len(order) - 2), len(order) - 1, len(order) - 2):
-            return tensor, True
+        x = call.ordered(position)
+        rank = len(x.order)
+        if x.order == (*identity(rank - 2), rank - 1, rank - 2):
+            return x, True
     return call.tensor(position, None, shape), False
 
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import NHWC, Layout
 from ferrule.formats.onnx.rows import Row
 from ferrule.graph import ONNX_ROUNDINGS, Descriptor, LayerType, Rounding, Shape
@@ -25,9 +26,9 @@ _WIDEST = 2045
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
-def image(call: Call, position: int) -> str:
-    """Return the network's NHWC tensor for an input of shape [batch, channels, height, width] or without a height."""
-    return call.tensor(position, NHWC, _image_shape(call.shape(position)))
+def image(call: Call) -> Value:
+    """Return the first input, of shape [batch, channels, height, width] or without a height, as an NHWC tensor."""
+    return call.tensor(0, NHWC, _image_shape(call.shape(0)))
 
 
 def _image_shape(shape: Shape) -> Shape:
@@ -39,20 +40,11 @@ def _image_shape(shape: Shape) -> Shape:
     return shape if len(shape) == 4 else (shape[0], shape[1], 1, shape[2])
 
 
-def finish_image(
-    call: Call,
-    type_: LayerType,
-    descriptor: Descriptor,
-    source: str,
-    *others: str | None,
-    rounding: Rounding | None = None,
-) -> None:
-    """Add the layer whose result is the node's output, an NHWC tensor, with as many axes as its first input."""
-    stored = call.infer(type_, descriptor, source, *others)
-    split = (stored[0], stored[3], stored[1], stored[2])
-    shape = split if call.rank(0) == 4 else (split[0], split[1], split[3])
-    layout = Layout(order=NHWC, split=split, shape=shape)
-    call.finish(type_, descriptor, source, *others, layout=layout, rounding=rounding)
+def as_input(call: Call, result: Value) -> Value:
+    """Return an NHWC result as one with as many axes as the node's first input."""
+    layout = Layout.of(result.shape, NHWC)
+    batch, channels, _, width = layout.shape
+    return result.ordered(layout if call.rank(0) == 4 else replace(layout, shape=(batch, channels, width)))
 
 
 @frozen
@@ -171,34 +163,32 @@ def _check_pool(window: Window, stored: Shape) -> None:
             )
 
 
-def _pooled(call: Call) -> tuple[str, Window, Padding]:
+def _pooled(call: Call) -> tuple[Value, Window, Padding]:
     """Return the image of a pool, its window and its padding."""
-    source, window = image(call, 0), _pool_window(call)
-    shape = call.info(source).shape
-    _check_pool(window, shape)
-    return source, window, window.padding(shape, ceil=call.node.flag("ceil_mode"))
+    x, window = image(call), _pool_window(call)
+    _check_pool(window, x.shape)
+    return x, window, window.padding(x.shape, ceil=call.node.flag("ceil_mode"))
 
 
-def _max_pool(call: Call) -> None:
+def _max_pool(call: Call) -> Value:
     call.refuse_outputs(1)
-    source, window, padding = _pooled(call)
-    finish_image(call, LayerType.MAX_POOL_2D, _pool(window, padding), source)
+    x, window, padding = _pooled(call)
+    return as_input(call, x.then(LayerType.MAX_POOL_2D, _pool(window, padding)))
 
 
-def _average_pool(call: Call) -> None:
-    source, window, padding = _pooled(call)
-    shape = call.info(source).shape
-    descriptor, rounding = _average(call, window, padding, shape)
+def _average_pool(call: Call) -> Value:
+    x, window, padding = _pooled(call)
+    descriptor, rounding = _average(call, window, padding, x.shape)
     if call.node.flag("count_include_pad") and padding != NO_PADDING:
-        if padding != window.padding(shape):
+        if padding != window.padding(x.shape):
             raise UnsupportedError(
                 "its attributes count_include_pad and ceil_mode are both set, and windows exceed the padded image",
                 hint="export the pool with ceil_mode=False or count_include_pad=False",
             )
-        pad = PadDescriptor(before=(0, padding.top, padding.left, 0), after=(0, padding.bottom, padding.right, 0))
-        source, descriptor = call.add(LayerType.PAD, pad, source), _pool(window, NO_PADDING)
+        x = x.then(PadDescriptor(before=(0, padding.top, padding.left, 0), after=(0, padding.bottom, padding.right, 0)))
+        descriptor = _pool(window, NO_PADDING)
     type_ = LayerType.MEAN if isinstance(descriptor, ReduceDescriptor) else LayerType.AVERAGE_POOL_2D
-    finish_image(call, type_, descriptor, source, rounding=rounding)
+    return as_input(call, x.then(type_, descriptor, rounding=rounding))
 
 
 def _average(call: Call, window: Window, padding: Padding, image: Shape) -> tuple[Descriptor, Rounding | None]:
@@ -220,17 +210,20 @@ def _average(call: Call, window: Window, padding: Padding, image: Shape) -> tupl
     return pool, Rounding.ONNX_COLUMNS if in_float and early and columns else None
 
 
-def _global_pool(call: Call, type_: LayerType) -> None:
-    if call.rank(0) < 3:
-        raise ModelError(f"its input has shape {list(call.shape(0))}, expected 3 axes or more")
-    source, order = call.ordered(0)
-    axes = tuple(place for place, axis in enumerate(order) if axis >= 2)
-    call.finish(type_, ReduceDescriptor(axes=axes, keep_dims=True), source, order=order)
+def _global_pool(type_: LayerType, layer: LayerType | None = None) -> Row:
+    def emit(call: Call) -> Value:
+        rank = call.rank(0)
+        if rank < 3:
+            raise ModelError(f"its input has shape {list(call.shape(0))}, expected 3 axes or more")
+        x = call.ordered(0)
+        return x.then(type_, ReduceDescriptor(axes=x.places(range(2, rank)), keep_dims=True))
+
+    return Row(emit, layer=layer)
 
 
 ROWS: Mapping[str, Row] = {
     "AveragePool": Row(_average_pool, layer=LayerType.AVERAGE_POOL_2D),
-    "GlobalAveragePool": Row(lambda call: _global_pool(call, LayerType.MEAN), layer=LayerType.MEAN),
-    "GlobalMaxPool": Row(lambda call: _global_pool(call, LayerType.REDUCE_MAX)),
+    "GlobalAveragePool": _global_pool(LayerType.MEAN, layer=LayerType.MEAN),
+    "GlobalMaxPool": _global_pool(LayerType.REDUCE_MAX),
     "MaxPool": Row(_max_pool, outputs=2),
 }
