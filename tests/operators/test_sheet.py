@@ -30,7 +30,7 @@ OTHERS = {
 OWN_SETS = {
     "backends/ethos_u/known_differences.py": "the arithmetic of the NPU that saturates",
     "backends/ethos_u/tables.py": "the layers that Vela compiles to tables",
-    "backends/gpu_acc/workloads/reducing.py": "an argument of its kernel",
+    "backends/gpu_acc/workloads/rows.py": "an argument of its kernel",
 }
 """The modules with rows that have a set of layer types, which states a fact about their own code."""
 SEEDS = range(4)

@@ -110,23 +110,26 @@ class CreationOptions:
 
 
 class BackendContext(Protocol):
-    """A backend's context in a runtime: created with the runtime, notified of every load and unload."""
+    """A backend's context in a runtime: created with the runtime, notified of every load and unload.
+
+    A subclass defines the methods that it needs; the others allow what happens.
+    """
 
     def before_load_network(self, network: NetworkId) -> bool:
         """Called before a network is loaded; False refuses the load."""
-        ...
+        return True
 
     def after_load_network(self, network: NetworkId) -> bool:
         """Called after a network was loaded, or after its load failed part-way; the result is only reported."""
-        ...
+        return True
 
     def before_unload_network(self, network: NetworkId) -> bool:
         """Called before a network is unloaded; False stops the unload."""
-        ...
+        return True
 
     def after_unload_network(self, network: NetworkId) -> bool:
         """Called after a network was unloaded; the result is only reported."""
-        ...
+        return True
 
 
 class BackendProfilingContext(Protocol):

@@ -281,7 +281,7 @@ def test_kernels_are_timed_on_the_clock_of_the_process() -> None:
     end = time.perf_counter_ns()
     events = recorder.take_events()
     assert len(events) == 3
-    assert all("max_pool2d_s8" in event.name for event in events)
+    assert all("max_pool_2d_s8" in event.name for event in events)
     assert all(start <= event.start_ns <= event.start_ns + event.duration_ns <= end for event in events)
     assert recorder.take_events() == []
 

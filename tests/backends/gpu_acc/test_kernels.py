@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from elementwise_cases import ELEMENTWISE
@@ -27,10 +25,8 @@ from weighted_cases import FAMILY
 from ferrule.backends.device import BackendId
 from ferrule.backends.gpu_acc import GpuAcc
 from ferrule.backends.gpu_acc.workloads.elementwise import binary, unary
-from ferrule.backends.gpu_acc.workloads.factory import WORKLOADS
-from ferrule.backends.gpu_acc.workloads.launch import Loading
+from ferrule.backends.gpu_acc.workloads.factory import WORKLOADS, Make
 from ferrule.backends.target import default_target
-from ferrule.backends.workload import Workload
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.elementwise.quantize import QuantizeDescriptor
@@ -120,10 +116,9 @@ def test_quantize_of_what_is_no_number() -> None:
     check(network, [values])
 
 
-def layers_of(make: Callable[[Loading], Workload], dtype: DataType) -> list[LayerType]:
-    """Return the layer types that a function makes workloads of, for one element type."""
-    rows = {type_: rows.get((dtype, dtype)) for type_, rows in WORKLOADS.items()}
-    return [type_ for type_, row in rows.items() if row is not None and row.make is make]
+def layers_of(make: Make, dtype: DataType) -> list[LayerType]:
+    """Return the layer types for which a function makes launches, for one element type."""
+    return [type_ for type_, rows in WORKLOADS.items() if rows.get((dtype, dtype)) is make]
 
 
 @pytest.mark.parametrize("type_", layers_of(unary, DataType.FLOAT32))

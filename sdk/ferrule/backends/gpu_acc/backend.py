@@ -14,7 +14,6 @@ from ferrule.backends.context import (
     BackendProfilingContext,
     CreationOptions,
     CustomAllocator,
-    NetworkId,
     RuntimePart,
 )
 from ferrule.backends.device import BackendId
@@ -32,31 +31,11 @@ from ferrule.backends.tensor_handle import MemoryManager, TensorHandleFactory
 from ferrule.backends.workload import WorkloadFactory
 
 
-class GpuContext:
+class GpuContext(BackendContext):
     """Chooses the device when a runtime is created; the networks that the runtime loads use this device."""
 
     def __init__(self, backend_id: str, options: CreationOptions) -> None:
         self.device = choose_device(chosen(options.backend_options.get(backend_id, {})))
-
-    def before_load_network(self, network: NetworkId) -> bool:
-        """Allow the load."""
-        del network
-        return True
-
-    def after_load_network(self, network: NetworkId) -> bool:
-        """Do nothing."""
-        del network
-        return True
-
-    def before_unload_network(self, network: NetworkId) -> bool:
-        """Allow the unload."""
-        del network
-        return True
-
-    def after_unload_network(self, network: NetworkId) -> bool:
-        """Do nothing: the command queue is released with the network's workloads."""
-        del network
-        return True
 
 
 DEVICE = BackendOption(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.gpu_acc.host_block import IMPORT_ALIGNMENT_BYTES, HostBlock
@@ -37,8 +37,8 @@ class GpuTensorHandle(TensorHandle):
 
     def __init__(self, info: TensorInfo, *, managed: bool = True, manager: GpuMemoryManager | None = None) -> None:
         super().__init__(info)
-        self._managed = managed
-        self._manager = manager
+        self._planner = manager if managed else None
+        self._alone = managed and manager is None
         self._memory = manager or GpuMemoryManager()
         self._slot: Slot[DeviceMemory] = Slot(info)
         self._imported: DeviceMemory | None = None
@@ -57,7 +57,7 @@ class GpuTensorHandle(TensorHandle):
             return self._imported
         slot = self._slot
         if slot.memory is None:
-            if self._manager is not None or not self._managed:
+            if not self._alone:
                 raise RuntimeError(f"tensor '{self.info.name}' has no memory now: nothing is acquired or imported")
             slot.memory = new_buffer(self._memory.session, self.info.size_bytes)
         return slot.memory
@@ -68,13 +68,13 @@ class GpuTensorHandle(TensorHandle):
 
     @override
     def manage(self) -> None:
-        if self._managed and self._manager is not None:
-            self._manager.begin(self._slot)
+        if self._planner is not None:
+            self._planner.begin(self._slot)
 
     @override
     def allocate(self) -> None:
-        if self._managed and self._manager is not None:
-            self._manager.end(self._slot)
+        if self._planner is not None:
+            self._planner.end(self._slot)
 
     @override
     def map(self) -> Array:
@@ -107,10 +107,8 @@ class GpuImportHandle(GpuTensorHandle):
     the process may access the memory except between the start and the completion of such a command.
     """
 
-    def __init__(self, info: TensorInfo, *, managed: bool = True, manager: GpuMemoryManager | None = None) -> None:
-        super().__init__(info, managed=managed, manager=manager)
-        self._block: HostBlock | None = None
-        self._start = 0
+    _block: HostBlock | None = None
+    _start = 0
 
     def prepare(self) -> None:
         """Give imported memory to the device; called before a command that uses the tensor is submitted."""
@@ -175,31 +173,26 @@ class GpuTensorHandleFactory(TensorHandleFactory):
     """Makes handles for tensors in buffers of the device; the process accesses them by map and unmap."""
 
     id = GPU_FACTORY
+    handle: ClassVar[type[GpuTensorHandle]] = GpuTensorHandle
 
     def __init__(self, manager: GpuMemoryManager | None = None) -> None:
         self._manager = manager
 
     @override
     def create_handle(self, info: TensorInfo, *, managed: bool) -> GpuTensorHandle:
-        return GpuTensorHandle(info, managed=managed, manager=self._manager)
+        return self.handle(info, managed=managed, manager=self._manager)
 
 
-class GpuImportHandleFactory(TensorHandleFactory):
+class GpuImportHandleFactory(GpuTensorHandleFactory):
     """Makes handles for tensors in imported memory of the process, in place if the driver can.
 
     A dma-buf is imported as its mapping: Ferrule uses neither cl_khr_external_memory_dma_buf nor cl_arm_import_memory.
     """
 
     id = GPU_IMPORT_FACTORY
+    handle = GpuImportHandle
     import_flags = MemorySource.MALLOC
     supports_map_unmap = False
-
-    def __init__(self, manager: GpuMemoryManager | None = None) -> None:
-        self._manager = manager
-
-    @override
-    def create_handle(self, info: TensorInfo, *, managed: bool) -> GpuImportHandle:
-        return GpuImportHandle(info, managed=managed, manager=self._manager)
 
     @override
     def memory_alignment(self, source: MemorySource) -> int:

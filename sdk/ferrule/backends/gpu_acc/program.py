@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule.backends.gpu_acc.opencl import OpenClDevice
-from ferrule.backends.gpu_acc.parameters import STRUCTS, definitions
+from ferrule.backends.gpu_acc.parameters import definitions
 from ferrule.errors import FerruleError
 from ferrule.reading import read_text
 
@@ -43,11 +43,7 @@ def kernel(device: OpenClDevice, name: str) -> cl.Kernel:
 
 def source() -> str:
     """Return the program in OpenCL C."""
-    return "\n".join(
-        [definitions()]
-        + [struct.declaration() for struct in STRUCTS]
-        + [read_text(_FOLDER / f"{name}.cl") for name in _SOURCES]
-    )
+    return "\n".join([definitions(), *(read_text(_FOLDER / f"{name}.cl") for name in _SOURCES)])
 
 
 @cache

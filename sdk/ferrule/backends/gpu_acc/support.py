@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from ferrule.backends.backend import Support
 from ferrule.backends.gpu_acc.opencl import choose_device, unavailable_reason
-from ferrule.backends.gpu_acc.workloads.factory import WORKLOADS, types_of
+from ferrule.backends.gpu_acc.workloads.factory import WORKLOADS, needs_float64, types_of
+from ferrule.backends.gpu_acc.workloads.moving import move
 from ferrule.backends.target import Target
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer, LayerType
@@ -46,17 +47,17 @@ def _refusal(graph: Graph, layer: Layer, operands: Operands) -> str:
     if types not in rows:
         pairs = " or ".join(f"{a} to {b}" for a, b in rows)
         return f"tensors '{source.name}' and '{output.name}' are {types[0]} to {types[1]}, expected {pairs}"
-    row = rows[types]
+    make, operator = rows[types], OPERATORS[layer.type]
     if layer.type is LayerType.ADD_N and len(layer.inputs) != _TERMS:
         return f"it has {len(layer.inputs)} inputs, the kernel adds {_TERMS}"
-    if OPERATORS[layer.type].weighted and has_zero_point(operands.input(1)):
+    if operator.weighted and has_zero_point(operands.input(1)):
         return f"weights '{operands.input(1).name}' have a zero point that is not 0, expected symmetric weights"
-    for index in row.constants:
+    for index in (1, 2) if operator.weighted else operator.indices if make is move else ():
         name = layer.inputs[index] if index < len(layer.inputs) else None
         if name is not None and not graph.tensor(name).is_constant:
             return f"tensor '{name}' is computed at run time, expected a constant"
-    if row.float64 and not choose_device().has_float64:
+    if needs_float64(make, types) and not choose_device().has_float64:
         return f"tensor '{source.name}' is float32, which needs float64 that {choose_device().title} lacks"
-    if layer.type is LayerType.QUANTIZE and row.float64 and output.scale < _SMALLEST_SCALE:
+    if layer.type is LayerType.QUANTIZE and source.dtype.is_float and output.scale < _SMALLEST_SCALE:
         return f"tensor '{output.name}' has scale {output.scale:g}, expected at least 2^-100"
     return ""

@@ -10,7 +10,7 @@ __kernel void pairs_8(__constant const struct elementwise_parameters *p, __globa
     second += starts.s1 / sizeof(*second);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element < p->elements) {
+    if (element < p->items) {
         const int2 place = places(p, element);
         output[element] = results[256 * first[place.x] + second[place.y]];
     }
@@ -54,7 +54,7 @@ __kernel void binary_s32(__constant const struct elementwise_parameters *p, __gl
     second += starts.s1 / sizeof(*second);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element < p->elements) {
+    if (element < p->items) {
         const int2 place = places(p, element);
         output[element] = binary_of(p->operation, first[place.x], second[place.y]);
     }
@@ -100,7 +100,7 @@ __kernel void binary_f32(__constant const struct elementwise_parameters *p, __gl
     second += starts.s1 / sizeof(*second);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element < p->elements) {
+    if (element < p->items) {
         const int2 place = places(p, element);
         output[element] = limited(binary_float_of(p->operation, first[place.x], second[place.y]), p->low, p->high);
     }
@@ -116,7 +116,7 @@ __kernel void binary_f32(__constant const struct elementwise_parameters *p, __gl
         second += starts.s1 / sizeof(*second);                                                                         \
         output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
-        if (element < p->elements) {                                                                                   \
+        if (element < p->items) {                                                                                      \
             const int2 place = places(p, element);                                                                     \
             const type a = first[place.x], b = second[place.y];                                                        \
             const int relation = a < b ? 1 : a == b ? 2 : a > b ? 4 : 8;                                               \
@@ -140,7 +140,7 @@ static int place_of(__constant const int *extents, __constant const int *strides
 }
 
 #define SELECT(name, type)                                                                                             \
-    __kernel void name(__constant const struct select_parameters *p, __global const uchar *condition,                  \
+    __kernel void name(__constant const struct elementwise_parameters *p, __global const uchar *condition,             \
                        __global const type *first, __global const type *second, __global type *output,                 \
                        const ulong4 starts)                                                                            \
     {                                                                                                                  \
@@ -149,10 +149,10 @@ static int place_of(__constant const int *extents, __constant const int *strides
         second += starts.s2 / sizeof(*second);                                                                         \
         output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
-        if (element < p->elements) {                                                                                   \
-            output[element] = condition[place_of(p->extents, p->condition_strides, element)]                           \
-                                  ? first[place_of(p->extents, p->first_strides, element)]                             \
-                                  : second[place_of(p->extents, p->second_strides, element)];                          \
+        if (element < p->items) {                                                                                      \
+            output[element] = condition[place_of(p->extents, p->first_strides, element)]                               \
+                                  ? first[place_of(p->extents, p->second_strides, element)]                            \
+                                  : second[place_of(p->extents, p->third_strides, element)];                           \
         }                                                                                                              \
     }
 

@@ -36,13 +36,13 @@ static long cut(int type, float x)
     }
 }
 
-__kernel void cast(__constant const struct cast_parameters *p, __global const uchar *input, __global uchar *output,
+__kernel void cast(__constant const struct elementwise_parameters *p, __global const uchar *input, __global uchar *output,
                    const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element >= p->elements) {
+    if (element >= p->items) {
         return;
     }
     const bool is_float = p->input_type == TYPE_FLOAT32;

@@ -2,7 +2,7 @@
 // CONV_2D, one group of channels per launch, and FULLY_CONNECTED: 8 output channels per work item.
 // weights: [height][width][input channels][channel_stride]; channels: bias, multiplier and shift of each.
 
-static void store_channels(__constant const struct weighted_parameters *p, __global const int *channels, uint8 sums,
+static void store_channels(__constant const struct window_parameters *p, __global const int *channels, uint8 sums,
                            int first, __global char *output)
 {
     uint lanes[8];
@@ -16,7 +16,7 @@ static void store_channels(__constant const struct weighted_parameters *p, __glo
     }
 }
 
-__kernel void conv2d_s8(__constant const struct weighted_parameters *p, __global const int *channels,
+__kernel void conv2d_s8(__constant const struct window_parameters *p, __global const int *channels,
                         __global const char *weights, __global const char *input, __global char *output,
                         const ulong4 starts)
 {
@@ -24,7 +24,7 @@ __kernel void conv2d_s8(__constant const struct weighted_parameters *p, __global
     output += starts.s3 / sizeof(*output);
     const int first = 8 * (int)get_global_id(0);
     const int pixel = (int)get_global_id(1);
-    if (first >= p->output_channels || pixel >= p->output_pixels) {
+    if (first >= p->output_channels || pixel >= p->items) {
         return;
     }
     const int row = pixel / p->output_width;

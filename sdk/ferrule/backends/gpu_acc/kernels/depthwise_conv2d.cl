@@ -3,7 +3,7 @@
 // weights: [height][width][channel_stride]; channels: bias, multiplier and shift of each.
 
 // the input values for 8 output channels, starting with `first`; lanes beyond the last channel are undefined
-static int8 load_channels(__constant const struct weighted_parameters *p, __global const char *pixel, int first)
+static int8 load_channels(__constant const struct window_parameters *p, __global const char *pixel, int first)
 {
     if (p->multiplier == 1 && first + 8 <= p->channels) {
         return convert_int8(vload8(0, pixel + first));
@@ -15,7 +15,7 @@ static int8 load_channels(__constant const struct weighted_parameters *p, __glob
     return vload8(0, lanes);
 }
 
-__kernel void depthwise_conv2d_s8(__constant const struct weighted_parameters *p, __global const int *channels,
+__kernel void depthwise_conv2d_s8(__constant const struct window_parameters *p, __global const int *channels,
                                   __global const char *weights, __global const char *input, __global char *output,
                                   const ulong4 starts)
 {
@@ -23,7 +23,7 @@ __kernel void depthwise_conv2d_s8(__constant const struct weighted_parameters *p
     output += starts.s3 / sizeof(*output);
     const int first = 8 * (int)get_global_id(0);
     const int pixel = (int)get_global_id(1);
-    if (first >= p->output_channels || pixel >= p->output_pixels) {
+    if (first >= p->output_channels || pixel >= p->items) {
         return;
     }
     const int row = pixel / p->output_width;

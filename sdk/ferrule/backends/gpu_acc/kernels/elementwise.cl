@@ -24,7 +24,7 @@ __kernel void sum_s8(__constant const struct elementwise_parameters *p, __global
     second += starts.s1 / sizeof(*second);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element >= p->elements) {
+    if (element >= p->items) {
         return;
     }
     const int2 place = places(p, element);
@@ -41,7 +41,7 @@ __kernel void product_s8(__constant const struct elementwise_parameters *p, __gl
     second += starts.s1 / sizeof(*second);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element >= p->elements) {
+    if (element >= p->items) {
         return;
     }
     const int2 place = places(p, element);
@@ -56,7 +56,7 @@ __kernel void maximum_s8(__constant const struct elementwise_parameters *p, __gl
     second += starts.s1 / sizeof(*second);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element < p->elements) {
+    if (element < p->items) {
         const int2 place = places(p, element);
         output[element] = max(first[place.x], second[place.y]);
     }
@@ -69,7 +69,7 @@ __kernel void minimum_s8(__constant const struct elementwise_parameters *p, __gl
     second += starts.s1 / sizeof(*second);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element < p->elements) {
+    if (element < p->items) {
         const int2 place = places(p, element);
         output[element] = min(first[place.x], second[place.y]);
     }

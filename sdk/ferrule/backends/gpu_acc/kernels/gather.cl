@@ -23,7 +23,7 @@ static int gathered_place(__constant const struct gather_parameters *p, __global
         indices += starts.s1 / sizeof(*indices);                                                                       \
         output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
-        if (element < p->elements) {                                                                                   \
+        if (element < p->items) {                                                                                      \
             output[element] = data[gathered_place(p, indices, element)];                                               \
         }                                                                                                              \
     }

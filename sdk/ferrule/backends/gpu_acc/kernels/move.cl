@@ -9,7 +9,7 @@
         input += starts.s0 / sizeof(*input);                                                                           \
         output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
-        if (element >= p->elements) {                                                                                  \
+        if (element >= p->items) {                                                                                     \
             return;                                                                                                    \
         }                                                                                                              \
         const int place = places[element] - p->first;                                                                  \

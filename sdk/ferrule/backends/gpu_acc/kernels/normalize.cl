@@ -29,7 +29,7 @@ __kernel void l2_normalization_s8(__constant const struct row_parameters *p, __g
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int row = (int)get_global_id(0);
-    if (row >= p->rows) {
+    if (row >= p->items) {
         return;
     }
     __global const char *source = input + row * p->length;
@@ -71,7 +71,7 @@ __kernel void log_softmax_s8(__constant const struct row_parameters *p, __global
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int row = (int)get_global_id(0);
-    if (row >= p->rows) {
+    if (row >= p->items) {
         return;
     }
     __global const char *source = input + row * p->length;
@@ -101,7 +101,7 @@ __kernel void normalize_f32(__constant const struct row_parameters *p, __global 
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int row = (int)get_global_id(0);
-    if (row >= p->rows) {
+    if (row >= p->items) {
         return;
     }
     __global const float *source = input + row * p->length;

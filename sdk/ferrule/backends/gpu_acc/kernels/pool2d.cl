@@ -6,7 +6,7 @@ struct pool_area {
     int place;                    // index of the channel in the image's first pixel
 };
 
-static struct pool_area area_of(__constant const struct pool_parameters *p, int element)
+static struct pool_area area_of(__constant const struct window_parameters *p, int element)
 {
     const int pixel = element / p->channels;
     const int row = pixel / p->output_width;
@@ -22,13 +22,13 @@ static struct pool_area area_of(__constant const struct pool_parameters *p, int 
     return area;
 }
 
-__kernel void average_pool2d_s8(__constant const struct pool_parameters *p, __global const char *input,
+__kernel void average_pool_2d_s8(__constant const struct window_parameters *p, __global const char *input,
                                 __global char *output, const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element >= p->elements) {
+    if (element >= p->items * p->channels) {
         return;
     }
     const struct pool_area area = area_of(p, element);
@@ -44,13 +44,13 @@ __kernel void average_pool2d_s8(__constant const struct pool_parameters *p, __gl
     output[element] = (char)min(max(sum < 0 ? -magnitude : magnitude, p->low), p->high);
 }
 
-__kernel void max_pool2d_s8(__constant const struct pool_parameters *p, __global const char *input,
+__kernel void max_pool_2d_s8(__constant const struct window_parameters *p, __global const char *input,
                             __global char *output, const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element >= p->elements) {
+    if (element >= p->items * p->channels) {
         return;
     }
     const struct pool_area area = area_of(p, element);

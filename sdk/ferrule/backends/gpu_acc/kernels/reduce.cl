@@ -22,7 +22,7 @@ static char selectable_s8(char x, int largest)
         input += starts.s0 / sizeof(*input);                                                                           \
         output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
-        if (element >= p->elements) {                                                                                  \
+        if (element >= p->items) {                                                                                     \
             return;                                                                                                    \
         }                                                                                                              \
         __global const type *source = input + bases[element];                                                          \
@@ -46,7 +46,7 @@ REDUCE(reduce_f32, float, selectable_f32)
         input += starts.s0 / sizeof(*input);                                                                           \
         output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
-        if (element >= p->elements) {                                                                                  \
+        if (element >= p->items) {                                                                                     \
             return;                                                                                                    \
         }                                                                                                              \
         __global const type *source = input + bases[element];                                                          \
@@ -69,7 +69,7 @@ __kernel void total_s8(__constant const struct reduce_parameters *p, __global co
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element >= p->elements) {
+    if (element >= p->items) {
         return;
     }
     uint total = (uint)p->offset;
@@ -88,7 +88,7 @@ __kernel void total_f32(__constant const struct reduce_parameters *p, __global c
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element >= p->elements) {
+    if (element >= p->items) {
         return;
     }
     double total = 0.0;

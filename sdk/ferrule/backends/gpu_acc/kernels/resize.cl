@@ -7,7 +7,7 @@ struct resize_corners {
     int row_weight, column_weight;
 };
 
-static struct resize_corners corners_of(__constant const struct resize_parameters *p, __global const int *rows,
+static struct resize_corners corners_of(__constant const struct window_parameters *p, __global const int *rows,
                                         __global const int *columns, int element)
 {
     const int pixel = element / p->channels;
@@ -29,14 +29,14 @@ static struct resize_corners corners_of(__constant const struct resize_parameter
 }
 
 // weights of 10 bits; halves are rounded away from zero
-__kernel void resize_bilinear_s8(__constant const struct resize_parameters *p, __global const int *rows,
+__kernel void resize_bilinear_s8(__constant const struct window_parameters *p, __global const int *rows,
                                  __global const int *columns, __global const char *input, __global char *output,
                                  const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element >= p->elements) {
+    if (element >= p->items) {
         return;
     }
     const struct resize_corners at = corners_of(p, rows, columns, element);
@@ -50,14 +50,14 @@ __kernel void resize_bilinear_s8(__constant const struct resize_parameters *p, _
 
 #ifdef cl_khr_fp64
 // weights are the bits of float32
-__kernel void resize_bilinear_f32(__constant const struct resize_parameters *p, __global const int *rows,
+__kernel void resize_bilinear_f32(__constant const struct window_parameters *p, __global const int *rows,
                                   __global const int *columns, __global const float *input, __global float *output,
                                   const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element >= p->elements) {
+    if (element >= p->items) {
         return;
     }
     const struct resize_corners at = corners_of(p, rows, columns, element);

@@ -24,13 +24,13 @@ static long one_over_one_plus(long x)
     return saturating_shift(estimate, 1);
 }
 
-__kernel void softmax_s8(__constant const struct softmax_parameters *p, __global const int *exponentials,
+__kernel void softmax_s8(__constant const struct row_parameters *p, __global const int *exponentials,
                          __global const char *input, __global char *output, const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int row = (int)get_global_id(0);
-    if (row >= p->rows) {
+    if (row >= p->items) {
         return;
     }
     __global const char *source = input + row * p->length;

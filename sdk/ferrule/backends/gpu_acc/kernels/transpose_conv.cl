@@ -2,7 +2,7 @@
 // TRANSPOSE_CONV: 8 output channels per work item; weights and channels as those of conv2d_s8. The strides are those of
 // the output; the padding is what the window of the image's first pixel has above and left of the output.
 
-__kernel void transpose_conv_s8(__constant const struct weighted_parameters *p, __global const int *channels,
+__kernel void transpose_conv_s8(__constant const struct window_parameters *p, __global const int *channels,
                                 __global const char *weights, __global const char *input, __global char *output,
                                 const ulong4 starts)
 {
@@ -10,7 +10,7 @@ __kernel void transpose_conv_s8(__constant const struct weighted_parameters *p, 
     output += starts.s3 / sizeof(*output);
     const int first = 8 * (int)get_global_id(0);
     const int pixel = (int)get_global_id(1);
-    if (first >= p->output_channels || pixel >= p->output_pixels) {
+    if (first >= p->output_channels || pixel >= p->items) {
         return;
     }
     const int row = pixel / p->output_width;

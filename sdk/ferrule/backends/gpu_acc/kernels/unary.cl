@@ -2,7 +2,7 @@
 // Functions of one tensor, computed in float64 and rounded once: one element per work item.
 
 #ifdef cl_khr_fp64
-static double unary_of(__constant const struct unary_parameters *p, double x)
+static double unary_of(__constant const struct elementwise_parameters *p, double x)
 {
     switch (p->operation) {
     case LAYER_ABS:
@@ -20,7 +20,7 @@ static double unary_of(__constant const struct unary_parameters *p, double x)
     case LAYER_HARD_SWISH:
         return x * fmin(fmax(x + 3.0, 0.0), 6.0) / 6.0;
     case LAYER_LEAKY_RELU:
-        return x > 0.0 ? x : x * (double)as_float(p->slope);
+        return x > 0.0 ? x : x * (double)as_float(p->factor);
     case LAYER_LOG:
         return log(x);
     case LAYER_LOGISTIC:
@@ -48,13 +48,13 @@ static double unary_of(__constant const struct unary_parameters *p, double x)
     }
 }
 
-__kernel void unary_f32(__constant const struct unary_parameters *p, __global const float *input,
+__kernel void unary_f32(__constant const struct elementwise_parameters *p, __global const float *input,
                         __global float *output, const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
-    if (element < p->elements) {
+    if (element < p->items) {
         output[element] = limited(convert_float(unary_of(p, input[element])), p->low, p->high);
     }
 }

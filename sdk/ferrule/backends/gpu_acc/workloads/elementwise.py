@@ -1,28 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of elementwise layers of any type: functions of one and two tensors, comparisons, SELECT_V2 and CAST."""
+"""Launches for elementwise layers: arithmetic, functions of one and two tensors, comparisons, tables and CAST."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.parameters import (
-    CODES,
-    CastParameters,
-    ElementwiseParameters,
-    SelectParameters,
-    UnaryParameters,
-    float_bits,
-)
-from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
-from ferrule.graph import Array, LayerType, Shape
+from ferrule.backends.gpu_acc.parameters import CODES, ElementwiseParameters, float_bits
+from ferrule.backends.gpu_acc.workloads.launch import Launch, Loading
+from ferrule.graph import Array, DataType, LayerType, Shape
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.broadcast import MAX_AXES
 from ferrule.operators.elementwise.binary import BinaryDescriptor, float_limits
 from ferrule.operators.elementwise.rectify import LeakyReluDescriptor
+from ferrule.operators.elementwise.stored_binary import product_of, sum_of
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
@@ -36,122 +30,145 @@ _RELATIONS: Mapping[LayerType, int] = {
     LayerType.NOT_EQUAL: _LESS | _GREATER | _UNORDERED,
 }
 COMPARISONS = tuple(_RELATIONS)
-_UNLIMITED = (-math.inf, math.inf)
+_PLAIN = ElementwiseParameters()
 
 
-def unary(loading: Loading) -> KernelWorkload:
-    """Return the workload of a function of one float32 tensor."""
-    layer, elements = loading.info.layer, loading.info.operands.output.elements
+def unary(loading: Loading) -> Launch:
+    """Return the launch for a function of one float32 tensor."""
+    layer = loading.layer
     low, high = (OPERATORS[layer.type].clamp or Activation.NONE).limits
-    parameters = UnaryParameters(
-        elements=elements,
+    parameters = ElementwiseParameters(
+        items=loading.operands.output.elements,
         operation=CODES[layer.type],
-        slope=float_bits(layer.descriptor.alpha) if isinstance(layer.descriptor, LeakyReluDescriptor) else 0,
+        factor=float_bits(layer.descriptor.alpha) if isinstance(layer.descriptor, LeakyReluDescriptor) else 0,
         low=float_bits(-math.inf if low is None else low),
         high=float_bits(math.inf if high is None else high),
     )
-    return KernelWorkload(loading, Launch(kernel="unary_f32", parameters=parameters, items=(elements,)))
+    return Launch(kernel="unary_f32", parameters=parameters)
 
 
-def binary(loading: Loading) -> KernelWorkload:
-    """Return the workload of a function of two float32 or int32 tensors."""
-    layer, operands = loading.info.layer, loading.info.operands
-    is_float = operands.output.dtype.is_float
+def binary(loading: Loading) -> Launch:
+    """Return the launch for a function of two float32 or int32 tensors."""
+    layer = loading.layer
     activation = layer.descriptor.activation if isinstance(layer.descriptor, BinaryDescriptor) else None
-    low, high = _UNLIMITED if activation is None else float_limits(activation)
-    return _launch_binary(
+    low, high = (-math.inf, math.inf) if activation is None else float_limits(activation)
+    return _broadcast(
         loading,
-        "binary_f32" if is_float else "binary_s32",
-        replace(
-            broadcast_parameters(operands), operation=CODES[layer.type], low=float_bits(low), high=float_bits(high)
-        ),
+        "binary_f32" if loading.operands.output.dtype.is_float else "binary_s32",
+        ElementwiseParameters(operation=CODES[layer.type], low=float_bits(low), high=float_bits(high)),
     )
 
 
-def comparison(loading: Loading) -> KernelWorkload:
-    """Return the workload of a comparison of float32, int32 or int64."""
-    operands = loading.info.operands
-    source = operands.input(0).dtype
-    parameters = replace(broadcast_parameters(operands), operation=_RELATIONS[loading.info.layer.type])
-    return _launch_binary(loading, f"compare_{'f' if source.is_float else 's'}{8 * source.size_bytes}", parameters)
+def comparison(loading: Loading) -> Launch:
+    """Return the launch for a comparison of float32, int32 or int64."""
+    source = loading.operands.input(0).dtype
+    kernel = f"compare_{'f' if source.is_float else 's'}{8 * source.size_bytes}"
+    return _broadcast(loading, kernel, ElementwiseParameters(operation=_RELATIONS[loading.layer.type]))
 
 
-def pairs(loading: Loading) -> KernelWorkload:
-    """Return the workload of a function of two 8-bit tensors; the numpy kernel computes the results of all pairs."""
-    layer, operands = loading.info.layer, loading.info.operands
-    first, second = (operands.input(index) for index in range(2))
+def select(loading: Loading) -> Launch:
+    """Return the launch for a SELECT_V2 layer."""
+    return _broadcast(loading, f"select_{8 * loading.operands.output.dtype.size_bytes}")
+
+
+def extremum(loading: Loading) -> Launch:
+    """Return the launch for an int8 MAXIMUM or MINIMUM layer."""
+    return _broadcast(loading, f"{loading.layer.type.lower()}_s8")
+
+
+def arithmetic(loading: Loading) -> Launch:
+    """Return the launch for an int8 ADD, SUB or MUL layer."""
+    layer, operands = loading.layer, loading.operands
+    descriptor = layer.descriptor
+    assert isinstance(descriptor, BinaryDescriptor)
+    if layer.type is LayerType.MUL:
+        product = product_of(operands, descriptor.activation)
+        parameters = ElementwiseParameters(
+            first_offset=product.first_offset, second_offset=product.second_offset, **asdict(product.result)
+        )
+        return _broadcast(loading, "product_s8", parameters)
+    total = sum_of(operands, descriptor.activation, subtract=layer.type is LayerType.SUB)
+    parameters = ElementwiseParameters(
+        first_offset=total.first.offset,
+        second_offset=total.second.offset,
+        left_shift=total.first.left_shift,
+        first_multiplier=total.first.multiplier,
+        first_shift=total.first.shift,
+        second_multiplier=total.second.multiplier,
+        second_shift=total.second.shift,
+        subtract=int(total.subtract),
+        **asdict(total.result),
+    )
+    return _broadcast(loading, "sum_s8", parameters)
+
+
+def pairs(loading: Loading) -> Launch:
+    """Return the launch for a function of two 8-bit tensors; the numpy kernel computes the results of all pairs."""
     every = np.arange(256, dtype=np.uint8)
-    square = (256, 256)
+    return _broadcast(loading, "pairs_8", _PLAIN, _results(loading, *np.meshgrid(every, every, indexing="ij")))
+
+
+def table(loading: Loading) -> Launch:
+    """Return the launch for a function of one 8-bit value; the numpy kernel computes its table."""
+    output = loading.operands.output
+    return Launch(
+        kernel="table_s8_f32" if output.dtype is DataType.FLOAT32 else "table_s8",
+        parameters=ElementwiseParameters(items=output.elements),
+        constants=(_results(loading, np.arange(-128, 128).astype(np.uint8)),),
+    )
+
+
+def _results(loading: Loading, *stored: Array) -> Array:
+    """Return the numpy kernel's results for inputs with these bytes."""
+    shape = stored[0].shape
     infos = Operands(
-        inputs=(replace(first, shape=square), replace(second, shape=square)),
-        outputs=(replace(operands.output, shape=square),),
+        inputs=tuple(replace(loading.operands.input(index), shape=shape) for index in range(len(stored))),
+        outputs=(replace(loading.operands.output, shape=shape),),
     )
-    given = [
-        np.ascontiguousarray(np.broadcast_to(column, square)).view(info.dtype.numpy)
-        for column, info in ((every[:, None], first), (every, second))
-    ]
-    (results,) = OPERATORS[layer.type].kernel(layer.descriptor, infos, given)
-    return _launch_binary(loading, "pairs_8", broadcast_parameters(operands), results)
+    given = [each.view(infos.input(index).dtype.numpy) for index, each in enumerate(stored)]
+    (results,) = OPERATORS[loading.layer.type].kernel(loading.layer.descriptor, infos, given)
+    return results
 
 
-def select(loading: Loading) -> KernelWorkload:
-    """Return the workload of a SELECT_V2 layer."""
-    operands = loading.info.operands
-    output = operands.output
-    strides = [_strides(operands.input(index).shape) for index in range(3)]
-    parameters = SelectParameters(
-        elements=output.elements,
-        extents=_extents(output.shape),
-        condition_strides=strides[0],
-        first_strides=strides[1],
-        second_strides=strides[2],
+def quantize(loading: Loading) -> Launch:
+    """Return the launch for a QUANTIZE layer: a table for int8 input, a division for float32 input."""
+    output = loading.operands.output
+    if loading.operands.input(0).dtype is DataType.INT8:
+        return table(loading)
+    parameters = ElementwiseParameters(
+        items=output.elements, factor=float_bits(output.scale), zero_point=output.zero_point
     )
-    kernel = f"select_{8 * output.dtype.size_bytes}"
-    return KernelWorkload(
-        loading, Launch(kernel=kernel, parameters=parameters, inputs=(0, 1, 2), items=(output.elements,))
+    return Launch(kernel="quantize_f32_s8", parameters=parameters)
+
+
+def cast(loading: Loading) -> Launch:
+    """Return the launch for a CAST layer."""
+    source, output = loading.operands.input(0).dtype, loading.operands.output
+    parameters = ElementwiseParameters(items=output.elements, input_type=CODES[source], output_type=CODES[output.dtype])
+    return Launch(kernel="cast", parameters=parameters)
+
+
+def _broadcast(loading: Loading, kernel: str, parameters: ElementwiseParameters = _PLAIN, *constants: Array) -> Launch:
+    """Return the launch for inputs that broadcast to the output's shape, which is added to the parameters."""
+    output, count = loading.operands.output, len(loading.layer.inputs)
+    shapes = [loading.operands.input(index).shape for index in range(count)]
+    return Launch(
+        kernel=kernel,
+        parameters=replace(
+            parameters,
+            items=output.elements,
+            same_shape=int(len(set(shapes)) == 1),
+            extents=(1,) * (MAX_AXES - len(output.shape)) + output.shape,
+            first_strides=_strides(shapes[0]),
+            second_strides=_strides(shapes[1]),
+            third_strides=_strides(shapes[-1]),
+        ),
+        constants=constants,
+        inputs=tuple(range(count)),
     )
-
-
-def cast(loading: Loading) -> KernelWorkload:
-    """Return the workload of a CAST layer."""
-    operands = loading.info.operands
-    elements = operands.output.elements
-    parameters = CastParameters(
-        elements=elements, input_type=CODES[operands.input(0).dtype], output_type=CODES[operands.output.dtype]
-    )
-    return KernelWorkload(loading, Launch(kernel="cast", parameters=parameters, items=(elements,)))
-
-
-def broadcast_parameters(operands: Operands) -> ElementwiseParameters:
-    """Return the parameters of two inputs that broadcast to the output's shape."""
-    first, second, output = operands.input(0), operands.input(1), operands.output
-    return ElementwiseParameters(
-        elements=output.elements,
-        same_shape=int(first.shape == second.shape),
-        extents=_extents(output.shape),
-        first_strides=_strides(first.shape),
-        second_strides=_strides(second.shape),
-    )
-
-
-def _launch_binary(
-    loading: Loading, kernel: str, parameters: ElementwiseParameters, *constants: Array
-) -> KernelWorkload:
-    launch = Launch(
-        kernel=kernel, parameters=parameters, constants=constants, inputs=(0, 1), items=(parameters.elements,)
-    )
-    return KernelWorkload(loading, launch)
-
-
-def _extents(shape: Shape) -> tuple[int, ...]:
-    return (1,) * (MAX_AXES - len(shape)) + shape
 
 
 def _strides(shape: Shape) -> tuple[int, ...]:
     """Return the step in elements of each of six axes; 0 on axes of extent 1."""
-    steps: list[int] = []
-    step = 1
-    for extent in reversed(shape):
-        steps.append(0 if extent == 1 else step)
-        step *= extent
-    return (0,) * (MAX_AXES - len(shape)) + tuple(reversed(steps))
+    steps = [0 if extent == 1 else math.prod(shape[axis + 1 :]) for axis, extent in enumerate(shape)]
+    return (0,) * (MAX_AXES - len(shape)) + tuple(steps)

@@ -6,38 +6,33 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 
-from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.gpu_acc.session import Session
 from ferrule.backends.gpu_acc.workloads.elementwise import (
     COMPARISONS,
+    arithmetic,
     binary,
     cast,
     comparison,
+    extremum,
     pairs,
+    quantize,
     select,
+    table,
     unary,
 )
-from ferrule.backends.gpu_acc.workloads.launch import Loading
+from ferrule.backends.gpu_acc.workloads.launch import CopyWorkload, KernelWorkload, Launch, Loading
 from ferrule.backends.gpu_acc.workloads.moving import gather, move
-from ferrule.backends.gpu_acc.workloads.normalizing import l2_normalization, log_softmax, normalize_float
-from ferrule.backends.gpu_acc.workloads.reducing import place, reduction, total
-from ferrule.backends.gpu_acc.workloads.resizing import resize_bilinear
-from ferrule.backends.gpu_acc.workloads.simple import (
-    CopyWorkload,
-    arithmetic,
-    extremum,
-    pool2d,
-    quantize,
+from ferrule.backends.gpu_acc.workloads.rows import (
+    l2_normalization,
+    log_softmax,
+    normalize_float,
+    place,
+    reduction,
     softmax,
-    table,
+    total,
 )
-from ferrule.backends.gpu_acc.workloads.weighted import (
-    conv2d,
-    depthwise_conv2d,
-    fully_connected,
-    transpose_conv,
-)
+from ferrule.backends.gpu_acc.workloads.windows import pool2d, resize_bilinear, weighted
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType
@@ -46,22 +41,16 @@ from ferrule.operators.table import OPERATORS, having
 
 Types = tuple[DataType, DataType]
 """The element types of a layer's data and of its first output."""
+Make = Callable[[Loading], Launch | list[Launch] | CopyWorkload]
+"""A function or class that makes a layer's launches or its workload."""
+
+_WITH_FLOAT64 = frozenset({binary, normalize_float, quantize, resize_bilinear, total, unary})
+"""The functions whose kernels compute float32 data in float64."""
 
 
-@frozen
-class Row:
-    """How a layer type is computed for some element types."""
-
-    make: Callable[[Loading], Workload]
-    """The function or class that makes a workload."""
-    constants: tuple[int, ...] = ()
-    """Positions of the inputs that must be constants, if they are present."""
-    float64: bool = False
-    """Whether the kernel needs float64."""
-
-
-def _rows(row: Row, *types: Types) -> Mapping[Types, Row]:
-    return dict.fromkeys(types, row)
+def needs_float64(make: Make, types: Types) -> bool:
+    """Return whether a kernel for these types needs float64."""
+    return make in _WITH_FLOAT64 and types[0] is DataType.FLOAT32
 
 
 _INT8 = (DataType.INT8, DataType.INT8)
@@ -69,105 +58,89 @@ _INT32 = (DataType.INT32, DataType.INT32)
 _FLOAT32 = (DataType.FLOAT32, DataType.FLOAT32)
 _BOOL = (DataType.BOOL, DataType.BOOL)
 _SAME = tuple((dtype, dtype) for dtype in DataType)
-_GATHER = _rows(Row(make=gather), *_SAME)
-_COPY = _rows(Row(make=CopyWorkload), *_SAME)
-_POOL = _rows(Row(make=pool2d), _INT8)
-_PAIRS, _TABLE = _rows(Row(make=pairs), _INT8), _rows(Row(make=table), _INT8)
-_BINARY = {_FLOAT32: Row(make=binary, float64=True), _INT32: Row(make=binary)}
-_BINARY_FLOAT = _rows(Row(make=binary, float64=True), _FLOAT32)
-_UNARY = _rows(Row(make=unary, float64=True), _FLOAT32)
-_COMPARISON: Mapping[Types, Row] = {
-    (DataType.INT8, DataType.BOOL): Row(make=pairs),
-    _BOOL: Row(make=pairs),
-    **_rows(
-        Row(make=comparison), *((dtype, DataType.BOOL) for dtype in (DataType.FLOAT32, DataType.INT32, DataType.INT64))
-    ),
-}
-_REDUCTION = _rows(Row(make=reduction), _INT8, _FLOAT32)
-_PLACE = _rows(Row(make=place), (DataType.INT8, DataType.INT32), (DataType.FLOAT32, DataType.INT32))
-_TOTAL = {_INT8: Row(make=total), _FLOAT32: Row(make=total, float64=True)}
-_NORMALIZE = _rows(Row(make=normalize_float, float64=True), _FLOAT32)
-_WEIGHTS = (1, 2)
+_BINARY = {_FLOAT32: binary, _INT32: binary}
+_COMPARED = (DataType.FLOAT32, DataType.INT32, DataType.INT64)
 _NOT_CASTABLE = (DataType.FLOAT16, DataType.UINT32, DataType.UINT64)
 _CASTABLE = tuple(dtype for dtype in DataType if dtype not in _NOT_CASTABLE)
 
-WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
-    **{
-        type_: _rows(Row(make=move, constants=OPERATORS[type_].indices), *_SAME) for type_ in sorted(having(moves=True))
-    },
-    LayerType.ABS: {**_TABLE, **_UNARY},
-    LayerType.ADD: {_INT8: Row(make=arithmetic), **_BINARY},
-    LayerType.ADD_N: {**_PAIRS, **_BINARY_FLOAT},
-    LayerType.ARG_MAX: _PLACE,
-    LayerType.ARG_MIN: _PLACE,
-    LayerType.AVERAGE_POOL_2D: _POOL,
-    LayerType.BITWISE_XOR: _rows(Row(make=binary), _INT32),
-    LayerType.CAST: _rows(Row(make=cast), *itertools.product(_CASTABLE, _CASTABLE)),
-    LayerType.CEIL: _UNARY,
-    LayerType.CONV_2D: _rows(Row(make=conv2d, constants=_WEIGHTS), _INT8),
-    LayerType.COS: _UNARY,
-    LayerType.DEPTHWISE_CONV_2D: _rows(Row(make=depthwise_conv2d, constants=_WEIGHTS), _INT8),
-    LayerType.DEQUANTIZE: _rows(Row(make=table), (DataType.INT8, DataType.FLOAT32)),
-    LayerType.DIV: {**_PAIRS, **_BINARY},
-    LayerType.ELU: {**_TABLE, **_UNARY},
-    LayerType.EMBEDDING_LOOKUP: _GATHER,
-    LayerType.EXP: _UNARY,
-    LayerType.EXPAND_DIMS: _COPY,
-    LayerType.FLOOR: _UNARY,
-    LayerType.FLOOR_DIV: _BINARY,
-    LayerType.FLOOR_MOD: _BINARY,
-    LayerType.FULLY_CONNECTED: _rows(Row(make=fully_connected, constants=_WEIGHTS), _INT8),
-    LayerType.GATHER: _GATHER,
-    LayerType.GATHER_ND: _GATHER,
-    LayerType.HARD_SWISH: {**_TABLE, **_UNARY},
-    LayerType.L2_NORMALIZATION: {_INT8: Row(make=l2_normalization), **_NORMALIZE},
-    LayerType.LEAKY_RELU: {**_TABLE, **_UNARY},
-    LayerType.LOG: _UNARY,
-    LayerType.LOGICAL_AND: _rows(Row(make=pairs), _BOOL),
-    LayerType.LOGICAL_NOT: _rows(Row(make=table), _BOOL),
-    LayerType.LOGICAL_OR: _rows(Row(make=pairs), _BOOL),
-    LayerType.LOGISTIC: {**_TABLE, **_UNARY},
-    LayerType.LOG_SOFTMAX: {_INT8: Row(make=log_softmax), **_NORMALIZE},
-    LayerType.MAXIMUM: {_INT8: Row(make=extremum), **_BINARY},
-    LayerType.MAX_POOL_2D: _POOL,
-    LayerType.MEAN: _TOTAL,
-    LayerType.MINIMUM: {_INT8: Row(make=extremum), **_BINARY},
-    LayerType.MUL: {_INT8: Row(make=arithmetic), **_BINARY},
-    LayerType.NEG: _UNARY,
-    LayerType.PRELU: {**_PAIRS, **_BINARY_FLOAT},
-    LayerType.QUANTIZE: {
-        _INT8: Row(make=quantize),
-        (DataType.FLOAT32, DataType.INT8): Row(make=quantize, float64=True),
-    },
-    LayerType.REDUCE_ALL: _rows(Row(make=reduction), _BOOL),
-    LayerType.REDUCE_ANY: _rows(Row(make=reduction), _BOOL),
-    LayerType.REDUCE_MAX: _REDUCTION,
-    LayerType.REDUCE_MIN: _REDUCTION,
-    LayerType.RELU: {**_TABLE, **_UNARY},
-    LayerType.RELU6: {**_TABLE, **_UNARY},
-    LayerType.RELU_N1_TO_1: {**_TABLE, **_UNARY},
-    LayerType.RESHAPE: _COPY,
-    LayerType.RESIZE_BILINEAR: {
-        _INT8: Row(make=resize_bilinear),
-        _FLOAT32: Row(make=resize_bilinear, float64=True),
-    },
-    LayerType.ROUND: _UNARY,
-    LayerType.RSQRT: {**_TABLE, **_UNARY},
-    LayerType.SELECT_V2: _rows(Row(make=select), *_SAME),
-    LayerType.SIGN: _UNARY,
-    LayerType.SIN: _UNARY,
-    LayerType.SOFTMAX: {_INT8: Row(make=softmax), **_NORMALIZE},
-    LayerType.SQRT: _UNARY,
-    LayerType.SQUARE: _UNARY,
-    LayerType.SQUARED_DIFFERENCE: {**_PAIRS, **_BINARY},
-    LayerType.SQUEEZE: _COPY,
-    LayerType.SUB: {_INT8: Row(make=arithmetic), **_BINARY},
-    LayerType.SUM: _TOTAL,
-    LayerType.TANH: {**_TABLE, **_UNARY},
-    LayerType.TRANSPOSE_CONV: _rows(Row(make=transpose_conv, constants=_WEIGHTS), _INT8),
-    **dict.fromkeys(COMPARISONS, _COMPARISON),
+
+def _each(row: Mapping[Types, Make], *layer_types: LayerType) -> Mapping[LayerType, Mapping[Types, Make]]:
+    return dict.fromkeys(layer_types, row)
+
+
+WORKLOADS: Mapping[LayerType, Mapping[Types, Make]] = {
+    **_each(dict.fromkeys(_SAME, move), *sorted(having(moves=True))),
+    **_each(dict.fromkeys(_SAME, gather), LayerType.EMBEDDING_LOOKUP, LayerType.GATHER, LayerType.GATHER_ND),
+    **_each(dict.fromkeys(_SAME, CopyWorkload), LayerType.EXPAND_DIMS, LayerType.RESHAPE, LayerType.SQUEEZE),
+    **_each(
+        {_INT8: weighted},
+        LayerType.CONV_2D,
+        LayerType.DEPTHWISE_CONV_2D,
+        LayerType.FULLY_CONNECTED,
+        LayerType.TRANSPOSE_CONV,
+    ),
+    **_each({_INT8: pool2d}, LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D),
+    LayerType.RESIZE_BILINEAR: {_INT8: resize_bilinear, _FLOAT32: resize_bilinear},
+    **_each(
+        {_FLOAT32: unary},
+        LayerType.CEIL,
+        LayerType.COS,
+        LayerType.EXP,
+        LayerType.FLOOR,
+        LayerType.LOG,
+        LayerType.NEG,
+        LayerType.ROUND,
+        LayerType.SIGN,
+        LayerType.SIN,
+        LayerType.SQRT,
+        LayerType.SQUARE,
+    ),
+    **_each(
+        {_INT8: table, _FLOAT32: unary},
+        LayerType.ABS,
+        LayerType.ELU,
+        LayerType.HARD_SWISH,
+        LayerType.LEAKY_RELU,
+        LayerType.LOGISTIC,
+        LayerType.RELU,
+        LayerType.RELU6,
+        LayerType.RELU_N1_TO_1,
+        LayerType.RSQRT,
+        LayerType.TANH,
+    ),
+    **_each({_INT8: arithmetic, **_BINARY}, LayerType.ADD, LayerType.MUL, LayerType.SUB),
+    **_each({_INT8: extremum, **_BINARY}, LayerType.MAXIMUM, LayerType.MINIMUM),
+    **_each({_INT8: pairs, **_BINARY}, LayerType.DIV, LayerType.SQUARED_DIFFERENCE),
+    **_each({_INT8: pairs, _FLOAT32: binary}, LayerType.ADD_N, LayerType.PRELU),
+    **_each(_BINARY, LayerType.FLOOR_DIV, LayerType.FLOOR_MOD),
+    LayerType.BITWISE_XOR: {_INT32: binary},
+    **_each(
+        {
+            (DataType.INT8, DataType.BOOL): pairs,
+            _BOOL: pairs,
+            **{(dtype, DataType.BOOL): comparison for dtype in _COMPARED},
+        },
+        *COMPARISONS,
+    ),
+    **_each({_BOOL: pairs}, LayerType.LOGICAL_AND, LayerType.LOGICAL_OR),
+    LayerType.LOGICAL_NOT: {_BOOL: table},
+    LayerType.SELECT_V2: dict.fromkeys(_SAME, select),
+    LayerType.CAST: dict.fromkeys(itertools.product(_CASTABLE, _CASTABLE), cast),
+    LayerType.QUANTIZE: {_INT8: quantize, (DataType.FLOAT32, DataType.INT8): quantize},
+    LayerType.DEQUANTIZE: {(DataType.INT8, DataType.FLOAT32): table},
+    LayerType.L2_NORMALIZATION: {_INT8: l2_normalization, _FLOAT32: normalize_float},
+    LayerType.LOG_SOFTMAX: {_INT8: log_softmax, _FLOAT32: normalize_float},
+    LayerType.SOFTMAX: {_INT8: softmax, _FLOAT32: normalize_float},
+    **_each({_INT8: total, _FLOAT32: total}, LayerType.MEAN, LayerType.SUM),
+    **_each({_INT8: reduction, _FLOAT32: reduction}, LayerType.REDUCE_MAX, LayerType.REDUCE_MIN),
+    **_each({_BOOL: reduction}, LayerType.REDUCE_ALL, LayerType.REDUCE_ANY),
+    **_each(
+        {(DataType.INT8, DataType.INT32): place, (DataType.FLOAT32, DataType.INT32): place},
+        LayerType.ARG_MAX,
+        LayerType.ARG_MIN,
+    ),
 }
-"""The rows of each layer type, by element types."""
+"""By layer type and element types, the function that makes the launches."""
 
 
 def types_of(layer_type: LayerType, operands: Operands) -> Types:
@@ -184,7 +157,11 @@ class GpuAccWorkloadFactory(WorkloadFactory):
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
-        row = WORKLOADS.get(info.layer.type, {}).get(types_of(info.layer.type, info.operands))
-        if row is None:
+        make = WORKLOADS.get(info.layer.type, {}).get(types_of(info.layer.type, info.operands))
+        if make is None:
             raise UnsupportedError(f"layer '{info.layer.name}': there is no OpenCL kernel for {info.layer.type}")
-        return row.make(Loading(info, self._session))
+        loading = Loading(info, self._session)
+        made = make(loading)
+        if isinstance(made, CopyWorkload):
+            return made
+        return KernelWorkload(loading, [made] if isinstance(made, Launch) else made)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads that launch a kernel: its arguments, its size, and the handles that it reads and writes."""
+"""Workloads that launch kernels or copy bytes: its arguments, its size, and the handles that it reads and writes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from ferrule.backends.gpu_acc.handle import GpuTensorHandle, submit
 from ferrule.backends.gpu_acc.opencl import WORK_GROUP, OpenClDevice
 from ferrule.backends.gpu_acc.parameters import Parameters
 from ferrule.backends.gpu_acc.program import kernel
-from ferrule.backends.gpu_acc.session import GpuEvent, Session
+from ferrule.backends.gpu_acc.session import DeviceMemory, GpuEvent, Session
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
@@ -43,8 +44,8 @@ class Launch:
     """Positions of the layer's inputs that the kernel reads."""
     output: int = 0
     """Position of the layer's output that the kernel writes."""
-    items: tuple[int, ...]
-    """Required work items per dimension; they are rounded up to whole work-groups."""
+    items: tuple[int, ...] = ()
+    """Required work items per dimension, by default those of `parameters`; they are rounded up to work-groups."""
     group: tuple[int, ...] = ELEMENTS_GROUP
 
 
@@ -53,6 +54,8 @@ class Loading:
 
     def __init__(self, info: WorkloadInfo, session: Session) -> None:
         self.info = info
+        self.layer = info.layer
+        self.operands = info.operands
         self.session = session
         session.check_instance(info.target.device.name)
         self._constants: dict[int, tuple[Array, cl.Buffer]] = {}
@@ -86,13 +89,13 @@ class Loading:
             return None
         tensor = self.info.constants[index]
         if tensor is None and self.info.inputs[index] is not None:
-            raise UnsupportedError(f"input {index} of layer '{self.info.layer.name}' is no constant")
+            raise UnsupportedError(f"input {index} of layer '{self.layer.name}' is no constant")
         return None if tensor is None else tensor.data
 
     def _own(self, handle: object) -> GpuTensorHandle:
         if not isinstance(handle, GpuTensorHandle):
             raise UnsupportedError(
-                f"layer '{self.info.layer.name}' got a tensor as {type(handle).__name__}, GpuAcc needs its own handles"
+                f"layer '{self.layer.name}' got a tensor as {type(handle).__name__}, GpuAcc needs its own handles"
             )
         return handle
 
@@ -101,56 +104,53 @@ class _BoundKernel:
     """A kernel with its arguments; the buffers of handles are set again if they change."""
 
     def __init__(self, loading: Loading, launch: Launch) -> None:
-        import pyopencl as cl
-
         self._kernel = kernel(loading.session.device, launch.kernel)
         self._group = launch.group
-        self._size = tuple(-(-n // group) * group for n, group in zip(launch.items, launch.group, strict=True))
-        arguments = [
-            loading.constant(launch.parameters.pack()),
-            *(loading.constant(array) for array in launch.constants),
-            *(loading.source(index) for index in launch.inputs),
-            loading.target(launch.output),
-        ]
-        tensors = 1 + len(launch.constants)
-        starts = {tensors + number: number for number in range(len(launch.inputs))} | {len(arguments) - 1: OUTPUT_START}
+        items = launch.items or (launch.parameters.items,)
+        self._size = tuple(-(-n // group) * group for n, group in zip(items, launch.group, strict=True))
+        fixed = [loading.constant(each) for each in (launch.parameters.pack(), *launch.constants)]
+        tensors = [*map(loading.source, launch.inputs), loading.target(launch.output)]
+        starts = (*range(len(launch.inputs)), OUTPUT_START)
         self._handles: list[tuple[int, int, GpuTensorHandle]] = []
-        self._bound: list[object] = list(arguments)
+        self._bound: dict[int, object] = {}  # a kernel does not keep its arguments alive
         self._starts = np.zeros(STARTS, np.uint64)
-        for place, argument in enumerate(arguments):
+        for place, argument in enumerate((*fixed, *tensors)):
             if isinstance(argument, GpuTensorHandle):
-                self._handles.append((place, starts[place], argument))
+                self._handles.append((place, starts[place - len(fixed)], argument))
             else:
                 self._kernel.set_arg(place, argument)
-        self._kernel.set_arg(len(arguments), self._starts)
+                self._bound[place] = argument
+        self._count = len(fixed) + len(tensors)
+        self._kernel.set_arg(self._count, self._starts)
         self.used = [handle for _, _, handle in self._handles]
-        self._enqueue = cl.enqueue_nd_range_kernel
-        compile_ahead(loading.session.device, launch, len(arguments))
+        compile_ahead(loading.session.device, launch, self._count)
 
     def bind(self) -> None:
         """Set the places of the tensors as they are now."""
         moved = False
         for place, start, handle in self._handles:
             memory = handle.memory
-            if memory is not self._bound[place]:
+            if memory is not self._bound.get(place):
                 self._kernel.set_arg(place, memory.buffer)
                 self._starts[start] = memory.offset
                 self._bound[place] = memory
                 moved = True
         if moved:
-            self._kernel.set_arg(len(self._bound), self._starts)
+            self._kernel.set_arg(self._count, self._starts)
 
     def enqueue(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
         """Enqueue the kernel and return its event."""
-        return self._enqueue(queue, self._kernel, self._size, self._group, wait_for=waits)
+        import pyopencl as cl
+
+        return cl.enqueue_nd_range_kernel(queue, self._kernel, self._size, self._group, wait_for=waits)
 
 
 class KernelWorkload:
     """Launches one or more kernels, one after the other; `execute` returns before they have run."""
 
-    def __init__(self, loading: Loading, *launches: Launch) -> None:
+    def __init__(self, loading: Loading, launches: Sequence[Launch]) -> None:
         self._session = loading.session
-        self._name = f"{loading.info.layer.name} ({launches[0].kernel})"
+        self._name = f"{loading.layer.name} ({launches[0].kernel})"
         self._kernels = [_BoundKernel(loading, launch) for launch in launches]
         self._used = list({id(handle): handle for each in self._kernels for handle in each.used}.values())
 
@@ -189,3 +189,34 @@ def compile_ahead(device: OpenClDevice, launch: Launch, arguments: int) -> None:
     queue = cl.CommandQueue(device.context, device.device)
     cl.enqueue_nd_range_kernel(queue, fresh, launch.group, launch.group).wait()
     _COMPILED.add(key)
+
+
+class CopyWorkload:
+    """The workload of RESHAPE, SQUEEZE and EXPAND_DIMS: copies the bytes from buffer to buffer."""
+
+    def __init__(self, loading: Loading) -> None:
+        self._session = loading.session
+        self._name = f"{loading.layer.name} (copy)"
+        self._size_bytes = loading.operands.output.size_bytes
+        self._source = loading.source(0)
+        self._target = loading.target()
+        self._used = [each for each in (self._source, self._target) if isinstance(each, GpuTensorHandle)]
+
+    def execute(self) -> GpuEvent:
+        """Enqueue the copy and return the event that completes when the output is written."""
+        return submit(self._session, self._command, name=self._name, handles=self._used)
+
+    def _command(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
+        import pyopencl as cl
+
+        source, target = self._source, self._target.memory
+        place = source.memory if isinstance(source, GpuTensorHandle) else DeviceMemory(buffer=source)
+        return cl.enqueue_copy(
+            queue,
+            target.buffer,
+            place.buffer,
+            byte_count=self._size_bytes,
+            src_offset=place.offset,
+            dst_offset=target.offset,
+            wait_for=waits,
+        )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of layers that only move elements.
+"""Launches for layers that only move elements.
 
 The numpy kernel moves the numbers of the elements when the layer is loaded, unless indices may be computed.
 """
@@ -7,13 +7,13 @@ The numpy kernel moves the numbers of the elements when the layer is loaded, unl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ferrule.backends.gpu_acc.parameters import GatherParameters, MoveParameters
-from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
+from ferrule.backends.gpu_acc.workloads.launch import Launch, Loading
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.arithmetic.broadcast import MAX_AXES
 from ferrule.operators.movement.gather import gathering
@@ -21,19 +21,14 @@ from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
 
-def move(loading: Loading) -> KernelWorkload:
-    """Return the workload of a layer that moves elements: one launch for each input of each output."""
-    return KernelWorkload(loading, *_launches(loading))
-
-
-def gather(loading: Loading) -> KernelWorkload:
-    """Return the workload of GATHER, GATHER_ND or EMBEDDING_LOOKUP, whose indices may be computed."""
-    layer, operands = loading.info.layer, loading.info.operands
+def gather(loading: Loading) -> Launch:
+    """Return the launch for GATHER, GATHER_ND or EMBEDDING_LOOKUP, whose indices may be computed."""
+    layer, operands = loading.layer, loading.operands
     data, output = 1 - OPERATORS[layer.type].indices[0], operands.output
     way = gathering(layer.descriptor, operands.input(data), operands.input(1 - data))
     unused = (0,) * (MAX_AXES - len(way.extents))
     parameters = GatherParameters(
-        elements=output.elements,
+        items=output.elements,
         run=way.run,
         count=way.count,
         outer=way.outer,
@@ -42,46 +37,42 @@ def gather(loading: Loading) -> KernelWorkload:
         extents=way.extents + unused,
         strides=way.strides + unused,
     )
-    launch = Launch(
-        kernel=f"gather_{8 * output.dtype.size_bytes}",
-        parameters=parameters,
-        inputs=(data, 1 - data),
-        items=(output.elements,),
-    )
-    return KernelWorkload(loading, launch)
+    kernel = f"gather_{8 * output.dtype.size_bytes}"
+    return Launch(kernel=kernel, parameters=parameters, inputs=(data, 1 - data))
 
 
-def _launches(loading: Loading) -> Iterator[Launch]:
-    operands = loading.info.operands
-    indices = OPERATORS[loading.info.layer.type].indices
+def move(loading: Loading) -> list[Launch]:
+    """Return the launches for a layer that moves elements: one for each input of each output."""
+    operands = loading.operands
+    indices = OPERATORS[loading.layer.type].indices
     moved = [index for index in range(len(operands.inputs)) if index not in indices]
     ends = np.cumsum([operands.input(index).elements for index in moved]).tolist()
     fills = _fills(loading, moved)
+    launches = []
     for position, places in enumerate(_places(loading, moved, ends)):
         bits = 8 * operands.outputs[position].dtype.size_bytes
         fill = _fill(fills[position], places)
         for index, end in zip(moved, ends, strict=True):
             count = operands.input(index).elements
-            yield Launch(
-                kernel=f"move_{bits}",
-                parameters=MoveParameters(
-                    elements=places.size,
-                    first=end - count + 1,
-                    count=count,
-                    fills=int(index == moved[0]),
-                    fill_low=int(fill[0]),
-                    fill_high=int(fill[1]),
-                ),
-                constants=(places,),
-                inputs=(index,),
-                output=position,
-                items=(places.size,),
+            parameters = MoveParameters(
+                items=places.size,
+                first=end - count + 1,
+                count=count,
+                fills=int(index == moved[0]),
+                fill_low=int(fill[0]),
+                fill_high=int(fill[1]),
             )
+            launches.append(
+                Launch(
+                    kernel=f"move_{bits}", parameters=parameters, constants=(places,), inputs=(index,), output=position
+                )
+            )
+    return launches
 
 
 def _places(loading: Loading, moved: Sequence[int], ends: Sequence[int]) -> list[Array]:
     """Return for each element of each output the number of its input element, counted from 1; 0 for the fill."""
-    operands = loading.info.operands
+    operands = loading.operands
     numbers = [
         np.arange(end - operands.input(index).elements, end).reshape(operands.input(index).shape) + 1
         for index, end in zip(moved, ends, strict=True)
@@ -103,7 +94,7 @@ def _places(loading: Loading, moved: Sequence[int], ends: Sequence[int]) -> list
 
 def _fills(loading: Loading, moved: Sequence[int]) -> list[Array]:
     """Return the outputs for inputs of zeros."""
-    operands = loading.info.operands
+    operands = loading.operands
     zeros = {index: np.zeros(operands.input(index).shape, operands.input(index).dtype.numpy) for index in moved}
     return _run(loading, operands, zeros)
 
@@ -117,7 +108,7 @@ def _fill(output: Array, places: Array) -> Array:
 
 
 def _run(loading: Loading, operands: Operands, arrays: Mapping[int, Array]) -> list[Array]:
-    layer = loading.info.layer
+    layer = loading.layer
     given = [arrays[index] if index in arrays else loading.data(index) for index in range(len(operands.inputs))]
     return OPERATORS[layer.type].kernel(layer.descriptor, operands, given)
 

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launches for int8 convolutions, FULLY_CONNECTED and pools, and for RESIZE_BILINEAR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.backends.gpu_acc.parameters import WindowParameters
+from ferrule.backends.gpu_acc.workloads.launch import CHANNELS_GROUP, CHANNELS_PER_ITEM, Launch, Loading
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, Shape
+from ferrule.operators.activation import Activation
+from ferrule.operators.arithmetic.fixed_point import activation_range, wrap_int32
+from ferrule.operators.arithmetic.window import Padding, Window
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.spatial.resize import ResizeDescriptor, Taps, float_taps, integer_taps
+from ferrule.operators.table import OPERATORS
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor, groups_of
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.products import factors
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
+
+
+def weighted(loading: Loading) -> list[Launch]:
+    """Return the launches for a layer with weights, one per group of channels.
+
+    FULLY_CONNECTED is a convolution of images of one pixel.
+    """
+    descriptor, data, info = loading.layer.descriptor, loading.operands.input(0), loading.operands.input(1)
+    kernel, image, size, multiplier, groups = "conv2d_s8", data.shape, loading.operands.output.shape[1:3], 1, 1
+    match descriptor:
+        case Conv2dDescriptor():
+            window, groups = descriptor.window(info), groups_of(data, info)
+        case DepthwiseConv2dDescriptor():
+            kernel, window, multiplier = "depthwise_conv2d_s8", descriptor.window(info), descriptor.depth_multiplier
+        case TransposeConvDescriptor():
+            kernel = "transpose_conv_s8"
+            window = Window(
+                height=info.shape[1],
+                width=info.shape[2],
+                stride_h=descriptor.stride_h,
+                stride_w=descriptor.stride_w,
+                padding=Padding(top=descriptor.pad_top, left=descriptor.pad_left),
+            )
+        case FullyConnectedDescriptor():
+            depth = info.shape[1]
+            window, image, size = Window(height=1, width=1, stride_h=1, stride_w=1), (-1, 1, 1, depth), (1, 1)
+        case _:
+            raise UnsupportedError(f"layer '{loading.layer.name}' has a {type(descriptor).__name__}")
+    channels = loading.operands.output.shape[-1] // groups
+    parameters = replace(
+        _parameters(loading, image, size, window, descriptor.activation),
+        channels=image[3] // groups,
+        output_channels=channels,
+        multiplier=multiplier,
+        channel_stride=-(-channels // CHANNELS_PER_ITEM) * CHANNELS_PER_ITEM,
+        groups=groups,
+    )
+    return _by_group(loading, kernel, parameters)
+
+
+def _by_group(loading: Loading, kernel: str, parameters: WindowParameters) -> list[Launch]:
+    channels, axis, weights = parameters.output_channels, OPERATORS[loading.layer.type].channel_axis, loading.data(1)
+    assert axis is not None, "the layer has weights"
+    if weights is None:
+        raise UnsupportedError(f"layer '{loading.layer.name}' has no weights")
+    taps = np.moveaxis(weights, axis, -1).reshape(-1, channels * parameters.groups)
+    scaling = np.zeros((channels * parameters.groups, 3), np.int32)
+    bias = loading.data(2)
+    if bias is not None:
+        scaling[:, 0] = wrap_int32(bias.reshape(-1))
+    scaling[:, 1:] = [(factor.multiplier, factor.shift) for factor in factors(loading.operands, axis)]
+    missing = parameters.channel_stride - channels
+    return [
+        Launch(
+            kernel=kernel,
+            parameters=replace(parameters, group=group),
+            constants=(own, np.pad(padded, ((0, 0), (0, missing)))),
+            items=(parameters.channel_stride // CHANNELS_PER_ITEM, parameters.items),
+            group=CHANNELS_GROUP,
+        )
+        for group, (own, padded) in enumerate(
+            zip(np.split(scaling, parameters.groups), np.split(taps, parameters.groups, axis=1), strict=True)
+        )
+    ]
+
+
+def pool2d(loading: Loading) -> Launch:
+    """Return the launch for an AVERAGE_POOL_2D or MAX_POOL_2D layer."""
+    descriptor, output = loading.layer.descriptor, loading.operands.output
+    assert isinstance(descriptor, Pool2dDescriptor)
+    image = loading.operands.input(0).shape
+    return Launch(
+        kernel=f"{loading.layer.type.lower()}_s8",
+        parameters=_parameters(loading, image, output.shape[1:3], descriptor.window, descriptor.activation),
+        items=(output.elements,),
+    )
+
+
+def _parameters(
+    loading: Loading, image: Shape, size: Shape, window: Window, activation: Activation
+) -> WindowParameters:
+    """Return the parameters for images of shape `image` and outputs of height and width `size`."""
+    data, output = loading.operands.input(0), loading.operands.output
+    low, high = activation_range(activation, output)
+    return WindowParameters(
+        items=output.elements // output.shape[-1],
+        height=image[1],
+        width=image[2],
+        channels=image[3],
+        output_height=size[0],
+        output_width=size[1],
+        window_height=window.height,
+        window_width=window.width,
+        stride_h=window.stride_h,
+        stride_w=window.stride_w,
+        dilation_h=window.dilation_h,
+        dilation_w=window.dilation_w,
+        padding_top=window.padding.top,
+        padding_left=window.padding.left,
+        input_zero_point=data.zero_point,
+        output_zero_point=output.zero_point,
+        low=low,
+        high=high,
+    )
+
+
+def resize_bilinear(loading: Loading) -> Launch:
+    """Return the launch for a RESIZE_BILINEAR layer."""
+    descriptor, output = loading.layer.descriptor, loading.operands.output
+    assert isinstance(descriptor, ResizeDescriptor)
+    _, height, width, channels = loading.operands.input(0).shape
+    find = float_taps if output.dtype.is_float else integer_taps
+    sides = zip((height, width), output.shape[1:3], strict=True)
+    parameters = WindowParameters(
+        items=output.elements,
+        height=height,
+        width=width,
+        channels=channels,
+        output_height=output.shape[1],
+        output_width=output.shape[2],
+    )
+    return Launch(
+        kernel=f"resize_bilinear_{'f32' if output.dtype.is_float else 's8'}",
+        parameters=parameters,
+        constants=tuple(_table(find(descriptor, extent, count)) for extent, count in sides),
+    )
+
+
+def _table(taps: Taps) -> Array:
+    """Return the two pixels and the weight of the second one, a float32 by its bits, of each output pixel."""
+    weight = taps.weight
+    bits = weight.astype(np.float32).view(np.int32) if weight.dtype.kind == "f" else weight
+    return np.stack([taps.lower, taps.upper, bits], axis=-1).astype(np.int32)
