@@ -44,7 +44,7 @@ def check(case: Case, rule: Rounding = Rounding.TFLM) -> None:
         factory = CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
         loaded = LoadedGraph(network, factory)
         if not case.portable:
-            assert loaded.workloads[0].kernel.endswith(f"_{instructions.name}")
+            assert loaded.workloads[0].parts[0].kernel.endswith(f"_{instructions.name}")
         for given_inputs, other in zip(inputs, wanted, strict=True):
             (got,) = loaded.run(given_inputs)
             if case.dtype.is_float:
@@ -166,7 +166,7 @@ def check_everywhere(network: Network, inputs: list[Array], kernel: str | None) 
         factory = CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
         loaded = LoadedGraph(network, factory)
         if kernel is not None:
-            assert loaded.workloads[0].kernel == f"{kernel}_{instructions.name}"
+            assert loaded.workloads[0].parts[0].kernel == f"{kernel}_{instructions.name}"
         for got, other in zip(loaded.run(inputs), wanted, strict=True):
             np.testing.assert_array_equal(got, other, strict=True)
 

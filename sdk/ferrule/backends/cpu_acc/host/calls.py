@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ferrule._typing import override
 from ferrule.backends.cpu_acc.host.library import HostLibrary
 from ferrule.backends.firmware import LoweredOp
 from ferrule.backends.shared.host_memory import address, aligned_empty
@@ -40,24 +39,8 @@ SCRATCH = "scratch"
 """The identifier of the scratch memory in calls."""
 
 
-class _Members(list[Any]):
-    """The members of a parameter table that point to tensors, which are set as the arguments of a call are."""
-
-    def __init__(self, table: object, names: Sequence[str]) -> None:
-        super().__init__([None] * len(names))
-        self._table = table
-        self._names = names
-
-    @override
-    def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's
-        setattr(self._table, self._names[index], value)
-
-
 class Calls:
-    """The kernel calls of a lowered operator, in order, with their parameter tables and constants in memory.
-
-    Tensor arguments are bound by name with `bind`, and bound again whenever their memory moves.
-    """
+    """The kernel calls of a lowered operator, in order, with their parameter tables and constants in memory."""
 
     def __init__(
         self, op: LoweredOp, library: HostLibrary, tensors: Mapping[str, str], symbols: Mapping[str, object]
@@ -70,27 +53,19 @@ class Calls:
         self._ffi = library.ffi
         self._keep: list[object] = []
         self._symbols: dict[str, Any] = dict(symbols)
-        self._places: dict[str, list[tuple[list[Any], int]]] = {SCRATCH: []}
-        self._places |= {name: [] for name in tensors}
+        self.places: dict[str, list[tuple[int, int]]] = {name: [] for name in (*tensors, SCRATCH)}
+        """The arguments that are a tensor's address, or the scratch's: the indices of their calls, and their own."""
+        self.members: dict[str, list[Any]] = {name: [] for name in tensors}
+        """Pointers to the members of parameter tables that are a tensor's address."""
         self._tensors = {identifier: name for name, identifier in tensors.items()} | {SCRATCH: SCRATCH}
         for blob in op.blobs:
             self._symbols[blob.name] = self._constant(blob.data)
-        self.has_tables = False
-        """Whether tensors are bound in parameter tables, too, and not only in arguments."""
         for declaration in op.declarations:
             self._declare(op, declaration)
-        self.calls = tuple(self._call(op, statement, library) for statement in op.statements)
-        """Pairs of a function and its arguments."""
-
-    def bind(self, name: str, address_: int) -> None:
-        """Set the address of a tensor, or of the scratch, for the following calls."""
-        pointer = self._ffi.cast("void *", address_)
-        for arguments, index in self._places[name]:
-            arguments[index] = pointer
-
-    def places(self, name: str) -> list[tuple[list[Any], int]]:
-        """Return the arguments that are a tensor's address, or the scratch's: lists of arguments and indices."""
-        return self._places[name]
+        self.calls: list[tuple[object, list[Any]]] = []
+        """Functions and their arguments, None for those in `places`."""
+        for statement in op.statements:
+            self._call(op, statement, library)
 
     def _constant(self, data: Array) -> object:
         """Return a pointer to a copy of a constant; the copy is aligned to a cache line."""
@@ -113,13 +88,12 @@ class Calls:
         match declaration:
             case Declare(name, Const(StructType()) as type_, Aggregate(fields)):
                 bound = {str(each.name): self._tensor(each.value) for each in fields}
-                names = [member for member, tensor in bound.items() if tensor is not None]
-                constant = Aggregate(tuple(each for each in fields if each.name not in names))
+                constant = Aggregate(tuple(each for each in fields if bound[str(each.name)] is None))
                 self._declare(op, Variable(name=name, type=type_, value=constant))
-                members = _Members(self._symbols[name], names)
-                for index, member in enumerate(names):
-                    self._places[str(bound[member])].append((members, index))
-                self.has_tables = True
+                for member, tensor in bound.items():
+                    if tensor is not None:
+                        place = self._ffi.addressof(self._symbols[name][0], member)
+                        self.members[tensor].append(self._ffi.cast("void **", place))
             case _:
                 raise UnsupportedError(f"kernel {op.kernel} has a local variable that is no parameter table")
 
@@ -128,21 +102,19 @@ class Calls:
         pointer = node.operand if isinstance(node, Cast) else node
         return self._tensors.get(pointer.name) if isinstance(pointer, Identifier) else None
 
-    def _call(self, op: LoweredOp, statement: Statement, library: HostLibrary) -> tuple[Callable[..., None], list[Any]]:
+    def _call(self, op: LoweredOp, statement: Statement, library: HostLibrary) -> None:
         match statement:
             case Block((Declare() as declaration, call)):
                 self._local(op, declaration)
-                return self._call(op, call, library)
+                self._call(op, call, library)
             case Evaluate(Call(Identifier(name), arguments)):
                 values: list[Any] = []
-                for given in arguments:
+                for index, given in enumerate(arguments):
                     tensor = self._tensor(given)
                     if tensor is not None:
-                        self._places[tensor].append((values, len(values)))
-                        values.append(None)
-                    else:
-                        values.append(self._value(given))
-                return getattr(library.functions, name), values
+                        self.places[tensor].append((len(self.calls), index))
+                    values.append(self._value(given) if tensor is None else None)
+                self.calls.append((getattr(library.functions, name), values))
             case _:
                 raise UnsupportedError(f"kernel {op.kernel} needs more than calls, which the host can't run")
 

@@ -1,75 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences of layers that run by one native call."""
+"""Kernel calls of one layer or of several, which run by one native call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from ferrule._frozen import frozen
+from ferrule.backends.cpu_acc.host.calls import SCRATCH, Calls
 from ferrule.backends.cpu_acc.host.library import HostLibrary
-from ferrule.backends.shared.host_memory import HostTensorHandle, address
+from ferrule.backends.shared.host_memory import HostTensorHandle, address, aligned_empty
 from ferrule.backends.tensor_handle import TensorHandle
-from ferrule.graph import Array
-
-Place = tuple[int, int]
-"""The index of a call and that of its argument."""
+from ferrule.graph import Array, DataType
 
 
-class ScratchMemory(Protocol):
-    """Scratch that several workloads use in turn."""
+class Scratch:
+    """Scratch memory that the workloads of one network use in turn; it is allocated at the first run."""
+
+    def __init__(self) -> None:
+        self._size_bytes = 0
+        self._array: Array | None = None
+
+    def require(self, size_bytes: int) -> None:
+        """Request at least `size_bytes`; all requests must come before the first use."""
+        if self._array is not None:
+            raise RuntimeError("a workload is made after the first run")
+        self._size_bytes = max(self._size_bytes, size_bytes)
 
     def address(self) -> int:
-        """Return its address, which is final."""
+        """Return the address of the memory, which is aligned to a cache line."""
+        if self._array is None:
+            self._array = aligned_empty((self._size_bytes,), DataType.UINT8)
+        return address(self._array)
 
 
-class CallList:
-    """Kernel calls, and the places of their arguments that are addresses of tensors or of scratch."""
+@frozen(eq=False)
+class Part:
+    """The calls of one layer, with the memory that they use."""
 
-    def __init__(self, library: HostLibrary) -> None:
-        self.library = library
-        self.calls: list[tuple[Any, list[Any]]] = []
-        self.tensors: dict[int, tuple[TensorHandle, list[Place]]] = {}
-        """By id of the handle."""
-        self.scratch: list[Place] = []
-        self.memory: ScratchMemory | None = None
-        self.written: set[int] = set()
-        """The ids of the handles that one of the calls writes."""
-        self.keep: list[object] = []
-
-    def add(self, function: Any, arguments: list[Any]) -> int:  # noqa: ANN401 - cffi's are untyped
-        """Add a call, and return its index."""
-        self.calls.append((function, arguments))
-        return len(self.calls) - 1
-
-    def uses(self, handle: TensorHandle, places: Iterable[Place]) -> None:
-        """State that arguments are the address of a handle's tensor."""
-        self.tensors.setdefault(id(handle), (handle, []))[1].extend(places)
+    kernel: str
+    calls: Calls
+    handles: Mapping[str, TensorHandle]
+    """By the names of the layer's tensors."""
+    outputs: tuple[str, ...]
+    scratch: Scratch
 
 
-class SequenceWorkload:
-    """Runs the kernel calls of several layers by one native call.
+class KernelWorkload:
+    """Runs the kernel calls of one layer or of several by one native call.
 
-    A tensor that the sequence writes and that has memory of its own keeps its address from the first run on; the other
+    A tensor that a call writes and that has memory of its own keeps its address from the first run on; the other
     handles are mapped in each run.
     """
 
-    __slots__ = ("_arrays", "_calls", "_count", "_list", "_mapped", "_run", "_settled")
+    __slots__ = ("_arrays", "_calls", "_ffi", "_mapped", "_run", "_scratch", "_settled", "_written", "parts")
 
-    def __init__(self, calls: CallList) -> None:
-        ffi = calls.library.ffi
-        self._list = calls
-        self._run = calls.library.functions.ferrule_host_run
-        self._count = len(calls.calls)
-        self._calls = ffi.new("struct ferrule_host_call[]", self._count)
-        for entry, (function, arguments) in zip(self._calls, calls.calls, strict=True):
-            entry.function = ffi.cast("void (*)(void)", function)
-            entry.count = len(arguments)
-            for index, argument in enumerate(arguments):
-                if argument is not None:
-                    entry.arguments[index] = ffi.cast("void *", argument)
+    def __init__(self, library: HostLibrary, parts: Sequence[Part]) -> None:
+        self.parts = parts
+        self._ffi = ffi = library.ffi
+        self._run = library.functions.ferrule_host_run
+        self._calls = ffi.new("struct ferrule_host_call[]", sum(len(part.calls.calls) for part in parts))
+        self._scratch: list[Any] = []
+        self._written = {id(part.handles[name]) for part in parts for name in part.outputs}
+        tensors: dict[int, tuple[TensorHandle, list[Any]]] = {}
+        entries = iter(self._calls)
+        for part in parts:
+            own = [self._filled(next(entries), *call) for call in part.calls.calls]
+            pointers = {
+                name: [ffi.addressof(own[call], "arguments", argument) for call, argument in places]
+                for name, places in part.calls.places.items()
+            }
+            self._scratch += pointers[SCRATCH]
+            for name, handle in part.handles.items():
+                tensors.setdefault(id(handle), (handle, []))[1].extend(pointers[name] + part.calls.members[name])
         self._settled = False
-        self._mapped: list[tuple[TensorHandle, list[Place]]] = list(calls.tensors.values())
+        self._mapped = list(tensors.values())
+        """Handles, and the places in memory of the addresses of their tensors."""
         self._arrays: list[Array | None] = [None] * len(self._mapped)
+
+    def _filled(self, entry: Any, function: object, arguments: Sequence[object]) -> Any:  # noqa: ANN401 - cffi's
+        entry.function = self._ffi.cast("void (*)(void)", function)
+        entry.count = len(arguments)
+        for index, argument in enumerate(arguments):
+            if argument is not None:
+                entry.arguments[index] = self._ffi.cast("void *", argument)
+        return entry
 
     def execute(self) -> None:
         """Run the kernels; the interpreter lock is released while they run."""
@@ -77,31 +92,28 @@ class SequenceWorkload:
         for index, (handle, places) in enumerate(self._mapped):
             array = handle.map()
             if array is not arrays[index]:
-                self._bind(array, places, handle.info.name)
+                if not array.flags.c_contiguous:
+                    raise ValueError(f"tensor '{handle.info.name}' is not contiguous")
+                self._set(address(array), places)
                 arrays[index] = array
         if not self._settled:
             self._settle()
-        self._run(self._calls, self._count)
+        self._run(self._calls, len(self._calls))
         for handle, _ in self._mapped:
             handle.unmap()
 
-    def _bind(self, array: Array, places: Sequence[Place], name: str) -> None:
-        if not array.flags.c_contiguous:
-            raise ValueError(f"tensor '{name}' is not contiguous")
-        self._set(address(array), places)
-
-    def _set(self, address_: int, places: Sequence[Place]) -> None:
-        pointer = self._list.library.ffi.cast("void *", address_)
-        for call, argument in places:
-            self._calls[call].arguments[argument] = pointer
+    def _set(self, address_: int, places: Sequence[Any]) -> None:
+        pointer = self._ffi.cast("void *", address_)
+        for place in places:
+            place[0] = pointer
 
     def _settle(self) -> None:
         """Set the scratch, and stop mapping the tensors whose memory stays where it is."""
-        if self._list.memory is not None:
-            self._set(self._list.memory.address(), self._list.scratch)
+        if self._scratch:
+            self._set(self.parts[0].scratch.address(), self._scratch)
         moving = []
         for (handle, places), array in zip(self._mapped, self._arrays, strict=True):
-            if id(handle) in self._list.written and isinstance(handle, HostTensorHandle) and handle.has_fixed_memory:
+            if id(handle) in self._written and isinstance(handle, HostTensorHandle) and handle.has_fixed_memory:
                 handle.unmap()
             else:
                 moving.append(((handle, places), array))

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+typedef void two(void *a, void *b);
 typedef void three(void *a, void *b, void *c);
 typedef void four(void *a, void *b, void *c, void *d);
 typedef void five(void *a, void *b, void *c, void *d, void *e);
@@ -22,6 +23,9 @@ void ferrule_host_run(const struct ferrule_host_call *calls, int32_t count)
         void *const *with = calls->arguments;
 
         switch (calls->count) {
+        case 2:
+            ((two *)calls->function)(with[0], with[1]);
+            break;
         case 3:
             ((three *)calls->function)(with[0], with[1], with[2]);
             break;

@@ -12,7 +12,7 @@
 /** A kernel call; all kernels return nothing and take pointers only. */
 struct ferrule_host_call {
     void (*function)(void); /**< cast from the kernel's own type */
-    int32_t count;          /**< of arguments: 3 to FERRULE_HOST_ARGUMENTS */
+    int32_t count;          /**< of arguments: 2 to FERRULE_HOST_ARGUMENTS */
     void *arguments[FERRULE_HOST_ARGUMENTS];
 };
 
