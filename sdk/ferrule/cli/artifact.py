@@ -9,8 +9,9 @@ import click
 
 from ferrule.cli.console import STDOUT, console, write_json
 from ferrule.cli.main import exit_of
-from ferrule.cli.options import PATH, quiet_option
+from ferrule.cli.options import quiet_option
 from ferrule.cli.outputs import report_option
+from ferrule.cli.parameters import NATURAL, PATH, flag, option
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
@@ -22,27 +23,26 @@ def command() -> None:
 
 @command.command("run")
 @click.argument("folder", metavar="DIR", type=PATH)
-@click.option(
+@option(
     "--input",
-    "inputs",
-    multiple=True,
-    metavar="[NAME=]X.NPY",
-    help="An input array; for several inputs, repeat the option with their names. Default: the fixed pattern, or "
+    "An input array; for several inputs, repeat the option with their names. Default: the fixed pattern, or "
     "random values with --seed.",
+    "inputs",
+    metavar="[NAME=]X.NPY",
+    many=True,
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Draw the inputs at random, from this seed.")
-@click.option(
+@option("--seed", "Draw the inputs at random, from this seed.", kind=NATURAL)
+@option(
     "--sysroot",
-    type=PATH,
-    help="The folder that scripts/acl_sysroot.sh made, or another arm64 sysroot.  [default: $FERRULE_ACL_SYSROOT]",
+    "The folder that scripts/acl_sysroot.sh made, or another arm64 sysroot.  [default: $FERRULE_ACL_SYSROOT]",
+    kind=PATH,
 )
-@click.option(
+@option(
     "--stepwise/--chained",
+    "Whether each layer gets the reference's values, or the outputs of the layers before it.",
     default=True,
-    show_default=True,
-    help="Whether each layer gets the reference's values, or the outputs of the layers before it.",
 )
-@click.option("--profile", is_flag=True, help="Also measure the time of each layer; on an arm64 machine only.")
+@flag("--profile", "Also measure the time of each layer; on an arm64 machine only.")
 @report_option
 @quiet_option
 def run(

@@ -10,17 +10,14 @@ import click
 
 from ferrule.cli.console import console, print_json
 from ferrule.cli.options import config_option, dynamic_options, json_option
+from ferrule.cli.parameters import flag
 
 
 @click.command("backends")
 @click.argument("names", nargs=-1, metavar="[BACKEND]...")
 @dynamic_options
 @config_option
-@click.option(
-    "--memory",
-    is_flag=True,
-    help="List the tensor handle factories instead: the memory that they map, import and export.",
-)
+@flag("--memory", "List the tensor handle factories instead: the memory that they map, import and export.")
 @json_option
 def command(
     names: tuple[str, ...],

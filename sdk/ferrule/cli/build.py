@@ -8,19 +8,15 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import echo
-from ferrule.cli.options import FOLDER, OPTIMIZATIONS, quiet_option
+from ferrule.cli.options import OPTIMIZATIONS, quiet_option
+from ferrule.cli.parameters import FOLDER, option
 from ferrule.cli.progress import progress
 
 
 @click.command("build")
 @click.argument("project", type=FOLDER)
-@click.option("--toolchain", help="The compiler; by default the one that the project was generated for.")
-@click.option(
-    "-O",
-    "--optimization",
-    type=click.Choice(OPTIMIZATIONS),
-    help="The compiler's optimization level; by default the project's.",
-)
+@option("--toolchain", "The compiler; by default the one that the project was generated for.")
+@option("-O --optimization", "The compiler's optimization level; by default the project's.", kind=OPTIMIZATIONS)
 @quiet_option
 def command(project: Path, toolchain: str | None, optimization: str | None, quiet: bool) -> None:
     """Build the generated project in the folder PROJECT; print its path, sizes and bound of the stack."""

@@ -6,10 +6,11 @@ from __future__ import annotations
 import click
 
 from ferrule.cli.console import echo
+from ferrule.cli.parameters import flag
 
 
 @click.command("cache")
-@click.option("--clear", is_flag=True, help="Delete everything in the cache.")
+@flag("--clear", "Delete everything in the cache.")
 def command(clear: bool) -> None:
     """Print the cache's folder and size, in all and by its parts.
 

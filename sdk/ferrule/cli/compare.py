@@ -10,8 +10,9 @@ import click
 
 from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
-from ferrule.cli.options import FILE, quiet_option
+from ferrule.cli.options import quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
+from ferrule.cli.parameters import FILE, flag, option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 @click.command("compare")
 @click.argument("old", type=FILE)
 @click.argument("new", type=FILE)
-@click.option(
+@option(
     "--fail-on",
-    "limits",
-    multiple=True,
-    metavar="LIMIT",
-    help="How much worse a value may be: 1% for all totals, metrics and runs, or by counter, such as "
+    "How much worse a value may be: 1% for all totals, metrics and runs, or by counter, such as "
     "instructions=1%,flash=0,layer=5%. A number without % is in the counter's unit.",
+    "limits",
+    metavar="LIMIT",
+    many=True,
 )
-@click.option("--other-model", is_flag=True, help="Compare documents of different models, too.")
+@flag("--other-model", "Compare documents of different models, too.")
 @outputs_options("comparison")
 @quiet_option
 def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, results: Outputs, quiet: bool) -> int:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import echo, print_json, print_texts
-from ferrule.cli.options import FILE, json_option, model_argument
+from ferrule.cli.options import json_option, model_argument
+from ferrule.cli.parameters import FILE, option
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
@@ -23,19 +24,19 @@ _SAMPLES = 8
 @click.command("convert")
 @model_argument
 @click.argument("output", type=FILE)
-@click.option(
+@option(
     "--rounding",
-    type=click.Choice(["tflm"]),
-    help="Let layers that round by another rule round by that of TensorFlow Lite Micro, and count the results that "
+    "Let layers that round by another rule round by that of TensorFlow Lite Micro, and count the results that "
     "this changes. Without it, such layers are refused.",
+    kind=["tflm"],
 )
-@click.option(
+@option(
     "--input",
-    "inputs",
-    multiple=True,
-    metavar="[NAME=]FILE.npy",
-    help="An input array with which to count; for several inputs, repeat the option with their names. For n samples, "
+    "An input array with which to count; for several inputs, repeat the option with their names. For n samples, "
     f"the first axis is n times as long.  [default: {_SAMPLES} random samples]",
+    "inputs",
+    metavar="[NAME=]FILE.npy",
+    many=True,
 )
 @json_option
 @reading_options(rounding=False)

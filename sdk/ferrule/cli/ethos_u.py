@@ -11,7 +11,8 @@ import click
 
 from ferrule.cli.console import echo, print_json, print_texts
 from ferrule.cli.main import EXIT_DIFFERENT
-from ferrule.cli.options import PATH, json_option
+from ferrule.cli.options import json_option
+from ferrule.cli.parameters import PATH, flag, option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -49,25 +50,23 @@ def show(path: Path, as_json: bool) -> None:
 
 @command.command("run")
 @stream_argument
-@click.option(
+@option(
     "--input",
+    "An input's stored values; for several inputs, repeat the option with their names (input0, input1...).",
     "inputs",
-    multiple=True,
     metavar="[NAME=]X.NPY",
-    help="An input's stored values; for several inputs, repeat the option with their names (input0, input1...).",
+    many=True,
 )
-@click.option(
+@option(
     "--output",
+    "Write an output to this file; for several outputs, repeat the option with their names.",
     "outputs",
-    multiple=True,
     metavar="[NAME=]Y.NPY",
-    help="Write an output to this file; for several outputs, repeat the option with their names.",
+    many=True,
 )
-@click.option(
-    "--state", "states", multiple=True, metavar="NAME=X.NPY", help="A state's stored values at first.  [default: 0]"
-)
-@click.option("--check-hazards", is_flag=True, help="Also find accesses that the stream does not order.")
-@click.option("--trace", is_flag=True, help="Print the operations with their MACs and bytes.")
+@option("--state", "A state's stored values at first.  [default: 0]", "states", metavar="NAME=X.NPY", many=True)
+@flag("--check-hazards", "Also find accesses that the stream does not order.")
+@flag("--trace", "Print the operations with their MACs and bytes.")
 @json_option
 def run(
     path: Path,

@@ -14,10 +14,8 @@ from ferrule.cli import limits
 from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, exit_of
 from ferrule.cli.options import (
-    FILE,
     JobOptions,
     check_toolchain,
-    collected,
     engine_name,
     job_options,
     model_argument,
@@ -26,6 +24,7 @@ from ferrule.cli.options import (
     run_options,
 )
 from ferrule.cli.outputs import Outputs, outputs_options
+from ferrule.cli.parameters import FILE, NATURAL, POSITIVE, collected, option
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import unknown_name
@@ -40,110 +39,94 @@ if TYPE_CHECKING:
 @collected(
     "asked",
     dict,
-    click.option(
+    option(
         "--data",
-        required=True,
-        multiple=True,
-        metavar="[NAME=]D",
-        help="The samples: .npy, .npz, .csv, a folder of images or .wav files with a subfolder per class, or "
+        "The samples: .npy, .npz, .csv, a folder of images or .wav files with a subfolder per class, or "
         "FILE.py:function, which is run (docs/data.md). NAME=FILE.npy for each input of a model with several.",
+        metavar="[NAME=]D",
+        many=True,
+        required=True,
     ),
-    click.option(
-        "--labels",
-        metavar="L",
-        help="The labels: a .npy, .csv or .txt file, a column of the .csv, an array of the .npz.",
+    option(
+        "--labels", "The labels: a .npy, .csv or .txt file, a column of the .csv, an array of the .npz.", metavar="L"
     ),
-    click.option(
+    option(
         "--metric",
-        "metrics",
-        multiple=True,
-        metavar="METRIC",
-        help="accuracy, top5, auc, mae, mse, confusion, or FILE.py:function, which is run; repeat it for several. "
+        "accuracy, top5, auc, mae, mse, confusion, or FILE.py:function, which is run; repeat it for several. "
         "[default: accuracy for classes, mae and mse for real values]",
+        "metrics",
+        metavar="METRIC",
+        many=True,
     ),
-    click.option(
+    option(
         "--proof",
-        type=click.IntRange(min=1),
+        "With --board: how many samples run on it, to be compared with the host and with the numpy reference.",
+        kind=POSITIVE,
         default=20,
-        show_default=True,
-        help="With --board: how many samples run on it, to be compared with the host and with the numpy reference.",
     ),
-    click.option(
+    option(
         "--seed",
-        type=click.IntRange(min=0),
+        "Draws these samples, those of --limit, and the resamples of bootstrap intervals.",
+        kind=NATURAL,
         default=0,
-        show_default=True,
-        help="Draws these samples, those of --limit, and the resamples of bootstrap intervals.",
     ),
-    click.option(
+    option(
         limits.OPTION,
-        multiple=True,
+        f"N: evaluate only so many samples, drawn with --seed. {limits.METAVAR}: {limits.HELP}",
         metavar=f"N|{limits.METAVAR}",
+        many=True,
         callback=limits.split,
-        help=f"N: evaluate only so many samples, drawn with --seed. {limits.METAVAR}: {limits.HELP}",
     ),
-    click.option(
+    option(
         "--sequence",
-        metavar="S",
-        help="The sequences that samples of a model with state belong to: a .npy file of numbers, a column of the "
+        "The sequences that samples of a model with state belong to: a .npy file of numbers, a column of the "
         '.csv, or "files" for recordings. By default, each sample begins with the initial state. With --score '
         "reconstruction: the samples whose scores are averaged.",
+        metavar="S",
     ),
-    click.option(
+    option(
         "--score",
-        type=click.Choice(("output", "reconstruction")),
-        default="output",
-        show_default=True,
-        help="What of an answer is scored: the output's values, or, for anomaly detection by an autoencoder, the mean "
+        "What of an answer is scored: the output's values, or, for anomaly detection by an autoencoder, the mean "
         "squared difference of the output from the input; label 0 is normal then.",
+        kind=("output", "reconstruction"),
+        default="output",
     ),
-    click.option("--output", metavar="NAME", help="The model's output that is scored.  [default: the first]"),
-    click.option(
+    option("--output", "The model's output that is scored.  [default: the first]", metavar="NAME"),
+    option(
         "--confidence",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        "The level of confidence intervals.",
+        kind=click.FloatRange(0, 1, min_open=True, max_open=True),
         default=0.95,
-        show_default=True,
-        help="The level of confidence intervals.",
     ),
-    click.option(
-        "--worst",
-        type=click.IntRange(min=0),
-        default=10,
-        show_default=True,
-        help="How many of the worst samples to list.",
-    ),
-    click.option(
+    option("--worst", "How many of the worst samples to list.", kind=NATURAL, default=10),
+    option(
         "--on-board",
-        type=click.Choice(("proof", "all")),
+        "Which samples run on the board: those of --proof, or all, of whose outputs the metrics are then.",
+        kind=("proof", "all"),
         default="proof",
-        show_default=True,
         callback=lambda _context, _parameter, value: value == "all",
-        help="Which samples run on the board: those of --proof, or all, of whose outputs the metrics are then.",
     ),
-    click.option(
+    option(
         "--jobs",
-        type=click.IntRange(min=1),
+        "With --on-board all: the number of processes, each with a board of its own.",
+        kind=POSITIVE,
         default=1,
-        show_default=True,
-        help="With --on-board all: the number of processes, each with a board of its own.",
     ),
 )
-@click.option(
+@option(
     "--float",
+    "Evaluate this float32 model on the same samples, too, and compare.",
     "float_model",
-    type=FILE,
+    kind=FILE,
     metavar="MODEL",
-    help="Evaluate this float32 model on the same samples, too, and compare.",
 )
-@click.option(
+@option(
     "--fail-below",
-    multiple=True,
+    "Exit with 1 if a metric is below this, such as accuracy=0.9; repeat it for several.",
     metavar="METRIC=NUMBER",
-    help="Exit with 1 if a metric is below this, such as accuracy=0.9; repeat it for several.",
+    many=True,
 )
-@click.option(
-    "--fail-above", multiple=True, metavar="METRIC=NUMBER", help="Exit with 1 if a metric is above this, such as mae=2."
-)
+@option("--fail-above", "Exit with 1 if a metric is above this, such as mae=2.", metavar="METRIC=NUMBER", many=True)
 @reading_options()
 @job_options()
 @platform_option("The platform of the firmware.")

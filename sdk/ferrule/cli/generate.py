@@ -10,7 +10,6 @@ import click
 
 from ferrule.cli.console import echo
 from ferrule.cli.options import (
-    PATH,
     ClassOptions,
     JobOptions,
     arena_option,
@@ -20,6 +19,7 @@ from ferrule.cli.options import (
     names_option,
     platform_option,
 )
+from ferrule.cli.parameters import PATH, flag, option
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
@@ -36,34 +36,28 @@ if TYPE_CHECKING:
 @arena_option
 @reading_options()
 @platform_option("The platform of the project: bare metal or an RTOS.")
-@click.option(
+@flag(
     "--library",
-    is_flag=True,
-    help="A library for your own build instead of a firmware: sources, headers, a CMake package, lists for make and "
+    "A library for your own build instead of a firmware: sources, headers, a CMake package, lists for make and "
     "others. With --platform bare-metal, cmsis, freertos or threadx, it has that platform's device adapter.",
 )
-@click.option(
+@option(
     "--app",
-    default="link",
-    show_default=True,
-    metavar="APP",
-    help="Bare metal: what the firmware does. link serves a host of Ferrule's, mlperf-tiny (or mlperf-tiny:kws01) the "
+    "Bare metal: what the firmware does. link serves a host of Ferrule's, mlperf-tiny (or mlperf-tiny:kws01) the "
     "runner of MLPerf Tiny (docs/mlperf_tiny.md).",
+    default="link",
+    metavar="APP",
 )
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Replace generated files even if you have edited them; your version is kept as NAME.orig.",
-)
-@click.option(
+@flag("--force", "Replace generated files even if you have edited them; your version is kept as NAME.orig.")
+@option(
     "--emit-renode",
-    "renode",
-    type=PATH,
-    metavar="DIR",
-    help="Also write a platform description (.repl), a script (.resc) and a Robot test to this folder, which run the "
+    "Also write a platform description (.repl), a script (.resc) and a Robot test to this folder, which run the "
     "project with Renode alone.",
+    "renode",
+    kind=PATH,
+    metavar="DIR",
 )
-@click.option("--out", type=PATH, required=True, help="The project's folder.")
+@option("--out", "The project's folder.", kind=PATH, required=True)
 @click.pass_context
 def command(
     context: click.Context,

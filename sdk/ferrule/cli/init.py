@@ -12,7 +12,7 @@ import click
 from ferrule._frozen import frozen
 from ferrule.cli import completion
 from ferrule.cli.console import echo
-from ferrule.cli.options import PATH
+from ferrule.cli.parameters import PATH, option
 from ferrule.errors import FerruleError, unknown_name
 
 if TYPE_CHECKING:
@@ -53,13 +53,9 @@ WITH_BACKEND = ("accelerator", "npu")
 @click.command("init")
 @click.argument("template", required=False)
 @click.argument("folder", required=False, type=PATH)
-@click.option(
-    "--board", shell_complete=completion.boards, help="The board.  [default: mps2-an386, for zephyr mps2-an385]"
-)
-@click.option(
-    "--id",
-    "backend",
-    help="accelerator, npu: the id of its backend, such as AcmeNpu; by default from the folder's name.",
+@option("--board", "The board.  [default: mps2-an386, for zephyr mps2-an385]", shell_complete=completion.boards)
+@option(
+    "--id", "accelerator, npu: the id of its backend, such as AcmeNpu; by default from the folder's name.", "backend"
 )
 def command(template: str | None, folder: Path | None, board: str | None, backend: str | None) -> None:
     """Create the FOLDER of a project from a TEMPLATE; without arguments, list the templates.

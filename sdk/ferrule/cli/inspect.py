@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console, echo, print_json
-from ferrule.cli.options import (
-    ClassOptions,
-    JobOptions,
-    class_options,
-    dynamic_options,
-    job_options,
-    model_argument,
-)
+from ferrule.cli.options import ClassOptions, JobOptions, class_options, dynamic_options, job_options, model_argument
 from ferrule.cli.outputs import Outputs, outputs_options
+from ferrule.cli.parameters import flag
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
@@ -31,28 +25,18 @@ _DRAWING_WIDTH = 100
 
 @click.command("inspect")
 @model_argument
-@click.option(
-    "--plan",
-    "show_plan",
-    is_flag=True,
-    help="Draw the place and lifetime of each tensor, and of each kernel's scratch, in the arena.",
-)
-@click.option(
-    "--schedule", "show_schedule", is_flag=True, help="With --backends: list the firmware's device calls in order."
-)
-@click.option(
+@flag("--plan", "Draw the place and lifetime of each tensor, and of each kernel's scratch, in the arena.", "show_plan")
+@flag("--schedule", "With --backends: list the firmware's device calls in order.", "show_schedule")
+@flag(
     "--kernels",
+    "List the kernels considered for each layer of the firmware, with their estimated costs, and why one was chosen.",
     "show_kernels",
-    is_flag=True,
-    help="List the kernels considered for each layer of the firmware, with their estimated costs, and why one was "
-    "chosen.",
 )
-@click.option(
+@flag(
     "--fit",
-    "show_fit",
-    is_flag=True,
-    help="List, for each board, the bytes that the firmware's plan needs of its memories, without the code, and by how "
+    "List, for each board, the bytes that the firmware's plan needs of its memories, without the code, and by how "
     "much it is too large.",
+    "show_fit",
 )
 @outputs_options("inspection")
 @dynamic_options

@@ -21,6 +21,7 @@ from ferrule._version import VERSION
 from ferrule.cli import limits, verbosity
 from ferrule.cli.completion import VARIABLE, complete
 from ferrule.cli.console import echo, output_checked, report_stream, reserve_output, standard_streams
+from ferrule.cli.parameters import flag
 from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.errors import FerruleError, NothingComparedError, caused_by_signal
 from ferrule.interface import command_line
@@ -128,7 +129,7 @@ def _versions(context: click.Context, _parameter: click.Parameter, value: bool) 
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_versions, help="Show the versions and exit."
 )
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@flag("--debug", "Show the traceback of an error.")
 def cli(debug: bool) -> None:
     """From a trained model to bit-exact firmware on emulated and real boards."""
     del debug  # read in main(), which catches the error

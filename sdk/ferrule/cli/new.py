@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import echo, print_notes
-from ferrule.cli.options import FILE, PATH
+from ferrule.cli.parameters import FILE, PATH, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,11 +24,12 @@ _BOARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _PACKAGE = re.compile(r"[a-z_][a-z0-9_]*")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[0-9]+")
 
-out_option = click.option(
+out_option = option(
     "--out",
-    type=PATH,
+    "The folder in which to create the new one; by default the current folder.",
+    kind=PATH,
     default=Path(),
-    help="The folder in which to create the new one; by default the current folder.",
+    shown=False,
 )
 
 
@@ -57,7 +58,7 @@ def backend(name: str, out: Path) -> None:
 
 @command.command("board")
 @click.argument("name")
-@click.option("--base", default="mps2-an386", show_default=True, help="The board on which the new one is based.")
+@option("--base", "The board on which the new one is based.", default="mps2-an386")
 @out_option
 def board(name: str, base: str, out: Path) -> None:
     """Create the folder of a board called NAME, such as my-board, based on another board.
@@ -90,14 +91,14 @@ def board(name: str, base: str, out: Path) -> None:
 
 @command.command("model")
 @click.argument("name", required=False)
-@click.option("--svd", type=FILE, help="An SVD file with the registers.")
-@click.option("--rdl", type=FILE, help="A SystemRDL file with the registers.")
-@click.option("--peripheral", help="The peripheral of the file; not needed if the file has only one.")
-@click.option(
+@option("--svd", "An SVD file with the registers.", kind=FILE)
+@option("--rdl", "A SystemRDL file with the registers.", kind=FILE)
+@option("--peripheral", "The peripheral of the file; not needed if the file has only one.")
+@option(
     "--prefer",
-    multiple=True,
+    "Where registers of an SVD file overlap, read the first one with such a name; can be repeated.",
     metavar="PATTERN",
-    help="Where registers of an SVD file overlap, read the first one with such a name; can be repeated.",
+    many=True,
 )
 @out_option
 def model(

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ferrule._frozen import frozen
 from ferrule.cli import completion
+from ferrule.cli.parameters import FILE, PATH, POSITIVE, Option, collected, flag, option, together
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from ferrule.running.configuration import Configuration
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_Option = Callable[[Any], Any]
-"""A decorator that adds an option to a command."""
-
-FILE = click.Path(dir_okay=False, path_type=Path)
-FOLDER = click.Path(file_okay=False, path_type=Path)
-PATH = click.Path(path_type=Path)
 
 BOARD = "mps2-an386"
 TOOLCHAIN = "zig"
@@ -64,77 +58,41 @@ def engine_name(given: str | None, configuration: Configuration, board: str | Pa
     return given or configuration.engine or fitting_engine(board or BOARD)
 
 
-def collected(argument: str, make: Callable[[dict[str, Any]], object], *options: _Option) -> Callable[[_F], _F]:
-    """Return a decorator that adds options, and passes what `make` makes of their values, by name, as one argument."""
-    names = [name for option in options for name in _names(option)]
-
-    def decorate(function: _F) -> _F:
-        @wraps(function)
-        def command(**given: Any) -> Any:  # noqa: ANN401 click's types
-            made = make({name: given.pop(name) for name in names})
-            return function(**{argument: made}, **given)
-
-        return together(*options)(cast(_F, command))
-
-    return decorate
-
-
-def together(*options: _Option) -> Callable[[_F], _F]:
-    """Return a decorator that adds options in the order in which --help lists them."""
-
-    def decorate(function: _F) -> _F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-def _names(option: _Option) -> list[str]:
-    """Return the names of the parameters that a decorator adds."""
-
-    def stub() -> None: ...
-
-    option(stub)
-    return [parameter.name for parameter in stub.__click_params__]  # type: ignore[attr-defined]
-
-
 model_argument = click.argument("model", type=FILE)
 """The argument MODEL, a .tflite or .onnx file, or - for standard input."""
 models_argument = click.argument("models", metavar="MODEL...", type=FILE, nargs=-1, required=True)
 """The argument MODEL..., one or several of them."""
-arena_option = click.option(
+arena_option = option(
     "--arena",
-    type=click.Choice(ARENAS),
+    "Several models: a workspace for each, or one for all, which a lock protects.",
+    kind=ARENAS,
     default=ARENAS[0],
-    show_default=True,
-    help="Several models: a workspace for each, or one for all, which a lock protects.",
 )
-board_option = click.option(
+board_option = option(
     "--board",
-    show_default=BOARD,
+    "A board's name (see `ferrule boards`), or the path of a board's folder.",
+    shown=BOARD,
     shell_complete=completion.boards,
-    help="A board's name (see `ferrule boards`), or the path of a board's folder.",
 )
-config_option = click.option(
+config_option = option(
     "--config",
-    type=FILE,
-    help="The file with the project's board, toolchain, engine, backends and devices, all of which are optional; "
+    "The file with the project's board, toolchain, engine, backends and devices, all of which are optional; "
     "by default ferrule.toml in the current folder, if it exists.",
+    kind=FILE,
 )
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+quiet_option = flag("-q --quiet", "Print errors only.")
+json_option = flag("--json", "Print JSON.", "as_json")
 
 
 def names_option(more: str = "") -> Callable[[_F], _F]:
     """Add --name, once for each model, as `names`."""
     text = "A model's name, from which its C names are made; for several models, repeat the option in their order. "
-    return click.option("--name", "names", multiple=True, help=f"{text}[default: the file's name]  {more}".rstrip())
+    return option("--name", f"{text}[default: the file's name]  {more}".rstrip(), "names", many=True)
 
 
 def platform_option(text: str) -> Callable[[_F], _F]:
     """Add --platform with a text for --help."""
-    return click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True, help=text)
+    return option("--platform", text, kind=PLATFORMS, default=PLATFORMS[0])
 
 
 def check_toolchain(name: str | None, platform: str) -> None:
@@ -168,24 +126,19 @@ class ClassOptions:
 
 class_options = collected(
     "classes",
-    lambda typed: ClassOptions(**typed),
-    click.option(
+    ClassOptions,
+    option(
         "--target",
-        type=click.Choice(TARGETS),
-        help="A C++ class over the Arm Compute Library instead of firmware: for Arm GPUs (OpenCL) or Arm processors "
-        "(NEON).",
+        "A C++ class over the Arm Compute Library instead of firmware: for Arm GPUs (OpenCL) or Arm processors (NEON).",
+        kind=TARGETS,
     ),
-    click.option(
+    option(
         "--acl-version",
-        type=click.Choice(ACL_VERSIONS),
-        show_default=ACL_VERSIONS[0],
-        help="With --target: the oldest version of the Arm Compute Library that the class is for.",
+        "With --target: the oldest version of the Arm Compute Library that the class is for.",
+        kind=ACL_VERSIONS,
+        shown=ACL_VERSIONS[0],
     ),
-    click.option(
-        "--float16",
-        is_flag=True,
-        help="With --target: compute a float32 network in float16, which the processor or GPU must support.",
-    ),
+    flag("--float16", "With --target: compute a float32 network in float16, which the processor or GPU must support."),
 )
 """Passed as one argument `classes`."""
 
@@ -269,90 +222,78 @@ def _fallbacks(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 _DIVISION = (
-    click.option(
+    option(
         "--hint",
+        "The backend or device to try first for a layer, before the preferences.",
         "hints",
-        multiple=True,
         metavar="LAYER=BACKEND[/DEVICE]",
-        help="The backend or device to try first for a layer, before the preferences.",
+        many=True,
     ),
-    click.option(
+    option(
         "--device",
-        "devices",
-        multiple=True,
-        metavar="NAME=BACKEND",
-        help="Add a device, that is, an instance of a backend. A layer runs on the first device of its backend "
+        "Add a device, that is, an instance of a backend. A layer runs on the first device of its backend "
         "unless its hint names another.",
+        "devices",
+        metavar="NAME=BACKEND",
+        many=True,
     ),
-    click.option(
+    option(
         "--backend-option",
-        "backend_options",
-        multiple=True,
-        metavar="BACKEND.NAME=VALUE",
-        help="Set an option of a backend, such as MyNpu.fast=true; `ferrule backends` lists the options. "
+        "Set an option of a backend, such as MyNpu.fast=true; `ferrule backends` lists the options. "
         "CpuAcc's num_threads and instructions, and GpuAcc's device, only affect runs on the host.",
+        "backend_options",
+        metavar="BACKEND.NAME=VALUE",
+        many=True,
     ),
-    click.option(
-        "--input-rows",
-        is_flag=True,
-        help="Let the firmware take its input row by row, as from a camera; with --goal memory.",
-    ),
-    click.option(
+    flag("--input-rows", "Let the firmware take its input row by row, as from a camera; with --goal memory."),
+    option(
         "--goal",
-        type=click.Choice(GOALS),
-        show_default=GOALS[1],
-        help="The cost that is minimised where several kernels can run a layer: instructions (speed), instructions "
+        "The cost that is minimised where several kernels can run a layer: instructions (speed), instructions "
         "with hardly more flash or RAM (balanced), flash (size), or RAM (memory).",
+        kind=GOALS,
+        shown=GOALS[1],
     ),
-    click.option(
+    option(
         "--overlap",
-        type=click.Choice(OVERLAPS),
-        show_default=OVERLAPS[0],
-        help="Let devices work beside the core and one another where they can, for which their subgraphs may be "
+        "Let devices work beside the core and one another where they can, for which their subgraphs may be "
         "divided, or end each layer before the next one begins, which takes the least memory.",
+        kind=OVERLAPS,
+        shown=OVERLAPS[0],
     ),
-    click.option(
+    flag(
         "--no-fallback",
-        is_flag=True,
-        help="Fail if a layer cannot run on the first backend (of its --hint, or of --backends), and list these "
+        "Fail if a layer cannot run on the first backend (of its --hint, or of --backends), and list these "
         "layers with the reasons.",
     ),
     config_option,
 )
 _BUILD = (
-    click.option(
+    flag(
         "--self-test",
-        is_flag=True,
-        help="Bare metal, FreeRTOS, ThreadX, libraries: compare code, constants and weights at start-up with the "
+        "Bare metal, FreeRTOS, ThreadX, libraries: compare code, constants and weights at start-up with the "
         "CRC-32 of each, which a step after the link records (docs/running.md#self-test).",
     ),
-    click.option(
-        "--toolchain",
-        show_default=TOOLCHAIN,
-        shell_complete=completion.toolchains,
-        help="The compiler: zig or arm-none-eabi-gcc.",
+    option(
+        "--toolchain", "The compiler: zig or arm-none-eabi-gcc.", shown=TOOLCHAIN, shell_complete=completion.toolchains
     ),
-    click.option(
-        "-O",
-        "--optimization",
-        type=click.Choice(OPTIMIZATIONS),
-        help="The compiler's optimization level; by default that which measured best: Os for zig, O3 for "
-        "arm-none-eabi-gcc.",
+    option(
+        "-O --optimization",
+        "The compiler's optimization level; by default that which measured best: Os for zig, O3 for arm-none-eabi-gcc.",
+        kind=OPTIMIZATIONS,
     ),
 )
 _IMPORT = (
-    click.option(
+    flag(
         "--import",
+        "On the host, let memory pass from one backend to another instead of being copied.",
         "import_enabled",
-        is_flag=True,
-        help="On the host, let memory pass from one backend to another instead of being copied.",
     ),
-    click.option(
+    option(
         "--fallback",
+        "With --import: copy all tensors that pass to and from a backend, or import them, which is the default.",
         "fallbacks",
-        multiple=True,
         metavar="BACKEND=import|copy",
-        help="With --import: copy all tensors that pass to and from a backend, or import them, which is the default.",
+        many=True,
     ),
 )
 
@@ -363,55 +304,48 @@ def job_options(*, build: bool = True, imports: bool = False) -> Callable[[_F], 
     Without `build`, which is for commands that build nothing, --backends has no default. With `imports`, there are
     those for memory that passes between backends on the host.
     """
-    backends = click.option(
+    backends = option(
         "--backends",
+        "Backends in order of preference, separated by commas (see `ferrule backends`).",
         default="CpuAcc" if build else None,
-        show_default=True,
         shell_complete=completion.backends,
-        help="Backends in order of preference, separated by commas (see `ferrule backends`).",
     )
     more = (*(_BUILD if build else ()), *(_IMPORT if imports else ()))
-    return collected("options", lambda typed: JobOptions(**typed), board_option, backends, *_DIVISION, *more)
+    return collected("options", JobOptions, board_option, backends, *_DIVISION, *more)
 
 
-def run_options(*more: _Option, timeout: str = "") -> Callable[[_F], _F]:
+def run_options(*more: Option, timeout: str = "") -> Callable[[_F], _F]:
     """Add the options of a run, and more of them, passed as one argument `request`; `timeout` is more of its help."""
     return collected(
         "request",
         _request,
-        click.option(
+        option(
             "--engine",
-            show_default=ENGINE,
-            shell_complete=completion.engines,
-            help="The engine that runs the firmware: unicorn, qemu, renode (renode:cosimulation attaches device models "
+            "The engine that runs the firmware: unicorn, qemu, renode (renode:cosimulation attaches device models "
             "through Renode's own co-simulation socket, renode:cosimulation-ticks also lets time pass for them), or "
             "serial for a real board behind a serial port.",
+            shown=ENGINE,
+            shell_complete=completion.engines,
         ),
-        click.option(
-            "--port", help="serial: the board's port (/dev/ttyUSB0, COM3), or a URL such as socket://host:port."
-        ),
-        click.option(
-            "--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="serial: bits per second."
-        ),
-        click.option(
+        option("--port", "serial: the board's port (/dev/ttyUSB0, COM3), or a URL such as socket://host:port."),
+        option("--baud", "serial: bits per second.", kind=POSITIVE, default=115_200),
+        option(
             "--timeout",
+            f"Time limit for one inference, in seconds in which the engine works or sleeps{timeout}.",
             "timeout_s",
-            type=click.FloatRange(min=0.001),
+            kind=click.FloatRange(min=0.001),
             default=60.0,
-            show_default=True,
-            help=f"Time limit for one inference, in seconds in which the engine works or sleeps{timeout}.",
         ),
-        click.option(
+        flag(
             "--through-link",
-            is_flag=True,
-            help="unicorn: transfer inputs and outputs through the link, as on a real board, which takes the firmware "
+            "unicorn: transfer inputs and outputs through the link, as on a real board, which takes the firmware "
             "more than a hundred instructions per byte; otherwise the engine accesses the memory directly.",
         ),
         *more,
     )
 
 
-def _request(typed: dict[str, Any]) -> RunRequest:
+def _request(**typed: Any) -> RunRequest:  # noqa: ANN401 click's types
     """Return the request of options that have the names of its fields, or of the fields of `EngineOptions`."""
     from ferrule.emulation import EngineOptions
     from ferrule.running import RunRequest
@@ -436,15 +370,14 @@ def _faults(texts: Sequence[str]) -> dict[str, Fault]:
 
 
 dynamic_options = together(
-    click.option(
+    option(
         "--dynamic-path",
-        type=PATH,
-        help="The folder to search for dynamic backends, instead of the default folders; it must be absolute.",
+        "The folder to search for dynamic backends, instead of the default folders; it must be absolute.",
+        kind=PATH,
     ),
-    click.option(
+    flag(
         "--isolate-dynamic-backends",
+        "Run each dynamic backend in a process of its own: whatever it does there, this command gets an error.",
         "isolate",
-        is_flag=True,
-        help="Run each dynamic backend in a process of its own: whatever it does there, this command gets an error.",
     ),
 )

@@ -14,7 +14,7 @@ import click
 
 from ferrule._frozen import frozen
 from ferrule.cli.console import STDOUT, echo_document, log_safe
-from ferrule.cli.options import PATH, collected
+from ferrule.cli.parameters import PATH, collected, flag, option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-report_option = click.option(
-    "--json", "json_path", type=PATH, help="Write the report to this file as JSON; - for stdout."
-)
+report_option = option("--json", "Write the report to this file as JSON; - for stdout.", "json_path", kind=PATH)
 JOB_SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable that names the file of a job's summary on hosted runners."""
 
@@ -228,30 +226,26 @@ def outputs_options(kind: str) -> Callable[[_F], _F]:
     """
     forms = [form for form in _FORMS if kind in {*form.kinds, ALL}]
 
-    def outputs(typed: dict[str, Any]) -> Outputs:
+    def outputs(**typed: Any) -> Outputs:  # noqa: ANN401 click's types
         json = typed["json_path"]
         wanted = {"json": STDOUT if json is True else json or None}
         wanted |= {form.name: typed[_parameter(form)] for form in forms}
         paths = {name: path for name, path in wanted.items() if path is not None}
         return Outputs(paths=paths, job_summary=typed.get("job_summary", False))
 
-    summary = click.option(
-        "--job-summary",
-        is_flag=True,
-        help=f"Append the summary to the file that {JOB_SUMMARY} names, as hosted runners do.",
-    )
+    summary = flag("--job-summary", f"Append the summary to the file that {JOB_SUMMARY} names, as hosted runners do.")
     files = (
-        click.option(
+        option(
             f"--{form.name}",
+            form.help,
             _parameter(form),
-            type=click.Path(path_type=Path, file_okay=not form.folder),
+            kind=click.Path(path_type=Path, file_okay=not form.folder),
             metavar="FOLDER" if form.folder else "FILE",
-            help=form.help,
         )
         for form in forms
     )
     if kind == "inspection":
-        json = click.option("--json", "json_path", is_flag=True, help="Print JSON.")
+        json = flag("--json", "Print JSON.", "json_path")
         return collected("results", outputs, json, *files)
     return collected("results", outputs, report_option, *files, summary)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ferrule._frozen import frozen
-from ferrule.cli.options import collected
+from ferrule.cli.parameters import collected, flag, option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -91,11 +91,11 @@ def _keep(state: str, networks: Sequence[Network]) -> None:
         network.keep_output(output, source)
 
 
-_ROUNDING = click.option(
+_ROUNDING = option(
     "--rounding",
-    type=click.Choice(VERSIONS),
-    help="The program whose rounding the layers of a TensorFlow Lite model have: TensorFlow Lite Micro (the default), "
+    "The program whose rounding the layers of a TensorFlow Lite model have: TensorFlow Lite Micro (the default), "
     "or LiteRT with XNNPACK (docs/operators.md).",
+    kind=VERSIONS,
 )
 
 
@@ -103,39 +103,36 @@ def reading_options(*, rounding: bool = True) -> Callable[[_F], _F]:
     """Add the options with which models are read, passed as one argument `reading`; `rounding` includes --rounding."""
     return collected(
         "reading",
-        lambda typed: ReadingOptions(**typed),
-        click.option(
+        ReadingOptions,
+        flag(
             "--dequantize-weights",
-            is_flag=True,
-            help="Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing "
-            "them.",
+            "Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing them.",
         ),
-        click.option(
+        option(
             "--max-iterations",
-            type=click.IntRange(1, 2**31 - 1),
+            "The most iterations of a WHILE in one run, which fails with more.",
+            kind=click.IntRange(1, 2**31 - 1),
             default=ITERATIONS,
-            show_default=True,
-            help="The most iterations of a WHILE in one run, which fails with more.",
         ),
-        click.option(
+        option(
             "--onnx-arithmetic",
-            type=click.Choice(ARITHMETICS),
-            help="How operators of an ONNX model between DequantizeLinear and QuantizeLinear compute: as onnxruntime "
+            "How operators of an ONNX model between DequantizeLinear and QuantizeLinear compute: as onnxruntime "
             "does after its optimiser (the default), or in float32, as the file has it (docs/onnx.md).",
+            kind=ARITHMETICS,
         ),
-        click.option(
+        option(
             "--state",
-            "states",
-            multiple=True,
-            metavar="INPUT=OUTPUT",
-            help="Keep the value of an output for the same input of the next run, as a state (docs/state.md), if the "
+            "Keep the value of an output for the same input of the next run, as a state (docs/state.md), if the "
             "model leaves that to its caller. Neither is then an input or output.",
+            "states",
+            metavar="INPUT=OUTPUT",
+            many=True,
         ),
-        click.option(
+        option(
             "--signature",
-            metavar="NAME",
-            help="The signature of a TensorFlow Lite model with several ones, such as serving_default; "
+            "The signature of a TensorFlow Lite model with several ones, such as serving_default; "
             "`ferrule inspect` lists them.",
+            metavar="NAME",
         ),
         *((_ROUNDING,) if rounding else ()),
     )

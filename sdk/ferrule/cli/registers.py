@@ -11,7 +11,8 @@ import click
 
 from ferrule.cli import completion
 from ferrule.cli.console import echo, print_notes, print_texts
-from ferrule.cli.options import BOARD, PATH, collected, config_option
+from ferrule.cli.options import BOARD, config_option
+from ferrule.cli.parameters import PATH, collected, option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -24,33 +25,32 @@ _NOTES = 20
 
 @click.command("registers")
 @click.argument("source", metavar="FILE|BACKEND")
-@click.option(
+@option(
     "--peripheral",
+    "A peripheral of the file, or a device of the backend; can be repeated.  [default: all]",
     "names",
-    multiple=True,
     metavar="NAME",
-    help="A peripheral of the file, or a device of the backend; can be repeated.  [default: all]",
+    many=True,
 )
-@click.option(
+@option(
     "--prefer",
-    multiple=True,
+    "Where registers of an SVD file overlap, read the first one with such a name, such as '*_Output'; can be repeated.",
     metavar="PATTERN",
-    help="Where registers of an SVD file overlap, read the first one with such a name, such as '*_Output'; can be "
-    "repeated.",
+    many=True,
 )
-@click.option(
+@option(
     "--board",
+    f"The board of the devices.  [default: that of ferrule.toml, else {BOARD}]",
     shell_complete=completion.boards,
-    help=f"The board of the devices.  [default: that of ferrule.toml, else {BOARD}]",
 )
 @config_option
 @collected(
     "outputs",
     dict,
-    click.option("--svd", type=PATH, help="Write the registers as CMSIS-SVD, for debuggers."),
-    click.option("--header", type=PATH, help="Write the C header of one peripheral."),
-    click.option("--python", type=PATH, help="Write the register table of one peripheral as Python."),
-    click.option("--markdown", type=PATH, help="Write the registers as tables in Markdown."),
+    option("--svd", "Write the registers as CMSIS-SVD, for debuggers.", kind=PATH),
+    option("--header", "Write the C header of one peripheral.", kind=PATH),
+    option("--python", "Write the register table of one peripheral as Python.", kind=PATH),
+    option("--markdown", "Write the registers as tables in Markdown.", kind=PATH),
 )
 def command(
     source: str,

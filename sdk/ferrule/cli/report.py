@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import console
-from ferrule.cli.options import FILE
 from ferrule.cli.outputs import ALL, Outputs, outputs_options
+from ferrule.cli.parameters import FILE
 
 
 @click.command("report")

@@ -12,7 +12,6 @@ import click
 from ferrule.cli.console import console
 from ferrule.cli.main import exit_of
 from ferrule.cli.options import (
-    PATH,
     JobOptions,
     arena_option,
     check_toolchain,
@@ -25,6 +24,7 @@ from ferrule.cli.options import (
     run_options,
 )
 from ferrule.cli.outputs import Outputs, outputs_options
+from ferrule.cli.parameters import PATH, flag, option
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.cli.run_elf import check_options, run_elf, split_models
@@ -46,65 +46,60 @@ if TYPE_CHECKING:
 @job_options()
 @platform_option("The platform of the firmware: bare metal, or an RTOS, which its own tools build (`ferrule doctor`).")
 @run_options(
-    click.option(
+    option(
         "--gdb",
-        type=click.IntRange(1, 65535),
-        metavar="PORT",
-        help="unicorn, qemu: build with debug information, and halt the firmware until gdb connects to this TCP port; "
+        "unicorn, qemu: build with debug information, and halt the firmware until gdb connects to this TCP port; "
         "no time-out applies.",
+        kind=click.IntRange(1, 65535),
+        metavar="PORT",
     ),
-    click.option("--trace-devices", is_flag=True, help="Report every device call: operator, device, call, status."),
-    click.option(
+    flag("--trace-devices", "Report every device call: operator, device, call, status."),
+    option(
         "--fault",
+        "Inject a fault into a device's model, such as npu0:never-done@12 (docs/emulation.md lists the faults).",
         "faults",
-        multiple=True,
         metavar="DEVICE:FAULT[@N]",
-        help="Inject a fault into a device's model, such as npu0:never-done@12 (docs/emulation.md lists the faults).",
+        many=True,
     ),
-    click.option(
-        "--locate", is_flag=True, help="If the outputs differ, find the first differing layer by a second run."
-    ),
-    click.option(
+    flag("--locate", "If the outputs differ, find the first differing layer by a second run."),
+    flag(
         "--check-ownership",
-        is_flag=True,
-        help="unicorn: compare every access to the workspace, by the core and by devices, with the plan, and end the "
+        "unicorn: compare every access to the workspace, by the core and by devices, with the plan, and end the "
         "run at the first that it does not allow.",
     ),
-    click.option(
+    flag(
         "--reset-each",
-        is_flag=True,
-        help="Begin each sample with the initial state; otherwise, the samples of a model with state are one sequence.",
+        "Begin each sample with the initial state; otherwise, the samples of a model with state are one sequence.",
     ),
-    click.option(
+    flag(
         "--real",
-        is_flag=True,
-        help="The arrays of --input and --output are real numbers, which inputs are quantised from and outputs "
+        "The arrays of --input and --output are real numbers, which inputs are quantised from and outputs "
         "dequantised to, by each tensor's scale and zero point.",
     ),
     timeout="; for your own firmware, the time that it runs, in seconds of the board where the engine counts "
     "instructions (unicorn, renode)",
 )
-@click.option(
+@option(
     "--input",
-    "inputs",
-    multiple=True,
-    metavar="[NAME=]X.NPY",
-    help="An input array; for several inputs, repeat the option with their names. For n samples, the first axis is n "
+    "An input array; for several inputs, repeat the option with their names. For n samples, the first axis is n "
     "times as long. Default: a fixed pattern (docs/running.md).",
+    "inputs",
+    metavar="[NAME=]X.NPY",
+    many=True,
 )
-@click.option(
+@option(
     "--output",
+    "The file for an output array; for several outputs, repeat the option with their names.",
     "outputs",
-    multiple=True,
     metavar="[NAME=]Y.NPY",
-    help="The file for an output array; for several outputs, repeat the option with their names.",
+    many=True,
 )
 @outputs_options("run")
-@click.option("--keep", type=PATH, help="Keep the generated project and its build in this folder.")
-@click.option(
+@option("--keep", "Keep the generated project and its build in this folder.", kind=PATH)
+@option(
     "--until",
+    "Your own firmware: end the run when the console's text matches; it fails if that does not happen.",
     metavar="REGEX",
-    help="Your own firmware: end the run when the console's text matches; it fails if that does not happen.",
 )
 @quiet_option
 @click.pass_context

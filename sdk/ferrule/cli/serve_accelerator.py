@@ -11,29 +11,28 @@ from collections.abc import Callable, Iterator
 
 import click
 
+from ferrule.cli.parameters import POSITIVE, flag, option
 from ferrule.cli.signals import handled
 from ferrule.errors import FerruleError
 
 
 @click.command("serve-accelerator")
-@click.option(
+@option(
     "--port",
-    required=True,
-    help="A serial port (/dev/ttyUSB0, COM3), a URL such as socket://host:port, or listen://host:port to wait for a "
+    "A serial port (/dev/ttyUSB0, COM3), a URL such as socket://host:port, or listen://host:port to wait for a "
     "connection.",
+    required=True,
 )
-@click.option("--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="Bits per second.")
-@click.option(
-    "--backend", help="The backend whose device is served; required if several have devices behind serial lines."
-)
-@click.option(
+@option("--baud", "Bits per second.", kind=POSITIVE, default=115_200)
+@option("--backend", "The backend whose device is served; required if several have devices behind serial lines.")
+@option(
     "--binding",
+    "A binding of the device as in [devices.NAME] of ferrule.toml, such as memory_bytes=65536; may be repeated.",
     "bindings",
-    multiple=True,
     metavar="KEY=VALUE",
-    help="A binding of the device as in [devices.NAME] of ferrule.toml, such as memory_bytes=65536; may be repeated.",
+    many=True,
 )
-@click.option("-q", "--quiet", is_flag=True, help="Log errors only.")
+@flag("-q --quiet", "Log errors only.")
 def command(port: str, baud: int, backend: str | None, bindings: tuple[str, ...], quiet: bool) -> None:
     """Serve the model of an accelerator over a serial line until Ctrl-C.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from ferrule.cli import completion
-from ferrule.cli.options import BOARD, ENGINE, FILE, board_option, config_option, engine_name
+from ferrule.cli.options import BOARD, ENGINE, board_option, config_option, engine_name
+from ferrule.cli.parameters import FILE, flag, option
 from ferrule.cli.serve_accelerator import interrupted, logger
 
 
@@ -17,33 +18,27 @@ from ferrule.cli.serve_accelerator import interrupted, logger
 @click.argument("elf", type=FILE)
 @config_option
 @board_option
-@click.option(
+@option(
     "--engine",
-    show_default=ENGINE,
+    "The engine that runs the firmware: unicorn, qemu or renode.",
+    shown=ENGINE,
     shell_complete=completion.engines,
-    help="The engine that runs the firmware: unicorn, qemu or renode.",
 )
-@click.option(
-    "--uart",
-    default="console",
-    show_default=True,
-    help="The UART: console, link, or a name of the platform description.",
-)
-@click.option(
+@option("--uart", "The UART: console, link, or a name of the platform description.", default="console")
+@option(
     "--port",
-    default="pty",
-    show_default=True,
-    help="Where to offer it: pty for a pseudo-terminal, whose name is printed, listen://host:port for a connection, or "
+    "Where to offer it: pty for a pseudo-terminal, whose name is printed, listen://host:port for a connection, or "
     "a serial port.",
+    default="pty",
 )
-@click.option(
+@option(
     "--device",
+    "Attach the model of a backend's device, as `ferrule run` does; ferrule.toml has the bindings.",
     "devices",
-    multiple=True,
     metavar="NAME=BACKEND",
-    help="Attach the model of a backend's device, as `ferrule run` does; ferrule.toml has the bindings.",
+    many=True,
 )
-@click.option("-q", "--quiet", is_flag=True, help="Log errors only.")
+@flag("-q --quiet", "Log errors only.")
 def command(
     elf: Path,
     config: Path | None,

@@ -13,8 +13,9 @@ import click
 
 from ferrule.cli.console import console, echo
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
-from ferrule.cli.options import FILE, collected, config_option, quiet_option
+from ferrule.cli.options import config_option, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
+from ferrule.cli.parameters import FILE, POSITIVE, collected, flag, option
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 from ferrule.interface import spell_for
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ferrule.report.sweep_document import SweepDocument
 
 
-def _settings(typed: dict[str, Any]) -> Settings:
+def _settings(**typed: Any) -> Settings:  # noqa: ANN401 click's types
     from ferrule.evaluation.sweep import Settings
 
     return Settings(**typed)
@@ -33,56 +34,46 @@ def _settings(typed: dict[str, Any]) -> Settings:
 
 @click.command("sweep")
 @click.argument("file", type=FILE)
-@click.option(
+@option(
     "--results",
-    "results_path",
-    type=FILE,
-    metavar="FILE.JSONL",
-    help="Where each run adds a row as it ends, and from which the sweep goes on after a stop.  [default: the name of "
+    "Where each run adds a row as it ends, and from which the sweep goes on after a stop.  [default: the name of "
     "FILE with the suffix .jsonl, beside it]",
+    "results_path",
+    kind=FILE,
+    metavar="FILE.JSONL",
 )
-@click.option(
+@option(
     "--workers",
-    "count",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Worker processes on this machine; with the address of a scheduler, the workers to wait for.  [default: one "
+    "Worker processes on this machine; with the address of a scheduler, the workers to wait for.  [default: one "
     "for each processor; with an address 1]",
+    "count",
+    kind=POSITIVE,
+    metavar="N",
 )
-@click.option(
+@option(
     "--scheduler",
-    metavar="ADDRESS",
-    help="Run on the workers of this dask scheduler, such as tcp://10.0.0.1:8786; or local, for a scheduler and "
+    "Run on the workers of this dask scheduler, such as tcp://10.0.0.1:8786; or local, for a scheduler and "
     "workers on this machine.",
+    metavar="ADDRESS",
 )
-@click.option(
+@option(
     "--resource",
+    "What this machine has of a resource that runs need, such as BOARD=2.  [default: 1 of each]",
     "resources",
-    multiple=True,
     metavar="NAME=AMOUNT",
-    help="What this machine has of a resource that runs need, such as BOARD=2.  [default: 1 of each]",
+    many=True,
 )
 @collected(
     "settings",
     _settings,
-    click.option(
-        "--attempts",
-        type=click.IntRange(min=1),
-        default=3,
-        show_default=True,
-        metavar="N",
-        help="How often a run is begun, at most, if its worker is lost.",
+    option(
+        "--attempts", "How often a run is begun, at most, if its worker is lost.", kind=POSITIVE, default=3, metavar="N"
     ),
-    click.option("--retry-failed", is_flag=True, help="Repeat the runs that have failed before."),
-    click.option("--fail-fast", is_flag=True, help="End at the first run that fails or differs."),
+    flag("--retry-failed", "Repeat the runs that have failed before."),
+    flag("--fail-fast", "End at the first run that fails or differs."),
 )
-@click.option("--dry-run", is_flag=True, help="Check the file and list its runs, but run nothing.")
-@click.option(
-    "--parquet",
-    type=FILE,
-    metavar="FILE",
-    help="Write the rows as a Parquet table.",
-)
+@flag("--dry-run", "Check the file and list its runs, but run nothing.")
+@option("--parquet", "Write the rows as a Parquet table.", kind=FILE, metavar="FILE")
 @outputs_options("sweep")
 @config_option
 @quiet_option
@@ -161,16 +152,16 @@ def _capacity(options: Sequence[str], scheduler: str | None) -> dict[str, float]
             hint="start the workers of a scheduler with their resources: dask worker --resources NAME=AMOUNT",
         )
     found: dict[str, float] = {}
-    for option in options:
-        name, separator, amount = option.partition("=")
+    for text in options:
+        name, separator, amount = text.partition("=")
         try:
             value = float(amount)
         except ValueError:
             value = 0
         if not name or not separator or not 0 < value < float("inf"):
-            raise FerruleError(f"--resource {option}: expected NAME=AMOUNT, such as BOARD=1")
+            raise FerruleError(f"--resource {text}: expected NAME=AMOUNT, such as BOARD=1")
         if name in found:
-            raise FerruleError(f"--resource {option}: the amount of {name} is given twice")
+            raise FerruleError(f"--resource {text}: the amount of {name} is given twice")
         found[name] = value
     return found
 

@@ -10,16 +10,8 @@ import click
 
 from ferrule.cli.console import echo
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
-from ferrule.cli.options import (
-    FILE,
-    FOLDER,
-    PLATFORMS,
-    JobOptions,
-    arena_option,
-    job_options,
-    models_argument,
-    names_option,
-)
+from ferrule.cli.options import PLATFORMS, JobOptions, arena_option, job_options, models_argument, names_option
+from ferrule.cli.parameters import FILE, FOLDER, flag, option
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
 
@@ -34,19 +26,15 @@ if TYPE_CHECKING:
 @arena_option
 @reading_options()
 @job_options(build=False)
-@click.option("--platform", type=click.Choice(PLATFORMS), help="The platform; by default the one the firmware states.")
-@click.option(
+@option("--platform", "The platform; by default the one the firmware states.", kind=PLATFORMS)
+@option(
     "--project",
-    type=FOLDER,
+    "The project of which the firmware was built, for the files that you have edited, such as main.c.",
+    kind=FOLDER,
     metavar="FOLDER",
-    help="The project of which the firmware was built, for the files that you have edited, such as main.c.",
 )
-@click.option(
-    "--no-code",
-    is_flag=True,
-    help="Do not build the firmware again: the code is not checked, and the exit code is that of the rest.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="Print errors and results only.")
+@flag("--no-code", "Do not build the firmware again: the code is not checked, and the exit code is that of the rest.")
+@flag("-q --quiet", "Print errors and results only.")
 def command(
     elf: Path,
     models: tuple[Path, ...],

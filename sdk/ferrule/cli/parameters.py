@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the parameters of commands: options of the few kinds that there are, and several options as one argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
+"""A decorator that adds an option to a command."""
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+PATH = click.Path(path_type=Path)
+NATURAL = click.IntRange(min=0)
+POSITIVE = click.IntRange(min=1)
+
+
+def flag(names: str, text: str, parameter: str | None = None) -> Option:
+    """Return an option without a value; see `option`."""
+    return _added(names, text, parameter, is_flag=True)
+
+
+def option(
+    names: str,
+    text: str,
+    parameter: str | None = None,
+    *,
+    kind: click.ParamType[Any] | Sequence[str] | None = None,
+    default: object = None,
+    shown: str | bool = True,
+    metavar: str | None = None,
+    many: bool = False,
+    **others: Any,  # noqa: ANN401 click's types
+) -> Option:
+    """Return an option with a value; `names` are separated by spaces, and `text` is what --help states.
+
+    `parameter` is the name of the argument, unless it follows from that of the option. `kind` may list the values.
+    --help states the default, or `shown` in its place. With `many`, the option may be repeated.
+    """
+    if kind is not None:
+        others["type"] = kind if isinstance(kind, click.ParamType) else click.Choice(kind)
+    if default is not None:
+        others["default"] = default
+    if default is not None or isinstance(shown, str):
+        others["show_default"] = shown
+    return _added(names, text, parameter, metavar=metavar, multiple=many, **others)
+
+
+def _added(names: str, text: str, parameter: str | None, **others: Any) -> Option:  # noqa: ANN401 click's types
+    return click.option(*names.split(), *([] if parameter is None else [parameter]), help=text, **others)
+
+
+def collected(argument: str, make: Callable[..., object], *options: Option) -> Callable[[_F], _F]:
+    """Return a decorator that adds options, and passes what `make` makes of their values, by name, as one argument."""
+    names = [name for option in options for name in _names(option)]
+
+    def decorate(function: _F) -> _F:
+        @wraps(function)
+        def command(**given: Any) -> Any:  # noqa: ANN401 click's types
+            made = make(**{name: given.pop(name) for name in names})
+            return function(**{argument: made}, **given)
+
+        return together(*options)(cast(_F, command))
+
+    return decorate
+
+
+def together(*options: Option) -> Callable[[_F], _F]:
+    """Return a decorator that adds options in the order in which --help lists them."""
+
+    def decorate(function: _F) -> _F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def _names(option: Option) -> list[str]:
+    """Return the names of the parameters that a decorator adds."""
+
+    def stub() -> None: ...
+
+    option(stub)
+    return [parameter.name for parameter in stub.__click_params__]  # type: ignore[attr-defined]
