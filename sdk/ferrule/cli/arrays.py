@@ -6,7 +6,8 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -88,14 +89,15 @@ def parse_output_options(options: Sequence[str], outputs: Sequence[TensorInfo]) 
     return paths
 
 
-def require_writable(option: str, path: Path) -> None:
-    """Raise FerruleError, before anything is built, if a file cannot be written."""
-    folder = path.absolute().parent
-    if not is_folder(folder):
-        raise FerruleError(f"{option} {path}: there is no folder {folder}")
-    if is_folder(path):
-        raise FerruleError(f"{option} {path}: is a folder, expected a file")
-    if not os.access(path if exists(path) else folder, os.W_OK):
+def require_writable(option: str, path: Path, *, folder: bool = False) -> None:
+    """Raise FerruleError, before anything is built, if a file, or a `folder`, cannot be written."""
+    parent = path.absolute().parent
+    if not is_folder(parent):
+        raise FerruleError(f"{option} {path}: there is no folder {parent}")
+    if exists(path) and is_folder(path) != folder:
+        found, expected = ("file", "folder") if folder else ("folder", "file")
+        raise FerruleError(f"{option} {path}: is a {found}, expected a {expected}")
+    if not os.access(path if exists(path) else parent, os.W_OK):
         raise FerruleError(f"{option} {path}: cannot be written")
 
 
@@ -108,7 +110,14 @@ def save_array(path: Path, array: Array) -> None:
 
 def save(path: Path, data: bytes) -> None:
     """Write a file of results; FerruleError if that fails, with an older file left as it was."""
-    try:
+    with writing(path):
         write_file(path, data)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """Yield a path that is written in the block; FerruleError if that fails."""
+    try:
+        yield path
     except OSError as error:
         raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error

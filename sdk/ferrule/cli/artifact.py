@@ -52,7 +52,7 @@ def run(
     sysroot: Path | None,
     stepwise: bool,
     profile: bool,
-    json_path: Path | None,
+    json: Path | None,
     quiet: bool,
 ) -> int:
     """Build the class in DIR, run it, and compare each of its tensors with the numpy reference.
@@ -68,12 +68,12 @@ def run(
 
     if inputs and seed is not None:
         raise FerruleError("--input and --seed exclude each other")
-    if json_path not in {None, STDOUT}:
-        require_writable("--json", json_path)
+    if json not in {None, STDOUT}:
+        require_writable("--json", json)
     project = load_artifact(folder)
     infos = project.network().inputs
     arrays = parse_input_options(inputs, infos) if inputs else None if seed is None else random_sample(infos, seed)
-    with progress(quiet=quiet or json_path == STDOUT) as say:
+    with progress(quiet=quiet or json == STDOUT) as say:
         report = run_artifact(
             project,
             arrays,
@@ -83,7 +83,7 @@ def run(
             source=", ".join(inputs) or ("" if seed is None else f"seed {seed}"),
             progress=say,
         )
-    write_json(json_path, report)
-    if not quiet and json_path != STDOUT:
+    write_json(json, report)
+    if not quiet and json != STDOUT:
         print_artifact_report(report, console())
     return exit_of([report.verdict])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
 from ferrule.cli.options import quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
@@ -53,12 +52,7 @@ def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, re
     allowed = parse_limits(limits)
     pairs = _pairs(old, read_comparable(old, _warn), new, read_comparable(new, _warn))
     comparisons = [compare_documents(before, after, allowed, other_model=other_model) for before, after in pairs]
-    results.write(comparisons)
-    if not quiet and not results.takes_stdout:
-        from ferrule.report.console import print_report
-
-        for comparison in comparisons:
-            print_report(comparison, console())
+    results.write(comparisons, quiet=quiet)
     if any(comparison.worse for comparison in comparisons):
         return EXIT_DIFFERENT
     return EXIT_NOTHING_COMPARED if any(comparison.uncompared for comparison in comparisons) else 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -118,16 +118,10 @@ def write_json(path: Path | None, document: object) -> None:
 
 
 def reserve_output(command: click.Command) -> None:
-    """Make a command, and the commands of a group, run inside `output_reserved`; a second call changes nothing."""
-    for each in command.commands.values() if isinstance(command, click.Group) else ():
-        reserve_output(each)
-    if command.callback is not None and not isinstance(command, click.Group):
-        command.callback = _reserving(command.callback)
-
-
-def _reserving(callback: Callable[..., Any]) -> Callable[..., Any]:
-    if getattr(callback, "reserves_output", False):
-        return callback
+    """Make a command run inside `output_reserved`; a second call changes nothing."""
+    callback = command.callback
+    if callback is None or getattr(callback, "reserves_output", False):
+        return
 
     @wraps(callback)
     def reserving(*arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 click's types
@@ -135,7 +129,7 @@ def _reserving(callback: Callable[..., Any]) -> Callable[..., Any]:
             return callback(*arguments, **keywords)
 
     reserving.reserves_output = True  # type: ignore[attr-defined]
-    return reserving
+    command.callback = reserving
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ferrule.cli import limits
-from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, exit_of
 from ferrule.cli.options import (
     JobOptions,
@@ -185,11 +184,7 @@ def command(
         document = _with_limits(done.document, lower, upper)
     for note in done.notes:
         click.echo(f"note: {note}", err=True)
-    results.write([document], models=[model])
-    if not quiet and not results.takes_stdout:
-        from ferrule.report.console import print_report
-
-        print_report(document, console())
+    results.write([document], models=[model], quiet=quiet)
     failures = [part.broken_limit for part in document.metrics if part.failed]
     for failure in failures:
         click.echo(f"failed: {failure}", err=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +14,6 @@ from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.parameters import flag
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
-
-if TYPE_CHECKING:
-    from ferrule.report.inspection import Inspection
 
 _DRAWING_WIDTH = 100
 """The most characters per line of --plan."""
@@ -90,7 +86,8 @@ def command(
         raise _refused(model.name, error, as_json="json" in results.paths) from error
     divided = options.backends is not None
     if not divided:
-        if any((*_of_division(options), dynamic_path, isolate, show_schedule)) and not (show_kernels or show_fit):
+        of_division = (options.no_fallback, options.import_enabled, options.fallbacks, dynamic_path, isolate)
+        if any((*of_division, show_schedule)) and not (show_kernels or show_fit):
             raise FerruleError(
                 "--no-fallback, --import, --fallback, --dynamic-path, --isolate-dynamic-backends and --schedule are "
                 "only valid with --backends, --kernels or --fit"
@@ -112,8 +109,10 @@ def command(
     if not divided:
         inspection = replace(inspection, division=None)
     results.write([inspection])
-    if not results.takes_stdout:
-        _print(inspection, show_plan=show_plan)
+    if show_plan and not results.takes_stdout:
+        from ferrule.report.drawing import draw
+
+        echo(draw(inspection.plan, width=min(console().width, _DRAWING_WIDTH)))
     if options.no_fallback and inspection.division is not None:
         problems = [final.problem for final in inspection.division.finals]
         if all(problems):
@@ -135,18 +134,3 @@ def _refused(model: str, error: FerruleError, *, as_json: bool) -> FerruleError:
     if len(refused.problems) == 1:
         return error
     return FerruleError(f"{model}: {len(refused.problems)} places block the model, for {len(refused.reasons)} reasons")
-
-
-def _of_division(options: JobOptions) -> tuple[object, ...]:
-    """Return the options that matter for the division alone, and not for the arena."""
-    return options.no_fallback, options.import_enabled, options.fallbacks
-
-
-def _print(inspection: Inspection, *, show_plan: bool) -> None:
-    from ferrule.report.console import print_report
-
-    print_report(inspection, console())
-    if show_plan:
-        from ferrule.report.drawing import draw
-
-        echo(draw(inspection.plan, width=min(console().width, _DRAWING_WIDTH)))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from ferrule.budget import limited, parse
+from ferrule.cli.parameters import option
 
 OPTION = "--limit"
 _DIGITS = 18
@@ -16,22 +17,11 @@ HELP = "let inputs take more memory or work, such as bytes=4GiB (docs/commands.m
 
 
 def add_option(command: click.Command) -> None:
-    """Give a command, and the commands of a group, a budget, and `--limit` unless it has one; a second call changes
-    nothing.
-    """
-    for each in command.commands.values() if isinstance(command, click.Group) else ():
-        add_option(each)
-    if not isinstance(command, click.Group) and not any(OPTION in each.opts for each in command.params):
-        command.params.append(
-            click.Option(
-                [OPTION, "budget_limits"],
-                multiple=True,
-                metavar=METAVAR,
-                expose_value=False,
-                callback=_begin,
-                help=f"{HELP[0].upper()}{HELP[1:]}",
-            )
-        )
+    """Give a command a budget, and `--limit` unless it has one; a second call changes nothing."""
+    if not any(OPTION in each.opts for each in command.params):
+        text = f"{HELP[0].upper()}{HELP[1:]}"
+        add = option(OPTION, text, "budget_limits", metavar=METAVAR, many=True, expose_value=False, callback=_begin)
+        add(command)
 
 
 def begin(context: click.Context, texts: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -79,6 +79,15 @@ def command_of(name: str) -> click.Command:
     return command
 
 
+def _single(command: click.Command) -> Iterator[click.Command]:
+    """Yield a command, or those of a group."""
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            yield from _single(each)
+    else:
+        yield command
+
+
 class _LazyGroup(click.Group):
     """Imports a command's module when the command is called, so that `--help` stays quick."""
 
@@ -92,9 +101,10 @@ class _LazyGroup(click.Group):
             return None
         command = command_of(cmd_name)
         command.short_help = _COMMANDS[cmd_name]
-        reserve_output(command)
         verbosity.add_option(command)
-        limits.add_option(command)
+        for each in _single(command):
+            reserve_output(each)
+            limits.add_option(each)
         return command
 
     @override
@@ -126,9 +136,7 @@ def _versions(context: click.Context, _parameter: click.Parameter, value: bool) 
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_versions, help="Show the versions and exit."
-)
+@flag("--version", "Show the versions and exit.", is_eager=True, expose_value=False, callback=_versions)
 @flag("--debug", "Show the traceback of an error.")
 def cli(debug: bool) -> None:
     """From a trained model to bit-exact firmware on emulated and real boards."""

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ferrule.firmware import Job
     from ferrule.running import RunRequest
     from ferrule.running.configuration import Configuration
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 BOARD = "mps2-an386"
 TOOLCHAIN = "zig"
@@ -84,13 +82,13 @@ quiet_option = flag("-q --quiet", "Print errors only.")
 json_option = flag("--json", "Print JSON.", "as_json")
 
 
-def names_option(more: str = "") -> Callable[[_F], _F]:
+def names_option(more: str = "") -> Option:
     """Add --name, once for each model, as `names`."""
     text = "A model's name, from which its C names are made; for several models, repeat the option in their order. "
     return option("--name", f"{text}[default: the file's name]  {more}".rstrip(), "names", many=True)
 
 
-def platform_option(text: str) -> Callable[[_F], _F]:
+def platform_option(text: str) -> Option:
     """Add --platform with a text for --help."""
     return option("--platform", text, kind=PLATFORMS, default=PLATFORMS[0])
 
@@ -298,7 +296,7 @@ _IMPORT = (
 )
 
 
-def job_options(*, build: bool = True, imports: bool = False) -> Callable[[_F], _F]:
+def job_options(*, build: bool = True, imports: bool = False) -> Option:
     """Add the options of a job, passed as one argument `options`.
 
     Without `build`, which is for commands that build nothing, --backends has no default. With `imports`, there are
@@ -314,7 +312,7 @@ def job_options(*, build: bool = True, imports: bool = False) -> Callable[[_F], 
     return collected("options", JobOptions, board_option, backends, *_DIVISION, *more)
 
 
-def run_options(*more: Option, timeout: str = "") -> Callable[[_F], _F]:
+def run_options(*more: Option, timeout: str = "") -> Option:
     """Add the options of a run, and more of them, passed as one argument `request`; `timeout` is more of its help."""
     return collected(
         "request",

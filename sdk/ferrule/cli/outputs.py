@@ -4,25 +4,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from ferrule._frozen import frozen
-from ferrule.cli.console import STDOUT, echo_document, log_safe
-from ferrule.cli.parameters import PATH, collected, flag, option
+from ferrule.cli.console import STDOUT, console, echo_document, log_safe
+from ferrule.cli.parameters import PATH, Option, collected, flag, option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
     from ferrule.report.base import Document
 
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-report_option = option("--json", "Write the report to this file as JSON; - for stdout.", "json_path", kind=PATH)
+report_option = option("--json", "Write the report to this file as JSON; - for stdout.", kind=PATH)
 JOB_SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable that names the file of a job's summary on hosted runners."""
 
@@ -113,19 +111,16 @@ class Outputs:
 
     def check(self) -> None:
         """Raise FerruleError, before anything is built, if a file cannot be written or has two formats."""
+        from ferrule.cli.arrays import require_writable
+
         taken: dict[Path, str] = {}
         for name, path in self.paths.items():
-            option = f"--{name}"
-            if name in _FOLDERS:
-                _require_folder(option, path)
-                place = path.absolute()
-            elif path == STDOUT:
-                place = path
-            else:
-                from ferrule.cli.arrays import require_writable
-
-                require_writable(option, path)
-                place = path.absolute()
+            option, is_folder = f"--{name}", name in _FOLDERS
+            place = path if path == STDOUT else path.absolute()
+            if place != STDOUT:
+                require_writable(option, path, folder=is_folder)
+            elif is_folder:
+                raise FerruleError(f"{option} -: it is several files, expected a folder")
             if place in taken:
                 raise FerruleError(f"{option} {path}: {taken[place]} writes to it already")
             taken[place] = option
@@ -141,8 +136,10 @@ class Outputs:
                 hint="--board, or board = ... in ferrule.toml",
             )
 
-    def write(self, documents: Sequence[Document], *, models: Sequence[Path] = (), made: bool = True) -> None:
-        """Write the files of one document, or of one for each model of a firmware.
+    def write(
+        self, documents: Sequence[Document], *, models: Sequence[Path] = (), made: bool = True, quiet: bool = False
+    ) -> None:
+        """Write the files of one document, or of one for each model of a firmware, and print them unless `quiet`.
 
         Every file is complete or as it was before; if a format cannot be written, no file is. `models` are the
         documents' model files, which SARIF names. `made` states whether this command has made the documents, which
@@ -151,14 +148,16 @@ class Outputs:
         Raises:
             FerruleError: a document lacks what a format shows, or a file cannot be written.
         """
-        if not self:
-            return
+        from ferrule.report.console import print_report
         from ferrule.report.naming import of_file, shared_name
 
         if models:
             named = [shared_name(model) for model in models]
             documents = [of_file(document, file) for document, file in zip(documents, named, strict=True)]
-        self._write([_with_command(each) for each in documents] if made else documents, list(self.paths))
+        if self:
+            self._write([_with_command(each) for each in documents] if made else documents, list(self.paths))
+        for each in () if quiet or self.takes_stdout else documents:
+            print_report(each, console())
 
     @contextmanager
     def failures(
@@ -188,7 +187,7 @@ class Outputs:
             raise
 
     def _write(self, documents: Sequence[Document], names: Sequence[str]) -> None:
-        from ferrule.cli.arrays import save
+        from ferrule.cli.arrays import save, writing
         from ferrule.report.writers import FOLDERS, WRITERS
 
         files: dict[Path, str] = {}
@@ -201,12 +200,14 @@ class Outputs:
         summary = WRITERS["job-summary"](documents) if self.job_summary else None
         for name in names:
             if name in FOLDERS:
-                _make_folder(self.paths[name])
+                with writing(self.paths[name]) as folder:
+                    folder.mkdir(exist_ok=True)
         for path, text in files.items():
             if path != STDOUT:
                 save(path, text.encode())
         if summary is not None:
-            _append(_summary_file(), summary)
+            with writing(_summary_file()) as file, file.open("a", encoding="utf-8") as stream:
+                stream.write(summary)
         if STDOUT in files:
             json = self.paths.get("json") == STDOUT
             echo_document(log_safe(files[STDOUT]) if json else files[STDOUT])
@@ -219,58 +220,31 @@ def _with_command(document: Document) -> Document:
     return with_commands(document, this_command())
 
 
-def outputs_options(kind: str) -> Callable[[_F], _F]:
+def outputs_options(kind: str) -> Option:
     """Add the options of the formats that fit the documents of a kind, passed as one argument `results`.
 
     `kind` is that of the document, or `ALL`. An inspection's --json is a flag, which prints.
     """
     forms = [form for form in _FORMS if kind in {*form.kinds, ALL}]
 
-    def outputs(**typed: Any) -> Outputs:  # noqa: ANN401 click's types
-        json = typed["json_path"]
-        wanted = {"json": STDOUT if json is True else json or None}
-        wanted |= {form.name: typed[_parameter(form)] for form in forms}
-        paths = {name: path for name, path in wanted.items() if path is not None}
-        return Outputs(paths=paths, job_summary=typed.get("job_summary", False))
+    def outputs(*, job_summary: bool = False, **typed: Path | Literal[True] | None) -> Outputs:
+        found = {name.replace("_", "-"): STDOUT if path is True else path for name, path in typed.items() if path}
+        return Outputs(paths=found, job_summary=job_summary)
 
     summary = flag("--job-summary", f"Append the summary to the file that {JOB_SUMMARY} names, as hosted runners do.")
     files = (
         option(
             f"--{form.name}",
             form.help,
-            _parameter(form),
             kind=click.Path(path_type=Path, file_okay=not form.folder),
             metavar="FOLDER" if form.folder else "FILE",
         )
         for form in forms
     )
     if kind == "inspection":
-        json = flag("--json", "Print JSON.", "json_path")
+        json = flag("--json", "Print JSON.")
         return collected("results", outputs, json, *files)
     return collected("results", outputs, report_option, *files, summary)
-
-
-def _parameter(form: _Form) -> str:
-    return f"{form.name.replace('-', '_')}_path"
-
-
-def _require_folder(option: str, path: Path) -> None:
-    """Raise FerruleError if a folder can neither be made nor written to."""
-    if path == STDOUT:
-        raise FerruleError(f"{option} -: it is several files, expected a folder")
-    if not path.absolute().parent.is_dir():
-        raise FerruleError(f"{option} {path}: there is no folder {path.absolute().parent}")
-    if path.exists() and not path.is_dir():
-        raise FerruleError(f"{option} {path}: is a file, expected a folder")
-    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise FerruleError(f"{option} {path}: cannot be written")
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(exist_ok=True)
-    except OSError as error:
-        raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _summary_file() -> Path:
@@ -285,11 +259,3 @@ def _summary_file() -> Path:
 
     require_writable(f"{JOB_SUMMARY}:", Path(named))
     return Path(named)
-
-
-def _append(path: Path, text: str) -> None:
-    try:
-        with path.open("a", encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import click
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
 """A decorator that adds an option to a command."""
 
@@ -21,9 +20,9 @@ NATURAL = click.IntRange(min=0)
 POSITIVE = click.IntRange(min=1)
 
 
-def flag(names: str, text: str, parameter: str | None = None) -> Option:
+def flag(names: str, text: str, parameter: str | None = None, **others: Any) -> Option:  # noqa: ANN401 click's types
     """Return an option without a value; see `option`."""
-    return _added(names, text, parameter, is_flag=True)
+    return _added(names, text, parameter, is_flag=True, **others)
 
 
 def option(
@@ -56,30 +55,24 @@ def _added(names: str, text: str, parameter: str | None, **others: Any) -> Optio
     return click.option(*names.split(), *([] if parameter is None else [parameter]), help=text, **others)
 
 
-def collected(argument: str, make: Callable[..., object], *options: Option) -> Callable[[_F], _F]:
+def collected(argument: str, make: Callable[..., object], *options: Option) -> Option:
     """Return a decorator that adds options, and passes what `make` makes of their values, by name, as one argument."""
     names = [name for option in options for name in _names(option)]
 
-    def decorate(function: _F) -> _F:
+    def decorate(function: Callable[..., Any]) -> object:
         @wraps(function)
         def command(**given: Any) -> Any:  # noqa: ANN401 click's types
             made = make(**{name: given.pop(name) for name in names})
             return function(**{argument: made}, **given)
 
-        return together(*options)(cast(_F, command))
+        return together(*options)(command)
 
     return decorate
 
 
-def together(*options: Option) -> Callable[[_F], _F]:
+def together(*options: Option) -> Option:
     """Return a decorator that adds options in the order in which --help lists them."""
-
-    def decorate(function: _F) -> _F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
 def _names(option: Option) -> list[str]:

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from ferrule._frozen import frozen
-from ferrule.cli.parameters import collected, flag, option
+from ferrule.cli.parameters import Option, collected, flag, option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
     from ferrule.network import Network
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 STANDARD_INPUT = Path("-")
 """The model's file that stands for standard input; a file of that name has a path, such as its absolute one."""
@@ -99,7 +97,7 @@ _ROUNDING = option(
 )
 
 
-def reading_options(*, rounding: bool = True) -> Callable[[_F], _F]:
+def reading_options(*, rounding: bool = True) -> Option:
     """Add the options with which models are read, passed as one argument `reading`; `rounding` includes --rounding."""
     return collected(
         "reading",

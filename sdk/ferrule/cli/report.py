@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.console import console
 from ferrule.cli.outputs import ALL, Outputs, outputs_options
 from ferrule.cli.parameters import FILE
 
@@ -20,12 +19,7 @@ def command(document: Path, results: Outputs) -> None:
 
     The documents are those of `ferrule run`, `inspect`, `evaluate`, `sweep` and `compare`.
     """
-    from ferrule.report.console import print_report
     from ferrule.report.reading import read_documents
 
     results.check()
-    documents = read_documents(document)
-    results.write(documents, made=False)
-    if not results:
-        for each in documents:
-            print_report(each, console())
+    results.write(read_documents(document), made=False, quiet=bool(results))

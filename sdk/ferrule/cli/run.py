@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console
 from ferrule.cli.main import exit_of
 from ferrule.cli.options import (
     JobOptions,
@@ -31,11 +30,7 @@ from ferrule.cli.run_elf import check_options, run_elf, split_models
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
-    from ferrule.firmware import Job
-    from ferrule.network import Network
-    from ferrule.progress import Progress
-    from ferrule.report import RunReport
-    from ferrule.running import Firmware, RunRequest
+    from ferrule.running import RunRequest
 
 
 @click.command("run")
@@ -131,7 +126,8 @@ def command(
     was compared, such as outputs that are all NaN. Of your own firmware: 1 if --until did not match or the firmware
     exits with a status other than 0, 2 for an error or a crash.
     """
-    from ferrule.cli.arrays import parse_input_options, parse_output_options
+    from ferrule import running
+    from ferrule.cli.arrays import parse_input_options, parse_output_options, save_array
     from ferrule.network.samples import split
     from ferrule.progress import Step
     from ferrule.running.configuration import read_configuration
@@ -166,42 +162,17 @@ def command(
         targets = parse_output_options(outputs, networks[0].outputs)
         request = replace(request, engine=engine, source=", ".join(inputs) or "pattern", progress=say)
         request.engine_for(job.load_board())
-        firmwares = _firmwares(networks, elf, job, engine, say)
+        if elf is None:
+            firmwares = running.compile(networks, job, engine=engine, progress=say)
+        else:
+            firmwares = (running.adopt(networks[0], elf, job, engine=engine),)
         if gdb is not None:
-            _say_how_to_connect(firmwares[0], gdb)
+            connect = f"-ex 'directory {firmwares[0].project.folder}' -ex 'target remote localhost:{gdb}'"
+            click.echo(f"waiting: gdb-multiarch {firmwares[0].elf} {connect}", err=True)
         reports = [run(firmware, arrays, request) for firmware in firmwares]
     for warning in (warning for firmware in firmwares for warning in firmware.warnings):
         click.echo(f"warning: {warning}", err=True)
-    _save_outputs(reports[0], targets)
-    results.write([report.document for report in reports], models=given)
-    if not quiet and not results.takes_stdout:
-        _print(reports)
-    return exit_of(report.verdict for report in reports)
-
-
-def _firmwares(networks: list[Network], elf: Path | None, job: Job, engine: str, say: Progress) -> tuple[Firmware, ...]:
-    """Build the firmware of the models, or take the one that is built already."""
-    from ferrule import running
-
-    if elf is None:
-        return running.compile(networks, job, engine=engine, progress=say)
-    return (running.adopt(networks[0], elf, job, engine=engine),)
-
-
-def _print(reports: list[RunReport]) -> None:
-    from ferrule.report.console import print_report
-
-    for report in reports:
-        print_report(report, console())
-
-
-def _say_how_to_connect(firmware: Firmware, port: int) -> None:
-    connect = f"-ex 'directory {firmware.project.folder}' -ex 'target remote localhost:{port}'"
-    click.echo(f"waiting: gdb-multiarch {firmware.elf} {connect}", err=True)
-
-
-def _save_outputs(report: RunReport, targets: dict[int, Path]) -> None:
-    from ferrule.cli.arrays import save_array
-
     for index, path in targets.items():
-        save_array(path, report.outputs[index])
+        save_array(path, reports[0].outputs[index])
+    results.write([report.document for report in reports], models=given, quiet=quiet)
+    return exit_of(report.verdict for report in reports)

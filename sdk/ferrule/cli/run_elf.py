@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAGIC = b"\x7fELF"
 OWN_OPTIONS = frozenset(
     {
-        *("models", "options", "board", "devices", "config", "engine", "port", "baud", "json_path"),
+        *("models", "options", "board", "devices", "config", "engine", "port", "baud", "json"),
         *("timeout_s", "gdb", "faults", "quiet", "until"),
     }
 )

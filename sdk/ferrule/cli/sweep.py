@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ferrule.cli.console import console, echo
+from ferrule.cli.console import echo
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
 from ferrule.cli.options import config_option, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
@@ -101,7 +101,12 @@ def command(
     from ferrule.evaluation.sweep import ResultsFile, carry_out_plan, read_plan
 
     results.check()
-    _check_parquet(parquet)
+    if parquet is not None:
+        from ferrule.cli.arrays import require_writable
+        from ferrule.evaluation.sweep.table import require_parquet
+
+        require_parquet()
+        require_writable("--parquet", parquet)
     capacity = _capacity(resources, scheduler)
     with results.failures("sweep", [file]):
         plan = read_plan(file, config)
@@ -113,16 +118,16 @@ def command(
                 click.echo(f"warning: {kept}: the last line was torn and is removed; its run is done again", err=True)
             with progress(quiet=quiet) as say, _told(rows), _workers(scheduler, count, capacity) as workers:
                 document = carry_out_plan(plan, workers, rows, settings, say)
-            _warn_of_others(rows, document)
+            others = len(rows.statuses) - len(document.rows)
+            if others > 0:
+                left_out = "rows of runs that the sweep does not have, or of other versions; they are left out"
+                click.echo(f"warning: {kept} has {others:,} {left_out}", err=True)
     if parquet is not None:
         from ferrule.evaluation.sweep import write_parquet
 
         write_parquet(parquet, document.rows, name=document.name)
-    results.write([document])
+    results.write([document], quiet=quiet)
     if not quiet and not results.takes_stdout:
-        from ferrule.report import print_report
-
-        print_report(document, console())
         echo(f"rows in {kept}")
     return _exit_code(document)
 
@@ -132,15 +137,6 @@ def _exit_code(document: SweepDocument) -> int:
     if any(row.status == "failed" or row.verdict == "different" for row in document.rows):
         return EXIT_DIFFERENT
     return 0 if document.rows and all(row.succeeded for row in document.rows) else EXIT_NOTHING_COMPARED
-
-
-def _check_parquet(path: Path | None) -> None:
-    if path is not None:
-        from ferrule.cli.arrays import require_writable
-        from ferrule.evaluation.sweep.table import require_parquet
-
-        require_parquet()
-        require_writable("--parquet", path)
 
 
 def _capacity(options: Sequence[str], scheduler: str | None) -> dict[str, float]:
@@ -199,10 +195,3 @@ def _list(plan: Plan) -> int:
         echo(f"{number} {shlex.join(parts)}")
     echo(f"{number:,} runs")
     return number
-
-
-def _warn_of_others(rows: ResultsFile, document: SweepDocument) -> None:
-    others = len(rows.statuses) - len(document.rows)
-    if others > 0:
-        left_out = "rows of runs that the sweep does not have, or of other versions; they are left out"
-        click.echo(f"warning: {rows.path} has {others:,} {left_out}", err=True)

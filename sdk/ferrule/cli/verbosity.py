@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 import click
 
+from ferrule.cli.parameters import flag
+
 _LOG = logging.getLogger("ferrule.commands")
 _installed: list[bool] = []
 """Whether the audit hook is in place; Python cannot remove one."""
@@ -46,15 +48,8 @@ def add_option(command: click.Command) -> None:
     """Add `-v` to a command; a second call changes nothing."""
     if any(parameter.name == "verbose" for parameter in command.params):
         return
-    command.params.append(
-        click.Option(
-            ["-v", "--verbose"],
-            is_flag=True,
-            expose_value=False,
-            callback=_begin,
-            help="Print the commands that are run, and the log.",
-        )
-    )
+    text = "Print the commands that are run, and the log."
+    flag("-v --verbose", text, expose_value=False, callback=_begin)(command)
 
 
 def _begin(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
