@@ -25,10 +25,10 @@ _Kind = TypeVar("_Kind")
 _Read = TypeVar("_Read")
 
 
-def file_bytes(path: Path) -> bytes:
+def file_bytes(path: Path, held_per_byte: int = HELD_PER_BYTE) -> bytes:
     """Return the contents of a file; FerruleError if it cannot be read, or is too large for the budget."""
     try:
-        return read_bytes(path, held_per_byte=HELD_PER_BYTE)
+        return read_bytes(path, held_per_byte=held_per_byte)
     except OSError as error:
         hint = near_names(path) if isinstance(error, FileNotFoundError) else None
         raise FerruleError(f"{path}: {error.strerror or error}", hint=hint) from error
@@ -82,6 +82,11 @@ def decode_json(where: str, data: bytes, kind: type[_Kind], *, hint: str | None 
     return _guarded(where, hint, read)
 
 
+def json_text(document: object) -> str:
+    """Return a document of dataclasses or msgspec structs as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
 def check_integers(data: bytes, where: str) -> None:
     """Raise FerruleError if a JSON document has an integer of more than 64 bits, with which not all can be computed.
 
@@ -89,6 +94,16 @@ def check_integers(data: bytes, where: str) -> None:
     """
     if _LONG_NUMBER.search(data):
         check_values(msgspec.json.decode(data), where, texts=False)
+
+
+def decode(where: str, data: bytes, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
+    """Return a JSON document, whose texts are not checked, as a typed value; FerruleError as `decode_json`."""
+
+    def read() -> _Kind:
+        check_integers(data, where)
+        return msgspec.json.decode(data, type=kind)
+
+    return _guarded(where, hint, read)
 
 
 def _guarded(where: str, hint: str | None, read: Callable[[], _Read]) -> _Read:

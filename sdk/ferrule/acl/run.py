@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.acl.comparison import TensorComparison, bounded_reference, compare_tensors, overall
@@ -16,6 +14,7 @@ from ferrule.acl.program import ON_NEON, build_program
 from ferrule.acl.project import ArtifactProject
 from ferrule.acl.toolchain import AclToolchain, find_toolchain
 from ferrule.codegen.acl import VERSIONS, ArtifactRecord, acl_target
+from ferrule.documents import json_text
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
 from ferrule.interface import either, name_of
@@ -67,7 +66,7 @@ class ArtifactReport:
 
     def to_json(self) -> str:
         """Return the report as indented JSON."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+        return json_text(self)
 
 
 def run_artifact(

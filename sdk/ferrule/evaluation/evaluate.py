@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypedDict, Unpack
 
-import msgspec
 import numpy as np
 
 from ferrule._frozen import frozen
@@ -87,8 +86,9 @@ class Evaluation(EvaluationDocument):
         return part_of(cls, document, outputs=outputs, notes=notes)
 
     @property
+    @override
     def document(self) -> EvaluationDocument:
-        """The evaluation without the outputs and the notes, as `to_json` writes it."""
+        """The evaluation without the outputs and the notes."""
         return part_of(EvaluationDocument, self)
 
     def metric(self, name: str) -> MetricPart:
@@ -100,13 +100,7 @@ class Evaluation(EvaluationDocument):
         """The comparison of the fast path with the board and the numpy reference; None without a board."""
         return None if self.proof is None else self.proof.verdict
 
-    def to_json(self) -> str:
-        """Return the document as indented JSON."""
-        return msgspec.json.format(msgspec.json.encode(self.document), indent=2).decode()
-
-    @override
-    def __repr__(self) -> str:
-        return repr(self.document).replace("EvaluationDocument", "Evaluation", 1)
+    __repr__ = EvaluationDocument.__repr__
 
 
 class _Tables(TypedDict, total=False):
@@ -215,7 +209,7 @@ def evaluated(network: Network, request: EvaluationRequest) -> Evaluation:
         paths=tuple(paths),
         float_model=floating,
         proof=proved,
-        evidence=_evidence(predictions, _compares(metrics, tables, floating, proved)),
+        evidence=_evidence(predictions, metrics, tables, floating, proved),
         environment=environment(),
         **tables,
     )
@@ -383,17 +377,17 @@ class _Scorer:
         return float(np.mean((one == two) & known)) if known.any() else None
 
 
-def _compares(
-    metrics: Sequence[MetricPart], tables: _Tables, floating: FloatPart | None, proof: ProofPart | None
-) -> bool:
-    """Return whether anything was compared with the outputs, and has a result."""
+def _evidence(
+    predictions: Predictions,
+    metrics: Sequence[MetricPart],
+    tables: _Tables,
+    floating: FloatPart | None,
+    proof: ProofPart | None,
+) -> Evidence:
+    """Return the counts of the outputs, if anything was compared with them and has a result."""
     known = any(part.value is not None for part in metrics) or bool(tables.get("labels"))
     near = floating is not None and (floating.agreement is not None or floating.largest_difference is not None)
-    return known or near or (proof is not None and bool(proof.evidence))
-
-
-def _evidence(predictions: Predictions, compared: bool) -> Evidence:
-    if not compared:
+    if not (known or near or (proof is not None and proof.evidence)):
         return NO_EVIDENCE
     return replace(evidence_of(predictions.outputs, predictions.outputs), samples=predictions.samples)
 

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from ferrule._frozen import frozen
 from ferrule._version import VERSION
-from ferrule.codegen import Artifact
 from ferrule.devices import Fault
 from ferrule.emulation import Counters, DeviceWork, Observation, OwnershipCounts
 from ferrule.errors import FerruleError
@@ -116,7 +115,7 @@ def assemble(
         devices=device_parts(
             artifact,
             layers,
-            _total_work(artifact, done),
+            _total_work(done),
             done.statistics,
             done.driver_counts,
             done.observations,
@@ -152,6 +151,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
     scale, graph = _scale(done), firmware.artifact.graph
     counts = [round(count * scale) for count in done.profiled.counters]
     whole = sum(counts) or 1
+    works = {place: part_of(DeviceWorkPart, work) for place, work in (done.work or {}).items()}
     return tuple(
         part_of(
             LayerPart,
@@ -161,7 +161,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             count=count,
             share=count / whole,
             beside=beside,
-            work=_layer_work(done, record.device, index),
+            work=works.get((record.device, index)),
             rounding=graph.layer(record.layer).rounding.value,
             outputs=tuple(graph.layer(record.layer).outputs),
             estimate=estimate_part(graph.layer(record.layer)),
@@ -173,18 +173,12 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
     )
 
 
-def _layer_work(done: EngineRun, device: str, operator: int) -> DeviceWorkPart | None:
-    found = None if done.work is None else done.work.get((device, operator))
-    return None if found is None else part_of(DeviceWorkPart, found)
-
-
-def _total_work(artifact: Artifact, done: EngineRun) -> Mapping[str, DeviceWorkPart]:
+def _total_work(done: EngineRun) -> Mapping[str, DeviceWorkPart]:
     """Return the work of each device, including what was not for a layer."""
-    totals = {device: DeviceWork() for device, _ in done.work or {}}
+    totals: dict[str, DeviceWork] = {}
     for (device, _), work in (done.work or {}).items():
-        totals[device] = totals[device].plus(work)
-    names = [use.device.name for use in artifact.devices]
-    return {name: part_of(DeviceWorkPart, totals[name]) for name in names if name in totals}
+        totals[device] = totals.get(device, DeviceWork()).plus(work)
+    return {device: part_of(DeviceWorkPart, work) for device, work in totals.items()}
 
 
 def _samples(done: EngineRun, expected: Iterable[Expected]) -> Iterator[SamplePart]:
@@ -200,31 +194,17 @@ def _samples(done: EngineRun, expected: Iterable[Expected]) -> Iterator[SamplePa
 
 def _build(firmware: BuiltFirmware, build: BuildInfo | None) -> BuildPart:
     """Return the image's own statements, and what is known of the job's build if the image is that build."""
-    board = firmware.board
-    unknown = BuildPart(
-        board=board.name, cpu=board.cpu.type, toolchain="", toolchain_version="", optimization="", build_s=None
-    )
-    if build is None:
-        return unknown
-    levels = [flag.removeprefix("-O") for flag in build.flags.split() if flag.startswith("-O")]
-    stated = replace(
-        unknown,
-        board=build.board or board.name,
-        toolchain_version=build.compiler,
-        optimization=f"O{levels[-1]}" if levels else "",
-        platform=build.platform,
-        flags=build.flags,
-        model=build.model,
-        plan=build.plan,
-        sources=build.sources,
-    )
-    if build not in read_identities(firmware.image):
-        return stated
-    return replace(
-        stated,
-        toolchain=firmware.toolchain,
-        toolchain_version=firmware.toolchain_version,
-        build_s=firmware.build_s,
+    board, is_own = firmware.board, build in read_identities(firmware.image)
+    levels = [flag.removeprefix("-") for flag in ("" if build is None else build.flags).split() if flag[:2] == "-O"]
+    return part_of(
+        BuildPart,
+        build,
+        board=(build and build.board) or board.name,
+        cpu=board.cpu.type,
+        toolchain=firmware.toolchain if is_own else "",
+        toolchain_version=firmware.toolchain_version if is_own else "" if build is None else build.compiler,
+        optimization="".join(levels[-1:]),
+        build_s=firmware.build_s if is_own else None,
     )
 
 
@@ -246,8 +226,8 @@ def _scale(done: EngineRun) -> float:
 
 def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
     reserved = done.info.stack_bytes
-    sizes = None if done.build is None else done.build.sizes
-    if sizes is None and done.build in read_identities(firmware.image):
+    sizes, is_own = None if done.build is None else done.build.sizes, done.build in read_identities(firmware.image)
+    if sizes is None and is_own:
         sizes = linked_sizes(firmware.image, firmware.program.workspace_bytes)
     used = max(result.stack.peak_bytes for result in (done.profiled, *done.runs))
     bound = _stack_bound(firmware, done.build, used)
@@ -259,8 +239,7 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
             code=code, constants=constants + data, weights=weights, total=code + constants + weights + data
         )
         total = data + bss + workspace + stack
-        is_known = done.build in read_identities(firmware.image)
-        link, fault_stack = (firmware.image.link_bytes, firmware.image.fault_stack_bytes) if is_known else (0, 0)
+        link, fault_stack = (firmware.image.link_bytes, firmware.image.fault_stack_bytes) if is_own else (0, 0)
         other = total - workspace - reserved - link - fault_stack
     return MemoryPart(
         flash=flash,
@@ -281,7 +260,7 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
 
 def _stack_bound(firmware: BuiltFirmware, build: BuildInfo | None, used_bytes: int) -> StackBound:
     """Return the bound of the image that ran; FerruleError if the run used more."""
-    if build is None or build not in read_identities(firmware.image):
+    if build not in read_identities(firmware.image):
         return StackBound(reason="the firmware is another build than the job's")
     bound = firmware.image.stack
     if bound.size_bytes is not None and used_bytes > bound.size_bytes:

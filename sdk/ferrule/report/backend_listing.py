@@ -11,9 +11,7 @@ from ferrule._frozen import frozen
 from ferrule.backends import Device
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
-from ferrule.backends.dynamic import LoadReport
 from ferrule.backends.guarded import guarded
-from ferrule.backends.option import BackendOption
 from ferrule.backends.origin import NOT_TRIED, BackendRow
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.allocators import dma_bufs_here
@@ -41,11 +39,6 @@ class ListedOption:
     """Whether the option has an effect when layers run on the host."""
     firmware: bool
     """Whether the option has an effect when layers run on a board."""
-
-    @property
-    def default_text(self) -> str:
-        """The default as a file of settings has it."""
-        return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
 
 
 @frozen
@@ -121,7 +114,7 @@ class ListedBackend:
             (
                 f"{self.id}.{option.name}",
                 option.type,
-                option.default_text,
+                str(option.default).lower() if isinstance(option.default, bool) else str(option.default),
                 option.expected,
                 joined(*_faces(option), by=" and "),
                 option.meaning,
@@ -210,7 +203,17 @@ def list_backends(
         return BackendListing(
             backends=backends,
             dma_bufs=dma_bufs_here() if kind_name(MemorySource.DMA_BUF) in imported else "",
-            refused=tuple(_refused(row) for row in runtime.dynamic_report if not row.accepted),
+            refused=tuple(
+                part_of(
+                    RefusedFile,
+                    row,
+                    path=str(row.path),
+                    canonical=None if row.canonical is None else str(row.canonical),
+                    code=str(row.reason),
+                )
+                for row in runtime.dynamic_report
+                if not row.accepted
+            ),
         )
 
 
@@ -235,6 +238,7 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
         return unusable
     try:
         backend = guarded(registry.create(row.id))
+        declared = backend.model_options()
         return replace(
             unusable,
             host=backend.has_host_face(),
@@ -242,19 +246,10 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
             capabilities=dict(backend.capabilities()),
             devices=tuple(device.name for device in devices if device.backend == row.id) or (str(row.id),),
             handles=tuple(map(_handles, backend.tensor_handle_factories(None))),
-            options=_options(backend.model_options()),
+            options=None
+            if declared is None
+            else tuple(part_of(ListedOption, each, expected=each.expectation) for each in declared),
         )
     except PLUGIN_FAULTS as error:
         pass_on_interrupts(error)
         return replace(unusable, reason=described(error))
-
-
-def _options(declared: Sequence[BackendOption] | None) -> tuple[ListedOption, ...] | None:
-    if declared is None:
-        return None
-    return tuple(part_of(ListedOption, option, expected=option.expectation) for option in declared)
-
-
-def _refused(row: LoadReport) -> RefusedFile:
-    canonical = None if row.canonical is None else str(row.canonical)
-    return part_of(RefusedFile, row, path=str(row.path), canonical=canonical, code=str(row.reason))

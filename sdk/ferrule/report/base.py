@@ -119,6 +119,17 @@ class Document(ABC):
 
     kind: str
 
+    @property
+    def document(self) -> Document:
+        """What its JSON has: itself, or without the arrays that a subclass adds."""
+        return self
+
+    def to_json(self) -> str:
+        """Return the document as indented JSON."""
+        from ferrule.documents import json_text
+
+        return json_text(self.document)
+
     @abstractmethod
     def sections(self) -> Part:
         """Return what the document shows."""

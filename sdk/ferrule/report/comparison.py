@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from ferrule._version import VERSION
 from ferrule.errors import FerruleError
 from ferrule.interface import option
-from ferrule.report.base import Document, Measure
+from ferrule.report.base import Document, Measure, part_of
 from ferrule.report.comparison_document import Change, ChangePart, Comparison, SidePart
 from ferrule.report.document import Verdict
 from ferrule.report.evaluation_document import EvaluationDocument
@@ -203,13 +203,11 @@ def _change(old: Measure | None, new: Measure | None, note: str) -> ChangePart:
     relative = None
     if isinstance(before, (int, float)) and isinstance(after, (int, float)) and before:
         relative = (after - before) / abs(before)
-    return ChangePart(
-        scope=value.scope,
-        place=value.place,
-        counter=value.counter,
+    return part_of(
+        ChangePart,
+        value,
         old=before,
         new=after,
-        unit=value.unit,
         relative=relative,
         change=Change.OTHER if note and before == after else _state(old, new),
         note="; ".join(filter(None, notes)),

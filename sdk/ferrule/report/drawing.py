@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferrule.report.picture import BufferPart, RegionPlanPart
+from ferrule.report.picture import RegionPlanPart
 
 _NARROWEST = 80
 _FEWEST_COLUMNS = 16
@@ -35,11 +35,10 @@ def _draw_region(region: RegionPlanPart, width: int) -> str:
     heading = f"region {region.name}: {region.peak_bytes:,} B, {region.certificate}"
     lines = [heading, prefix + _ruler(steps, columns)]
     for row in rows:
-        bar = _bar(row, steps, columns)
-        lines.append(
-            f"{_PLACE.format(f'{row.offset:,}', f'{row.size_bytes:,}', f'{row.first}-{row.last}')}"
-            f"{names[row.name]:<{name_width}}  {bar}"
-        )
+        place = _PLACE.format(f"{row.offset:,}", f"{row.size_bytes:,}", f"{row.first}-{row.last}")
+        start, end = _column(row.first, steps, columns), _column(row.last, steps, columns)
+        bar = ("=" if row.kind == _SCRATCH else "#") * (end - start + 1)
+        lines.append(f"{place}{names[row.name]:<{name_width}}  {' ' * start}{bar}")
     label = "in use, tenths of the peak"
     lines.append(f"{label:>{len(prefix) - 2}}  {_heights(region, steps, columns)}")
     return "\n".join(lines)
@@ -61,11 +60,6 @@ def _ruler(steps: int, columns: int) -> str:
         if column + len(str(step)) <= columns:
             ruler = f"{ruler:<{column}}{step}"
     return ruler
-
-
-def _bar(row: BufferPart, steps: int, columns: int) -> str:
-    start, end = _column(row.first, steps, columns), _column(row.last, steps, columns)
-    return " " * start + ("=" if row.kind == _SCRATCH else "#") * (end - start + 1)
 
 
 def _heights(region: RegionPlanPart, steps: int, columns: int) -> str:

@@ -477,7 +477,9 @@ class EvaluationDocument(Document):
     @override
     def __repr__(self) -> str:
         values = ", ".join(f"{each.name} {each.value:.4g}" for each in self.metrics if each.value is not None)
-        return f"<EvaluationDocument {brief(self.model.name)}: {self.data.samples:,} samples, {values or 'no metric'}>"
+        return (
+            f"<{type(self).__name__} {brief(self.model.name)}: {self.data.samples:,} samples, {values or 'no metric'}>"
+        )
 
 
 def report_of(document: Document, what: str) -> ReportDocument:

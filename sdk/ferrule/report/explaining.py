@@ -55,7 +55,14 @@ def explain_division(network: Network, job: Job) -> DivisionPart:
     usable = [backend for backend in found.values() if not isinstance(backend, str)]
     rows = explain(network, usable, job.optimizer_options(Face.FIRMWARE))
     return DivisionPart(
-        backends=tuple(_backend(name, backend) for name, backend in found.items()),
+        backends=tuple(
+            BackendPart(
+                id=name,
+                host=not isinstance(backend, str) and backend.has_host_face(),
+                firmware=not isinstance(backend, str) and backend.firmware_target() is not None,
+            )
+            for name, backend in found.items()
+        ),
         layers=tuple(_taker(row, job, hinted.get(row.layer, ("", "", "")), unusable) for row in rows),
         finals=tuple(_final(network, job, face) for face in Face),
     )
@@ -137,11 +144,11 @@ def _crossing(crossing: Crossing) -> CrossingPart:
 def _final_layer(optimized: OptimizedNetwork, layer: Layer) -> FinalLayerPart:
     given = optimized.assignment[layer.name]
     descriptor = layer.descriptor
-    return FinalLayerPart(
+    return part_of(
+        FinalLayerPart,
+        given,
         layer=layer.name,
         type=str(layer.type),
-        backend=given.backend,
-        device=given.device,
         replaces=optimized.replaced.get(layer.name, ()),
         label=descriptor.label if isinstance(descriptor, PreCompiledDescriptor) else "",
         estimate=estimate_part(layer),
@@ -156,26 +163,17 @@ def _create(name: str, job: Job) -> Backend | str:
         return str(error)
 
 
-def _backend(name: str, backend: Backend | str) -> BackendPart:
-    if isinstance(backend, str):
-        return BackendPart(id=name, host=False, firmware=False)
-    return BackendPart(id=name, host=backend.has_host_face(), firmware=backend.firmware_target() is not None)
-
-
 def _taker(row: LayerRow, job: Job, hint: tuple[str, str, str], unusable: Mapping[str, str]) -> TakerPart:
     refusals = dict(unusable) | {str(backend): reason for backend, reason in row.refusals}
     wished, _, wanted = hint
     asked = dict.fromkeys((wished, *job.backends) if wished else job.backends)
+    devices = {str(device.backend): device.name for device in reversed(job.devices)}
     taker = next((name for name in asked if name not in refusals), None)
     return TakerPart(
         layer=row.layer,
         backend=taker,
-        device=None if taker is None else wanted if wanted and taker == wished else _device(taker, job),
+        device=None if taker is None else wanted if wanted and taker == wished else devices.get(taker, taker),
         refusals=tuple(
             RefusalPart(backend=backend, reason=refusals[backend]) for backend in asked if backend in refusals
         ),
     )
-
-
-def _device(backend: str, job: Job) -> str:
-    return next((device.name for device in job.devices if device.backend == backend), backend)

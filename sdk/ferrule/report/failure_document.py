@@ -159,6 +159,7 @@ def failure_document(
     faults: tuple[str, ...] = (),
 ) -> FailureDocument:
     """Return the document of an error that ended a command."""
+    report = error.report if isinstance(error, EngineError) else None
     return FailureDocument(
         ferrule_version=VERSION,
         command=command,
@@ -169,14 +170,9 @@ def failure_document(
         board=board,
         engine=engine,
         faults=faults,
-        crash=_crash(error),
+        crash=None
+        if report is None
+        else part_of(CrashPart, report, instruction=report.instruction or "", registers=dict(report.registers)),
         problems=tuple(part_of(ProblemPart, each, hint=each.hint or "") for each in error.problems),
         environment=environment(),
     )
-
-
-def _crash(error: FerruleError) -> CrashPart | None:
-    if not isinstance(error, EngineError) or error.report is None:
-        return None
-    report = error.report
-    return part_of(CrashPart, report, instruction=report.instruction or "", registers=dict(report.registers))

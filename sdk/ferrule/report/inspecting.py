@@ -10,27 +10,24 @@ from ferrule.codegen import Artifact
 from ferrule.firmware import Job
 from ferrule.firmware.arena import arena_of
 from ferrule.graph import Graph, Layer, TensorInfo
-from ferrule.memory import GraphPlan, Region, Requirements, plan_graph
+from ferrule.memory import Region, Requirements, plan_graph
 from ferrule.network import Network
 from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
+from ferrule.report.base import part_of
 from ferrule.report.inspection import Inspection
 from ferrule.report.inspection_parts import LayerInspection, TensorPart
 from ferrule.report.plans import activation_parts, firmware_plan
 from ferrule.report.surroundings import environment
 
 
-def _activation_plan(graph: Graph) -> GraphPlan:
-    """Return the plan of only the activations, in one region without a size limit, and of the state in another."""
-    region = Region(name="sram", size_bytes=sys.maxsize, reachable_by=frozenset({"core"}))
-    return plan_graph(graph, [region], Requirements(state=replace(region, name="state") if graph.states else None))
-
-
 def inspect_network(graph: Graph) -> Inspection:
     """Return the description of a network, with its own activations laid out by the planner, and without an arena."""
     layers = tuple(_layer(graph, index, layer) for index, layer in enumerate(graph.layers))
-    planned = _activation_plan(graph)
+    region = Region(name="sram", size_bytes=sys.maxsize, reachable_by=frozenset({"core"}))
+    state = replace(region, name="state") if graph.states else None
+    planned = plan_graph(graph, [region], Requirements(state=state))
     return Inspection(
         name=graph.name,
         inputs=tuple(info.name for info in graph.inputs),
@@ -54,9 +51,9 @@ def with_arena(inspection: Inspection, artifact: Artifact, job: Job) -> Inspecti
 
 def _tensor(info: TensorInfo, *, constant: bool) -> TensorPart:
     quantization = info.quantization
-    return TensorPart(
-        name=info.name,
-        shape=info.shape,
+    return part_of(
+        TensorPart,
+        info,
         dtype=str(info.dtype),
         scales=() if quantization is None else quantization.scales,
         zero_points=() if quantization is None else quantization.zero_points,
@@ -73,13 +70,13 @@ def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
         for role, called in layer.descriptor.graphs.items()
         for position, each in enumerate(called.layers)
     )
-    return LayerInspection(
+    return part_of(
+        LayerInspection,
+        layer,
         index=index,
-        name=layer.name,
         type=str(layer.type),
         parameters=_parameters(layer),
         inputs=layer.present_inputs,
-        outputs=layer.outputs,
         macs=OPERATORS[layer.type].macs(layer.descriptor, operands),
         constant_bytes=sum(graph.info(name).size_bytes for name in constants)
         + sum(each.constant_bytes for each in inner),
@@ -89,15 +86,11 @@ def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
 
 
 def _parameters(layer: Layer) -> dict[str, str]:
-    descriptor = layer.descriptor
+    values = {field: getattr(layer.descriptor, field.name) for field in fields(layer.descriptor)}
     return {
-        field.name: _written(getattr(descriptor, field.name))
-        for field in fields(descriptor)
-        if field.default is MISSING or getattr(descriptor, field.name) != field.default
+        field.name: f"top {value.top} bottom {value.bottom} left {value.left} right {value.right}"
+        if isinstance(value, Padding)
+        else str(value)
+        for field, value in values.items()
+        if field.default is MISSING or value != field.default
     }
-
-
-def _written(value: object) -> str:
-    if isinstance(value, Padding):
-        return f"top {value.top} bottom {value.bottom} left {value.left} right {value.right}"
-    return str(value)

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from ferrule.graph import Array, State, Tensor
+from ferrule.graph import Array
 from ferrule.network import Network
+from ferrule.network.copying import network_of
 from ferrule.optimizer import OptimizedNetwork
+from ferrule.report.base import part_of
 from ferrule.report.document import DifferencePart, LayerPart, Verdict
 from ferrule.report.verdicts import Expected, judge
 
@@ -22,16 +24,8 @@ def observed_network(network: Network, optimized: OptimizedNetwork) -> Network:
         for output in layer.outputs
         if output in known and output not in names
     ]
-    made = Network(network.name)
-    inputs = {info.name for info in network.inputs}
-    states = {state.source: state for state in network.states}
-    for tensor in network.tensors:
-        _declare(made, tensor, inputs, states)
-    for layer in network.layers:
-        made.add_layer(layer, network.output_infos(layer))
+    made = network_of(network)
     made.set_outputs(names)
-    for state in network.states:
-        made.set_state(state.name, state.result)
     return made
 
 
@@ -54,22 +48,5 @@ def first_difference(
                 index = names.index(output)
                 verdict, extent = judge([outputs[index]], expected.at(index))
                 if verdict is Verdict.DIFFERENT:
-                    return DifferencePart(
-                        layer=part.name,
-                        type=part.type,
-                        backend=part.backend,
-                        device=part.device,
-                        tensor=output,
-                        max_difference=extent,
-                    )
+                    return part_of(DifferencePart, part, layer=part.name, tensor=output, max_difference=extent)
     return DifferencePart(note="with every tensor as an output the firmware agrees with the reference")
-
-
-def _declare(network: Network, tensor: Tensor, inputs: Container[str], states: Mapping[str, State]) -> None:
-    if tensor.data is not None:
-        network.add_constant(tensor.info, tensor.data)
-    elif tensor.info.name in inputs:
-        network.add_input(tensor.info)
-    elif tensor.info.name in states:
-        state = states[tensor.info.name]
-        network.add_state(tensor.info, state.initial, name=state.name)

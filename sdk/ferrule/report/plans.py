@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ferrule.codegen import Artifact
 from ferrule.graph import Graph
-from ferrule.memory import BufferKind, GraphPlan, MemoryPlan, RegionPlan, Request
+from ferrule.memory import BufferKind, GraphPlan, MemoryPlan, Request
 from ferrule.report.base import part_of
 from ferrule.report.picture import BufferPart, RegionPlanPart
 
@@ -15,21 +15,20 @@ from ferrule.report.picture import BufferPart, RegionPlanPart
 def firmware_plan(artifact: Artifact) -> tuple[RegionPlanPart, ...]:
     """Return the plan of each region of a firmware's workspace that has buffers, with kernel scratch."""
     storage = artifact.storage
-    states = {state.name for state in artifact.graph.states} | {state.source for state in artifact.graph.states}
     kept = "" if storage.state is None else storage.state.name
     steps = tuple(record.layer for record in artifact.operators)
-    return _regions(artifact.graph, storage.plan, storage.requests, steps, states, kept)
+    return _regions(artifact.graph, storage.plan, storage.requests, steps, kept)
 
 
 def activation_parts(graph: Graph, planned: GraphPlan) -> tuple[RegionPlanPart, ...]:
     """Return a plan of a graph's activations alone, without scratch."""
-    states = {state.name for state in graph.states} | {state.source for state in graph.states}
-    return _regions(graph, planned.plan, planned.requests, planned.ordering.layers, states, "state")
+    return _regions(graph, planned.plan, planned.requests, planned.ordering.layers, "state")
 
 
 def _regions(
-    graph: Graph, plan: MemoryPlan, requests: Sequence[Request], steps: tuple[str, ...], states: set[str], kept: str
+    graph: Graph, plan: MemoryPlan, requests: Sequence[Request], steps: tuple[str, ...], kept: str
 ) -> tuple[RegionPlanPart, ...]:
+    states = {name for state in graph.states for name in (state.name, state.source)}
     inputs = {info.name for info in graph.inputs}
     outputs = {info.name for info in graph.outputs}
 
@@ -45,23 +44,23 @@ def _regions(
     for request in requests:
         place = plan.placements[request.name]
         found.setdefault(place.region, []).append(
-            BufferPart(
-                name=request.name,
+            part_of(
+                BufferPart,
+                request,
                 kind=kind(request),
                 offset=place.offset,
-                size_bytes=request.size_bytes,
                 first=request.lifetime.first,
                 last=request.lifetime.last,
             )
         )
-    return tuple(_region(region, steps, found[region.region]) for region in plan.regions if region.region in found)
-
-
-def _region(region: RegionPlan, steps: tuple[str, ...], buffers: list[BufferPart]) -> RegionPlanPart:
-    return part_of(
-        RegionPlanPart,
-        region,
-        name=region.region,
-        steps=steps,
-        buffers=tuple(sorted(buffers, key=lambda each: (each.first, each.offset, each.name))),
+    return tuple(
+        part_of(
+            RegionPlanPart,
+            region,
+            name=region.region,
+            steps=steps,
+            buffers=tuple(sorted(found[region.region], key=lambda each: (each.first, each.offset, each.name))),
+        )
+        for region in plan.regions
+        if region.region in found
     )

@@ -3,36 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from ferrule.documents import check_integers
+from ferrule.documents import decode, file_bytes
 from ferrule.errors import FerruleError
 from ferrule.interface import either
-from ferrule.reading import near_names, read_bytes
 from ferrule.recognition import recognised
 from ferrule.report.base import Document
-from ferrule.report.comparison_document import COMPARISON_SCHEMA_VERSION, Comparison
-from ferrule.report.evaluation_document import EVALUATION_SCHEMA_VERSION, EvaluationDocument
-from ferrule.report.failure_document import FAILURE_SCHEMA_VERSION, FailureDocument
-from ferrule.report.inspection import SCHEMA_VERSION as INSPECTION_SCHEMA_VERSION
+from ferrule.report.comparison_document import Comparison
+from ferrule.report.evaluation_document import EvaluationDocument
+from ferrule.report.failure_document import FailureDocument
 from ferrule.report.inspection import Inspection
-from ferrule.report.run_document import SCHEMA_VERSION, ReportDocument
-from ferrule.report.sweep_document import SWEEP_SCHEMA_VERSION, SweepDocument
+from ferrule.report.run_document import ReportDocument
+from ferrule.report.sweep_document import SweepDocument
 from ferrule.report.sweep_rows import has_rows, sweep_of_rows
 
 _HELD_PER_BYTE = 12
 """The most bytes of memory that a byte of a document takes once it is read; a sweep of 100,000 runs has about 60 MB."""
 _KINDS: dict[str, tuple[type[Document], int]] = {
-    "run": (ReportDocument, SCHEMA_VERSION),
-    "inspection": (Inspection, INSPECTION_SCHEMA_VERSION),
-    "evaluation": (EvaluationDocument, EVALUATION_SCHEMA_VERSION),
-    "sweep": (SweepDocument, SWEEP_SCHEMA_VERSION),
-    "comparison": (Comparison, COMPARISON_SCHEMA_VERSION),
-    "failure": (FailureDocument, FAILURE_SCHEMA_VERSION),
+    each.__dataclass_fields__["kind"].default: (each, each.__dataclass_fields__["schema_version"].default)
+    for each in (ReportDocument, Inspection, EvaluationDocument, SweepDocument, Comparison, FailureDocument)
 }
 _HINT = either(
     "ferrule run, inspect, evaluate, sweep and compare write documents with --json",
@@ -89,8 +82,7 @@ def read_comparable(path: Path, warn: Callable[[str], None]) -> tuple[Document, 
 def _documents(path: Path, data: bytes) -> tuple[Document, ...]:
     if data.lstrip()[:1] != b"[":
         return (_document(str(path), data),)
-    with _decoding(str(path)):
-        parts = msgspec.json.decode(data, type=list[msgspec.Raw])
+    parts = decode(str(path), data, list[msgspec.Raw], hint=_HINT)
     listed = tuple(_document(f"{path}: document {index}", bytes(raw)) for index, raw in enumerate(parts))
     if not listed:
         raise FerruleError(f"{path}: it has no document", hint=_HINT)
@@ -98,11 +90,7 @@ def _documents(path: Path, data: bytes) -> tuple[Document, ...]:
 
 
 def _contents(path: Path) -> bytes:
-    try:
-        data = read_bytes(path, held_per_byte=_HELD_PER_BYTE)
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        hint = near_names(path) if isinstance(error, FileNotFoundError) else None
-        raise FerruleError(f"{path}: {getattr(error, 'strerror', None) or error}", hint=hint) from error
+    data = file_bytes(path, _HELD_PER_BYTE)
     other = recognised(data)
     if other is not None:
         raise FerruleError(f"{path}: it is {other.what}, expected a document of Ferrule", hint=other.remedy or _HINT)
@@ -110,11 +98,10 @@ def _contents(path: Path) -> bytes:
 
 
 def _document(where: str, data: bytes) -> Document:
-    with _decoding(where):
-        head = msgspec.json.decode(data, type=_Head)
+    head = decode(where, data, _Head, hint=_HINT)
     if head.kind not in _KINDS:
         raise FerruleError(f"{where}: its kind is '{head.kind}', expected one of {', '.join(_KINDS)}", hint=_HINT)
-    type_, version = _KINDS[head.kind]
+    kind, version = _KINDS[head.kind]
     if head.schema_version is None:
         raise FerruleError(f"{where}: it is not a document of Ferrule: it has no schema_version", hint=_HINT)
     if head.schema_version != version:
@@ -122,18 +109,4 @@ def _document(where: str, data: bytes) -> Document:
             f"{where}: the schema_version of this {head.kind} is {head.schema_version}, expected {version}",
             hint="make it again, or read it with the version of Ferrule that wrote it",
         )
-    with _decoding(where):
-        check_integers(data, where)
-        return msgspec.json.decode(data, type=type_)
-
-
-@contextmanager
-def _decoding(where: str) -> Iterator[None]:
-    try:
-        yield
-    except RecursionError:
-        raise FerruleError(f"{where}: its values are nested too deep", hint=_HINT) from None
-    except UnicodeError as error:
-        raise FerruleError(f"{where}: it is not UTF-8: {error}", hint=_HINT) from error
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise FerruleError(f"{where}: {error}", hint=_HINT) from error
+    return decode(where, data, kind, hint=_HINT)

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from ferrule._frozen import frozen
-from ferrule.errors import FerruleError, Problem
+from ferrule.errors import FerruleError
 from ferrule.report.base import part_of
 from ferrule.report.failure_document import ProblemPart
 from ferrule.report.sections import Part, Table, names, numbers, texts
@@ -14,6 +15,7 @@ from ferrule.report.sections import Part, Table, names, numbers, texts
 SCHEMA_VERSION = 2
 _QUOTED = re.compile(r"'[^']*'")
 _LONGEST_NAME = 40
+_HINT = "replace this part of the model before it is converted, or run it outside of the model"
 
 
 @frozen
@@ -53,22 +55,19 @@ class RefusedModel:
 
 def refused_model(model: str, error: FerruleError) -> RefusedModel:
     """Return the description of a model that was refused with `error`, which has `problems`."""
-    problems = tuple(_part(problem, f"{model}: ") for problem in error.problems)
-    counts: dict[tuple[str, str, str], int] = {}
-    for part in problems:
-        key = (part.type, _QUOTED.sub("'...'", part.reason), part.hint)
-        counts[key] = counts.get(key, 0) + 1
-    reasons = [
-        ReasonPart(type=type_, reason=reason, hint=hint, count=count) for (type_, reason, hint), count in counts.items()
-    ]
-    return RefusedModel(
-        model=model, problems=problems, reasons=tuple(sorted(reasons, key=lambda reason: -reason.count))
+    problems = tuple(
+        part_of(ProblemPart, each, place=each.place.removeprefix(f"{model}: "), hint=each.hint or _HINT)
+        for each in error.problems
     )
-
-
-def _part(problem: Problem, prefix: str) -> ProblemPart:
-    hint = problem.hint or "replace this part of the model before it is converted, or run it outside of the model"
-    return part_of(ProblemPart, problem, place=problem.place.removeprefix(prefix), hint=hint)
+    counts = Counter((each.type, _QUOTED.sub("'...'", each.reason), each.hint) for each in problems)
+    return RefusedModel(
+        model=model,
+        problems=problems,
+        reasons=tuple(
+            ReasonPart(type=type_, reason=reason, hint=hint, count=count)
+            for (type_, reason, hint), count in counts.most_common()
+        ),
+    )
 
 
 def _shortened(text: str) -> str:

@@ -403,7 +403,7 @@ class ReportDocument(Document):
         sizes = "" if flash is None or ram is None else f", flash {flash.total:,} B, RAM {ram:,} B"
         plural = "" if len(self.samples) == 1 else "s"
         return (
-            f"<ReportDocument {brief(self.model.name)} on {self.build.board} by {self.engine}: {self.verdict}, "
+            f"<{type(self).__name__} {brief(self.model.name)} on {self.build.board} by {self.engine}: {self.verdict}, "
             f"{len(self.samples)} sample{plural}, {self.count.per_inference:,} {self.count.unit} per inference{sizes}>"
         )
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.graph import Array
@@ -28,14 +26,9 @@ class RunReport(ReportDocument):
         return part_of(cls, document, outputs=outputs)
 
     @property
+    @override
     def document(self) -> ReportDocument:
-        """The report without the outputs, as `to_json` writes it."""
+        """The report without the outputs."""
         return part_of(ReportDocument, self)
 
-    @override
-    def __repr__(self) -> str:
-        return repr(self.document).replace("ReportDocument", "RunReport", 1)
-
-    def to_json(self) -> str:
-        """Return the document as indented JSON."""
-        return msgspec.json.format(msgspec.json.encode(self.document), indent=2).decode()
+    __repr__ = ReportDocument.__repr__

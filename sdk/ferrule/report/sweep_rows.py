@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ferrule.documents import check_integers
+from ferrule.documents import decode
 from ferrule.errors import FerruleError
 from ferrule.report.sections import plural
 from ferrule.report.sweep_document import SweepDocument, SweepRow
@@ -37,18 +37,8 @@ def read_rows(path: Path, lines: Iterable[bytes], hint: str) -> Iterator[SweepRo
     Raises:
         FerruleError: a line is not a row, with its number and the given hint.
     """
-    decoder = msgspec.json.Decoder(SweepRow)
     for number, line in enumerate(lines, start=1):
-        try:
-            check_integers(line, "it")
-            yield decoder.decode(line)
-        except RecursionError:
-            reason = "its values are nested too deep"
-        except (msgspec.MsgspecError, ValueError, FerruleError) as error:  # of UTF-8 and of integers, too
-            reason = str(error)
-        else:
-            continue
-        raise FerruleError(f"{path}: line {number} is not a row of a sweep: {reason}", hint=hint)
+        yield decode(f"{path}: line {number} is not a row of a sweep", line, SweepRow, hint=hint)
 
 
 def has_rows(path: Path, data: bytes) -> bool:
@@ -79,7 +69,7 @@ def sweep_of_rows(path: Path, data: bytes, warn: Callable[[str], None]) -> Sweep
     for row in read_rows(path, io.BytesIO(data[:size]), _HINT):
         runs.pop(row.run, None)  # so that the order is that of the last rows
         runs[row.run] = row
-    rows = {_choices(row): row for row in runs.values()}
+    rows = {row.name: row for row in runs.values()}
     if not rows:
         raise FerruleError(f"{path}: it has no whole row of a sweep", hint="no run of the sweep has ended yet")
     if len(rows) < len(runs):
@@ -91,8 +81,3 @@ def sweep_of_rows(path: Path, data: bytes, warn: Callable[[str], None]) -> Sweep
         rows=tuple(rows.values()),
         planned=len(rows),
     )
-
-
-def _choices(row: SweepRow) -> tuple[object, ...]:
-    """Return what tells the runs of one sweep apart."""
-    return (row.model, row.board, row.toolchain, row.engine, row.backends, tuple(sorted(row.options.items())))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ferrule._frozen import frozen
 from ferrule.report.document import LayerPart
 from ferrule.report.picture import SpanPart
 
@@ -31,16 +30,6 @@ def timeline(layers: Sequence[LayerPart], devices: Iterable[str], *, exact: bool
     return tuple(sorted(spans, key=lambda span: (span.start, span.track != CORE_TRACK, span.end)))
 
 
-@frozen(kw_only=False)
-class _Window:
-    """The time in which a device works on a layer."""
-
-    start: int
-    begun: int
-    """The end of the core's part of the layer."""
-    end: int
-
-
 def _device_spans(layers: Sequence[LayerPart], ends: Sequence[int], devices: set[str]) -> list[SpanPart]:
     collected = {name: index for index, layer in enumerate(layers) for name in layer.beside}
     free: dict[str, int] = {}
@@ -49,17 +38,13 @@ def _device_spans(layers: Sequence[LayerPart], ends: Sequence[int], devices: set
         if layer.device not in devices:
             continue
         last = collected.get(layer.name, index)
-        window = _Window(ends[index] - layer.count, ends[index], ends[last])
-        busy = window.end - window.start if layer.work is None else layer.work.busy
-        start, end = _placed(window, busy, free.get(layer.device, 0), waits=last == index)
+        begins, begun, ends_at = ends[index] - layer.count, ends[index], ends[last]
+        busy = ends_at - begins if layer.work is None else layer.work.busy
+        # the core's wait ends with the device's work, or the device goes on when the core has begun it
+        wanted = ends_at - busy if last == index else min(begun, ends_at - busy)
+        start = max(wanted, begins, free.get(layer.device, 0))
+        end = min(start + busy, ends_at)
         if end > start:
             spans.append(SpanPart(track=layer.device, layer=layer.name, start=start, end=end, exact=False))
             free[layer.device] = end
     return spans
-
-
-def _placed(window: _Window, busy: int, free: int, *, waits: bool) -> tuple[int, int]:
-    """Return start and end of a device's work: the core's wait ends with it, or it goes on when the core has begun."""
-    start = window.end - busy if waits else min(window.begun, window.end - busy)
-    start = max(start, window.start, free)
-    return start, min(start + busy, window.end)

@@ -88,14 +88,12 @@ def trace_part(artifact: Artifact, calls: Iterable[LinkCall]) -> DeviceTracePart
     parts = tuple(_call(artifact, call) for call in calls)
     planned = [(call.operator, call.device, str(call.call), 0) for call in artifact.device_calls]
     uses = {use.device.name: use for use in artifact.devices}
-    made = [(part.operator, _planned_name(uses[part.device], part.call), part.call, part.status) for part in parts]
+    made = []
+    for part in parts:
+        use = uses[part.device]
+        whole = part.call in {str(Call.ACTIVATE), str(Call.DEACTIVATE)} or not use.pool  # of a pool, any may be open
+        made.append((part.operator, use.name if whole else use.pool[0], part.call, part.status))
     return DeviceTracePart(calls=parts, as_planned=_ordered(made) == _ordered(planned))
-
-
-def _planned_name(use: DeviceUse, call: str) -> str:
-    """Return the member of the devices struct that the plan has for a call: of a pool, any member may be open."""
-    whole = call in {str(Call.ACTIVATE), str(Call.DEACTIVATE)} or not use.pool
-    return use.name if whole else use.pool[0]
 
 
 def _ordered(calls: Iterable[_Traced]) -> list[_Traced]:
@@ -122,13 +120,12 @@ def explained(error: RunFailedError, artifact: Artifact, failures: Mapping[str, 
 
 
 def _call(artifact: Artifact, call: LinkCall) -> DeviceCallPart:
-    known = set(Call)
-    if call.operator > len(artifact.operators) or call.device >= len(artifact.devices) or call.call not in known:
+    operators = artifact.operators
+    if call.operator > len(operators) or call.device >= len(artifact.devices) or call.call not in set(Call):
         raise LinkError(f"the firmware traced a call that the model does not make: {call}")
-    layers = [record.layer for record in artifact.operators]
     return DeviceCallPart(
         operator=call.operator,
-        layer=layers[call.operator] if call.operator < len(layers) else "",
+        layer=operators[call.operator].layer if call.operator < len(operators) else "",
         device=artifact.devices[call.device].device.name,
         call=str(Call(call.call)),
         status=call.status,

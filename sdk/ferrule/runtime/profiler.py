@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ferrule.backends.context import BackendEvent
+from ferrule.documents import json_text
 from ferrule.optimizer.optimized import EdgeStrategy
 from ferrule.runtime.step import Step
 
@@ -94,7 +95,7 @@ class Profiler:
     def to_json(self) -> str:
         """Return all events as a JSON document."""
         profile = Profile(network=self.network, clock="perf_counter_ns", events=self.events)
-        return msgspec.json.format(msgspec.json.encode(profile), indent=2).decode()
+        return json_text(profile)
 
     def to_chrome_trace(self) -> str:
         """Return the events in Chrome's trace event format, which chrome://tracing and Perfetto can open.

@@ -10,7 +10,7 @@ from ferrule._version import VERSION
 from ferrule.reading import read_text
 from ferrule.report.html.environment import TEMPLATES, environment
 from ferrule.report.html.figures import Figure, lanes_figure, memory_figure, timeline_figure
-from ferrule.report.sections import Column, Only, Part, Picture, Section, Table, Value, group_colours
+from ferrule.report.sections import Only, Part, group_colours
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of a page: it loads nothing, and runs no script."""
@@ -56,21 +56,11 @@ def _parts(documents: Shown | Sequence[Shown]) -> list[Part]:
 
 
 def _render(template: str, parts: Sequence[Part], **values: object) -> str:
-    functions = {"kind_of": _kind, "inside": _inside, "drawn": _drawn, "cells_of": _cells, "colours_of": group_colours}
+    functions: dict[str, Callable[[Any], object]] = {
+        "kind_of": lambda section: type(section).__name__,
+        "inside": lambda part: part.shown(Only.PAGES),
+        "drawn": lambda picture: _DRAW[picture.kind](picture.data),
+        "cells_of": lambda table: table.shown(Only.PAGES, drawn=True),
+        "colours_of": group_colours,
+    }
     return environment().get_template(template).render(parts=parts, style=_style(), **functions, **values)
-
-
-def _kind(section: Section) -> str:
-    return type(section).__name__
-
-
-def _drawn(picture: Picture) -> Figure:
-    return _DRAW[picture.kind](picture.data)
-
-
-def _cells(table: Table) -> tuple[list[Column], list[list[Value]]]:
-    return table.shown(Only.PAGES, drawn=True)
-
-
-def _inside(part: Part) -> list[Section]:
-    return part.shown(Only.PAGES)

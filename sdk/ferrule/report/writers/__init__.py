@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
 from ferrule.report.base import Document
 from ferrule.report.html import html_page
@@ -16,27 +17,13 @@ FolderWriter = Callable[[Sequence[Document]], Mapping[str, str]]
 
 
 def _json(documents: Sequence[Document]) -> str:
-    import msgspec
-
-    texts = [msgspec.json.format(msgspec.json.encode(document), indent=2).decode() for document in documents]
+    texts = [document.to_json() for document in documents]
     return (texts[0] if len(texts) == 1 else f"[{','.join(texts)}]") + "\n"
 
 
-def _from(module: str, function: str) -> Writer:
+def _from(module: str, function: str) -> Callable[[Sequence[Document]], Any]:
     """Return a writer whose module is imported when it writes."""
-
-    def write(documents: Sequence[Document]) -> str:
-        text = getattr(import_module(f"{__name__}.{module}"), function)(documents)
-        assert isinstance(text, str)
-        return text
-
-    return write
-
-
-def _node_data(documents: Sequence[Document]) -> Mapping[str, str]:
-    from ferrule.report.writers.node_data import node_data_files
-
-    return node_data_files(documents)
+    return lambda documents: getattr(import_module(f"{__name__}.{module}"), function)(documents)  # noqa: PLW0108
 
 
 WRITERS: Mapping[str, Writer] = {
@@ -50,4 +37,4 @@ WRITERS: Mapping[str, Writer] = {
     "sarif": _from("sarif", "sarif_text"),
 }
 """By the name of the format."""
-FOLDERS: Mapping[str, FolderWriter] = {"node-data": _node_data}
+FOLDERS: Mapping[str, FolderWriter] = {"node-data": _from("node_data", "node_data_files")}

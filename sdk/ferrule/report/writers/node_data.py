@@ -17,7 +17,6 @@ from ferrule.report.document import LayerPart
 from ferrule.report.evaluation_document import report_of
 from ferrule.report.inspection import Inspection
 from ferrule.report.inspection_parts import LayerInspection
-from ferrule.report.run_document import ReportDocument
 
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#d7641a"}]
 _MAIN = "main"
@@ -50,24 +49,19 @@ def _numbered(stem: str, number: int) -> str:
 
 def _counters(document: Document) -> tuple[str, dict[str, _Values]]:
     if isinstance(document, Inspection):
-        layers = document.layers
         return document.name, {
-            "macs": _values((layer, layer.macs) for layer in layers),
-            "constant-bytes": _values((layer, layer.constant_bytes) for layer in layers),
+            "macs": _values((layer, layer.macs) for layer in document.layers),
+            "constant-bytes": _values((layer, layer.constant_bytes) for layer in document.layers),
         }
     report = report_of(document, "node data are values of layers")
-    return report.model.name, _of_run(report)
-
-
-def _of_run(document: ReportDocument) -> dict[str, _Values]:
-    layers = document.layers
+    layers = report.layers
     if not any(layer.outputs for layer in layers):
         raise FerruleError(
             "node data need the tensors that each layer writes, and the report does not name them",
             hint="make the report again with this version of Ferrule",
         )
     counters = {
-        document.count.unit: _values((layer, layer.count) for layer in layers),
+        report.count.unit: _values((layer, layer.count) for layer in layers),
         "share": _values((layer, layer.share) for layer in layers),
         "macs": _values((layer, layer.macs) for layer in layers),
         "constant-bytes": _values((layer, layer.constant_bytes) for layer in layers),
@@ -76,7 +70,7 @@ def _of_run(document: ReportDocument) -> dict[str, _Values]:
     worked = [(layer, layer.work) for layer in layers if layer.work is not None]
     if worked:
         counters["transferred-bytes"] = _values((layer, work.read_bytes + work.written_bytes) for layer, work in worked)
-    return counters
+    return report.model.name, counters
 
 
 def _values(pairs: Iterable[tuple[LayerPart | LayerInspection, int | float]]) -> _Values:

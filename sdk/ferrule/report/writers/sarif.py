@@ -67,32 +67,24 @@ def _result(suite: Suite, case: Case) -> dict[str, Any]:
     model, file = case.model or suite.model, case.file or suite.file
     location: dict[str, Any] = {}
     if file:
+        relative = file.rpartition("/")[2] if file.startswith("/") else file  # of one elsewhere, its name
         location["physicalLocation"] = {
-            "artifactLocation": {"uri": _uri(file), "uriBaseId": "%SRCROOT%"},
+            "artifactLocation": {"uri": quote(relative, safe="/", errors="replace"), "uriBaseId": "%SRCROOT%"},
             "region": {"startLine": 1},
         }
     name = case.layer or model or "command"
     qualified = "/".join(filter(None, [model, case.layer])) or "command"
     kind = "member" if case.layer else "module"
     location["logicalLocations"] = [{"name": shown(name), "fullyQualifiedName": shown(qualified), "kind": kind}]
+    # what SARIF would read as a link or a placeholder is escaped (sections 3.11.5 and 3.11.6)
+    unlinked = re.sub(r"\](?=\()", r"\\]", shown(f"{suite.name}: {case.name}: {case.text}"))
     stable = "\0".join([f"ferrule/{case.rule}", model, case.layer, case.where])
     digest = hashlib.sha256(stable.encode("utf-8", "surrogatepass")).hexdigest()
     return {
         "ruleId": f"ferrule/{case.rule}",
         "ruleIndex": list(_MEANINGS).index(case.rule),
         "level": "warning" if case.outcome is Outcome.SKIPPED else "error",
-        "message": {"text": _message(f"{suite.name}: {case.name}: {case.text}")},
+        "message": {"text": re.sub(r"\{(\d+)\}", r"{{\1}}", unlinked)},
         "locations": [location],
         "partialFingerprints": {"ferrule/v1": digest},
     }
-
-
-def _message(text: str) -> str:
-    """Return a text with what SARIF would read as a link or a placeholder escaped (sections 3.11.5 and 3.11.6)."""
-    unlinked = re.sub(r"\](?=\()", r"\\]", shown(text))
-    return re.sub(r"\{(\d+)\}", r"{{\1}}", unlinked)
-
-
-def _uri(file: str) -> str:
-    """Return the relative URI of a file; of one elsewhere on the machine, that of its name."""
-    return quote(file.rpartition("/")[2] if file.startswith("/") else file, safe="/", errors="replace")
