@@ -72,7 +72,7 @@ def test_all_samples_are_computed_exactly(folder: Path) -> None:
 
 def test_layers_that_the_fast_path_lacks_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registry = default_registry().scope(without={BackendId("CpuAcc"): "it has a cold"})
-    monkeypatch.setattr(host, "_own_backends", lambda: registry)
+    monkeypatch.setattr(host, "exact_backends", lambda: registry)
     done = ferrule.evaluate(small_networks.dense(), "x.npy")
     assert done.notes == ("CpuRef computes all layers, since CpuAcc cannot run here: it has a cold",)
     assert done.document.paths[0].where == "CpuRef on the host"

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from ferrule.errors import FerruleError
+from ferrule.evaluation.data.generator import user_function
 from ferrule.evaluation.metrics import Confidence, mean
 from ferrule.graph import Array
 from ferrule.interface import either
@@ -33,19 +33,15 @@ def load_metric(text: str) -> CustomMetric:
     if not file or not name or not is_file(path):
         hint = near_names(path) if file and name else "expected FILE.py:function"
         raise FerruleError(f"{_METRIC} {text}: there is no file {file or text}", hint=hint)
-    spec = importlib.util.spec_from_file_location(f"ferrule_metric_{path.stem}", path)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise FerruleError(f"{_METRIC} {text}: {path} is no Python file", hint="its name has to end with .py")
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        chosen: CustomMetric = user_function(path, name)
+    except FerruleError as error:
+        error.at(f"{_METRIC} {text}")
+        raise
     except Exception as error:
         raise FerruleError(f"{_METRIC} {text}: {path} fails: {type(error).__name__}: {error}") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        found = ", ".join(each for each, value in vars(module).items() if callable(value) and not each.startswith("_"))
-        raise FerruleError(f"{_METRIC} {text}: {path} has no function '{name}'", hint=f"it has {found or 'none'}")
-    chosen: CustomMetric = function
     return chosen
 
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from ferrule._typing import override
 from ferrule.backends import BackendId
 from ferrule.backends.cpu_acc.host.library import native_library
-from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.closing import Closing
 from ferrule.errors import FerruleError
+from ferrule.evaluation.data.sounds import EXACT, exact_backends
 from ferrule.evaluation.on_board import joined_rows
 from ferrule.graph import Array
 from ferrule.network import Network
@@ -19,10 +19,7 @@ from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.progress import Progress, Step
 from ferrule.runtime import Runtime
 
-BACKENDS = ("CpuAcc", "CpuRef")
-"""The host's own backends, the fast one first; CpuRef runs the numpy kernels and supports every layer."""
-
-_FAST = BackendId(BACKENDS[0])
+_FAST = BackendId(EXACT[0])
 
 
 class HostRuns(Closing):
@@ -35,23 +32,23 @@ class HostRuns(Closing):
             FerruleError: the network is not valid, or the host has no compiler for CpuAcc.
         """
         self._network = network
-        self._registry = _own_backends()
+        self._registry = exact_backends()
         self._runtime = Runtime(registry=self._registry)
         try:
-            options = OptimizerOptions(model_options={BACKENDS[0]: {"num_threads": 1}})
-            optimized = optimize(network, list(BACKENDS), self._runtime.registry, options)
+            options = OptimizerOptions(model_options={EXACT[0]: {"num_threads": 1}})
+            optimized = optimize(network, list(EXACT), self._runtime.registry, options)
             self._number = self._runtime.load_network(optimized)
         except BaseException:
             self.close()
             raise
-        slow = [name for name, given in optimized.assignment.items() if given.backend == BACKENDS[1]]
+        slow = [name for name, given in optimized.assignment.items() if given.backend == EXACT[1]]
         self.notes = self._why_slow({name: optimized.refusals.get((name, _FAST), "") for name in slow})
         """Why layers run on CpuRef, a line each."""
         total = len(optimized.assignment)
-        self.where = f"{BACKENDS[0] if len(slow) < total or not total else BACKENDS[1]} on the host"
+        self.where = f"{EXACT[0] if len(slow) < total or not total else EXACT[1]} on the host"
         """Where the samples run, for `PathPart`."""
         if 0 < len(slow) < total:
-            self.where = f"{BACKENDS[0]} on the host, {len(slow)} of {total} layers on {BACKENDS[1]}"
+            self.where = f"{EXACT[0]} on the host, {len(slow)} of {total} layers on {EXACT[1]}"
 
     def _why_slow(self, refusals: Mapping[str, str]) -> tuple[str, ...]:
         missing = next((row.reason for row in self._runtime.backends if row.id == _FAST and row.reason), "")
@@ -88,13 +85,6 @@ def compile_kernels(progress: Progress) -> None:
     """Compile the kernels of CpuAcc, as a phase of its own, unless the cache has them: it takes half a minute."""
     with suppress(FerruleError):  # then CpuRef computes, and the notes have the reason
         native_library().file(lambda: progress(Step(phase="compiling the kernels for this host, once")))
-
-
-def _own_backends() -> BackendRegistry:
-    """Return a registry of `BACKENDS` alone: no other code is loaded, and no GPU is tried."""
-    everything = default_registry()
-    others = [backend for backend in everything.ids() if backend not in BACKENDS]
-    return everything.scope(without={BackendId(backend): "evaluations do not run on it" for backend in others})
 
 
 def _stretches(begins: Sequence[bool]) -> Iterator[tuple[int, int]]:

@@ -234,14 +234,7 @@ def _part(
     name: str, value: float, interval: Interval, confidence: Confidence, *, better: str = "higher", note: str = ""
 ) -> MetricPart:
     return MetricPart(
-        name=name,
-        value=value,
-        low=interval.low,
-        high=interval.high,
-        confidence=confidence.level,
-        method=interval.method,
-        better=better,
-        note=note,
+        name=name, value=value, **interval._asdict(), confidence=confidence.level, better=better, note=note
     )
 
 

@@ -57,17 +57,6 @@ def by_sample(
     return [[np.ascontiguousarray(row[index]) for row in rows] for index in places or range(samples)]
 
 
-def chunk_size(network: Network) -> int:
-    """Return how many samples of a network's inputs are read at a time."""
-    size = sum(info.size_bytes for info in network.inputs)
-    return max(1, min(_CHUNK, _CHUNK_BYTES // max(1, size)))
-
-
-def _held(network: Network, samples: int) -> int:
-    """Return the bytes that all predictions take: as they come, joined, and as real numbers."""
-    return samples * sum(2 * info.size_bytes + _REAL_BYTES * info.elements for info in network.outputs)
-
-
 def on_host(
     network: Network,
     data: DataSet,
@@ -81,7 +70,9 @@ def on_host(
 
     `what` names the network in the path and in messages, if it is not the one that is evaluated.
     """
-    hold(_held(network, len(data)), f"the answers to {len(data):,} samples")
+    # as they come, joined, and as real numbers
+    answer_bytes = sum(2 * info.size_bytes + _REAL_BYTES * info.elements for info in network.outputs)
+    hold(len(data) * answer_bytes, f"the answers to {len(data):,} samples")
     compile_kernels(progress)
     phase = f"computing {len(data):,} samples on the host{what and f', {what}'}"
     progress(Step(phase=phase))
@@ -91,7 +82,8 @@ def on_host(
     names: list[str] = []
     before_s, started = cpu_s(), time.perf_counter()
     with HostRuns(network) as host:
-        for chunk in data.chunks(chunk_size(network)):
+        size = sum(info.size_bytes for info in network.inputs)
+        for chunk in data.chunks(max(1, min(_CHUNK, _CHUNK_BYTES // max(1, size)))):
             given, first = inputs(chunk), len(names)
             begins = beginnings(data, range(first, first + len(chunk.names)))
             parts.append(host.run(given, begins))

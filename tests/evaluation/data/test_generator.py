@@ -91,7 +91,7 @@ def test_modules_beside_the_file_can_be_imported() -> None:
         ("def samples():\n    yield np.zeros(2), 1\n    yield np.zeros(2)", "sample 1 has no label, unlike"),
         ("def samples():\n    yield np.zeros(2)\n    yield np.zeros(2), 1", "sample 1 has a label, unlike"),
         ("def samples():\n    yield {'z': np.zeros(2)}", "sample 0 has values for z, expected x"),
-        ("def samples():\n    yield np.zeros(2), -1", "sample 0 has -1, which is no class"),
+        ("def samples():\n    yield np.zeros(2), -1", "labels, row 0: -1 is no class"),
         ("def samples():\n    yield np.zeros(2), 1\n    yield np.zeros(2), 'a'", "labels are of different kinds"),
         ("def samples():\n    yield np.zeros(2), np.inf", "a target is not a finite number"),
     ],

@@ -117,7 +117,9 @@ def array_source(form: str, arrays: Sequence[tuple[str, Array]], conversions: Se
         form,
         [
             Rows(
-                values=_by_sample(array, counts[0]),
+                values=array
+                if len(array) == counts[0]
+                else array.reshape(counts[0], len(array) // counts[0], *array.shape[1:]),
                 conversion=each,
                 rule=rule,
                 steps=each.steps(rule),
@@ -126,12 +128,6 @@ def array_source(form: str, arrays: Sequence[tuple[str, Array]], conversions: Se
             for (each, (where, array)), rule in zip(pairs, rules, strict=True)
         ],
     )
-
-
-def _by_sample(array: Array, count: int) -> Array:
-    if array.shape[0] == count:
-        return array
-    return array.reshape(count, array.shape[0] // count, *array.shape[1:])
 
 
 def _mapped(file: IO[bytes], size: int, where: str) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 import numpy as np
@@ -70,11 +70,6 @@ class Labels:
     """The names of the class numbers; empty if they have none."""
 
 
-@dataclass(slots=True)
-class _Progress:
-    digest: str = ""
-
-
 @frozen
 class DataSet:
     """Samples of one source, in a fixed order; a chunk is read when it is asked for."""
@@ -88,7 +83,8 @@ class DataSet:
     """int64, a number per sample of the source."""
     description: DataPart
     """Without the digest."""
-    _progress: _Progress = field(default_factory=_Progress)
+    _digests: list[str] = field(default_factory=list)
+    """That of all samples, once `chunks` has yielded them."""
 
     def __len__(self) -> int:
         return len(self.order)
@@ -96,7 +92,7 @@ class DataSet:
     @property
     def part(self) -> DataPart:
         """The description; its digest is empty until `chunks` has once yielded all samples."""
-        return replace(self.description, digest=self._progress.digest)
+        return replace(self.description, digest="".join(self._digests[-1:]))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -111,12 +107,12 @@ class DataSet:
         """
         if size < 1:
             raise FerruleError(f"a chunk has {size} samples, expected at least 1")
-        digest = _Digest(self.inputs)
+        digest = hashlib.sha256("".join(f"{info.dtype}{list(info.shape)}\n" for info in self.inputs).encode())
         for start in range(0, len(self), size):
             chunk = self.take(range(start, min(start + size, len(self))))
-            digest.add(chunk)
+            _add(digest, chunk)
             yield chunk
-        self._progress.digest = digest.text()
+        self._digests.append(digest.hexdigest())
 
     def take(self, indices: Sequence[int]) -> Chunk:
         """Return the samples with these places in the data set, in this order; the errors are those of `chunks`."""
@@ -133,36 +129,23 @@ class DataSet:
         )
 
 
-class _Digest:
-    """SHA-256 of samples and labels, little endian, sample after sample: independent of the size of the chunks."""
-
-    def __init__(self, inputs: Sequence[TensorInfo]) -> None:
-        self._hash = hashlib.sha256()
-        self._hash.update("".join(f"{info.dtype}{list(info.shape)}\n" for info in inputs).encode())
-
-    def add(self, chunk: Chunk) -> None:
-        rows = [_little_endian(array).reshape(len(chunk.names), -1) for array in chunk.inputs]
-        if chunk.labels is not None:
-            rows.append(_little_endian(chunk.labels).reshape(len(chunk.names), -1))
-        for row in zip(*rows, strict=True):
-            for part in row:
-                self._hash.update(part.tobytes())
-
-    def text(self) -> str:
-        return self._hash.hexdigest()
+def _add(digest: hashlib._Hash, chunk: Chunk) -> None:
+    """Add samples and labels, little endian, sample after sample: independent of the size of the chunks."""
+    arrays = chunk.inputs if chunk.labels is None else [*chunk.inputs, chunk.labels]
+    rows = [array.astype(array.dtype.newbyteorder("<"), copy=False).reshape(len(chunk.names), -1) for array in arrays]
+    for row in zip(*rows, strict=True):
+        for part in row:
+            digest.update(part.tobytes())
 
 
-def _little_endian(array: Array) -> Array:
-    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+def _shuffled(count: int, seed: int) -> list[int]:
+    """Return the numbers below `count` in the order of the SHA-256 of the seed and each number."""
+    return sorted(range(count), key=lambda index: hashlib.sha256(f"{seed}:{index}".encode()).digest())
 
 
 def drawn(count: int, limit: int, seed: int) -> list[int]:
-    """Return `limit` of the numbers below `count`, ascending, drawn by the SHA-256 of the seed and each number."""
-
-    def key(index: int) -> bytes:
-        return hashlib.sha256(f"{seed}:{index}".encode()).digest()
-
-    return sorted(sorted(range(count), key=key)[:limit])
+    """Return `limit` of the numbers below `count`, ascending, drawn with a seed."""
+    return sorted(_shuffled(count, seed)[:limit])
 
 
 def drawn_sequences(sequences: Array, limit: int, seed: int) -> list[int]:
@@ -172,7 +155,7 @@ def drawn_sequences(sequences: Array, limit: int, seed: int) -> list[int]:
         InputError: the first drawn sequence alone has more samples than `limit`.
     """
     numbers, counts = np.unique(sequences, return_counts=True)
-    order = sorted(range(len(numbers)), key=lambda index: hashlib.sha256(f"{seed}:{index}".encode()).digest())
+    order = _shuffled(len(numbers), seed)
     chosen: set[int] = set()
     total = 0
     for index in order:

@@ -57,10 +57,13 @@ def list_folder(folder: Path, settings: DataSettings) -> Listing:
     if folders:
         by_name = {entry.name: entry for entry in folders}
         wanted = class_names(settings)
-        steps += _left_out([name for name in by_name if wanted is not None and name not in wanted])
+        left_out = [name for name in by_name if wanted is not None and name not in wanted]
+        steps += [f"folders left out: {some_of(left_out, 10)}"] if left_out else []
         for name in by_name if wanted is None else wanted:
             if name not in by_name:
-                raise InputError(f"{folder} has no folder for the class '{name}'", hint=f"folders: {_some(by_name)}")
+                raise InputError(
+                    f"{folder} has no folder for the class '{name}'", hint=f"folders: {some_of(list(by_name), 10)}"
+                )
             found, rest = _samples(_entries(by_name[name]))
             others += rest
             if not found:
@@ -109,11 +112,3 @@ def _are_sounds(folder: Path, files: Sequence[Path]) -> bool:
         image = next(file for file in files if file.suffix.lower() in IMAGES)
         raise InputError(f"{folder} has both recordings, such as {sounds[0].name}, and images, such as {image.name}")
     return bool(sounds)
-
-
-def _left_out(names: Sequence[str]) -> list[str]:
-    return [f"folders left out: {_some(names)}"] if names else []
-
-
-def _some(names: Sequence[str] | dict[str, Path]) -> str:
-    return some_of(list(names), 10)

@@ -17,6 +17,7 @@ import numpy as np
 from ferrule.budget import hold
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data.conversion import Conversion, without_ones
+from ferrule.evaluation.data.labels import of_array
 from ferrule.evaluation.data.rows import Rows, RowSource
 from ferrule.graph import Array
 from ferrule.reading import is_file, near_names
@@ -86,28 +87,18 @@ def generated(
 
 def of_values(given: list[object], where: str) -> Array | list[str]:
     """Return class numbers, targets or names of classes; InputError if they are of different kinds or shapes."""
-    if all(isinstance(label, str) for label in given):
-        return [str(label) for label in given]
     arrays = [np.asarray(label) for label in given]
     shapes = {array.shape for array in arrays}
     kinds = {array.dtype.kind for array in arrays}
-    if len(shapes) > 1 or not kinds <= set("iubf"):
+    if len(shapes) > 1 or not (kinds <= set("iubf") or kinds == {"U"}):
         raise InputError(f"{where} are of different kinds or shapes, expected numbers or names of classes")
-    if kinds <= set("iub") and shapes == {()}:
-        numbers = np.array(arrays, np.int64)
-        if numbers.min() < 0:
-            raise InputError(f"{where}: sample {int(numbers.argmin())} has {numbers.min()}, which is no class")
-        return numbers
-    targets = np.array(arrays, np.float64)
-    if not np.isfinite(targets).all():
-        raise InputError(f"{where}: a target is not a finite number")
-    return targets
+    return of_array(where, np.array(arrays, np.float64 if shapes != {()} and kinds != {"U"} else None))
 
 
 def _items(path: Path, name: str) -> Iterator[object]:
     where = f"{path}:{name}"
     with _running(where):
-        found = _function(path, name)()
+        found = user_function(path, name)()
         if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
             raise InputError(f"{where} returns {type(found).__name__}, expected samples one after another")
         samples = iter(found)
@@ -139,7 +130,12 @@ def _parts(values: object, conversions: Sequence[Conversion], where: str) -> lis
 _END = object()
 
 
-def _function(path: Path, name: str) -> Any:  # noqa: ANN401 what the user's module has
+def user_function(path: Path, name: str) -> Any:  # noqa: ANN401 what the user's module has
+    """Return a function of a user's file (.py), which is run; its imports find the files beside it.
+
+    Raises:
+        InputError: there is no such file or function.
+    """
     if not is_file(path):
         raise InputError(f"{path}: there is no such file", hint=near_names(path))
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -154,7 +150,8 @@ def _function(path: Path, name: str) -> Any:  # noqa: ANN401 what the user's mod
         sys.path.remove(folder)
     function = getattr(module, name, None)
     if not callable(function):
-        raise InputError(f"{path} has no function '{name}'")
+        found = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
+        raise InputError(f"{path} has no function '{name}'", hint=f"it has {', '.join(found) or 'none'}")
     return function
 
 

@@ -145,18 +145,13 @@ def of_array(where: str, array: Array) -> Array | list[str]:
     if array.ndim == 0:
         raise InputError(f"{where} has one value without a shape, expected one per sample")
     if kind == "f":
-        targets = array.astype(np.float64)
-        _finite(where, targets)
-        return targets
+        bad = np.flatnonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
+        if bad.size:
+            raise InputError(f"{where}, row {int(bad[0])}: a target is not a finite number")
+        return array.astype(np.float64)
     if array.ndim == 1 or array.size == len(array):
         return _numbers(array.reshape(-1), where)
     return array.astype(np.float64)
-
-
-def _finite(where: str, targets: Array) -> None:
-    bad = np.flatnonzero(~np.isfinite(targets.reshape(len(targets), -1)).all(axis=1))
-    if bad.size:
-        raise InputError(f"{where}, row {int(bad[0])}: a target is not a finite number")
 
 
 def _numbers(array: Array, where: str) -> Array:
@@ -246,16 +241,14 @@ def numbered(values: Sequence[str], where: str) -> Array:
 
 def _of_sequences(array: Array, where: str) -> Array:
     """Return the numbers; InputError if a sequence goes on after another has begun."""
-    starts = np.flatnonzero(np.diff(array)) + 1
-    numbers = array[np.concatenate([[0], starts]).astype(np.intp)]
-    found: set[int] = set()
-    for start, number in zip((0, *starts.tolist()), numbers.tolist(), strict=True):
-        if number in found:
-            raise InputError(
-                f"{where}: sequence {number} goes on at sample {start} after another one: a state cannot be resumed",
-                hint="sort the samples by their sequences",
-            )
-        found.add(number)
+    starts = [0, *(np.flatnonzero(np.diff(array)) + 1).tolist()]
+    _, firsts = np.unique(array[starts], return_index=True)
+    for index in sorted(set(range(len(starts))).difference(firsts.tolist()))[:1]:
+        raise InputError(
+            f"{where}: sequence {array[starts[index]]} goes on at sample {starts[index]} after another one: a state "
+            "cannot be resumed",
+            hint="sort the samples by their sequences",
+        )
     if array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
         raise InputError(f"{where}: a sequence number is larger than {np.iinfo(np.int64).max}")
     return array.astype(np.int64)

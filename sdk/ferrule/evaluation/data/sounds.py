@@ -9,7 +9,6 @@ import wave
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from ferrule.running.data_settings import AudioSettings, DataSettings
 _HELD_PER_BYTE = 4
 """Bytes of memory for one of a recording: its values are padded, and may become float32."""
 EXACT = ("CpuAcc", "CpuRef")
-"""The backends of the preprocessor, in order of preference."""
+"""The host's own backends, the fast one first; CpuRef runs the numpy kernels and supports every layer."""
 _INT8_SCALE = 26 / 256
 _RAW = "raw"
 
@@ -76,10 +75,12 @@ class SoundSource:
             steps.append("the upper 16 bits of each value")
         if audio.channel is not None:
             steps.append(f"channel {audio.channel} of those with several")
-        fits = {"pad": "zeros after the end of short ones"}
-        steps += [fits[audio.shorter]] if audio.shorter in fits else []
-        if audio.longer != "refuse":
-            steps.append("the beginning of long ones" if audio.longer == "first" else "the whole pieces of long ones")
+        fits = {
+            "pad": "zeros after the end of short ones",
+            "first": "the beginning of long ones",
+            "pieces": "the whole pieces of long ones",
+        }
+        steps += [fits[each] for each in (audio.shorter, audio.longer) if each in fits]
         if self._network is not None:
             steps.append(
                 f"TFLM's audio preprocessor: {audio.channels} channels, {audio.window_ms} ms every {audio.stride_ms} ms"
@@ -103,10 +104,10 @@ class SoundSource:
         info = self._conversion.info
         places = [(bisect_right(self._starts, index) - 1, index) for index in indices]
         parts = []
-        runs = [[index - self._starts[file] for file, index in run] for _, run in groupby(places, lambda p: p[0])]
-        files = [file for file, _ in groupby(places, lambda p: p[0])]
-        for values, pieces in zip(self._values(files), runs, strict=True):
-            parts += [values[piece * self._rows : (piece + 1) * self._rows] for piece in pieces]
+        runs = [(file, [index for _, index in run]) for file, run in groupby(places, lambda place: place[0])]
+        for values, (file, run) in zip(self._values([file for file, _ in runs]), runs, strict=True):
+            firsts = [(index - self._starts[file]) * self._rows for index in run]
+            parts += [values[first : first + self._rows] for first in firsts]
         stacked = np.stack(parts).reshape(batch_shape(info, len(indices)))
         if self._output in {"int8", "samples"}:
             return [np.ascontiguousarray(stacked, info.dtype.numpy)]
@@ -180,19 +181,17 @@ class SoundSource:
 
     def _values(self, files: Sequence[int]) -> Iterator[Array]:
         """Yield the rows of recordings: frames of features [rows, channels], or values of sound [rows]."""
-        needed = self._needed()
+        sounds = (_padded(read_sound(self._listing.files[file], self._settings), self._needed()) for file in files)
         if self._network is None:
-            for file in files:
-                sound = _padded(read_sound(self._listing.files[file], self._settings), needed)
+            for sound in sounds:
                 yield sound if self._output == "samples" else sound.astype(np.float32) / np.float32(32768)
             return
         from ferrule.optimizer import optimize
         from ferrule.runtime import Runtime
 
-        with Runtime(registry=_exact_backends()) as runtime:
+        with Runtime(registry=exact_backends()) as runtime:
             number = runtime.load_network(optimize(self._network, EXACT, runtime.registry))
-            for file in files:
-                sound = _padded(read_sound(self._listing.files[file], self._settings), needed)
+            for file, sound in zip(files, sounds, strict=True):
                 size, step = window_samples(self._settings), stride_samples(self._settings)
                 rows = self._pieces[file] * self._rows
                 windows = np.lib.stride_tricks.sliding_window_view(sound, size)[::step][:rows]
@@ -223,12 +222,11 @@ def read_sound(path: Path, settings: AudioSettings) -> Array:
     return upper.astype(np.int16, copy=False)
 
 
-def _exact_backends() -> BackendRegistry:
-    """Return a registry of the shipped backends that compute the preprocessor; no other one is tried."""
-    registry = BackendRegistry()
-    for name in EXACT:
-        registry.register(name, partial(default_registry().create, name), origin="shipped with Ferrule")
-    return registry
+def exact_backends() -> BackendRegistry:
+    """Return a registry of `EXACT` alone: no other code is loaded, and no GPU is tried."""
+    everything = default_registry()
+    others = (backend for backend in everything.ids() if backend not in EXACT)
+    return everything.scope(without=dict.fromkeys(others, "evaluations do not run on it"))
 
 
 def _check(path: Path, file: wave.Wave_read, settings: AudioSettings, size_bytes: int) -> None:

@@ -45,7 +45,7 @@ class Axes:
             if not any(matches(row, choice) for row in self.exclude):
                 yield choice
         for index, row in enumerate(self.include):
-            for choice in self._added(row):
+            for choice in self._product([row.get(axis, values[:1]) for axis, values in self.values.items()]):
                 if not self._is_earlier(choice, index):
                     yield choice
 
@@ -55,9 +55,6 @@ class Axes:
         if axis == ENGINE and FITTING in given:
             given = [self.fitting(board) for board in self.all_values("board")]
         return tuple(dict.fromkeys([*given, *(value for row in self.include for value in row.get(axis, ()))]))
-
-    def _added(self, row: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, str]]:
-        return self._product([row.get(axis, values[:1]) for axis, values in self.values.items()])
 
     def _product(self, values: Sequence[tuple[str, ...]]) -> Iterator[dict[str, str]]:
         for combination in itertools.product(*values):

@@ -117,7 +117,12 @@ class _Campaign:
         self._ended: queue.SimpleQueue[tuple[_Group, Run, Future[_Ended]]] = queue.SimpleQueue()
         self._attempts: dict[str, int] = {}
         repeated = {FAILED} if settings.retry_failed else set()
-        self.outdated = _outdated(plan, results, found)
+        changes = {
+            run.digest: results.changed(run.digest, run.places)
+            for run in plan.runs(found)
+            if run.digest in results.statuses
+        }
+        self.outdated = {run: reason for run, reason in changes.items() if reason is not None}
         """By digest of the run: what has changed since its last row was made; a run leaves when it has a new one."""
         for reason, count in Counter(self.outdated.values()).items():
             progress(Step(phase=f"sweep {plan.name}: {plural(count, 'run')} again: {reason}"))
@@ -220,16 +225,6 @@ def in_words(seconds: float) -> str:
     if seconds < 100 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
-
-
-def _outdated(plan: Plan, results: ResultsFile, found: Mapping[str, str]) -> dict[str, str]:
-    """Return what has changed since the last rows of a plan's runs were made, by digest of the run."""
-    changes = {
-        run.digest: results.changed(run.digest, run.places)
-        for run in plan.runs(found)
-        if run.digest in results.statuses
-    }
-    return {run: reason for run, reason in changes.items() if reason is not None}
 
 
 def _agreed(found: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:

@@ -64,13 +64,12 @@ class Inputs:
         if record is None:
             return "what was read for it is not recorded"
         reads = [self._reads[number] for first, last in record.reads for number in range(first, last + 1)]
-        return next((f"{each.path} has changed" for each in reads if not self._holds(each, places)), None)
-
-    def _holds(self, read: Read, places: Places) -> bool:
-        found = self._held.get(read)
-        if found is None:
-            found = self._held[read] = read.holds(places)
-        return found
+        for each in reads:
+            if each not in self._held:
+                self._held[each] = each.holds(places)
+            if not self._held[each]:
+                return f"{each.path} has changed"
+        return None
 
     def _add(self, read: Read) -> None:
         self._numbers[read] = len(self._reads)

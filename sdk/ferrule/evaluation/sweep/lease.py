@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep import lease_keeper
 from ferrule.evaluation.sweep.file import LeaseEntry
@@ -67,15 +69,8 @@ class _Keeper:
             text=True,
             start_new_session=True,  # Ctrl-C must not end it before the place is released
         )
-        settings = {
-            "command": list(entry.command),
-            "place": entry.place,
-            "wait_s": entry.wait_s,
-            "limit_s": entry.limit_s,
-            "environment": dict(entry.environment),
-        }
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(settings) + "\n")
+        self._process.stdin.write(msgspec.json.encode(entry).decode() + "\n")
         self._process.stdin.flush()
 
     def wait_until_held(self) -> None:

@@ -7,7 +7,7 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -68,7 +68,7 @@ class Plan:
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Return the pairs of an engine and a board that the runs have; an absolute path stands for a folder."""
         found = dict.fromkeys((choice["engine"], choice["board"]) for choice in self.axes.choices())
-        return tuple((engine, self._board_path(board)) for engine, board in found)
+        return tuple((engine, _board_path(self.path, board)) for engine, board in found)
 
     def resource_sets(self) -> tuple[tuple[tuple[str, float], ...], ...]:
         """Return the different sets of resources that runs take, in the order of their first runs."""
@@ -94,7 +94,7 @@ class Plan:
             path=path,
             model_digest=digest,
             board=choice["board"],
-            board_path=self._board_path(choice["board"]),
+            board_path=_board_path(self.path, choice["board"]),
             toolchain=choice["toolchain"],
             toolchain_version=versions[choice["toolchain"]],
             engine=choice["engine"],
@@ -128,16 +128,10 @@ class Plan:
             "options": sorted(run.options.items()),
             "samples": run.samples,
             "data": msgspec.to_builtins(self.file.data),
-            "configuration": self._configuration_name(),
+            "configuration": self.configuration and os.path.relpath(self.configuration, self.path.parent.resolve()),
             "versions": sorted((name, text) for name, text in versions.items() if name not in others),
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-    def _configuration_name(self) -> str | None:
-        return None if self.configuration is None else os.path.relpath(self.configuration, self.path.parent.resolve())
-
-    def _board_path(self, board: str) -> str:
-        return _board_path(self.path, board)
 
     def _needs(self, choice: Choice) -> NeedsEntry:
         """Return what a run needs besides a processor: of the entries that match it, the later ones precede."""
@@ -162,17 +156,18 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
         FerruleError: a file cannot be read or is malformed, or a model, board, toolchain, engine, backend, option or
             lease does not exist; the message names it, and the hint lists what there is.
     """
+    from ferrule.emulation import fitting_engine
     from ferrule.running.configuration import CONFIGURATION_NAME
 
-    file = read_file(path)
+    file, fitting = read_file(path), cache(lambda board: fitting_engine(_board_path(path, board)))
     if configuration is None and exists(Path(CONFIGURATION_NAME)):
         configuration = Path(CONFIGURATION_NAME)
     project_path = None if configuration is None else str(configuration.resolve())
     project = read_project(project_path)
     with place(str(path)):
         models = _models(path, file)
-        axes = axes_of(file, _main_values(file, project, tuple(models)), _fitting(path))
-        models = _with_included_models(path, axes, models)
+        axes = axes_of(file, _main_values(file, project, tuple(models)), fitting)
+        models = {name: models.get(name) or _model(path, name) for name in axes.all_values("model")}
         _check_values(axes)
         data = None if file.data is None else placed(file.data, path.parent)
         if data is not None and SEED in axes.values:
@@ -202,13 +197,6 @@ def _board_path(path: Path, board: str) -> str:
     return str((path.parent / board).resolve()) if "/" in board else board
 
 
-def _fitting(path: Path) -> Callable[[str], str]:
-    """Return the function that finds the engine for a board of the sweep in a file."""
-    from ferrule.emulation import fitting_engine
-
-    return cache(lambda board: fitting_engine(_board_path(path, board)))
-
-
 def _main_values(file: SweepFile, project: Configuration, models: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     board = project.board or "mps2-an386"
     return {
@@ -231,10 +219,6 @@ def _models(path: Path, file: SweepFile) -> dict[str, tuple[str, str]]:
             raise FerruleError(f"models: no file matches {given}", hint=f"paths are relative to {path.parent}")
         names += [name for name in found if name not in names]
     return {name: _model(path, name) for name in names}
-
-
-def _with_included_models(path: Path, axes: Axes, models: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    return {name: models.get(name) or _model(path, name) for name in axes.all_values("model")}
 
 
 def _model(path: Path, name: str) -> tuple[str, str]:

@@ -81,7 +81,7 @@ class LocalWorkers(Workers):
             self._closed = True
             waiting, self._waiting = list(self._waiting), deque()
             self._changed.notify_all()
-            processes = list(self._processes.values())
+            processes = [each.process for each in self._processes.values()]
         for call in waiting:
             call.future.cancel()
         for process in processes:
@@ -117,14 +117,15 @@ class LocalWorkers(Workers):
             finally:
                 self._release(call)
         if number in self._processes:
-            self._processes[number].terminate()
+            self._processes[number].process.terminate()
             self._processes[number].end()
 
     def _answer(self, call: _Call, number: int) -> None:
         process = self._process(number)
         call.future.worker = f"worker-{number}"
         try:
-            succeeded, result = process.call(call)
+            process.connection.send((call.function, call.arguments))
+            succeeded, result = process.connection.recv()
         except (EOFError, OSError):
             reason = process.end()
             call.future.set_exception(WorkerLostError(f"worker-{number} {reason}"))
@@ -139,28 +140,28 @@ class LocalWorkers(Workers):
 
     def _process(self, number: int) -> _Process:
         with self._changed:
-            process = self._processes.get(number)
-            if process is None or not process.is_alive:
-                process = self._processes[number] = _Process(number)
+            found = self._processes.get(number)
+            if found is None or not found.process.is_alive():
+                found = self._processes[number] = _Process(number)
                 if self._closed:
-                    process.terminate()
-            return process
+                    found.process.terminate()
+            return found
 
     def _next(self) -> _Call | None:
         """Return the first call whose resources are free, when there is one; None at the end."""
         with self._changed:
             while not self._closed:
                 for call in self._waiting:
-                    if all(self._free(name) >= amount for name, amount in call.resources):
+                    if all(
+                        self._capacity.get(name, 1) - self._taken.get(name, 0) >= amount
+                        for name, amount in call.resources
+                    ):
                         self._waiting.remove(call)
                         for name, amount in call.resources:
                             self._taken[name] = self._taken.get(name, 0) + amount
                         return call
                 self._changed.wait()
         return None
-
-    def _free(self, name: str) -> float:
-        return self._capacity.get(name, 1) - self._taken.get(name, 0)
 
     def _release(self, call: _Call) -> None:
         with self._changed:
@@ -170,43 +171,25 @@ class LocalWorkers(Workers):
 
 
 class _Process:
-    """A process that works on calls."""
+    """A process that works on the calls that its connection brings, until it ends, which ends the connection."""
 
     def __init__(self, number: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(
+        self.connection, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(
             target=serve, args=(theirs,), name=f"ferrule-worker-{number}", daemon=False
         )
-        self._process.start()
+        self.process.start()
         theirs.close()  # so that the end of the process is the end of the connection
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process.is_alive()
-
-    def call(self, call: _Call) -> tuple[bool, Any]:
-        """Return whether a call has succeeded, and its result or the reason; EOFError if the process ends."""
-        self._connection.send((call.function, call.arguments))
-        succeeded, result = self._connection.recv()
-        return succeeded, result
-
-    def terminate(self) -> None:
-        """Tell the process to end, which ends `call`."""
-        self._process.terminate()
-
-    def kill(self) -> None:
-        """End the process at once, unless it has ended."""
-        self._process.kill()
 
     def end(self) -> str:
         """Wait until a process that ends has ended, and return how; for the thread that uses the connection."""
-        self._process.join(_GRACE_S)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-        self._connection.close()
-        code = self._process.exitcode or 0
+        self.process.join(_GRACE_S)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.connection.close()
+        code = self.process.exitcode or 0
         return f"{'was killed by' if code < 0 else 'has ended with'} {ending(code)}"
 
 

@@ -164,10 +164,22 @@ def _measured(run: Run) -> SweepRow:
     from ferrule.running import RunRequest
     from ferrule.running.run import run as run_firmware
 
-    _check_worker(run)
-    firmware = _compiled(run)
+    found = _toolchain_version(run.toolchain)
+    if found != run.toolchain_version:
+        raise FerruleError(
+            f"this worker's {run.toolchain} is {found!r}, the sweep's is {run.toolchain_version!r}",
+            hint="give all workers the same versions",
+        )
+    # the runs that differ only in their engine or inputs share a firmware
+    options = tuple(sorted((name, value) for name, value in run.options.items() if name != "seed"))
+    firmware = _firmware(
+        run.path, run.model_digest, run.board_path, run.toolchain, run.backends, options, run.configuration
+    )
     if run.needs.load:
-        _load(run, firmware)
+        try:
+            child_process.run([part.replace("{elf}", str(firmware.elf)) for part in run.needs.load], LOAD_LIMIT_S)
+        except CommandError as error:
+            raise FerruleError(f"the firmware was not loaded: {error}") from error
     request = RunRequest(
         engine=run.engine,
         options=EngineOptions(port=run.needs.port, baud=run.needs.baud or DEFAULT_BAUD),
@@ -197,23 +209,6 @@ def _row(run: Run, document: ReportDocument, firmware: Firmware) -> SweepRow:
     )
 
 
-def _check_worker(run: Run) -> None:
-    found = _toolchain_version(run.toolchain)
-    if found != run.toolchain_version:
-        raise FerruleError(
-            f"this worker's {run.toolchain} is {found!r}, the sweep's is {run.toolchain_version!r}",
-            hint="give all workers the same versions",
-        )
-
-
-def _compiled(run: Run) -> Firmware:
-    """Return the firmware of a run, which the runs that differ only in their engine or inputs share."""
-    unbuilt = {"seed"}
-    options = tuple(sorted((name, value) for name, value in run.options.items() if name not in unbuilt))
-    key = (run.path, run.model_digest, run.board_path, run.toolchain, run.backends, options, run.configuration)
-    return _firmware(*key)
-
-
 @partial(remembered, limit=4)
 def _firmware(
     path: str,
@@ -225,10 +220,20 @@ def _firmware(
     configuration: str | None,
 ) -> Firmware:
     from ferrule import running
+    from ferrule.firmware.toolchain import toolchain as firmware_toolchain
+    from ferrule.firmware.toolchain import ziglang_program
 
     chosen = dict(options)
-    _declare_program_of(toolchain)
-    data = _bytes_of(Path(path))
+    program = firmware_toolchain(toolchain).require()[0]
+    if program != str(ziglang_program()):  # an installed package, whose version is known
+        declare(program)
+    try:
+        data = read_bytes(Path(path))
+    except OSError as error:
+        raise FerruleError(
+            f"{path} cannot be read: {error.strerror or error}",
+            hint="the files of a sweep must have the same paths on all workers' machines",
+        ) from error
     if hashlib.sha256(data).hexdigest() != digest:
         raise FerruleError(f"{path} is not the file with which the sweep began", hint="begin the sweep again")
     network = read_model(path, chosen)
@@ -285,37 +290,9 @@ def _inputs(run: Run, firmware: Firmware) -> list[Array] | None:
     return joined(infos, drawn)
 
 
-def _load(run: Run, firmware: Firmware) -> None:
-    command = [part.replace("{elf}", str(firmware.elf)) for part in run.needs.load]
-    try:
-        child_process.run(command, LOAD_LIMIT_S)
-    except CommandError as error:
-        raise FerruleError(f"the firmware was not loaded: {error}") from error
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return read_bytes(path)
-    except OSError as error:
-        raise FerruleError(
-            f"{path} cannot be read: {error.strerror or error}",
-            hint="the files of a sweep must have the same paths on all workers' machines",
-        ) from error
-
-
 @cache
 def _toolchain_version(name: str) -> str:
     from ferrule.firmware import toolchain
 
     found = toolchain(name)
     return "not installed" if found.find() is None else found.version()
-
-
-def _declare_program_of(toolchain_name: str) -> None:
-    """Record a compiler's program, except that of an installed package, whose version is known."""
-    from ferrule.firmware import toolchain
-    from ferrule.firmware.toolchain import ziglang_program
-
-    program = toolchain(toolchain_name).require()[0]
-    if program != str(ziglang_program()):
-        declare(program)

@@ -86,10 +86,9 @@ def _schema() -> pyarrow.Schema:
 def _record(row: SweepRow) -> dict[str, object]:
     from datetime import datetime
 
-    record: dict[str, object] = {name: getattr(row, name) for name in SweepRow.__dataclass_fields__}
-    record["backends"] = list(row.backends)
-    record["options"] = list(row.options.items())
-    record["metrics"] = list(row.metrics.items())
-    record["evidence"] = asdict(row.evidence)
-    record["started"] = datetime.fromisoformat(row.started) if row.started else None
-    return record
+    return {name: getattr(row, name) for name in SweepRow.__dataclass_fields__} | {
+        "options": list(row.options.items()),
+        "metrics": list(row.metrics.items()),
+        "evidence": asdict(row.evidence),
+        "started": datetime.fromisoformat(row.started) if row.started else None,
+    }
