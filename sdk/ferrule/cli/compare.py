@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,6 @@ from ferrule.cli.options import quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.parameters import FILE, flag, option
 from ferrule.errors import FerruleError
-
-if TYPE_CHECKING:
-    from ferrule.report.base import Document
 
 
 @click.command("compare")
@@ -50,8 +46,13 @@ def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, re
 
     results.check()
     allowed = parse_limits(limits)
-    pairs = _pairs(old, read_comparable(old, _warn), new, read_comparable(new, _warn))
-    comparisons = [compare_documents(before, after, allowed, other_model=other_model) for before, after in pairs]
+    before, after = read_comparable(old, _warn), read_comparable(new, _warn)
+    if len(before) != len(after):
+        raise FerruleError(f"{old} has {len(before)} documents, {new} has {len(after)}: expected as many")
+    comparisons = [
+        compare_documents(*pair, allowed, other_model=other_model)  # of several models, in their order
+        for pair in zip(before, after, strict=True)
+    ]
     results.write(comparisons, quiet=quiet)
     if any(comparison.worse for comparison in comparisons):
         return EXIT_DIFFERENT
@@ -60,12 +61,3 @@ def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, re
 
 def _warn(sentence: str) -> None:
     click.echo(f"warning: {sentence}", err=True)
-
-
-def _pairs(
-    old_path: Path, old: tuple[Document, ...], new_path: Path, new: tuple[Document, ...]
-) -> list[tuple[Document, Document]]:
-    """Return the documents that belong together: those of firmware with several models, in their order."""
-    if len(old) != len(new):
-        raise FerruleError(f"{old_path} has {len(old)} documents, {new_path} has {len(new)}: expected as many")
-    return list(zip(old, new, strict=True))

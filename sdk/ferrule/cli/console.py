@@ -106,11 +106,10 @@ def print_json(document: object) -> None:
 
 def write_json(path: Path | None, document: object) -> None:
     """Write a document as indented JSON to a file or `STDOUT`; None writes nothing. FerruleError if that fails."""
-    import msgspec
-
     from ferrule.cli.arrays import save
+    from ferrule.documents import json_text
 
-    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    text = json_text(document) + "\n"
     if path == STDOUT:
         echo_document(log_safe(text))
     elif path is not None:

@@ -86,7 +86,9 @@ def command(
 
     classes.refuse_without_target()
     if classes.target is not None:
-        _refuse_firmware_options(context)
+        for parameter in context.command.params:
+            if parameter.name not in _CLASS_OPTIONS and _is_given(context, parameter.name or ""):
+                raise FerruleError(f"{parameter.opts[-1]} is not valid with --target, which makes no firmware")
         if len(models) > 1 or len(names) > 1:
             raise FerruleError("--target makes a class from one model, with one --name")
         (model,) = models
@@ -152,17 +154,6 @@ _CLASS_OPTIONS = {
     *ClassOptions.__dataclass_fields__,
     *("models", "names", "force", "out"),
 }
-
-
-def _refuse_firmware_options(context: click.Context) -> None:
-    """Raise FerruleError if an option of firmware was given."""
-    given = [
-        parameter.opts[-1]
-        for parameter in context.command.params
-        if parameter.name not in _CLASS_OPTIONS and _is_given(context, parameter.name or "")
-    ]
-    if given:
-        raise FerruleError(f"{given[0]} is not valid with --target, which makes no firmware")
 
 
 def _kept(kept: Kept) -> str:

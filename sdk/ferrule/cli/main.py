@@ -185,7 +185,10 @@ def _exit_code(args: list[str]) -> int:
         code = error.code if caused_by_signal(error) and error.code else EXIT_USER
         if debug:
             traceback.print_exc()
-        _complain(f"the command ended before its result: SystemExit({error.code!r}) from {_culprit(error)}", None)
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        _complain(
+            f"the command ended before its result: SystemExit({error.code!r}) from {last.filename}:{last.lineno}", None
+        )
     except BaseException:  # noqa: BLE001 the last place that can print a helpful message
         traceback.print_exc()
         _complain("this is a bug in ferrule; please report it with the traceback above", None)
@@ -197,12 +200,6 @@ def exit_of(verdicts: Iterable[str]) -> int:
     """Return the exit code of a command with these verdicts, of which a difference decides first."""
     found = set(verdicts)
     return EXIT_DIFFERENT if "different" in found else EXIT_NOTHING_COMPARED if "nothing_compared" in found else 0
-
-
-def _culprit(error: BaseException) -> str:
-    """Return the place that raised an exception: a file and a line."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{last.filename}:{last.lineno}"
 
 
 def _complain(message: str, hint: str | None) -> None:

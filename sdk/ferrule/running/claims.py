@@ -7,8 +7,6 @@ generated, in every number that the report takes from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ferrule.codegen.identity import shortened
 from ferrule.errors import FerruleError
 from ferrule.firmware import BuiltFirmware
@@ -61,25 +59,27 @@ def check_claims(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | No
             f"the firmware on the board was generated from another model ({info.name}, {info.input_hash})",
             hint=_AGAIN,
         )
-    if build is not None and build.model != artifact.identity.model:
+    own = artifact.identity
+    if build is not None and build.model != own.model:
         raise FerruleError(
-            f"the firmware on the board has the identity of another model ({build.model}, expected "
-            f"{artifact.identity.model})",
+            f"the firmware on the board has the identity of another model ({build.model}, expected {own.model})",
             hint=_AGAIN,
         )
-    if build is not None and build.plan != artifact.identity.plan:
+    if build is not None and build.plan != own.plan:
         raise FerruleError(
-            f"the firmware on the board has another plan of the same model ({build.plan}, expected "
-            f"{artifact.identity.plan})",
+            f"the firmware on the board has another plan of the same model ({build.plan}, expected {own.plan})",
             hint="give the options that it was generated with, or build and load it again with this version of ferrule",
         )
-    if info.operator_count != len(artifact.operators):
-        raise _mismatch(f"{info.operator_count} operators", f"{len(artifact.operators)}")
-    workspace_bytes = artifact.workspace_bytes + artifact.state_bytes
-    if info.workspace_bytes != workspace_bytes:
-        raise _mismatch(f"a workspace of {info.workspace_bytes:,} B", f"{workspace_bytes:,} B")
-    _check_tensors("input", info.inputs, artifact.graph.inputs)
-    _check_tensors("output", info.outputs, artifact.graph.outputs)
+    _require(f"{info.operator_count} operators", f"{len(artifact.operators)} operators")
+    expected_bytes = artifact.workspace_bytes + artifact.state_bytes
+    _require(f"a workspace of {info.workspace_bytes:,} B", f"a workspace of {expected_bytes:,} B")
+    for kind, stated, generated in (
+        ("input", info.inputs, artifact.graph.inputs),
+        ("output", info.outputs, artifact.graph.outputs),
+    ):
+        _require(f"{len(stated)} {kind}s", f"{len(generated)} {kind}s")
+        for theirs, ours in zip(stated, generated, strict=True):
+            _require(_described(kind, ours.name, theirs), _described(kind, ours.name, ours))
 
 
 def check_run(info: ModelInfo, done: LinkRun) -> None:
@@ -88,21 +88,17 @@ def check_run(info: ModelInfo, done: LinkRun) -> None:
         raise LinkError("the firmware states that the run has succeeded, and that it took no cycle: nothing ran")
 
 
-def _check_tensors(kind: str, stated: Sequence[LinkTensor], generated: Sequence[TensorInfo]) -> None:
-    if len(stated) != len(generated):
-        raise _mismatch(f"{len(stated)} {kind}s", f"{len(generated)}")
-    for theirs, ours in zip(stated, generated, strict=True):
-        if (theirs.dtype, theirs.shape) != (ours.dtype, tuple(ours.shape)):
-            raise _mismatch(
-                f"{kind} '{ours.name}' as {theirs.dtype}{list(theirs.shape)}", f"{ours.dtype}{list(ours.shape)}"
-            )
+def _described(kind: str, name: str, tensor: LinkTensor | TensorInfo) -> str:
+    return f"{kind} '{name}' as {tensor.dtype}{list(tensor.shape)}"
 
 
-def _mismatch(stated: str, expected: str) -> FerruleError:
-    return FerruleError(
-        f"the firmware on the board states {stated}, expected {expected} for this model: it is not what was generated",
-        hint=_AGAIN,
-    )
+def _require(stated: str, expected: str) -> None:
+    if stated != expected:
+        raise FerruleError(
+            f"the firmware on the board states {stated}, expected {expected} for this model: it is not what was "
+            "generated",
+            hint=_AGAIN,
+        )
 
 
 def _is_of(firmware: BuiltFirmware, info: ModelInfo) -> bool:

@@ -14,7 +14,6 @@ from typing import Unpack, overload
 from numpy.typing import ArrayLike
 
 from ferrule._typing import override
-from ferrule.codegen import Artifact
 from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
 from ferrule.emulation import EngineOptions
@@ -211,16 +210,6 @@ def adopt(network: Network | ModelFile, elf: str | Path, job: Job, *, engine: st
     return firmware
 
 
-def _require_model(image: Image, artifact: Artifact) -> None:
-    if not image.has(f"ferrule_{artifact.symbol}_link_model"):
-        raise FerruleError(
-            f"{image.path} is not the firmware of model '{artifact.graph.name}': it has no table of its inputs and "
-            "outputs",
-            hint="leave out the model to run a firmware of your own, or give "
-            f"{name_of('name')} as when it was generated",
-        )
-
-
 def generate(
     network: Network | ModelFile | Models,
     job: Job | None = None,
@@ -343,8 +332,13 @@ def _compile(
         divided = divide_all(networks, placed)
         with _naming_boards(networks, placed):
             program = emit_together(divided, placed, networks)
-        if adopted is not None:
-            _require_model(adopted, program.artifacts[0])
+        if adopted is not None and not adopted.has(f"ferrule_{program.artifacts[0].symbol}_link_model"):
+            raise FerruleError(
+                f"{adopted.path} is not the firmware of model '{program.artifacts[0].graph.name}': it has no table of "
+                "its inputs and outputs",
+                hint="leave out the model to run a firmware of your own, or give "
+                f"{name_of('name')} as when it was generated",
+            )
         if engine is not None:
             engine_for(engine, board, program)
         started = time.perf_counter()
@@ -365,7 +359,9 @@ def _compile(
                 image=image,
                 job=job,
                 toolchain=compiler.name if tools is None else tools.compiler(),
-                toolchain_version=compiler.version() if by_compiler else _stated_compiler(image),
+                toolchain_version=compiler.version()
+                if by_compiler
+                else next((each.compiler for each in read_identities(image)), ""),
                 build_s=build_s,
                 lease=lease,
             )
@@ -386,8 +382,3 @@ def _naming_boards(networks: Sequence[Network], job: Job) -> Iterator[None]:
         shown = either("`ferrule inspect --fit`", "ferrule.inspect(network, fit=True)")
         error.hint = f"{error.hint} Boards with room for this plan: {names or 'none'}; {shown} lists all."
         raise
-
-
-def _stated_compiler(image: Image) -> str:
-    """Return the compiler as the firmware states it."""
-    return next((each.compiler for each in read_identities(image)), "")

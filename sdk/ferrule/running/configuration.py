@@ -199,6 +199,9 @@ def read_configuration(path: Path | None = None) -> Configuration:
         _check_name(where, name)
         convert(where, entry, DeviceEntry)
     contents = convert(str(path), data, ConfigurationFile)
+    samples = contents.data
+    if isinstance(samples.classes, str):
+        samples = structs.replace(samples, classes=str(path.parent / samples.classes))
     choices = {name: getattr(contents, name) for name in _Choices.__struct_fields__}
     if contents.board is not None and "/" in contents.board:
         choices["board"] = str(path.parent.absolute() / contents.board)
@@ -210,7 +213,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
             Device(name=name, **structs.asdict(entry) | {"backend": BackendId(entry.backend)})
             for name, entry in contents.devices.items()
         ),
-        data=_from_folder(contents.data, path.parent),
+        data=samples,
         implicit=implicit,
     )
 
@@ -218,10 +221,6 @@ def read_configuration(path: Path | None = None) -> Configuration:
 def configuration_schema() -> dict[str, object]:
     """Return the JSON Schema of ferrule.toml; docs/schemas/ferrule.toml.json is a copy."""
     return msgspec.json.schema(ConfigurationFile)
-
-
-def _from_folder(data: DataSettings, folder: Path) -> DataSettings:
-    return structs.replace(data, classes=str(folder / data.classes)) if isinstance(data.classes, str) else data
 
 
 def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[str, ModelOptions]:

@@ -16,6 +16,7 @@ from ferrule.network import Network
 from ferrule.network.bounds import initial_bounded, run_bounded
 from ferrule.network.samples import Sample
 from ferrule.report import ReportDocument, Verdict
+from ferrule.report.base import part_of
 from ferrule.report.document import BoundPart, ReferencePart
 from ferrule.report.verdicts import Expected
 from ferrule.running.own_code import OwnCode, has_floats
@@ -81,13 +82,7 @@ class References:
         if self._own is None:
             return replace(document, reference=ReferencePart(reason=self._reason, widest=self._widest))
         found = self._own.judged
-        bound = BoundPart(
-            layers=len(found.layers),
-            elements=found.elements,
-            outside=found.outside,
-            unknown=found.unknown,
-            first=found.first,
-        )
+        bound = part_of(BoundPart, found, layers=len(found.layers))
         verdict = Verdict.DIFFERENT if bound.outside else document.verdict
         return replace(
             document, verdict=verdict, reference=ReferencePart(bits=self._strict, bound=bound, widest=self._widest)

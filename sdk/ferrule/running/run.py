@@ -18,6 +18,7 @@ from ferrule.network.samples import Sample, beginnings, joined, pattern_sample, 
 from ferrule.progress import Step
 from ferrule.report import ContractPart, DifferencePart, RunReport, Verdict
 from ferrule.report.assembly import EngineRun, assemble, layer_parts
+from ferrule.report.base import part_of
 from ferrule.report.locating import first_difference
 from ferrule.running import claims
 from ferrule.running.references import References
@@ -177,7 +178,7 @@ def _contract(running: RunningFirmware, engine: str) -> ContractPart | None:
         return ContractPart(unchecked=plan.unchecked)
     if counts is None:
         return ContractPart(unchecked=f"engine {engine} does not check it; unicorn does")
-    return ContractPart(commands=counts.commands, transfers=counts.transfers)
+    return part_of(ContractPart, counts)
 
 
 def _growth(
