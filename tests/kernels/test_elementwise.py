@@ -18,7 +18,8 @@ from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.elementwise.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.stored_binary import int8_results, sum_of
 from ferrule.operators.operator import Operands
 

@@ -24,9 +24,11 @@ from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.operators.elementwise.comparison import COMPARISONS
 from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
-from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
+from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor
+from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES, family
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.testing.backends.comparison import graph_difference
+from ferrule.testing.backends.layers import shared_case
 
 Build = Callable[[Network, DataType], str | tuple[str, ...]]
 
@@ -255,6 +257,14 @@ def _truths(network: Network) -> tuple[str, str]:
     return network.add_cast_layer("x", DataType.BOOL), network.add_comparison_layer(LayerType.EQUAL, "x", "x")
 
 
+def _function_of_two(type_: LayerType, network: Network, dtype: DataType) -> str:
+    del dtype
+    refusals = {kind: shared_case(type_, kind, 0)[1] for kind in (DataType.BOOL, DataType.INT32)}
+    kind = next(kind for kind, refusal in refusals.items() if not refusal)
+    other = network.add_constant_array("other", np.array([3, -2, 5, 7]).astype(kind.numpy))
+    return network.add_elementwise_binary_layer(type_, network.add_cast_layer("x", kind), other)
+
+
 def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
     if type_ is LayerType.LOGICAL_NOT:
         return network.add_elementwise_unary_layer(type_, network.add_cast_layer("x", DataType.BOOL))
@@ -395,6 +405,7 @@ BUILDS_OF_BOOL: dict[str, Build] = {
     "REDUCE_ALL": lambda n, _: n.add_reduce_all_layer("x", (1,), keep_dims=True),
 }
 FUNCTIONS = [row.type for row in ELEMENTWISE_UNARY]
+FUNCTIONS_OF_TWO = family(ElementwiseBinaryDescriptor)
 COMPARED = [row.type for row in COMPARISONS]
 CASES = [
     (type_, build, dtype) for type_, build in sorted(BUILDS.items()) for dtype in (DataType.FLOAT32, DataType.INT8)
@@ -404,13 +415,19 @@ CASES += [
 ]
 CASES += [(type_, build, DataType.BOOL) for type_, build in sorted(BUILDS_OF_BOOL.items())]
 CASES += [(type_, partial(_function, type_), DataType.FLOAT32) for type_ in FUNCTIONS]
+CASES += [(type_, partial(_function_of_two, type_), DataType.FLOAT32) for type_ in FUNCTIONS_OF_TWO]
 CASES += [(type_, partial(_function, type_), DataType.INT8) for type_ in (LayerType.ABS, LayerType.ELU)]
 
 
 def test_there_is_a_method_for_every_operator() -> None:
-    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS, *COMPARED} == set(OPERATORS) - OPTIMIZER_TYPES
+    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS, *FUNCTIONS_OF_TWO, *COMPARED} == set(OPERATORS) - OPTIMIZER_TYPES
     methods = {name for name in dir(Network) if name.startswith("add_") and name.endswith("_layer")}
-    families = {"add_layer", "add_elementwise_unary_layer", "add_comparison_layer"}
+    families = {
+        "add_layer",
+        "add_elementwise_unary_layer",
+        "add_elementwise_binary_layer",
+        "add_comparison_layer",
+    }
     assert len(methods - families) == len(BUILDS) + len(BUILDS_OF_BOOL)
 
 

@@ -15,7 +15,8 @@ from ferrule import formats
 from ferrule.errors import FerruleError, InputError, ModelError
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.elementwise.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.movement.reshape import ReshapeDescriptor
 
 SHAPE = (2, 3)

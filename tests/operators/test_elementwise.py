@@ -15,9 +15,10 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
-from ferrule.operators.elementwise.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.cast import CastDescriptor
 from ferrule.operators.elementwise.functions import ElementwiseUnaryDescriptor
+from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 
 Q = Quantization.of(0.5, 3)

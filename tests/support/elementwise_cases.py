@@ -12,26 +12,30 @@ from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, Tenso
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise.add_n import AddNDescriptor
-from ferrule.operators.elementwise.binary import BinaryDescriptor, BitwiseXorDescriptor, ExtremumDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.cast import CastDescriptor
-from ferrule.operators.elementwise.comparison import COMPARISONS, ComparisonDescriptor, LogicalDescriptor
-from ferrule.operators.elementwise.division import FlooredDescriptor
+from ferrule.operators.elementwise.comparison import COMPARISONS, ComparisonDescriptor
 from ferrule.operators.elementwise.functions import ElementwiseUnaryDescriptor
+from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.elementwise.select import SelectV2Descriptor
 from ferrule.operators.elementwise.squared_difference import SquaredDifferenceDescriptor
+from ferrule.operators.table import family
+from ferrule.testing.backends.layers import shared_case
 
 ARITHMETIC = (LayerType.ADD, LayerType.SUB, LayerType.MUL)
 EXTREMA = (LayerType.MAXIMUM, LayerType.MINIMUM)
 RECTIFIERS = (LayerType.RELU, LayerType.RELU6, LayerType.RELU_N1_TO_1, LayerType.LEAKY_RELU)
 FLOORED = (LayerType.FLOOR_DIV, LayerType.FLOOR_MOD)
-LOGICAL = (LayerType.LOGICAL_AND, LayerType.LOGICAL_OR)
+FUNCTIONS_OF_TWO = family(ElementwiseBinaryDescriptor)
 STORED = {
     LayerType.ABS: (DataType.INT8, DataType.INT16),
     LayerType.RSQRT: (DataType.INT8, DataType.INT16),
     LayerType.ELU: (DataType.INT8,),
 }
 TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
+EXACT = tuple(dtype for dtype in DataType if dtype is not DataType.FLOAT16)
+"""The types for which the oracles have kernels."""
 
 SCALES = st.one_of(
     st.sampled_from([0.5, 0.25, 1 / 256, 0.1, 1.0]), st.floats(1e-3, 2.0).map(lambda scale: float(np.float32(scale)))
@@ -104,15 +108,13 @@ def prelus(draw: st.DrawFn) -> Network:
 
 
 @st.composite
-def divisions(draw: st.DrawFn, type_: LayerType) -> Network:
-    floored = type_ in FLOORED
-    dtype = draw(st.sampled_from([DataType.FLOAT32, DataType.INT32, *([] if floored else [DataType.INT8])]))
+def divisions(draw: st.DrawFn) -> Network:
+    dtype = draw(st.sampled_from([DataType.FLOAT32, DataType.INT32, DataType.INT8]))
     activation = Activation.NONE if dtype is DataType.INT32 else draw(st.sampled_from(Activation))
     infos = [
         info(f"input_{i}", shape, dtype, quantization(draw, dtype)) for i, shape in enumerate(draw(broadcast_shapes()))
     ]
-    descriptor = FlooredDescriptor() if floored else BinaryDescriptor(activation=activation)
-    return layer_network(type_, descriptor, infos, quantization(draw, dtype))
+    return layer_network(LayerType.DIV, BinaryDescriptor(activation=activation), infos, quantization(draw, dtype))
 
 
 @st.composite
@@ -125,9 +127,12 @@ def squared_differences(draw: st.DrawFn) -> Network:
 
 
 @st.composite
-def bits(draw: st.DrawFn) -> Network:
-    infos = [info(f"input_{i}", shape, DataType.INT32, None) for i, shape in enumerate(draw(broadcast_shapes()))]
-    return layer_network(LayerType.BITWISE_XOR, BitwiseXorDescriptor(), infos)
+def functions_of_two(draw: st.DrawFn, type_: LayerType) -> Network:
+    dtype = draw(st.sampled_from([dtype for dtype in EXACT if not shared_case(type_, dtype, 0)[1]]))
+    infos = [
+        info(f"input_{i}", shape, dtype, quantization(draw, dtype)) for i, shape in enumerate(draw(broadcast_shapes()))
+    ]
+    return layer_network(type_, FUNCTIONS_OF_TWO[type_].descriptor(), infos, quantization(draw, dtype))
 
 
 @st.composite
@@ -152,17 +157,14 @@ def stored_functions(draw: st.DrawFn, type_: LayerType) -> Network:
 
 @st.composite
 def comparisons(draw: st.DrawFn, type_: LayerType) -> Network:
-    logical = type_ in LOGICAL
-    types = [DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.INT64]
-    dtype = DataType.BOOL if logical else draw(st.sampled_from(types))
+    dtype = draw(st.sampled_from([DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.INT64]))
     infos = []
     for index, shape in enumerate(draw(broadcast_shapes())):
         own = quantization(draw, dtype)
         if own is not None and own.scale >= 1:
             own = Quantization.of(0.25, own.zero_point)
         infos.append(info(f"input_{index}", shape, dtype, own))
-    descriptor = LogicalDescriptor() if logical else ComparisonDescriptor()
-    return layer_network(type_, descriptor, infos, output_dtype=DataType.BOOL)
+    return layer_network(type_, ComparisonDescriptor(), infos, output_dtype=DataType.BOOL)
 
 
 @st.composite
@@ -207,15 +209,13 @@ def has_tflm_kernel(network: Network) -> bool:
     """Return whether TensorFlow Lite Micro supports the layer's types; otherwise LiteRT does."""
     (layer,) = network.layers
     types = {item.dtype for item in (*network.inputs, *network.outputs)}
-    if layer.type in FLOORED:
-        return types == {DataType.FLOAT32}
+    if layer.type in FUNCTIONS_OF_TWO:
+        return types < {DataType.FLOAT32, DataType.BOOL}
     if layer.type is LayerType.SELECT_V2 and DataType.INT32 in types:
         return False
     if layer.type in {row.type for row in COMPARISONS}:
         return True
-    if layer.type in {LayerType.BITWISE_XOR, LayerType.RELU_N1_TO_1}:
-        return False
-    return not types & {DataType.UINT8, DataType.INT64}
+    return layer.type is not LayerType.RELU_N1_TO_1 and not types & {DataType.UINT8, DataType.INT64}
 
 
 def _valid(network: Network) -> Network:
@@ -236,11 +236,11 @@ ELEMENTWISE: dict[LayerType, st.SearchStrategy[Network]] = {
     **{type_: extrema(type_) for type_ in EXTREMA},
     **{type_: rectifiers(type_) for type_ in RECTIFIERS},
     LayerType.PRELU: prelus(),
-    LayerType.BITWISE_XOR: bits(),
     LayerType.CAST: casts(),
-    **{type_: divisions(type_) for type_ in (LayerType.DIV, *FLOORED)},
+    LayerType.DIV: divisions(),
+    **{type_: functions_of_two(type_) for type_ in FUNCTIONS_OF_TWO},
     LayerType.SQUARED_DIFFERENCE: squared_differences(),
-    **{type_: comparisons(type_) for type_ in (*(row.type for row in COMPARISONS), *LOGICAL)},
+    **{type_: comparisons(type_) for type_ in (row.type for row in COMPARISONS)},
     LayerType.SELECT_V2: selections(),
     LayerType.ADD_N: sums(),
     **{type_: stored_functions(type_) for type_ in STORED},

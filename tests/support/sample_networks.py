@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,11 +14,12 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.elementwise.add_n import AddNDescriptor
-from ferrule.operators.elementwise.binary import BinaryDescriptor, BitwiseXorDescriptor, ExtremumDescriptor
+from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.cast import CastDescriptor
-from ferrule.operators.elementwise.comparison import COMPARISONS, LogicalDescriptor
+from ferrule.operators.elementwise.comparison import COMPARISONS
 from ferrule.operators.elementwise.division import FlooredDescriptor
 from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
+from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.elementwise.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.elementwise.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
@@ -51,12 +53,14 @@ from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.spatial.resize import ResizeDescriptor
+from ferrule.operators.table import family
 from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 from ferrule.testing.backends.layer_cases import layer_case
+from ferrule.testing.backends.layers import shared_case
 
 IMAGE: Shape = (1, 6, 5, 4)
 TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
@@ -601,15 +605,11 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
-    yield one_layer(
-        LayerType.BITWISE_XOR,
-        BitwiseXorDescriptor(),
-        dtype=DataType.INT32,
-        inputs=[IMAGE, (1, 1, 1, 4)],
-        outputs=[IMAGE],
-    )
-    for type_ in (LayerType.LOGICAL_AND, LayerType.LOGICAL_OR):
-        yield one_layer(type_, LogicalDescriptor(), dtype=DataType.BOOL, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
+    functions = family(ElementwiseBinaryDescriptor)
+    for (type_, row), dtype in itertools.product(functions.items(), (DataType.BOOL, DataType.INT32)):
+        if shared_case(type_, DataType.FLOAT32, 0)[1] and not shared_case(type_, dtype, 0)[1]:
+            inputs = [IMAGE, (1, 1, 1, 4)]
+            yield one_layer(type_, row.descriptor(), dtype=dtype, inputs=inputs, outputs=[IMAGE])
     values = np.arange(8).reshape(2, 4)
     yield one_layer(
         LayerType.SELECT_V2,

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, LayerType, Quantization
-from ferrule.network.builder import Constant, LayerBuilder, adding
-from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
+from ferrule.network.builder import Constant, LayerBuilder, adding, row_of
+from ferrule.operators.elementwise.functions import ElementwiseUnaryDescriptor
 from ferrule.operators.elementwise.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.elementwise.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.elementwise.rectify import RELU, RELU6, RELU_N1_TO_1, LeakyReluDescriptor, PreluDescriptor
@@ -67,10 +66,8 @@ class ActivationLayers(LayerBuilder):
         self, type_: LayerType, source: str, *, quantization: Quantization | None = None, name: str | None = None
     ) -> str:
         """Add a function of one tensor without parameters, such as NEG; ModelError lists the valid types."""
-        rows = {row.type: row for row in ELEMENTWISE_UNARY}
-        if type_ not in rows:
-            raise ModelError(f"{type_} is not an elementwise function without parameters, expected {', '.join(rows)}")
-        return self._add_unary(rows[type_], source, quantization=quantization, name=name)
+        row = row_of(type_, ElementwiseUnaryDescriptor, "an elementwise function without parameters")
+        return self._add_unary(row, source, quantization=quantization, name=name)
 
     def add_softmax_layer(self, source: str, *, beta: float = 1.0, name: str | None = None) -> str:
         """Add SOFTMAX of beta * x over the last axis (beta is rounded to float32)."""

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from ferrule.graph import Quantization
-from ferrule.network.builder import LayerBuilder, adding
+from ferrule.graph import LayerType, Quantization
+from ferrule.network.builder import LayerBuilder, adding, row_of
 from ferrule.operators.activation import Activation
-from ferrule.operators.elementwise.binary import ADD, BITWISE_XOR, MAXIMUM, MINIMUM, MUL, SUB, BinaryDescriptor
+from ferrule.operators.elementwise.binary import ADD, MUL, SUB, BinaryDescriptor
 from ferrule.operators.elementwise.comparison import LOGICAL_AND, LOGICAL_OR
 from ferrule.operators.elementwise.division import DIV, FLOOR_DIV, FLOOR_MOD
+from ferrule.operators.elementwise.functions_of_two import BITWISE_XOR, MAXIMUM, MINIMUM, ElementwiseBinaryDescriptor
 from ferrule.operators.operator import Operator
 from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
 
@@ -57,6 +58,11 @@ class ArithmeticLayers(LayerBuilder):
     add_bitwise_xor_layer = adding(BITWISE_XOR, _add_pair, "Add BITWISE_XOR: the bits that differ, of int32.")
     add_logical_and_layer = adding(LOGICAL_AND, _add_pair, "Add LOGICAL_AND: whether both elements are true.")
     add_logical_or_layer = adding(LOGICAL_OR, _add_pair, "Add LOGICAL_OR: whether one element is true.")
+
+    def add_elementwise_binary_layer(self, type_: LayerType, left: str, right: str, *, name: str | None = None) -> str:
+        """Add a function of two tensors without parameters, such as BITWISE_XOR; ModelError lists the valid types."""
+        row = row_of(type_, ElementwiseBinaryDescriptor, "an elementwise function of two tensors without parameters")
+        return self._add_pair(row, left, right, name=name)
 
     def add_batch_matmul_layer(
         self,

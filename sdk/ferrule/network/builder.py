@@ -21,6 +21,7 @@ from ferrule.graph import (
     Graph,
     Kept,
     Layer,
+    LayerType,
     Quantization,
     Rounding,
     TensorInfo,
@@ -28,7 +29,7 @@ from ferrule.graph import (
 )
 from ferrule.network.execution import operator_of
 from ferrule.operators.operator import Operands, Operator
-from ferrule.operators.table import type_of
+from ferrule.operators.table import family, type_of
 
 _Builder = TypeVar("_Builder", bound="LayerBuilder")
 _Arguments = ParamSpec("_Arguments")
@@ -57,6 +58,14 @@ def adding(
     add.__signature__ = inspect.signature(family).replace(parameters=[own, *others])  # type: ignore[attr-defined]
     add.__doc__ = text
     return add
+
+
+def row_of(type_: LayerType, descriptor: type[Descriptor], kind: str) -> Operator:
+    """Return the row of an operator of a family, whose descriptors are of a class; ModelError lists its types."""
+    rows = family(descriptor)
+    if type_ not in rows:
+        raise ModelError(f"{type_} is not {kind}, expected {', '.join(sorted(rows))}")
+    return rows[type_]
 
 
 class LayerBuilder(Graph):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from ferrule.errors import ModelError
 from ferrule.graph import DataType, LayerType, Quantization
-from ferrule.network.builder import LayerBuilder, adding
+from ferrule.network.builder import LayerBuilder, adding, row_of
 from ferrule.operators.elementwise.add_n import AddNDescriptor
 from ferrule.operators.elementwise.cast import CastDescriptor
-from ferrule.operators.elementwise.comparison import COMPARISONS, ComparisonDescriptor
+from ferrule.operators.elementwise.comparison import ComparisonDescriptor
 from ferrule.operators.elementwise.select import SelectV2Descriptor
 from ferrule.operators.elementwise.squared_difference import SquaredDifferenceDescriptor
 from ferrule.operators.operator import Operator
@@ -55,10 +55,8 @@ class ElementwiseLayers(LayerBuilder):
 
     def add_comparison_layer(self, type_: LayerType, left: str, right: str, *, name: str | None = None) -> str:
         """Add a comparison, such as LESS; the output is bool. ModelError lists the valid types."""
-        rows = {row.type: row for row in COMPARISONS}
-        if type_ not in rows:
-            raise ModelError(f"{type_} is not a comparison, expected {', '.join(rows)}")
-        return self._append(ComparisonDescriptor(), [left, right], name=name, row=rows[type_], dtype=DataType.BOOL)[0]
+        row = row_of(type_, ComparisonDescriptor, "a comparison")
+        return self._append(row.descriptor(), [left, right], name=name, row=row, dtype=DataType.BOOL)[0]
 
     def add_select_v2_layer(self, condition: str, left: str, right: str, *, name: str | None = None) -> str:
         """Add SELECT_V2: the element of `left` where the condition is true, otherwise that of `right`."""

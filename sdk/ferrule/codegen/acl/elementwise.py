@@ -17,9 +17,11 @@ from ferrule.dom import Expression, Float, Integer
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.comparison import ComparisonDescriptor
 from ferrule.operators.elementwise.rectify import LeakyReluDescriptor
 from ferrule.operators.reductions.l2_normalization import EPSILON
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
+from ferrule.operators.table import family
 
 _SATURATE = acl_name("ConvertPolicy", "SATURATE")
 _PLAIN = Accuracy()
@@ -180,24 +182,14 @@ ROWS = {
     LayerType.DEQUANTIZE: _unary("DequantizationLayer", types=QUANTIZED),
 }
 _NO_TYPE = "the class has tensors of floats and int8 only"
-_NO_FUNCTION = "the library has no function for it"
 REASONS = {
+    **dict.fromkeys(family(ComparisonDescriptor), _NO_TYPE),
     LayerType.BITWISE_XOR: _NO_TYPE,
     LayerType.CAST: _NO_TYPE,
-    LayerType.COS: _NO_FUNCTION,
-    LayerType.EQUAL: _NO_TYPE,
-    LayerType.FLOOR_DIV: _NO_FUNCTION,
-    LayerType.FLOOR_MOD: _NO_FUNCTION,
-    LayerType.GREATER: _NO_TYPE,
-    LayerType.GREATER_EQUAL: _NO_TYPE,
-    LayerType.LESS: _NO_TYPE,
-    LayerType.LESS_EQUAL: _NO_TYPE,
     LayerType.LOG: "the library's logarithm of a negative number is a number",
     LayerType.LOGICAL_AND: _NO_TYPE,
     LayerType.LOGICAL_NOT: _NO_TYPE,
     LayerType.LOGICAL_OR: _NO_TYPE,
-    LayerType.NOT_EQUAL: _NO_TYPE,
     LayerType.SELECT_V2: _NO_TYPE,
-    LayerType.SIGN: _NO_FUNCTION,
 }
-"""Why types of elementwise layers have no row."""
+"""Why types of elementwise layers have no row; without a reason, the library has no function for them."""

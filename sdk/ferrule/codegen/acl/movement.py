@@ -284,18 +284,14 @@ ROWS = {
 REASONS = {
     LayerType.REDUCE_ANY: _NO_BOOL,
     LayerType.REDUCE_ALL: _NO_BOOL,
-    LayerType.CUMSUM: "the library has no function for it",
     LayerType.BATCH_MATMUL: "the generator has no function for it",
     LayerType.FILL: "the generator has no function for it",
     LayerType.ZEROS_LIKE: "the generator has no function for it",
     LayerType.GATHER_ND: "the generator has no function for indices",
     LayerType.DYNAMIC_UPDATE_SLICE: "the generator has no function for indices",
     LayerType.CIRCULAR_BUFFER: "the class has no state from run to run",
-    LayerType.DETECTION_POSTPROCESS: "the library has no function for it",
     LayerType.IF: "the generator has no function for other graphs",
-    LayerType.SVDF: "the library has no function for it",
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: "the library's LSTM has no state from run to run",
-    **{type_: "the library has no function for it" for type_ in LayerType if type_.startswith("SIGNAL_")},
     LayerType.WHILE: "the generator has no function for other graphs",
 }
-"""Why types of layers of models have no row."""
+"""Why types of layers have no row; without a reason, the library has no function for them."""

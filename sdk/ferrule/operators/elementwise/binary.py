@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD, SUB, MUL, MAXIMUM, MINIMUM and BITWISE_XOR, with broadcasting."""
+"""ADD, SUB and MUL, with broadcasting."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ferrule.operators.arithmetic.broadcast import check_broadcast, infer_broadc
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.elementwise.onnx_elementwise import onnx_combination_of
 from ferrule.operators.elementwise.stored_binary import Combination, combine, product_of, sum_of
-from ferrule.operators.movement.checks import Check, check_quantisations
+from ferrule.operators.movement.checks import Check
 from ferrule.operators.operator import Arrays, Kernel, Operands, Operator, required_array
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import check_activation_tensor
 
-_ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
+ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 _ONNX_RULES = frozenset({Rounding.TFLM}) | ONNX_ROUNDINGS
 
 
@@ -35,16 +35,6 @@ class BinaryDescriptor(Descriptor):
     """Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL."""
 
     activation: Activation = Activation.NONE
-
-
-@frozen
-class ExtremumDescriptor(Descriptor):
-    """Two inputs that broadcast by numpy's rules, one output; for MAXIMUM and MINIMUM."""
-
-
-@frozen
-class BitwiseXorDescriptor(Descriptor):
-    """Two inputs that broadcast by numpy's rules, one output."""
 
 
 def combination_of(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> Combination:
@@ -108,11 +98,6 @@ def arithmetic_kernel(function: Callable[[Array, Array], Any], combination: Comb
     return kernel
 
 
-def _check_extremum(_: ExtremumDescriptor, operands: Operands) -> None:
-    check_broadcast(operands, _ARITHMETIC_TYPES)
-    check_quantisations(operands)
-
-
 def _arithmetic(
     layer_type: LayerType, function: Callable[[Array, Array], Any], rules: frozenset[Rounding] = _ONNX_RULES
 ) -> Operator:
@@ -122,24 +107,11 @@ def _arithmetic(
         type=layer_type,
         elementwise=True,
         shapes=infer_broadcast,
-        check=arithmetic_check(layer_type, _ARITHMETIC_TYPES, combination),
+        check=arithmetic_check(layer_type, ARITHMETIC_TYPES, combination),
         kernel=arithmetic_kernel(function, combination),
         bound=rounded(),
         rules=rules,
         sample=partial(sample_arithmetic, 1.7),
-    )
-
-
-def _extremum(layer_type: LayerType, takes_first: Callable[[Array, Array], Array]) -> Operator:
-    # If either value is NaN, the result is the second, as in the reference kernels.
-    return Operator(
-        descriptor=ExtremumDescriptor,
-        type=layer_type,
-        elementwise=True,
-        shapes=infer_broadcast,
-        check=_check_extremum,
-        kernel=arithmetic_kernel(lambda first, second: np.where(takes_first(first, second), first, second)),
-        sample=_sample_extremum,
     )
 
 
@@ -160,29 +132,6 @@ def sample_arithmetic(factor: float | None, sample: LayerSample) -> None:
     sample.output = sample.quantization(sample.dtype, factor and factor * max(scales, default=1.0))
 
 
-def _sample_extremum(sample: LayerSample) -> None:
-    sample.output = sample.quantization(sample.dtype)
-    sample_pair(sample, sample.output)
-    sample.descriptor = ExtremumDescriptor()
-
-
-def _sample_bits(sample: LayerSample) -> None:
-    sample_pair(sample, None)
-    sample.output = sample.quantization(sample.dtype)
-    sample.descriptor = BitwiseXorDescriptor()
-
-
 ADD = _arithmetic(LayerType.ADD, np.add)
 SUB = _arithmetic(LayerType.SUB, np.subtract, frozenset({Rounding.TFLM, Rounding.ONNX}))
 MUL = _arithmetic(LayerType.MUL, np.multiply)
-MAXIMUM = _extremum(LayerType.MAXIMUM, np.greater)
-MINIMUM = _extremum(LayerType.MINIMUM, np.less)
-BITWISE_XOR = Operator(
-    descriptor=BitwiseXorDescriptor,
-    type=LayerType.BITWISE_XOR,
-    elementwise=True,
-    shapes=infer_broadcast,
-    check=arithmetic_check(LayerType.BITWISE_XOR, frozenset({DataType.INT32})),
-    kernel=arithmetic_kernel(np.bitwise_xor),
-    sample=_sample_bits,
-)

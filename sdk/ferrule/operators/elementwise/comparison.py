@@ -15,6 +15,7 @@ from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators.arithmetic.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.arithmetic.fixed_point import quantize_multiplier
 from ferrule.operators.elementwise.binary import sample_pair
+from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor, function_of_two
 from ferrule.operators.elementwise.stored_binary import Term
 from ferrule.operators.movement.checks import expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, required_array
@@ -33,8 +34,8 @@ class ComparisonDescriptor(Descriptor):
 
 
 @frozen
-class LogicalDescriptor(Descriptor):
-    """Two bool inputs that broadcast by numpy's rules, one bool output."""
+class LogicalDescriptor(ElementwiseBinaryDescriptor):
+    """That of LOGICAL_AND and LOGICAL_OR, whose name is part of the digests of networks."""
 
 
 def term_of(info: TensorInfo) -> Term:
@@ -72,24 +73,10 @@ def _compute(function: Callable[[Any, Any], Any], _: Descriptor, operands: Opera
     return [np.asarray(function(first, second), np.bool_)]
 
 
-def _sample(descriptor: Descriptor, sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> None:
     sample_pair(sample, None)
     sample.output_type = DataType.BOOL
-    sample.descriptor = descriptor
-
-
-def _operator(
-    type_: LayerType, descriptor: type[Descriptor], function: Callable[[Any, Any], Any], allowed: frozenset[DataType]
-) -> Operator:
-    return Operator(
-        descriptor=descriptor,
-        type=type_,
-        elementwise=True,
-        shapes=infer_broadcast,
-        check=partial(_check, allowed),
-        kernel=partial(_compute, function),
-        sample=partial(_sample, descriptor()),
-    )
+    sample.descriptor = ComparisonDescriptor()
 
 
 _FUNCTIONS: Mapping[LayerType, tuple[Callable[[Any, Any], Any], frozenset[DataType]]] = {
@@ -101,8 +88,17 @@ _FUNCTIONS: Mapping[LayerType, tuple[Callable[[Any, Any], Any], frozenset[DataTy
     LayerType.NOT_EQUAL: (np.not_equal, _ORDERED | _BOOL),
 }
 COMPARISONS: tuple[Operator, ...] = tuple(
-    _operator(type_, ComparisonDescriptor, *row) for type_, row in _FUNCTIONS.items()
+    Operator(
+        descriptor=ComparisonDescriptor,
+        type=type_,
+        elementwise=True,
+        shapes=infer_broadcast,
+        check=partial(_check, allowed),
+        kernel=partial(_compute, function),
+        sample=_sample,
+    )
+    for type_, (function, allowed) in _FUNCTIONS.items()
 )
 """The operators, sorted by name."""
-LOGICAL_AND = _operator(LayerType.LOGICAL_AND, LogicalDescriptor, np.logical_and, _BOOL)
-LOGICAL_OR = _operator(LayerType.LOGICAL_OR, LogicalDescriptor, np.logical_or, _BOOL)
+LOGICAL_AND = function_of_two(LayerType.LOGICAL_AND, np.logical_and, _BOOL, descriptor=LogicalDescriptor)
+LOGICAL_OR = function_of_two(LayerType.LOGICAL_OR, np.logical_or, _BOOL, descriptor=LogicalDescriptor)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph import Array, DataType, LayerType
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.broadcast import infer_broadcast
 from ferrule.operators.arithmetic.error_bound import known_inputs, rounded
@@ -26,11 +26,10 @@ from ferrule.operators.elementwise.binary import (
     arithmetic_check,
     arithmetic_kernel,
     sample_arithmetic,
-    sample_pair,
 )
+from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor, function_of_two
 from ferrule.operators.elementwise.stored_binary import Result, result_of
 from ferrule.operators.operator import Evaluation, Operands, Operator, required_array
-from ferrule.operators.sample import LayerSample
 
 _DIV_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT32})
 _FLOORED_TYPES = frozenset({DataType.FLOAT32, DataType.INT32})
@@ -40,8 +39,8 @@ _LEAST_SHIFT, _MOST_SHIFT = -24, 23
 
 
 @frozen
-class FlooredDescriptor(Descriptor):
-    """Two inputs that broadcast by numpy's rules, one output; for FLOOR_DIV and FLOOR_MOD."""
+class FlooredDescriptor(ElementwiseBinaryDescriptor):
+    """That of FLOOR_DIV and FLOOR_MOD, whose name is part of the digests of networks."""
 
 
 @frozen
@@ -135,12 +134,6 @@ def _bound(evaluation: Evaluation) -> list[Array]:
     return [np.where(np.abs(divisor - zero_point) <= error, np.inf, found)]
 
 
-def _sample_floored(sample: LayerSample) -> None:
-    sample_pair(sample, None)
-    sample.output = sample.quantization(sample.dtype)
-    sample.descriptor = FlooredDescriptor()
-
-
 DIV = computed_as_real(
     Operator(
         descriptor=BinaryDescriptor,
@@ -153,16 +146,5 @@ DIV = computed_as_real(
         sample=partial(sample_arithmetic, None),
     )
 )
-FLOOR_DIV, FLOOR_MOD = (
-    Operator(
-        descriptor=FlooredDescriptor,
-        type=type_,
-        elementwise=True,
-        shapes=infer_broadcast,
-        check=arithmetic_check(type_, _FLOORED_TYPES),
-        kernel=arithmetic_kernel(function),
-        bound=known_inputs,
-        sample=_sample_floored,
-    )
-    for type_, function in ((LayerType.FLOOR_DIV, _floor_div), (LayerType.FLOOR_MOD, _floor_mod))
-)
+FLOOR_DIV = function_of_two(LayerType.FLOOR_DIV, _floor_div, _FLOORED_TYPES, known_inputs, FlooredDescriptor)
+FLOOR_MOD = function_of_two(LayerType.FLOOR_MOD, _floor_mod, _FLOORED_TYPES, known_inputs, FlooredDescriptor)

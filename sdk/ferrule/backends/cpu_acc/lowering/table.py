@@ -70,7 +70,9 @@ from ferrule.backends.cpu_acc.lowering.operators.unary import (
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Layer, LayerType, Rounding
-from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
+from ferrule.operators.elementwise.functions import ElementwiseUnaryDescriptor
+from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor
+from ferrule.operators.table import family
 
 Lowering = Callable[[LoweringContext], LoweredOp]
 
@@ -96,6 +98,8 @@ def _chosen(context: LoweringContext) -> LoweredOp:
 
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
+    **dict.fromkeys(family(ElementwiseUnaryDescriptor), lower_elementwise_unary),
+    **dict.fromkeys(family(ElementwiseBinaryDescriptor), lower_without_fields),
     **dict.fromkeys(ROWS, _chosen),
     LayerType.SOFTMAX: _by_rule(lower_softmax, lower_onnx_softmax),
     LayerType.LOGISTIC: _by_rule(lower_nonlinear, lower_table),
@@ -123,7 +127,6 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.MUL: _by_rule(lower_arithmetic, lambda context: choose(context, ONNX_PRODUCT_ROWS)),
     LayerType.MAXIMUM: lower_without_fields,
     LayerType.MINIMUM: lower_without_fields,
-    LayerType.BITWISE_XOR: lower_without_fields,
     LayerType.PAD: lower_pad,
     LayerType.PADV2: lower_pad,
     LayerType.TRANSPOSE: lower_transpose,
@@ -158,7 +161,6 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SVDF: lower_svdf,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
     **signal.LOWERINGS,
-    **{row.type: lower_elementwise_unary for row in ELEMENTWISE_UNARY},
     LayerType.CAST: lower_cast,
     LayerType.ADD_N: lower_add_n,
     LayerType.L2_NORMALIZATION: lower_l2_normalization,
@@ -173,8 +175,6 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.LOGICAL_OR: lower_logical,
     LayerType.SELECT_V2: lower_select,
     LayerType.DIV: _by_rule(lower_div, lower_onnx_pair),
-    LayerType.FLOOR_DIV: lower_without_fields,
-    LayerType.FLOOR_MOD: lower_without_fields,
     LayerType.SQUARED_DIFFERENCE: lower_squared_difference,
 }
 """The lowering function of each layer type that has a C kernel."""

@@ -201,7 +201,7 @@ def lower_div(context: LoweringContext) -> LoweredOp:
 
 
 def lower_without_fields(context: LoweringContext) -> LoweredOp:
-    """Return the call for MAXIMUM, MINIMUM, FLOOR_DIV, FLOOR_MOD or BITWISE_XOR."""
+    """Return the call for MAXIMUM or MINIMUM, or for a function of two tensors without parameters."""
     kernel = kernel_of(context)
     sources = ("fmodf",) if kernel == "floor_mod_f32" else ()
     return binary_call(context, KernelCall(kernel, _HEADER, {}, sources=sources))
