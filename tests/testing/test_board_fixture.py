@@ -16,7 +16,7 @@ from ferrule.emulation.engine import Engine
 from ferrule.firmware import DEFAULT_BOARD
 from ferrule.link import DEFAULT_BAUD
 from ferrule.testing import pytest_plugin
-from ferrule.testing.board_fixture import BoardStarter, KeptEngines, Port
+from ferrule.testing.board_fixture import BoardFixture, KeptEngines, Port
 
 pytest_plugins = ["pytester"]
 PLUGIN = "ferrule.testing.pytest_plugin"
@@ -210,7 +210,7 @@ def test_one_engine_serves_one_board_after_the_other(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("ferrule.testing.board_fixture.engine_named", lambda _: counted)
     engines = KeptEngines()
     for _ in range(2):
-        starter = BoardStarter("mps2-an386", "unicorn", engines, Port(url=None))
+        starter = BoardFixture("mps2-an386", "unicorn", engines, Port(url=None))
         board = starter(talker())
         board.console.expect("ready")
         starter.close()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ferrule.nativelib import host_compiler
     from ferrule.testing.adapter import build_adapter, build_driver
     from ferrule.testing.board import Board, start
+    from ferrule.testing.board_fixture import BoardFixture
     from ferrule.testing.calls import Call
     from ferrule.testing.cdata import CData
     from ferrule.testing.fakes import BalanceError, Fakes, MisuseError, Wire
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ferrule.testing.ownership import OwnershipError, OwnershipReport, check_ownership
     from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
     from ferrule.testing.programs import build_program
-    from ferrule.testing.pytest_plugin import AdapterBuilder, BoardFixture
+    from ferrule.testing.pytest_plugin import AdapterBuilder
     from ferrule.testing.sanitizers import SanitizerError, run_sanitized, sanitizer_environment
 
 __all__ = [
@@ -55,7 +56,7 @@ _HOMES = {
     "AdapterBuilder": "ferrule.testing.pytest_plugin",
     "BalanceError": "ferrule.testing.fakes",
     "Board": "ferrule.testing.board",
-    "BoardFixture": "ferrule.testing.pytest_plugin",
+    "BoardFixture": "ferrule.testing.board_fixture",
     "CData": "ferrule.testing.cdata",
     "Call": "ferrule.testing.calls",
     "CmsisFakes": "ferrule.testing.platforms",

@@ -61,8 +61,8 @@ class Port:
     baud: int = DEFAULT_BAUD
 
 
-class BoardStarter:
-    """Starts firmware on the board and engine of a test; all boards are closed at the test's end."""
+class BoardFixture:
+    """The fixture `ferrule_board`: starts firmware on the board and engine of a test; it ends with the test."""
 
     def __init__(self, board: str, engine: str, engines: KeptEngines, port: Port) -> None:
         self.engine = engine

@@ -31,8 +31,9 @@ class Fakes:
     """
 
     def __init__(self, ffi: CData, library: CData) -> None:
-        self._ffi = ffi
-        self._library = library
+        self.ffi = ffi
+        """The interface of cffi to the library under test."""
+        self.library = library
         numbers = range(library.ferrule_fake_function_count())
         self._known = {self._string(library.ferrule_fake_function(number)) for number in numbers}
         self._hooks: list[Callable[[], object]] = []
@@ -45,17 +46,17 @@ class Fakes:
         """Reset calls, scripts, threads and time."""
         self._hooks = []
         self._errors = []
-        self._library.ferrule_fake_reset(self._hook)
+        self.library.ferrule_fake_reset(self._hook)
 
     # ---- recorded calls
 
     @property
     def calls(self) -> list[Call]:
         """All calls since the last `reset` or `forget_calls`."""
-        record = self._ffi.new("struct ferrule_fake_call *")
+        record = self.ffi.new("struct ferrule_fake_call *")
         calls = []
-        for index in range(self._library.ferrule_fake_call_count()):
-            self._library.ferrule_fake_call(index, record)
+        for index in range(self.library.ferrule_fake_call_count()):
+            self.library.ferrule_fake_call(index, record)
             calls.append(self._call(record))
         return calls
 
@@ -70,20 +71,20 @@ class Fakes:
 
     def forget_calls(self) -> None:
         """Clear the record of calls."""
-        self._library.ferrule_fake_forget_calls()
+        self.library.ferrule_fake_forget_calls()
 
     def note(self, name: str, result: int = 0) -> None:
         """Add an entry to the record, such as a call of the test's driver."""
-        self._library.ferrule_fake_note(self._text(name), self._ffi.NULL, result)
+        self.library.ferrule_fake_note(self._text(name), self.ffi.NULL, result)
 
     def check(self) -> None:
         """Raise the exception of a hook or the misuse of a fake, if any; every call through `Adapter.lib` does so."""
         if self._errors:
             raise self._errors.pop(0)
-        count = self._library.ferrule_fake_misuse_count()
+        count = self.library.ferrule_fake_misuse_count()
         if count:
-            texts = [self._string(self._library.ferrule_fake_misuse(index)) for index in range(count)]
-            self._library.ferrule_fake_forget_misuses()
+            texts = [self._string(self.library.ferrule_fake_misuse(index)) for index in range(count)]
+            self.library.ferrule_fake_forget_misuses()
             raise MisuseError("; ".join(texts))
 
     @property
@@ -92,8 +93,8 @@ class Fakes:
 
         Each is a sentence, such as "npu0 is powered ...".
         """
-        count = self._library.ferrule_fake_left_count()
-        return [self._string(self._library.ferrule_fake_left(index)) for index in range(count)]
+        count = self.library.ferrule_fake_left_count()
+        return [self._string(self.library.ferrule_fake_left(index)) for index in range(count)]
 
     def check_balance(self) -> None:
         """Raise BalanceError if the C under test holds anything; the fixtures of pytest do so at a test's end."""
@@ -116,38 +117,38 @@ class Fakes:
             times: number of calls affected; None for all later calls.
             on: the object (a pointer) whose calls are affected; by default any.
         """
-        self._rule(name, pass_=nth - 1, times=_ALL if times is None else times, on=on, replaces=1, result=result)
+        self._rule(name, nth, on, times=_ALL if times is None else times, replaces=1, result=result)
 
     def interrupt_before(self, name: str, handler: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
         """Trigger an interrupt just before the nth call from now on, and run `handler` in it."""
-        self._rule(name, pass_=nth - 1, times=1, on=on, before=self.hook_number(handler), interrupts=1)
+        self._rule(name, nth, on, before=self.hook_number(handler), interrupts=1)
 
     def interrupt_after(self, name: str, handler: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
         """Trigger an interrupt just after the nth call from now on, and run `handler` in it."""
-        self._rule(name, pass_=nth - 1, times=1, on=on, after=self.hook_number(handler), interrupts=1)
+        self._rule(name, nth, on, after=self.hook_number(handler), interrupts=1)
 
     def before(self, name: str, hook: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
         """Call `hook` in the calling thread before the nth call from now on."""
-        self._rule(name, pass_=nth - 1, times=1, on=on, before=self.hook_number(hook))
+        self._rule(name, nth, on, before=self.hook_number(hook))
 
     def after(self, name: str, hook: Callable[[], object], *, nth: int = 1, on: object = None) -> None:
         """Call `hook` in the calling thread after the nth call from now on."""
-        self._rule(name, pass_=nth - 1, times=1, on=on, after=self.hook_number(hook))
+        self._rule(name, nth, on, after=self.hook_number(hook))
 
     def forget_scripts(self) -> None:
         """Remove all scripted failures, interrupts and hooks."""
-        self._library.ferrule_fake_forget_rules()
+        self.library.ferrule_fake_forget_rules()
 
     # ---- interrupts, threads and time
 
     @contextmanager
     def interrupt(self) -> Iterator[None]:
         """Run the calls of the block in an interrupt."""
-        self._library.ferrule_fake_enter_interrupt()
+        self.library.ferrule_fake_enter_interrupt()
         try:
             yield
         finally:
-            self._library.ferrule_fake_leave_interrupt()
+            self.library.ferrule_fake_leave_interrupt()
 
     @contextmanager
     def as_thread(self, number: int) -> Iterator[None]:
@@ -155,27 +156,27 @@ class Fakes:
 
         Waiting for an object that this host thread holds times out immediately, because no other thread can release it.
         """
-        self._library.ferrule_fake_become(number)
+        self.library.ferrule_fake_become(number)
         try:
             yield
         finally:
-            self._library.ferrule_fake_become(0)
+            self.library.ferrule_fake_become(0)
 
     @contextmanager
     def before_the_kernel(self) -> Iterator[None]:
         """Let the kernel not run yet within the block: it refuses what the real one refuses then."""
-        self._library.ferrule_fake_start_kernel(0)
+        self.library.ferrule_fake_start_kernel(0)
         try:
             yield
         finally:
-            self._library.ferrule_fake_start_kernel(1)
+            self.library.ferrule_fake_start_kernel(1)
 
     def set_priority(self, thread: int, priority: int) -> None:
         """Set a thread's priority, by its number as in `as_thread`; all begin with 0, and larger ones are more urgent.
 
         Those that wait for a mutex get it in the order of their priorities, and lend theirs to the thread that has it.
         """
-        self._library.ferrule_fake_set_priority(thread, priority)
+        self.library.ferrule_fake_set_priority(thread, priority)
 
     def run(self, *functions: Callable[[], object]) -> list[object]:
         """Run each function in its own thread, and return the results when all have ended.
@@ -187,22 +188,22 @@ class Fakes:
         errors: list[BaseException] = []
 
         def work(index: int, function: Callable[[], object]) -> None:
-            self._library.ferrule_fake_thread_begins(_FIRST_RUN + index)
+            self.library.ferrule_fake_thread_begins(_FIRST_RUN + index)
             try:
                 results[index] = function()
             except BaseException as error:  # noqa: BLE001 it is raised in the test's own thread
                 errors.append(error)
             finally:
-                self._library.ferrule_fake_thread_ends()
+                self.library.ferrule_fake_thread_ends()
 
         threads = [threading.Thread(target=work, args=each) for each in enumerate(functions)]
-        self._library.ferrule_fake_expect(len(threads))
-        self._library.ferrule_fake_idle(1)
+        self.library.ferrule_fake_expect(len(threads))
+        self.library.ferrule_fake_idle(1)
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self._library.ferrule_fake_idle(0)
+        self.library.ferrule_fake_idle(0)
         if errors:
             raise errors[0]
         self.check()
@@ -211,23 +212,23 @@ class Fakes:
     @property
     def now_us(self) -> int:
         """The virtual time."""
-        return int(self._library.ferrule_fake_now_us())
+        return int(self.library.ferrule_fake_now_us())
 
     def be_patient(self, seconds: float) -> None:
         """Set how long, in real time, a thread may wait for others that are running; 20 s by default.
 
         Increase it if a model computes for longer while a thread waits for its interrupt.
         """
-        self._library.ferrule_fake_set_patience(round(seconds * 1000))
+        self.library.ferrule_fake_set_patience(round(seconds * 1000))
 
     def advance_ms(self, ms: float) -> None:
         """Advance the virtual time, and run the events that become due."""
-        self._library.ferrule_fake_advance(round(ms * 1000))
+        self.library.ferrule_fake_advance(round(ms * 1000))
         self.check()
 
     def at_ms(self, ms: float, handler: Callable[[], object]) -> None:
         """Call `handler` in an interrupt, `ms` milliseconds from now."""
-        self._library.ferrule_fake_schedule(round(ms * 1000), self.hook_number(handler))
+        self.library.ferrule_fake_schedule(round(ms * 1000), self.hook_number(handler))
 
     # ---- for the other modules of this package
 
@@ -246,20 +247,21 @@ class Fakes:
         self._hooks.append(hook)
         return len(self._hooks)
 
-    def _rule(self, name: str, *, pass_: int, on: object, **fields: int) -> None:
-        if pass_ < 0:
-            raise FerruleError(f"{name}: calls are counted from 1, not {pass_ + 1}")
+    def _rule(self, name: str, nth: int, on: object, *, times: int = 1, **fields: int) -> None:
+        if nth < 1:
+            raise FerruleError(f"{name}: calls are counted from 1, not {nth}")
         if name not in self._known:
             raise unknown_name("fake function", name, self._known)
-        rule = self._ffi.new("struct ferrule_fake_rule *", {"name": name.encode(), **fields})
-        setattr(rule, "pass", pass_)
-        rule.object = self._ffi.NULL if on is None else self._ffi.cast("void *", on)
-        self._library.ferrule_fake_add_rule(rule)
+        rule = self.ffi.new(
+            "struct ferrule_fake_rule *", {"name": name.encode(), "pass": nth - 1, "times": times, **fields}
+        )
+        rule.object = self.ffi.NULL if on is None else self.ffi.cast("void *", on)
+        self.library.ferrule_fake_add_rule(rule)
 
     def _call(self, record: CData) -> Call:
         return Call(
             name=self._string(record.name),
-            object=int(self._ffi.cast("uintptr_t", record.object)),
+            object=int(self.ffi.cast("uintptr_t", record.object)),
             arguments=tuple(record.arguments[0 : record.argument_count]),
             result=record.result if record.returned else None,
             thread=record.thread,
@@ -268,23 +270,21 @@ class Fakes:
         )
 
     def _string(self, text: object) -> str:
-        return str(self._ffi.string(text).decode())
+        return str(self.ffi.string(text).decode())
 
     def _text(self, text: str) -> object:
-        return self._kept.setdefault(text, self._ffi.new("char[]", text.encode()))
+        return self._kept.setdefault(text, self.ffi.new("char[]", text.encode()))
 
 
 class Wire:
     """The remote end of a serial port."""
 
-    def __init__(self, fakes: Fakes, ffi: CData, library: CData, port: int) -> None:
+    def __init__(self, fakes: Fakes, port: int) -> None:
         self._fakes = fakes
-        self._ffi = ffi
-        self._library = library
         self._port = port
         self._sent = bytearray()
         self._peer: Callable[[bytes], bytes | None] | None = None
-        library.ferrule_fake_on_sent(port, fakes.hook_number(self._take))
+        fakes.library.ferrule_fake_on_sent(port, fakes.hook_number(self._take))
 
     @property
     def received(self) -> bytes:
@@ -305,11 +305,11 @@ class Wire:
         self._after_ms = after_ms
 
     def _deliver(self, data: bytes) -> None:
-        self._library.ferrule_fake_receive(self._port, data, len(data))
+        self._fakes.library.ferrule_fake_receive(self._port, data, len(data))
 
     def _take(self) -> None:
         buffer = bytearray(1 << 16)
-        count = self._library.ferrule_fake_sent(self._port, self._ffi.from_buffer(buffer), len(buffer))
+        count = self._fakes.library.ferrule_fake_sent(self._port, self._fakes.ffi.from_buffer(buffer), len(buffer))
         data = bytes(buffer[:count])
         self._sent += data
         answer = self._peer(data) if self._peer is not None else None

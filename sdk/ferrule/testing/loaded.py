@@ -25,6 +25,10 @@ from ferrule.testing.kit_contract import Access
 from ferrule.testing.registers import ArrayModel, Registers, RegisterSpace
 
 F = TypeVar("F", bound=Fakes)
+DriverCall = Callable[[CData], int]
+"""A function of a driver, which gets its context and returns a status, a time or a truth."""
+CopyTo = Callable[[CData, int, CData, int], int]
+CopyFrom = Callable[[CData, CData, int, int], int]
 _numbers = count()
 _FILLS = (0xA5, 0x5A)
 _UNRECORDED = ("is_over", "poll_us", "is_stopped")
@@ -34,12 +38,12 @@ _UNRECORDED = ("is_over", "poll_us", "is_stopped")
 class Library:
     """The functions and variables of the C under test; each call raises the errors of hooks and fakes during it."""
 
-    def __init__(self, library: CData, fakes: Fakes, ffi: CData) -> None:
-        self.__dict__.update(_library=library, _fakes=fakes, _ffi=ffi)
+    def __init__(self, fakes: Fakes) -> None:
+        self.__dict__["_fakes"] = fakes
 
     def __getattr__(self, name: str) -> CData:
-        found = getattr(self._library, name)
-        if not isinstance(found, self._ffi.CData) or self._ffi.typeof(found).kind != "function":
+        found, ffi = getattr(self._fakes.library, name), self._fakes.ffi
+        if not isinstance(found, ffi.CData) or ffi.typeof(found).kind != "function":
             return found
 
         def checked(*arguments: object) -> CData:
@@ -52,7 +56,7 @@ class Library:
 
     @override
     def __setattr__(self, name: str, value: object) -> None:
-        setattr(self._library, name, value)
+        setattr(self._fakes.library, name, value)
 
 
 class Adapter(Generic[F]):
@@ -70,10 +74,9 @@ class Adapter(Generic[F]):
             library = self.ffi.dlopen(str(_own_copy(build.library())))
         except OSError as error:
             raise FerruleError(f"{build.title} can't be loaded: {error}", hint=_remedy(str(error))) from error
-        self._library = library
         self.fakes = fakes(self.ffi, library)
-        self.lib: CData = Library(library, self.fakes, self.ffi)
-        self._space = RegisterSpace(self.ffi, library, self.fakes)
+        self.lib: CData = Library(self.fakes)
+        self._space = RegisterSpace(self.fakes)
         self._kept: list[object] = []
         self._held: list[object] = []
 
@@ -192,7 +195,7 @@ class Adapter(Generic[F]):
 
     def address(self, name: str) -> CData:
         """Return the address of a C variable, such as a driver's table."""
-        return self.ffi.addressof(self._library, name)
+        return self.ffi.addressof(self.fakes.library, name)
 
     def call(self, function: CData, *arguments: object) -> CData:
         """Call a function through its pointer, such as a member of a driver's table; errors are raised as for `lib`."""
@@ -223,19 +226,19 @@ class Adapter(Generic[F]):
         name: str = "test",
         is_passive: bool = True,
         memory_bytes: int = 0,
-        activate: Callable[[CData], int] | None = None,
-        deactivate: Callable[[CData], int] | None = None,
-        check: Callable[[CData], int] | None = None,
-        copy_to: Callable[[CData, int, CData, int], int] | None = None,
-        copy_from: Callable[[CData, CData, int, int], int] | None = None,
+        activate: DriverCall | None = None,
+        deactivate: DriverCall | None = None,
+        check: DriverCall | None = None,
+        copy_to: CopyTo | None = None,
+        copy_from: CopyFrom | None = None,
         submit: Callable[[CData, CData], int] | None = None,
-        submit_copy_to: Callable[[CData, int, CData, int], int] | None = None,
-        submit_copy_from: Callable[[CData, CData, int, int], int] | None = None,
-        is_over: Callable[[CData], bool] | None = None,
-        poll_us: Callable[[CData], int] | None = None,
-        finish: Callable[[CData], int] | None = None,
-        abort: Callable[[CData], int] | None = None,
-        is_stopped: Callable[[CData], bool] | None = None,
+        submit_copy_to: CopyTo | None = None,
+        submit_copy_from: CopyFrom | None = None,
+        is_over: DriverCall | None = None,
+        poll_us: DriverCall | None = None,
+        finish: DriverCall | None = None,
+        abort: DriverCall | None = None,
+        is_stopped: DriverCall | None = None,
         depth: int = 0,
         timeout_us: int = 0,
     ) -> CData:

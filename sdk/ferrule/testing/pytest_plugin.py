@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
-    from ferrule.backends import Device
-    from ferrule.emulation import AttachedDevice, AttachedWire, EngineOptions
-    from ferrule.running import Firmware
-    from ferrule.testing import Adapter, Board, CmsisFakes, Fakes, ZephyrFakes
-    from ferrule.testing.board_fixture import BoardStarter, KeptEngines
+    from ferrule.testing import Adapter, CmsisFakes, Fakes, ZephyrFakes
+    from ferrule.testing.board_fixture import BoardFixture, KeptEngines
 
 
 BOARD = "ferrule_board"
@@ -29,7 +25,7 @@ SERIAL = "serial"
 EXCLUDED = "the test is for"
 """How the reason begins by which a test is skipped whose marks exclude the boards of the options."""
 _failed = pytest.StashKey[bool]()
-_starter: pytest.StashKey[BoardStarter] = pytest.StashKey()
+_starter: pytest.StashKey[BoardFixture] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -219,11 +215,11 @@ def ferrule_board(request: pytest.FixtureRequest, _ferrule_engines: KeptEngines)
     Options (--ferrule-board, --ferrule-engine) and marks (`@pytest.mark.ferrule_board("mps2-an386", engine="qemu")`)
     choose the boards and engines. A process that an engine keeps, such as Renode's, serves all tests.
     """
-    from ferrule.testing.board_fixture import BoardStarter, Port
+    from ferrule.testing.board_fixture import BoardFixture, Port
 
     board, engine = request.param
     port = Port(url=request.config.option.ferrule_port, baud=request.config.option.ferrule_baud)
-    starter = BoardStarter(board, engine, _ferrule_engines, port)
+    starter = BoardFixture(board, engine, _ferrule_engines, port)
     request.node.stash[_starter] = starter
     try:
         yield starter
@@ -251,29 +247,6 @@ class AdapterBuilder(Protocol):
         ...
 
 
-class BoardFixture(Protocol):
-    """The fixture `ferrule_board`: starts firmware on the board and the engine that were chosen for the test."""
-
-    @property
-    def name(self) -> str:
-        """The board's name."""
-
-    @property
-    def engine(self) -> str:
-        """The engine's name."""
-
-    def __call__(
-        self,
-        firmware: str | Path | Firmware,
-        *,
-        devices: Sequence[Device | AttachedDevice] = (),
-        wires: Sequence[AttachedWire] = (),
-        options: EngineOptions | None = None,
-    ) -> Board:
-        """Start an ELF or a compiled firmware; see `ferrule.testing.start`. The test is skipped if its engine can't."""
-        ...
-
-
 class _Library:
     """The builds of this session."""
 
@@ -288,7 +261,15 @@ class _Library:
         return self._built[key]
 
 
-def _check(used: list[Adapter[Any]], test: pytest.Item) -> None:
+def _building(build: Callable[..., Adapter[Any]], library: _Library, test: pytest.Item) -> Iterator[Any]:
+    """Yield a function that builds and notes adapters, and check them at the test's end."""
+    used: list[Adapter[Any]] = []
+
+    def noted(*arguments: object, **options: object) -> Adapter[Any]:
+        used.append(library.get(build, *arguments, **options))
+        return used[-1]
+
+    yield noted
     for adapter in used:
         adapter.fakes.check()
     if test.get_closest_marker(UNBALANCED) is None and _failed not in test.stash:
@@ -306,14 +287,7 @@ def ferrule_adapter(_ferrule_library: _Library, request: pytest.FixtureRequest) 
     """Return `build_adapter`; at the test's end, a misuse that no call raised and everything still held fail it."""
     from ferrule.testing import build_adapter
 
-    used: list[Adapter[Any]] = []
-
-    def build(platform: str, **options: object) -> Adapter[Any]:
-        used.append(_ferrule_library.get(build_adapter, platform, **options))
-        return used[-1]
-
-    yield build
-    _check(used, request.node)
+    yield from _building(build_adapter, _ferrule_library, request.node)
 
 
 @pytest.fixture
@@ -321,14 +295,7 @@ def ferrule_driver(_ferrule_library: _Library, request: pytest.FixtureRequest) -
     """Return `build_driver`; at the test's end, a misuse that no call raised and everything still held fail it."""
     from ferrule.testing import build_driver
 
-    used: list[Adapter[Fakes]] = []
-
-    def build(**options: object) -> Adapter[Fakes]:
-        used.append(_ferrule_library.get(build_driver, **options))
-        return used[-1]
-
-    yield build
-    _check(used, request.node)
+    yield from _building(build_driver, _ferrule_library, request.node)
 
 
 @pytest.fixture

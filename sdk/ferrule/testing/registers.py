@@ -14,7 +14,6 @@ from ferrule._typing import override
 from ferrule.devices import BusError, Bytes, DeviceFaultError, DeviceModel, MemoryBus
 from ferrule.devices.hosting import Host, HostedModel
 from ferrule.errors import FerruleError, unknown_name
-from ferrule.testing.cdata import CData
 from ferrule.testing.fakes import Fakes
 from ferrule.testing.kit_contract import ACCESSES, Access, KitContract, Shared
 
@@ -199,7 +198,7 @@ class _Line:
 class RegisterSpace:
     """All register windows of a library under test."""
 
-    def __init__(self, ffi: CData, library: CData, fakes: Fakes) -> None:
+    def __init__(self, fakes: Fakes) -> None:
         self._windows: list[Registers] = []
         self._fakes = fakes
         self.memory = MemoryBus()
@@ -207,13 +206,13 @@ class RegisterSpace:
         self.contract = KitContract(fakes.keep_error)
         self._shared: list[Shared] = []
         self._callbacks = (
-            ffi.callback("uint32_t (uintptr_t, uint32_t, uint32_t, uint32_t)", self._access),
-            ffi.callback("uint32_t (uintptr_t)", self._bus_address),
-            ffi.callback("void (const struct ferrule_fake_device *)", self.contract.called),
+            fakes.ffi.callback("uint32_t (uintptr_t, uint32_t, uint32_t, uint32_t)", self._access),
+            fakes.ffi.callback("uint32_t (uintptr_t)", self._bus_address),
+            fakes.ffi.callback("void (const struct ferrule_fake_device *)", self.contract.called),
         )
-        library.ferrule_fake_use_mmio(self._callbacks[0])
-        library.ferrule_fake_use_bus(self._callbacks[1])
-        library.ferrule_fake_use_devices(self._callbacks[2])
+        fakes.library.ferrule_fake_use_mmio(self._callbacks[0])
+        fakes.library.ferrule_fake_use_bus(self._callbacks[1])
+        fakes.library.ferrule_fake_use_devices(self._callbacks[2])
 
     def clear(self) -> None:
         """Remove all windows and shared memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
@@ -114,6 +114,11 @@ def _shared_memory() -> tuple[int, int]:
     return files, mappings
 
 
+def held_by(allocators: Mapping[str, CountingAllocator]) -> tuple[list[int], tuple[int, int]]:
+    """Return how many blocks each allocator holds, and `shared_memory`."""
+    return [each.held for each in allocators.values()], shared_memory()
+
+
 class FallbackFamily(Family):
     """Tests of the connections between the backend and others, whose handles import, are mapped, or both."""
 
@@ -217,7 +222,7 @@ class FallbackFamily(Family):
         """A partner that refuses to import, or whose work fails, ends the load or the run, and the next one works."""
         network, options = between_partners(subject, runtime)
         optimized = optimize(network, [PartnerCpu.id], runtime.registry, options)
-        before = [each.held for each in allocators.values()], shared_memory()
+        before = held_by(allocators)
         imports = RefusingImports(monkeypatch)
         runtime.unload_network(runtime.load_network(optimized))
         count = imports.count
@@ -226,7 +231,7 @@ class FallbackFamily(Family):
             imports.refuse(number)
             with pytest.raises(FerruleError, match="does not import"):
                 runtime.load_network(optimized)
-            after = [each.held for each in allocators.values()], shared_memory()
+            after = held_by(allocators)
             assert after == before, f"after import {number} was refused: blocks and mappings {after}, expected {before}"
         loaded = runtime.load_network(optimized)
         inputs = random_inputs(network, 1)
@@ -237,7 +242,7 @@ class FallbackFamily(Family):
         wrong = graph_difference(network, inputs, runtime.enqueue_workload(loaded, inputs))
         assert not wrong, f"after a run that failed: {wrong}"
         runtime.unload_network(loaded)
-        after = [each.held for each in allocators.values()], shared_memory()
+        after = held_by(allocators)
         assert after == before, f"after the unload: blocks and mappings {after}, expected {before}"
 
 

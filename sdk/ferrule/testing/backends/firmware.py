@@ -21,7 +21,7 @@ from ferrule.report import RunReport
 from ferrule.running import compile as compile_firmware
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import SubjectFamily
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, add_case, layer_case, offset_weights, renamed
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, add_case, offset_weights, renamed
 from ferrule.testing.backends.layers import refusal_of_reference, shared_case
 from ferrule.testing.backends.subject import Subject
 
@@ -76,13 +76,8 @@ def taken(backend: Backend, dtype: DataType) -> list[Graph]:
     Beside a layer with weights is the same layer whose weights have a zero point, if the backend supports it, too. For
     a backend that supports none of the first samples, such as one of few shapes, more are drawn.
     """
-    return _supported(backend, dtype, shared_case, _SEEDS) or _supported(backend, dtype, _new_case, _MORE_SEEDS)
-
-
-def _new_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding) -> tuple[Graph, str]:
-    """Return what `shared_case` does, but keep nothing of it."""
-    graph = layer_case(type_, dtype, seed, rounding)
-    return graph, refusal_of_reference(graph)
+    more = shared_case.__wrapped__  # which keeps nothing
+    return _supported(backend, dtype, shared_case, _SEEDS) or _supported(backend, dtype, more, _MORE_SEEDS)
 
 
 def _supported(
@@ -104,10 +99,8 @@ def _supported(
             continue
         found.append(case)
         offset = offset_weights(case) if rule is Rounding.TFLM else None
-        if offset is None or refusal_of_reference(offset):
-            continue
-        if support.supports(offset, offset.layers[0], target):
-            found.append(offset)
+        if offset is not None and not refusal_of_reference(offset):
+            found += [offset] * bool(support.supports(offset, offset.layers[0], target))
     return found
 
 

@@ -76,6 +76,14 @@ def answer(backend: Backend, graph: Graph) -> Support:
     return support
 
 
+def supported(backend: Backend, dtypes: Iterable[DataType], seeds: Iterable[int]) -> Iterator[Graph]:
+    """Yield the shared graphs whose layer a backend supports, by element type, layer type and seed."""
+    for dtype, type_, seed in product(dtypes, LAYER_TYPES, seeds):
+        graph, refusal = shared_case(type_, dtype, seed)
+        if not refusal and answer(backend, graph):
+            yield graph
+
+
 class LayerSupportFamily(Family):
     """Tests of a backend's answers to layer support queries."""
 
@@ -114,9 +122,8 @@ class WorkloadFamily(Family):
 
     def test_it_computes_something(self, subject: Subject, runtime: Runtime) -> None:
         """The backend supports at least one layer; otherwise all other tests here would compare nothing."""
-        backend = backend_of(runtime, subject)
-        cases = (shared_case(*each)[0] for each in product(LAYER_TYPES, DataType, SEEDS))
-        assert any(answer(backend, graph) for graph in cases), f"{subject.id} supports none of the families' layers"
+        found = next(supported(backend_of(runtime, subject), DataType, SEEDS), None)
+        assert found is not None, f"{subject.id} supports none of the families' layers"
 
     @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
     def test_computes_what_it_takes(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:

@@ -168,7 +168,7 @@ class MemoryFamily(Family):
             return
         allocator = _Counting()
         with subject.runtime(allocators={subject.id: allocator}) as runtime:
-            network = sandwich(*taken)
+            network = sandwich(taken)
             options = subject.optimizer_options(simplify=False, hints={"layer": subject.id})
             number = runtime.load_network(optimize(network, [Neighbour.id], runtime.registry, options))
             assert not allocator.total, "memory was allocated before the first run"

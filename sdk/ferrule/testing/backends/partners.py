@@ -111,11 +111,11 @@ class PartnerWorkloads(WorkloadFactory):
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
-        def inner(handle: TensorHandle | None) -> TensorHandle | None:
+        def inner(handle: TensorHandle) -> TensorHandle:
             return handle.inner if isinstance(handle, PartnerHandle) else handle
 
-        outputs = tuple(handle.inner if isinstance(handle, PartnerHandle) else handle for handle in info.outputs)
-        return self._inner.create_workload(replace(info, inputs=tuple(map(inner, info.inputs)), outputs=outputs))
+        inputs = tuple(None if each is None else inner(each) for each in info.inputs)
+        return self._inner.create_workload(replace(info, inputs=inputs, outputs=tuple(map(inner, info.outputs))))
 
 
 @dataclass(slots=True, eq=False)

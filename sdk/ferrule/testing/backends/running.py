@@ -29,7 +29,6 @@ from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layers import shared_case
 from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.networks import check_run, load, sandwich, some_taken
 from ferrule.testing.backends.random_networks import random_network
@@ -68,7 +67,7 @@ class ObjectFamily(Family):
 
     def test_nothing_depends_on_the_objects_life(self, subject: Subject, runtime: Runtime) -> None:
         """The objects made by a backend work after the backend object is gone."""
-        graph, _ = shared_case(*some_taken(subject, runtime))
+        graph = some_taken(subject, runtime)
         loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options)
         gc.collect()
         loaded.acquire()
@@ -80,7 +79,7 @@ class ObjectFamily(Family):
     def test_events_need_the_capability(self, subject: Subject, runtime: Runtime) -> None:
         """A workload returns events only if the backend has the capability AsyncExecution."""
         backend = backend_of(runtime, subject)
-        graph, _ = shared_case(*some_taken(subject, runtime))
+        graph = some_taken(subject, runtime)
         loaded = LoadedLayer(backend, graph, subject.model_options)
         loaded.acquire()
         event = loaded.workload.execute()
@@ -171,7 +170,7 @@ class RuntimeFamily(Family):
         """With profiling, each layer has an event that names its backend."""
         with subject.runtime(profiling=True) as runtime:
             options = subject.optimizer_options(simplify=False, hints={"layer": subject.id})
-            network = sandwich(*some_taken(subject, runtime))
+            network = sandwich(some_taken(subject, runtime))
             optimized = optimize(network, [Neighbour.id], runtime.registry, options)
             number = runtime.load_network(optimized)
             runtime.enqueue_workload(number, random_inputs(network, 0))
