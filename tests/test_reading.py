@@ -151,6 +151,7 @@ ALLOWED = {
     "firmware/project.py": OWN + "a build",
     "firmware/platforms/zephyr_tools.py": "asks a tree for boards, before its own tools build",
     "backends/manifest.py": "finds files by patterns; their folders are noted, and the files are read by the gateway",
+    "backends/dynamic/abi.py": "is imported by a program without the rest of Ferrule",
     "backends/dynamic/paths.py": "asks for the owners of shared objects",
     "backends/dynamic/probe_child.py": "a program of its own that imports nothing of Ferrule",
     "backends/shared/allocators.py": "allocates memory by a device",

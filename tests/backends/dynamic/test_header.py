@@ -8,7 +8,6 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from needs import require_cc, require_cxx
@@ -72,25 +71,8 @@ def test_every_operator_has_a_struct_or_no_parameters() -> None:
     assert set(descriptor_structs()) == {operator.descriptor for operator in OPERATORS.values()} - without
 
 
-C_TYPES = {
-    ctypes.c_bool: "bool",
-    ctypes.c_char_p: "char*",
-    ctypes.c_double: "double",
-    ctypes.c_float: "float",
-    ctypes.c_int32: "int32_t",
-    ctypes.c_int64: "int64_t",
-    ctypes.c_uint32: "uint32_t",
-    ctypes.c_uint64: "uint64_t",
-    ctypes.c_void_p: "void*",
-}
-VOID = re.compile(r"struct ferrule_backend\*|(?<=[(,])char\*(?=,uint64_t\))")
-"""What is passed on as an address: the backend, and the buffer for a reason."""
-
-
 def structs() -> Iterator[tuple[str, type[ctypes.Structure]]]:
-    for kind in vars(abi).values():
-        if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure:
-            yield kind.__name__, kind
+    yield from abi.STRUCTS.items()
     yield "ferrule_padding", CPadding
     for struct in descriptor_structs().values():
         if struct.fields:
@@ -120,42 +102,19 @@ def test_sizes_and_offsets_are_those_of_the_compiler(tmp_path: Path, host_cc: tu
     assert dict(line.split() for line in printed.splitlines()) == expected
 
 
-def c_type(kind: Any) -> str:  # noqa: ANN401 - a type of ctypes
-    """Return the type of a member as the header writes it, without names, const, and what a void pointer hides."""
-    if kind is None:
-        return "void"
-    if issubclass(kind, ctypes._CFuncPtr):
-        return f"{c_type(kind._restype_)}(*)({','.join(map(c_type, kind._argtypes_))})"
-    if hasattr(kind, "contents"):
-        return f"{c_type(kind._type_)}*"
-    return C_TYPES.get(kind) or f"struct {kind.__name__}"
-
-
-def declared(members: str) -> Iterator[tuple[str, str]]:
-    """Yield the name of each member in the body of a struct of the header, and its type as `c_type` writes it."""
-    text = re.sub(r"/\*.*?\*/|\bconst\b", "", members, flags=re.DOTALL).replace("size_t", "uint64_t")
-    text = " ".join(text.split())  # ctypes has one type for both
-    for member in filter(None, map(str.strip, text.split(";"))):
-        yield plain(member)
-
-
-def plain(declaration: str) -> tuple[str, str]:
-    found = re.fullmatch(r"(.*?)\(\*(\w+)\)\((.*)\)", declaration)
-    if found is None:
-        kind, name = re.fullmatch(r"(.*?)(\w+)", declaration.strip()).groups()  # type: ignore[union-attr]
-        return name, re.sub(r"(?<!struct) ", "", kind.strip())
-    parameters = re.split(r",(?![^(]*\))", found[3])
-    return found[2], f"{found[1].replace(' *', '*').strip()}(*)({','.join(plain(each)[1] for each in parameters)})"
-
-
-def test_each_member_of_the_header_is_that_of_the_sheet() -> None:
-    """Name, order and type of every member, and of every parameter of a function."""
-    text = (INCLUDE / "ferrule" / "backend.h").read_text()
-    bodies = dict(re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL))
-    for name, kind in structs():
-        if name in bodies:
-            members = [(member, c_type(ctype)) for member, ctype in kind._fields_]
-            assert [(each, VOID.sub("void*", found)) for each, found in declared(bodies[name])] == members, name
+def test_functions_are_read_with_their_parameters() -> None:
+    """Also those that have a parameter which is a function itself."""
+    table = abi._structs(
+        "struct ferrule_sample { size_t size_bytes; /* of; this */ const char *const *(*name)(void *object);\n"
+        "void (*each)(void *object, void\n(*call)(void *host, const char *text, int64_t ns), char *reason,\n"
+        "size_t reason_bytes); };"
+    )["ferrule_sample"]
+    assert [name for name, _ in table._fields_] == ["size_bytes", *table.functions]
+    name, each = (row.ctype for row in table.functions.values())
+    assert (name._restype_, name._argtypes_) == (ctypes.POINTER(ctypes.c_char_p), (ctypes.c_void_p,))
+    assert each._restype_ is None
+    assert each._argtypes_[1]._argtypes_ == (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
+    assert [row.reports for row in table.functions.values()] == [False, True]
 
 
 @pytest.mark.cc

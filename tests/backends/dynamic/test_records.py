@@ -147,7 +147,7 @@ def test_malformed_options_are_refused(option: object) -> None:
 def test_a_table_is_read_no_further_than_its_size() -> None:
     """A backend built for an earlier minor version has smaller tables; their missing entries read as null."""
     memory = (ctypes.c_size_t * 4)(16, 0x1111, 0x2222, 0x3333)
-    table = abi.read_table(abi.Workloads, ctypes.addressof(memory))
+    table = abi.read_table(abi.TABLES["workloads"], ctypes.addressof(memory))
     assert ctypes.cast(table.create, ctypes.c_void_p).value == 0x1111
     assert not table.execute
     assert not table.destroy
