@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ferrule.formats.onnx.call import Call, Value, joined
 from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
-from ferrule.formats.onnx.windows import Window, as_input, image
+from ferrule.formats.onnx.windows import as_input, image, padding_of, window_of
 from ferrule.graph import Array, Descriptor, LayerType, Shape
 from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.movement.slice import SliceDescriptor
@@ -38,13 +38,13 @@ def _conv(call: Call) -> Value:
     outputs, depth, *extents = kernel
     if groups < 1 or depth * groups != channels or outputs % groups:
         raise ModelError(f"its weights {list(kernel)} in {groups} groups do not fit an image with {channels} channels")
-    window = Window.of(call, (extents[0], extents[1]))
+    rows, columns = window = window_of(call, extents[4 - call.rank(0) :])
     steps: dict[str, Any] = {
-        "stride_h": window.strides[0],
-        "stride_w": window.strides[1],
-        "dilation_h": window.dilations[0],
-        "dilation_w": window.dilations[1],
-        "padding": window.padding(x.shape),
+        "stride_h": rows.stride,
+        "stride_w": columns.stride,
+        "dilation_h": rows.dilation,
+        "dilation_w": columns.dilation,
+        "padding": padding_of(window, x.shape),
     }
     bias = call.tensor(2) if call.node.has_input(2) else None
     descriptor: Descriptor = Conv2dDescriptor(**steps)
@@ -60,32 +60,34 @@ def _conv_transpose(call: Call) -> Value:
     channels = x.shape[3]
     if groups < 1 or kernel[0] != channels or channels % groups:
         raise ModelError(f"its weights {list(kernel)} in {groups} groups do not fit an image of {channels} channels")
-    window = Window.of(call, (kernel[2], kernel[3]))
+    window = window_of(call, kernel[4 - spatial :])
     extra, wanted = node.integers("output_padding", (0,) * spatial), node.integers("output_shape", ())
     if len(extra) != spatial or len(wanted) not in {0, spatial}:
         raise ModelError(f"its attributes output_padding and output_shape need {spatial} numbers each")
     extra, wanted = (0,) * (2 - spatial) + extra, (1,) * (2 - spatial) + wanted if wanted else ()
     extents = x.shape[1:3]
     (height, top), (width, left) = (
-        window.transposed_size(axis, extents[axis], extra[axis], wanted[axis] if wanted else None) for axis in range(2)
+        slide.transposed_size(axis, extents[axis], extra[axis], wanted[axis] if wanted else None)
+        for axis, slide in enumerate(window)
     )
     descriptor = TransposeConvDescriptor(
         output_h=height,
         output_w=width,
-        stride_h=window.strides[0],
-        stride_w=window.strides[1],
+        stride_h=window[0].stride,
+        stride_w=window[1].stride,
         pad_top=top,
         pad_left=left,
     )
     bias = call.tensor(2) if node.has_input(2) else None
-    if groups == 1 and window.dilations == (1, 1):
+    dilations = [slide.dilation for slide in window]
+    if groups == 1 and dilations == [1, 1]:
         result = x.then(descriptor, call.tensor(1, (1, 2, 3, 0), kernel), bias)
     else:
-        result = _transposed_groups(call, descriptor, x, _dilated(call, kernel, window.dilations), groups)
+        result = _transposed_groups(call, descriptor, x, _dilated(call, kernel, dilations), groups)
     return as_input(call, result)
 
 
-def _dilated(call: Call, kernel: Shape, dilations: tuple[int, int]) -> Array:
+def _dilated(call: Call, kernel: Shape, dilations: Sequence[int]) -> Array:
     """Return the constant weights with zeros between the pixels of the window."""
     weights = call.parameter(1, "weights, with groups or dilations,")
     assert weights is not None

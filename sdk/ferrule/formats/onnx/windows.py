@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ferrule._frozen import frozen
@@ -23,7 +23,8 @@ _ROWS_FIRST = 19
 """The opset from which on onnxruntime adds up the pixels of a window row by row."""
 _WIDEST = 2045
 """The most pixels of a row, with padding, of which onnxruntime adds up columns first."""
-_AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+_SAME = ("SAME_UPPER", "SAME_LOWER")
+"""The values of auto_pad for which an output has as many pixels as its input, divided by the stride."""
 
 
 def image(call: Call) -> Value:
@@ -48,117 +49,114 @@ def as_input(call: Call, result: Value) -> Value:
 
 
 @frozen
-class Window:
-    """The window of a node over rows and columns; a node without rows has a window of one row."""
+class Slide:
+    """How a window slides along one axis of an image."""
 
-    extents: tuple[int, int]
-    strides: tuple[int, int]
-    dilations: tuple[int, int]
-    pads: tuple[int, int, int, int]
-    """At the top, at the left, at the bottom and at the right."""
+    extent: int = 1
+    """Of the window, in pixels."""
+    stride: int = 1
+    dilation: int = 1
+    before: int = 0
+    after: int = 0
+    """The padding, if the file states it."""
     auto: str
-    """How the file states the padding; "NOTSET" for `pads`."""
+    """How the file states the padding; "NOTSET" for `before` and `after`."""
 
-    @classmethod
-    def of(cls, call: Call, extents: tuple[int, int]) -> Window:
-        """Return the window with which a node slides over its first input."""
-        node, spatial = call.node, call.rank(0) - 2
-        if node.integers("kernel_shape", extents[2 - spatial :]) != extents[2 - spatial :]:
-            raise ModelError(f"its attribute 'kernel_shape' differs from the weights', {list(extents[2 - spatial :])}")
-        auto = node.choice("auto_pad", "NOTSET", _AUTO_PADS)
-        pads = node.integers("pads", (0,) * 2 * spatial)
-        strides = node.integers("strides", (1,) * spatial)
-        dilations = node.integers("dilations", (1,) * spatial)
-        if (len(pads), len(strides), len(dilations)) != (2 * spatial, spatial, spatial):
-            raise ModelError(f"its attributes strides, dilations and pads do not fit {spatial} axes")
-        if min(*extents, *strides, *dilations) < 1:
-            raise ModelError("its window, strides and dilations must be positive")
-        if auto == "NOTSET" and min(pads) < 0:
-            raise UnsupportedError(f"its attribute 'pads' is {list(pads)}, expected numbers of 0 or more")
-        spans = [(extent - 1) * step for extent, step in zip(extents[2 - spatial :], dilations, strict=True)]
-        if max(*spans, *pads, *strides) > MAX_EXTENT:
-            raise UnsupportedError(f"its window, strides or pads exceed {MAX_EXTENT} pixels")
-        if spatial == 1:
-            pads, strides, dilations = (0, pads[0], 0, pads[1]), (1, *strides), (1, *dilations)
-        return cls(
-            extents=extents,
-            strides=(strides[0], strides[1]),
-            dilations=(dilations[0], dilations[1]),
-            pads=(pads[0], pads[1], pads[2], pads[3]),
-            auto=auto,
-        )
-
-    def padding(self, stored: Shape, *, ceil: bool = False) -> Padding:
-        """Return the padding of an NHWC image; with `ceil`, windows that begin inside it or its padding all count."""
-        (top, bottom), (left, right) = (self._sides(axis, stored[1 + axis], ceil) for axis in range(2))
-        return Padding(top=top, bottom=bottom, left=left, right=right)
-
-    def _sides(self, axis: int, extent: int, ceil: bool) -> tuple[int, int]:
-        window, stride, dilation = self.extents[axis], self.strides[axis], self.dilations[axis]
-        if self.auto in {"SAME_UPPER", "SAME_LOWER"}:
-            before, after = same_padding(extent, window, stride, dilation)
+    def sides(self, length: int, *, ceil: bool = False) -> tuple[int, int]:
+        """Return the padding of an image; with `ceil`, windows that begin inside it or its padding all count."""
+        if self.auto in _SAME:
+            before, after = same_padding(length, self.extent, self.stride, self.dilation)
             return (before, after) if self.auto == "SAME_UPPER" else (after, before)
-        before, after = (0, 0) if self.auto == "VALID" else (self.pads[axis], self.pads[2 + axis])
-        span = (window - 1) * dilation + 1
-        rest = extent + before + after - span
+        before, after = (0, 0) if self.auto == "VALID" else (self.before, self.after)
+        rest = length + before + after - (self.extent - 1) * self.dilation - 1
         if ceil and rest >= 0:
-            count = -(-rest // stride) + 1
-            if (count - 1) * stride >= extent + before:
+            count = -(-rest // self.stride) + 1
+            if (count - 1) * self.stride >= length + before:
                 count -= 1
-            after += max((count - 1) * stride - rest, 0)
+            after += max((count - 1) * self.stride - rest, 0)
         return before, after
 
-    def transposed_size(self, axis: int, extent: int, extra: int, wanted: int | None) -> tuple[int, int]:
+    def transposed_size(self, axis: int, length: int, extra: int, wanted: int | None) -> tuple[int, int]:
         """Return the extent of a transposed convolution's output and the pixels that are left out at its begin."""
-        stride = self.strides[axis]
-        full = (extent - 1) * stride + (self.extents[axis] - 1) * self.dilations[axis] + 1 + extra
-        before, after = self.pads[axis], self.pads[2 + axis]
-        if wanted is not None or self.auto in {"SAME_UPPER", "SAME_LOWER"}:
-            size = min(extent * stride, full) if wanted is None else wanted  # SAME pads nothing where the window ends
-            if size >= full + stride:
+        full = (length - 1) * self.stride + (self.extent - 1) * self.dilation + 1 + extra
+        if wanted is not None or self.auto in _SAME:
+            size = min(length * self.stride, full) if wanted is None else wanted  # SAME pads nothing where windows end
+            if size >= full + self.stride:
                 raise ModelError(
                     f"its attribute 'output_shape' is {size} along spatial axis {axis}, expected less than "
-                    f"{full + stride}: a window for each pixel ends at {full}"
+                    f"{full + self.stride}: a window for each pixel ends at {full}"
                 )
             total = max(full - size, 0)
             return size, total // 2 if self.auto == "SAME_UPPER" else total - total // 2
-        if self.auto == "VALID":
-            before = after = 0
+        before, after = (0, 0) if self.auto == "VALID" else (self.before, self.after)
         return full - before - after, before
 
 
+Window = tuple[Slide, Slide]
+"""How a window slides over rows and columns; a node without rows has a window of one row."""
+
+
+def window_of(call: Call, extents: Sequence[int]) -> Window:
+    """Return the window of these extents with which a node slides over its first input."""
+    node, spatial = call.node, len(extents)
+    if node.integers("kernel_shape", extents) != tuple(extents):
+        raise ModelError(f"its attribute 'kernel_shape' differs from the weights', {list(extents)}")
+    auto = node.choice("auto_pad", "NOTSET", ("NOTSET", *_SAME, "VALID"))
+    pads = node.integers("pads", (0,) * 2 * spatial)
+    strides = node.integers("strides", (1,) * spatial)
+    dilations = node.integers("dilations", (1,) * spatial)
+    if (len(pads), len(strides), len(dilations)) != (2 * spatial, spatial, spatial):
+        raise ModelError(f"its attributes strides, dilations and pads do not fit {spatial} axes")
+    if min(*extents, *strides, *dilations) < 1:
+        raise ModelError("its window, strides and dilations must be positive")
+    if auto == "NOTSET" and min(pads) < 0:
+        raise UnsupportedError(f"its attribute 'pads' is {list(pads)}, expected numbers of 0 or more")
+    spans = [(extent - 1) * step for extent, step in zip(extents, dilations, strict=True)]
+    if max(*spans, *pads, *strides) > MAX_EXTENT:
+        raise UnsupportedError(f"its window, strides or pads exceed {MAX_EXTENT} pixels")
+    slides = [
+        Slide(extent=extent, stride=stride, dilation=dilation, before=before, after=after, auto=auto)
+        for extent, stride, dilation, before, after in zip(
+            extents, strides, dilations, pads[:spatial], pads[spatial:], strict=True
+        )
+    ]
+    return slides[0] if spatial == 2 else Slide(auto=auto), slides[-1]
+
+
+def padding_of(window: Window, stored: Shape, *, ceil: bool = False) -> Padding:
+    """Return the padding of an NHWC image; see `Slide.sides`."""
+    (top, bottom), (left, right) = (
+        slide.sides(length, ceil=ceil) for slide, length in zip(window, stored[1:3], strict=True)
+    )
+    return Padding(top=top, bottom=bottom, left=left, right=right)
+
+
 def _pool_window(call: Call) -> Window:
-    spatial = call.rank(0) - 2
-    if spatial not in {1, 2}:
-        _image_shape(call.shape(0))
-    extents = call.node.integers("kernel_shape")
+    _image_shape(call.shape(0))
+    extents, spatial = call.node.integers("kernel_shape"), call.rank(0) - 2
     if len(extents) != spatial:
         raise ModelError(f"its attribute 'kernel_shape' is {list(extents)}, expected {spatial} numbers")
-    return Window.of(call, (1, extents[0]) if spatial == 1 else (extents[0], extents[1]))
+    return window_of(call, extents)
 
 
 def _pool(window: Window, padding: Padding) -> Pool2dDescriptor:
+    rows, columns = window
     return Pool2dDescriptor(
-        pool_h=window.extents[0],
-        pool_w=window.extents[1],
-        stride_h=window.strides[0],
-        stride_w=window.strides[1],
-        padding=padding,
+        pool_h=rows.extent, pool_w=columns.extent, stride_h=rows.stride, stride_w=columns.stride, padding=padding
     )
 
 
 def _check_pool(window: Window, stored: Shape) -> None:
     """Refuse a pool with dilations, or one whose windows begin at places of which runtimes think differently."""
-    if window.dilations != (1, 1):
-        raise UnsupportedError(f"its attribute 'dilations' is {list(window.dilations)}, expected 1 along each axis")
-    if window.auto not in {"SAME_UPPER", "SAME_LOWER"}:
-        return
-    for axis, (kernel, stride) in enumerate(zip(window.extents, window.strides, strict=True)):
-        left_out = stored[1 + axis] - (-(-stored[1 + axis] // stride) - 1) * stride - kernel
-        if left_out > 1:
+    dilations = [slide.dilation for slide in window]
+    if dilations != [1, 1]:
+        raise UnsupportedError(f"its attribute 'dilations' is {dilations}, expected 1 along each axis")
+    for slide, length in zip(window, stored[1:3], strict=True):
+        left_out = length - (-(-length // slide.stride) - 1) * slide.stride - slide.extent
+        if slide.auto in _SAME and left_out > 1:
             raise UnsupportedError(
-                f"its attribute 'auto_pad' is {window.auto}, and windows of {kernel} pixels every {stride} leave out "
-                f"{left_out} of {stored[1 + axis]}: runtimes differ in whether the padding is negative",
+                f"its attribute 'auto_pad' is {slide.auto}, and windows of {slide.extent} pixels every {slide.stride} "
+                f"leave out {left_out} of {length}: runtimes differ in whether the padding is negative",
                 hint="state the padding by the attribute 'pads' in place of 'auto_pad'",
             )
 
@@ -167,7 +165,7 @@ def _pooled(call: Call) -> tuple[Value, Window, Padding]:
     """Return the image of a pool, its window and its padding."""
     x, window = image(call), _pool_window(call)
     _check_pool(window, x.shape)
-    return x, window, window.padding(x.shape, ceil=call.node.flag("ceil_mode"))
+    return x, window, padding_of(window, x.shape, ceil=call.node.flag("ceil_mode"))
 
 
 def _max_pool(call: Call) -> Value:
@@ -180,7 +178,7 @@ def _average_pool(call: Call) -> Value:
     x, window, padding = _pooled(call)
     descriptor, rounding = _average(call, window, padding, x.shape)
     if call.node.flag("count_include_pad") and padding != NO_PADDING:
-        if padding != window.padding(x.shape):
+        if padding != padding_of(window, x.shape):
             raise UnsupportedError(
                 "its attributes count_include_pad and ceil_mode are both set, and windows exceed the padded image",
                 hint="export the pool with ceil_mode=False or count_include_pad=False",
@@ -201,13 +199,14 @@ def _average(call: Call, window: Window, padding: Padding, image: Shape) -> tupl
     stored, pool = call.stored(), _pool(window, padding)
     if stored is None or stored.rounding not in ONNX_ROUNDINGS:
         return pool, None
-    in_float, whole = stored.rounding is Rounding.ONNX_FLOAT, window.extents == image[1:3] and padding == NO_PADDING
+    in_float, (rows, columns) = stored.rounding is Rounding.ONNX_FLOAT, window
+    whole = (rows.extent, columns.extent) == image[1:3] and padding == NO_PADDING
     early = call.node.version < _ROWS_FIRST
-    if whole and (not in_float or (early and window.strides == (1, 1))):
+    if whole and (not in_float or (early and rows.stride == columns.stride == 1)):
         rule = Rounding.ONNX_FLOAT if in_float else Rounding.ONNX
         return ReduceDescriptor(axes=(1, 2), keep_dims=True), rule
-    columns = call.rank(0) == 4 and window.strides[1] <= 2 and image[2] + padding.left + padding.right <= _WIDEST
-    return pool, Rounding.ONNX_COLUMNS if in_float and early and columns else None
+    first = call.rank(0) == 4 and columns.stride <= 2 and image[2] + padding.left + padding.right <= _WIDEST
+    return pool, Rounding.ONNX_COLUMNS if in_float and early and first else None
 
 
 def _global_pool(type_: LayerType, layer: LayerType | None = None) -> Row:
