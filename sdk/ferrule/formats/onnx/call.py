@@ -114,13 +114,18 @@ class Value:
         self,
         what: LayerType | Descriptor,
         *others: Given,
-        wanted: Sequence[str],
+        wanted: Sequence[str] | int,
         stored: Sequence[TensorType | None] = (),
         layer: str | None = None,
     ) -> list[Value]:
-        """Return the results of a layer with several, which is added now, by the names wanted for them; see `then`."""
+        """Return the results of a layer with several, which is added now; see `then`.
+
+        `wanted` are names for them, or their number.
+        """
         self.call.settle()
         made = self._made(what, others)
+        if isinstance(wanted, int):
+            wanted = [f"{self.call.name}_{made.type.lower()}_{index}" for index in range(wanted)]
         names = self.call.emission.add_many(made, wanted, stored, layer)
         return [Value(self.call, name, self.axes) for name in names]
 

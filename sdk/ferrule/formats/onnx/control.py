@@ -20,7 +20,6 @@ from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.graph import Array, DataType, Descriptor, Graph
 from ferrule.graph.names import UniqueNames
 from ferrule.operators.control_flow import MOST_ITERATIONS, IfDescriptor, WhileDescriptor
-from ferrule.operators.table import type_of
 
 _NUMBERS = {dtype: number for number, dtype in TYPES.items()}
 _WITHOUT_SCANS = (
@@ -113,11 +112,10 @@ def _graph(call: Call, record: GraphRecord, inputs: Sequence[ValueRecord], role:
 def _finish(call: Call, descriptor: Descriptor, first: Value, others: Iterable[str], part: slice = slice(None)) -> None:
     """Add the layer, whose outputs are those of its last graph, and declare that some are the node's outputs."""
     infos = [*descriptor.graphs.values()][-1].outputs
-    name = f"{call.name}_{type_of(descriptor).lower()}"
     values = first.many(
         descriptor,
         *(Value(call, call.emission.tensor(name)) for name in others),
-        wanted=[f"{name}_{index}" for index in range(len(infos))],
+        wanted=len(infos),
         stored=[TensorType(dtype=info.dtype, quantization=info.quantization) for info in infos],
         layer=call.layer_name,
     )[part]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,13 +13,12 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call, Value, joined
 from ferrule.formats.onnx.layout import Layout
 from ferrule.formats.onnx.rows import Row
-from ferrule.graph import Array, Descriptor, LayerType, Shape
+from ferrule.graph import Array, LayerType, Shape
 from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.movement.mirror import ReverseV2Descriptor
 from ferrule.operators.movement.slice import SliceDescriptor
 from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.recurrent.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
-from ferrule.operators.table import type_of
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 
 MAX_STEPS = 64
@@ -53,7 +53,7 @@ class _Sequence:
 
     def __init__(self, call: Call, activations: tuple[str, ...], gates: int) -> None:
         self.call = call
-        self.batch_axis = 1 - _flag(call, "layout", 0)
+        self.batch_axis = 1 - _flag(call, "layout")
         source = call.ordered(0)
         if len(source.order) != 3:
             raise ModelError(f"its data has {len(source.order)} axes, expected steps, batches and inputs")
@@ -146,7 +146,7 @@ class _Sequence:
     def _declare_state(self, states: Sequence[Value], number: int) -> None:
         call, shape = self.call, self._with_directions(1)
         if len(states) == 1:
-            layout = Layout(order=(0, 1), split=(self.batches, self.units), shape=shape)
+            layout = replace(Layout.of((self.batches, self.units)), shape=shape)
             call.declare(states[0].ordered(layout), number)
             return
         parts = [state.reshaped(shape) for state in states]
@@ -154,11 +154,10 @@ class _Sequence:
 
     def _declare_sequence(self, sequences: Sequence[Value]) -> None:
         call, count = self.call, len(self.directions)
-        first, second = call.shape(0)[:2]
         if count == 1:
+            first, second = call.shape(0)[:2]
             shape = (first, 1, second, self.units) if self.batch_axis else (first, second, 1, self.units)
-            layout = Layout(order=self.source.order, split=(first, second, self.units), shape=shape)
-            call.declare(sequences[0].ordered(layout))
+            call.declare(sequences[0].ordered(replace(sequences[0].layout, shape=shape)))
             return
         both = joined(ConcatenationDescriptor(axis=2), sequences)
         steps, batches, directions = (0, 2, 1) if self.batch_axis else (1, 0, 2)
@@ -167,15 +166,15 @@ class _Sequence:
         call.declare(both.reshaped(shape, (*order, directions, 3)))
 
 
-def _flag(call: Call, name: str, default: int) -> int:
-    value = call.node.integer(name, default)
+def _flag(call: Call, name: str) -> int:
+    value = call.node.integer(name, 0)
     if value not in {0, 1}:
         raise ModelError(f"its attribute '{name}' is {value}, expected 0 or 1")
     return value
 
 
 def _lstm(call: Call) -> None:
-    if _flag(call, "input_forget", 0):
+    if _flag(call, "input_forget"):
         raise UnsupportedError("its attribute 'input_forget' is 1, expected 0", hint="train the model with all gates")
     peepholes = call.parameter(_PEEPHOLES, "peephole weights P")
     if peepholes is not None and np.any(peepholes):
@@ -217,80 +216,58 @@ def _gru(call: Call) -> None:
             hint="train with LSTM, which is one layer of any length; or export the model for shorter sequences, with "
             "the hidden state as an input and an output",
         )
-    results = [_Unrolled(sequence, index).result() for index in range(len(sequence.directions))]
-    sequence.declare(results)
+    sequence.declare([_gru_direction(sequence, index) for index in range(len(sequence.directions))])
 
 
-class _Unrolled:
-    """One direction of a GRU: its constants in the network."""
-
-    def __init__(self, sequence: _Sequence, index: int) -> None:
-        self._call = call = sequence.call
-        self._sequence, self._units = sequence, sequence.units
-        self._direction = direction = sequence.directions[index]
-        self._first = sequence.initial(5, index)
-        self._resets_late = _flag(call, "linear_before_reset", 0) == 1
-        units = sequence.units
-        inner, outer = direction.recurrent_bias.copy(), direction.input_bias.copy()
-        joined = slice(None, 2 * units) if self._resets_late else slice(None)
-        outer[joined] += inner[joined]
-        inner[joined] = 0
-        self._gates = direction.recurrent[: 2 * units]
-        self._new, self._new_bias = direction.recurrent[2 * units :], inner[2 * units :]
-        self._gate_weights = call.array(self._gates, "recurrent_gates")
-        self._new_weights = call.array(self._new, "recurrent_new")
-        self._new_offset = call.array(self._new_bias, "recurrent_bias") if self._resets_late else None
-        self._products = self._steps(outer)
-
-    def _steps(self, bias: Array) -> Sequence[Value]:
-        """Return the products of the inputs with the weights of all gates, by step."""
-        call, sequence = self._call, self._sequence
-        weights, offset = call.array(self._direction.weights, "weights"), call.array(bias, "bias")
-        all_steps = sequence.source.then(FullyConnectedDescriptor(keep_num_dims=True), weights, offset)
-        if sequence.steps == 1:
-            return [all_steps.reshaped((sequence.batches, 3 * self._units))]
-        return self._many(UnpackDescriptor(axis=sequence.time_axis), all_steps, sequence.steps)
-
-    def _many(self, descriptor: Descriptor, source: Value, count: int) -> Sequence[Value]:
-        name = f"{self._call.name}_{type_of(descriptor).lower()}"
-        return source.many(descriptor, wanted=[f"{name}_{index}" for index in range(count)])
-
-    def result(self) -> _Result:
-        """Add the layers of all steps."""
-        state: Value | Array = self._first
-        states: list[Value] = []
-        for product in reversed(self._products) if self._direction.is_reverse else self._products:
-            state = self._advanced(product, state)
-            states.append(state)
-        last = states[-1:]
-        if not self._call.node.outputs[0]:
-            return _Result(None, last)
-        if self._direction.is_reverse:
-            states.reverse()
-        return _Result(joined(PackDescriptor(axis=self._sequence.time_axis), states), last)
-
-    def _advanced(self, product: Value, state: Value | Array) -> Value:
-        """Add the layers of one step, and return the new state."""
-        call, units = self._call, self._units
-        for_gates, for_new = self._many(SplitVDescriptor(axis=1, sizes=(2 * units, units)), product, 2)
-        sums = for_gates + self._product(state, self._gates, None, self._gate_weights)
-        update, reset = self._many(SplitDescriptor(axis=1, splits=2), sums.then(LayerType.LOGISTIC), 2)
+def _gru_direction(sequence: _Sequence, index: int) -> _Result:
+    """Add the layers of all steps of one direction."""
+    call, units, direction = sequence.call, sequence.units, sequence.directions[index]
+    state = sequence.initial(5, index)
+    resets_late = _flag(call, "linear_before_reset")
+    outer, inner = direction.input_bias.copy(), direction.recurrent_bias[2 * units :]
+    added = slice(None, 2 * units if resets_late else None)
+    outer[added] += direction.recurrent_bias[added]
+    for_gates, for_new = np.split(direction.recurrent, [2 * units])
+    gates, new = call.array(for_gates, "recurrent_gates"), call.array(for_new, "recurrent_new")
+    offset = call.array(inner, "recurrent_bias") if resets_late else None
+    states: list[Value] = []
+    products = _products(sequence, direction.weights, outer)
+    for product in reversed(products) if direction.is_reverse else products:
+        gated, candidate = product.many(SplitVDescriptor(axis=1, sizes=(2 * units, units)), wanted=2)
+        sums = gated + _product(call, state, for_gates, gates)
+        update, reset = sums.then(LayerType.LOGISTIC).many(SplitDescriptor(axis=1, splits=2), wanted=2)
         old = state if isinstance(state, Value) else call.array(state, "initial")
-        if self._resets_late:
-            inner = reset * self._product(state, self._new, self._new_bias, self._new_weights, self._new_offset)
+        if resets_late:
+            kept = reset * _product(call, state, for_new, new, inner, offset)
         else:
-            inner = (reset * old).then(LayerType.FULLY_CONNECTED, self._new_weights)
-        new = (for_new + inner).then(LayerType.TANH)
-        return new + update * (old - new)
+            kept = (reset * old).then(LayerType.FULLY_CONNECTED, new)
+        wanted = (candidate + kept).then(LayerType.TANH)
+        state = wanted + update * (old - wanted)
+        states.append(state)
+    last = states[-1:]
+    if not call.node.outputs[0]:
+        return _Result(None, last)
+    ordered = states[::-1] if direction.is_reverse else states
+    return _Result(joined(PackDescriptor(axis=sequence.time_axis), ordered), last)
 
-    def _product(
-        self, state: Value | Array, matrix: Array, bias: Array | None, weights: Value, offset: Value | None = None
-    ) -> Value:
-        """Return the product of a state and a matrix, which is a constant for a constant state."""
-        if isinstance(state, Value):
-            return state.then(LayerType.FULLY_CONNECTED, weights, offset)
-        data = state.astype(np.float64) @ matrix.T.astype(np.float64)
-        return self._call.array((data + (0 if bias is None else bias)).astype(np.float32), "initial_product")
+
+def _products(sequence: _Sequence, weights: Array, bias: Array) -> Sequence[Value]:
+    """Return the products of the inputs with the weights of all gates, by step."""
+    call, dense = sequence.call, FullyConnectedDescriptor(keep_num_dims=True)
+    all_steps = sequence.source.then(dense, call.array(weights, "weights"), call.array(bias, "bias"))
+    if sequence.steps == 1:
+        return [all_steps.reshaped((sequence.batches, bias.size))]
+    return all_steps.many(UnpackDescriptor(axis=sequence.time_axis), wanted=sequence.steps)
+
+
+def _product(
+    call: Call, state: Value | Array, matrix: Array, weights: Value, bias: Array | int = 0, offset: Value | None = None
+) -> Value:
+    """Return the product of a state and a matrix plus a bias, which is a constant for a constant state."""
+    if isinstance(state, Value):
+        return state.then(LayerType.FULLY_CONNECTED, weights, offset)
+    data = state.astype(np.float64) @ matrix.T.astype(np.float64)
+    return call.array((data + bias).astype(np.float32), "initial_product")
 
 
 ROWS: Mapping[str, Row] = {
