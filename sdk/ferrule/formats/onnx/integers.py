@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -50,12 +50,19 @@ class Integers:
     """The rewritten nodes so far, and what is known about their tensors."""
 
     def __init__(
-        self, record: GraphRecord, nodes: Sequence[Node], constants: dict[str, Array], folding: Folding
+        self,
+        record: GraphRecord,
+        nodes: Sequence[Node],
+        constants: dict[str, Array],
+        folding: Folding,
+        fused: Mapping[str, str],
     ) -> None:
         self.constants = constants
         self.folding = folding
         self.given = nodes
         self.record = record
+        self.fused = fused
+        """The types of integers of operators that are fused with the conversions round them, by output."""
         self.nodes: list[Node] = []
         self.types: dict[str, TensorType] = {}
         self.reals: dict[str, Held] = {}
@@ -79,9 +86,7 @@ class Integers:
         """Add a node that no node of the model is, and declare the stored type of its output."""
         if type_ is not None:
             self.types[output] = type_
-        blank = Node(index=len(self.nodes), name="", op=op, domain="", version=0, inputs=(), outputs=())
-        made = blank.made(op, inputs, output)
-        self.nodes.append(made)
+        self.nodes.append(Node(index=len(self.nodes), op=op, inputs=tuple(inputs), outputs=(output,)))
 
     def new(self, wanted: str) -> str:
         """Return a name that no tensor has."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -44,22 +44,6 @@ _JOINING: Mapping[str, int] = {"Concat": 0, "Max": 0, "Min": 0, "Where": 1}
 def moves(node: Node) -> bool:
     """Whether the results of an operator are elements of its first input, whatever these stand for."""
     return node.key in _MOVING or (node.key == "Resize" and node.text("mode", "nearest") == "nearest")
-
-
-def takes(node: Node) -> bool:
-    """Whether the results of an operator are elements of its inputs, limits or padding."""
-    return moves(node) or node.key in {"Relu", "Clip", "Pad", *_JOINING}
-
-
-def merged(node: Node, tensors: Integers) -> bool:
-    """Add the node on integers that does what one on real numbers does; return False if there is none."""
-    if node.key in {"Relu", "Clip"}:
-        return _rectify(node, tensors)
-    if moves(node):
-        return _move(node, tensors)
-    if node.key == "Pad":
-        return _pad(node, tensors)
-    return _join(node, tensors)
 
 
 def _rectify(node: Node, tensors: Integers) -> bool:
@@ -150,3 +134,14 @@ def _added(node: Node, encoding: Encoding, target: Target | None, tensors: Integ
             tensors.reals[name] = Held(stored, encoding)
     tensors.nodes.append(replace(node, outputs=tuple(names)))
     return True
+
+
+_MERGES = {"Clip": _rectify, "Pad": _pad, "Relu": _rectify, **dict.fromkeys(_JOINING, _join)}
+
+
+def merge_of(node: Node) -> Callable[[Node, Integers], bool] | None:
+    """Return what adds the node on integers that does what one on real numbers does, and returns whether there is one.
+
+    None for operators whose results are not elements of their inputs, limits or padding.
+    """
+    return _move if moves(node) else _MERGES.get(node.key)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from typing import TypeVar
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
@@ -19,6 +20,7 @@ MADE_OPSET = 21
 
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Array
 """The value of an attribute, except for inner graphs."""
+_Value = TypeVar("_Value", int, str)
 
 
 @frozen
@@ -27,12 +29,12 @@ class Node:
 
     index: int
     """The position in the file."""
-    name: str
+    name: str = ""
     """Empty if the file has none."""
     op: str
-    domain: str
+    domain: str = ""
     """"" for the operators of ONNX itself."""
-    version: int
+    version: int = MADE_OPSET
     """The opset of the domain."""
     inputs: tuple[str, ...]
     """Names of tensors; "" stands for an absent optional input."""
@@ -58,16 +60,13 @@ class Node:
         names = list(inputs)
         while names and not names[-1]:
             names.pop()
-        return replace(
-            self,
-            op=op,
-            domain="",
-            version=MADE_OPSET,
-            inputs=tuple(names),
-            outputs=(output,),
-            attributes=attributes,
-            graphs={},
+        return Node(
+            index=self.index, name=self.name, op=op, inputs=tuple(names), outputs=(output,), attributes=attributes
         )
+
+    def renamed(self, names: Mapping[str, str]) -> Node:
+        """Return the node with other inputs in place of some."""
+        return replace(self, inputs=tuple(names.get(name, name) for name in self.inputs))
 
     def has_input(self, position: int) -> bool:
         """Return whether an optional input is present."""
@@ -75,10 +74,7 @@ class Node:
 
     def integer(self, name: str, default: int | None = None) -> int:
         """Return an attribute; ModelError if it is absent and has no default, or is no integer."""
-        value = self.attributes.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise self._wrong(name, value, "an integer")
-        return value
+        return self._attribute(name, default, int, "an integer")
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return whether an integer attribute is not 0; raises like `integer`."""
@@ -88,24 +84,27 @@ class Node:
         """Return an attribute as a finite float; raises like `integer`."""
         value = self.attributes.get(name, default)
         if not isinstance(value, float | int) or not math.isfinite(value):
-            raise self._wrong(name, value, "a finite number")
+            raise self._wrong(name, "a finite number", value)
         return float(value)
 
     def text(self, name: str, default: str | None = None) -> str:
         """Return an attribute; raises like `integer`."""
-        value = self.attributes.get(name, default)
-        if not isinstance(value, str):
-            raise self._wrong(name, value, "a text")
-        return value
+        return self._attribute(name, default, str, "a text")
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """Return an attribute; raises like `integer`."""
         value = self.attributes.get(name, default)
         if not isinstance(value, tuple | list) or not all(isinstance(each, int) for each in value):
-            raise self._wrong(name, value, "integers")
+            raise self._wrong(name, "integers", value)
         return tuple(int(each) for each in value)
 
-    def _wrong(self, name: str, value: object, expected: str) -> ModelError:
+    def _attribute(self, name: str, default: _Value | None, kind: type[_Value], expected: str) -> _Value:
+        value = self.attributes.get(name, default)
+        if not isinstance(value, kind):
+            raise self._wrong(name, expected, value)
+        return value
+
+    def _wrong(self, name: str, expected: str, value: object) -> ModelError:
         found = "absent" if value is None else f"a value of type {type(value).__name__}"
         if isinstance(value, int | float | str):
             found = repr(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, UnsupportedError, place
@@ -80,7 +80,7 @@ def _without_identities(record: GraphRecord, nodes: Sequence[Node]) -> tuple[lis
     names: dict[str, str] = {}
     remaining = []
     for each in nodes:
-        node = replace(each, inputs=tuple(names.get(name, name) for name in each.inputs))
+        node = each.renamed(names)
         outputs = [name for name in node.outputs if name in kept or read[name]]
         vanishes = node.key == "Identity" or (node.key == "Dropout" and not node.has_input(2))
         if vanishes and node.inputs and outputs == list(node.outputs[:1]) and outputs[0] not in kept:

@@ -46,7 +46,7 @@ class Rewriting:
         made: list[Node] = []
         renamed: dict[str, str] = {}
         for node in self.nodes:
-            made.append(replace(node, inputs=tuple(renamed.get(name, name) for name in node.inputs)))
+            made.append(node.renamed(renamed))
             for name in set(found).intersection(node.outputs):
                 stored, renamed[name] = self._names.take(f"{name}_quantised"), self._names.take(f"{name}_dequantised")
                 made.append(node.made("QuantizeLinear", (name, *found[name]), stored, axis=1))

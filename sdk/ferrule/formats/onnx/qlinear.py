@@ -21,6 +21,8 @@ class Expansion:
         self.node = node
         self._constants = constants
         self.nodes: list[Node] = []
+        self.types: dict[str, str] = {}
+        """The type of the integers of the operator's result, by the name of its real values."""
 
     def has(self, position: int) -> bool:
         """Return whether an input is present."""
@@ -73,6 +75,8 @@ class Expansion:
         parameters = node.inputs[position : position + 2]
         if not parameters or not parameters[0]:
             raise UnsupportedError("it has no scale of its output, expected one", hint="quantise its output, too")
+        point = self._constants.get(parameters[-1]) if len(parameters) > 1 else None
+        self.types[real] = "uint8" if point is None else str(point.dtype)
         self.nodes.append(replace(made, attributes={**kept, **attributes}))
         self.nodes.append(node.made("QuantizeLinear", (real, *parameters), node.outputs[0], axis=1))
 
@@ -150,16 +154,15 @@ EXPANSIONS: Mapping[str, Callable[[Expansion], None]] = {
 """The operators that name scales, by `Node.key`."""
 
 
-def expanded(node: Node, constants: dict[str, Array]) -> list[Node]:
+def expanded(node: Node, constants: dict[str, Array]) -> Expansion:
     """Return the nodes on real numbers that replace a node; the node itself if it names no scales."""
     expand = EXPANSIONS.get(node.key)
-    if expand is None:
-        return [node]
-    if not node.outputs or not node.outputs[0]:
-        raise ModelError("its output has no name")
     call = Expansion(node, constants)
+    if expand is None:
+        call.nodes.append(node)
+        return call
     try:
         expand(call)
     except IndexError as error:
         raise ModelError(f"it has {len(node.inputs)} inputs, which are too few") from error
-    return call.nodes
+    return call
