@@ -196,21 +196,21 @@ class Call:
         self.pending: Value | None = None
         """The last layer of an expression, which is not added yet."""
 
-    # the inputs
+    # the inputs, by default the first
 
-    def shape(self, position: int) -> Shape:
+    def shape(self, position: int = 0) -> Shape:
         """Return the shape of an input, in the model's order of axes."""
         return self.emission.shape(self._name(position))
 
-    def rank(self, position: int) -> int:
+    def rank(self, position: int = 0) -> int:
         """Return the number of axes of an input."""
         return len(self.shape(position))
 
     def axis(self, default: int | None = 0) -> int:
         """Return the axis of the first input that the attribute `axis` names, counted from the front."""
-        return front_axis(self.node.integer("axis", default), self.rank(0))
+        return front_axis(self.node.integer("axis", default), self.rank())
 
-    def dtype(self, position: int) -> DataType:
+    def dtype(self, position: int = 0) -> DataType:
         """Return the type of an input as stored."""
         return self.emission.dtype(self._name(position))
 
@@ -255,13 +255,13 @@ class Call:
             raise ModelError(f"its {role} is {list(values)}, expected one integer")
         return default if values is None else values[0]
 
-    def value(self, position: int) -> Value:
+    def value(self, position: int = 0) -> Value:
         """Return the network's tensor for an input; a reshape may be pending."""
         if self.constant(position) is not None:
             return self.tensor(position)
         return Value(self, *self.emission.place(self._name(position)))
 
-    def ordered(self, position: int) -> Value:
+    def ordered(self, position: int = 0) -> Value:
         """Return the network's tensor for an input without a pending reshape, in the order of axes that it has."""
         if self.constant(position) is not None:
             return self.tensor(position)

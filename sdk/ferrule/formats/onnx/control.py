@@ -158,7 +158,7 @@ class _Loop:
     def __init__(self, call: Call, body: GraphRecord, initial: Sequence[str]) -> None:
         self._call, self._body, self._initial = call, body, initial
         self._has_condition = call.node.has_input(1)
-        self._trips = call.node.inputs[0]
+        self._trips = call.node.source
         self._limit = call.max_iterations
         count = call.constant(0)
         if count is not None:

@@ -82,7 +82,7 @@ def binary(type_: LayerType, dtype: DataType | None = None, *, most: int = 2) ->
     def emit(call: Call) -> Value:
         first, *others = _broadcast(call)
         if not others:
-            return call.value(0)
+            return call.value()
         if type_ is LayerType.ADD and _is_repeated_first(call):
             first, *others = *reversed(others), first
         return reduce(lambda left, right: left.then(type_, right, dtype=dtype), others, first)
@@ -98,9 +98,9 @@ def _is_repeated_first(call: Call) -> bool:
     stored = call.stored()
     if stored is None or stored.rounding is Rounding.TFLM:
         return False
-    pairs = zip(reversed(call.shape(0)), reversed(call.shape(1)), strict=False)
+    pairs = zip(reversed(call.shape()), reversed(call.shape(1)), strict=False)
     first, second = next(((a, b) for a, b in pairs if (a, b) != (1, 1)), (1, 1))
-    return (first == 1 and second > 1) or (not call.shape(0) and call.shape(1) != ())
+    return (first == 1 and second > 1) or (not call.shape() and call.shape(1) != ())
 
 
 def _mean(call: Call) -> Value:
@@ -135,7 +135,7 @@ def _pow(call: Call) -> Value:
             f"its exponent is {exponent}, expected {', '.join(map(str, [*_POWERS][:-1]))} or {[*_POWERS][-1]}",
             hint="write the power as products",
         )
-    return power(call.value(0))
+    return power(call.value())
 
 
 def _where(call: Call) -> Value:
@@ -150,7 +150,7 @@ def _batch_normalization(call: Call) -> Value:
     if node.integer("training_mode", 0):
         raise UnsupportedError("its attribute 'training_mode' is 1, expected 0", hint="export the model with eval()")
     arrays = [call.parameter(index, role) for index, role in enumerate(("scale", "offset", "mean", "variance"), 1)]
-    channels = call.shape(0)[1] if call.rank(0) > 1 else 1
+    channels = call.shape()[1] if call.rank() > 1 else 1
     with np.errstate(all="ignore"):
         values = [each.astype(np.float64) for each in arrays if each is not None and each.shape == (channels,)]
     if len(values) != 4:
@@ -159,11 +159,11 @@ def _batch_normalization(call: Call) -> Value:
     with np.errstate(all="ignore"):
         factor = scale / np.sqrt(variance + np.float32(node.number("epsilon", 1e-5)))
         addend = offset - mean * factor
-    x = call.ordered(0)
+    x = call.ordered()
     behind = len(x.order) - 1 - x.order.index(1) if len(x.order) > 1 else 0
 
     def per_channel(numbers: Array, role: str) -> Value:
-        return call.array(numbers.astype(call.dtype(0).numpy).reshape(-1, *(1,) * behind), role)
+        return call.array(numbers.astype(call.dtype().numpy).reshape(-1, *(1,) * behind), role)
 
     return x * per_channel(factor, "factor") + per_channel(addend, "addend")
 

@@ -77,14 +77,14 @@ class Encoding:
     def dequantised(self, data: Array) -> Array:
         """Return the real values of integers of the model."""
         scale, zero_point = self.along(data.ndim)
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(all="ignore"):
             return np.asarray((data.astype(np.int64) - zero_point).astype(np.float32) * scale, np.float32)
 
     def quantised(self, data: Array) -> Array:
         """Return the integers of the model for real values: divided, rounded to even and saturated."""
         scale, zero_point = self.along(data.ndim)
         low, high = self.limits
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             steps = np.rint(np.asarray(data, np.float32) / scale).astype(np.float64)
         moved = np.nan_to_num(steps, nan=-np.inf) + zero_point
         return np.asarray(np.clip(moved, low, high), self.type)

@@ -31,7 +31,7 @@ def function(compute: Callable[..., Value], layer: LayerType | None = None, **at
     """Return the row of an expression of the input and of numbers, which are attributes with these defaults."""
 
     def emit(call: Call) -> Value:
-        x = call.value(0)
+        x = call.value()
         return compute(x, *(call.node.number(name, default) for name, default in attributes.items()))
 
     return Row(emit, layer=layer)
@@ -91,7 +91,7 @@ def _erf(x: Value) -> Value:
 
 def _gelu(call: Call) -> Value:
     """Add max(x, 0) - |x| / 2 * erfc(|x| / sqrt(2)), or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
-    x = call.value(0)
+    x = call.value()
     if call.node.choice("approximate", "none", ("none", "tanh")) == "none":
         size = abs(x)
         rest = size * _erfc_of(size, math.sqrt(0.5), 0.5)
@@ -130,7 +130,7 @@ _RECTIFIERS = {row.clamp.limits: type_ for type_, row in OPERATORS.items() if ro
 
 def _clip(call: Call) -> Value:
     low, high = call.scalar(1, "minimum"), call.scalar(2, "maximum")
-    x = call.value(0)
+    x = call.value()
     largest = float(np.finfo(np.float32).max)
     low = -math.inf if low is None or low <= -largest else low
     high = math.inf if high is None or high >= largest else high
@@ -153,14 +153,14 @@ def _cast(call: Call) -> Value:
 
 
 def _cast_to(call: Call, dtype: DataType) -> Value:
-    x = call.value(0)
+    x = call.value()
     return x if x.dtype is dtype else x.then(LayerType.CAST, dtype=dtype)
 
 
 def _is_inf(call: Call) -> Value:
     if not (call.node.flag("detect_negative", default=True) and call.node.flag("detect_positive", default=True)):
         raise UnsupportedError("it detects one sign only, expected both")
-    return abs(call.value(0)).then(LayerType.EQUAL, math.inf, dtype=DataType.BOOL)
+    return abs(call.value()).then(LayerType.EQUAL, math.inf, dtype=DataType.BOOL)
 
 
 def _identity(call: Call) -> Value:
@@ -168,7 +168,7 @@ def _identity(call: Call) -> Value:
         call.refuse_outputs(1)
         if call.scalar(2, "training mode"):
             raise UnsupportedError("its training mode is on, expected off", hint="export the model with eval()")
-    return call.value(0)
+    return call.value()
 
 
 ROWS: Mapping[str, Row] = {

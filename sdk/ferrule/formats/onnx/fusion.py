@@ -90,8 +90,8 @@ class _Graph:
     def _take(self, node: Node) -> None:
         kind = _QUANTIZE if node.key in QUANTIZE else _DEQUANTIZE if node.key in DEQUANTIZE else node.key
         kept = 1 if node.key in QUANTIZE | DEQUANTIZE else len(node.inputs)
-        step = _Step(kind, list(node.inputs[:kept]), node.outputs[0], tuple(node.inputs[kept:]))
-        data = self._constants.get(node.inputs[0]) if kind == _QUANTIZE and node.inputs else None
+        step = _Step(kind, list(node.inputs[:kept]), node.output, tuple(node.inputs[kept:]))
+        data = self._constants.get(node.source) if kind == _QUANTIZE else None
         if data is not None and self._is_constant(step):
             self._stored[step.output] = self._quantised(step, data)
             return

@@ -183,15 +183,15 @@ class Integers:
         """Return the QuantizeLinear behind a tensor of real numbers, with limits, if nothing else reads the tensor."""
         behind: list[str] = []
         reader = self.single.get(name)
-        while reader is not None and reader.key in {"Relu", "Clip"} and reader.inputs[0] == name:
+        while reader is not None and reader.key in {"Relu", "Clip"} and reader.source == name:
             bounds = self.bounds(reader)
             if bounds is None:
                 return None
             low, high = min(max(low, bounds[0]), bounds[1]), min(max(high, bounds[0]), bounds[1])
-            name = reader.outputs[0]
+            name = reader.output
             behind.append(name)
             reader = self.single.get(name)
-        if reader is None or reader.key not in QUANTIZE or reader.inputs[0] != name or reader.outputs[0] in self.stored:
+        if reader is None or reader.key not in QUANTIZE or reader.source != name or reader.output in self.stored:
             return None
         with place(reader.where, reader.key):
             encoding = self.encoding(reader, None)
@@ -206,13 +206,13 @@ class Integers:
     ) -> Target:
         """Return a QuantizeLinear as target, with the limits before it, and a Clip of integers behind it."""
         low, high = encoding.quantised(np.array(bounds, np.float32)).tolist()
-        names = [*behind, node.outputs[0]]
+        names = [*behind, node.output]
         reader = self.single.get(names[-1])
-        if reader is not None and reader.key == "Clip" and reader.inputs[0] == names[-1]:
+        if reader is not None and reader.key == "Clip" and reader.source == names[-1]:
             clip = self.bounds(reader)
             if clip is not None:
                 low, high = encoding.within(clip, (low, high))
-                names.append(reader.outputs[0])
+                names.append(reader.output)
         return Target(output=names[-1], encoding=encoding, low=low, high=high, absorbed=frozenset(names))
 
     def bounds(self, node: Node) -> tuple[float, float] | None:

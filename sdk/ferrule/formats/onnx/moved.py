@@ -48,9 +48,9 @@ def moves(node: Node) -> bool:
 
 def _rectify(node: Node, tensors: Integers) -> bool:
     """Clamp integers in place of real numbers: rounding does not change which is larger."""
-    source = node.inputs[0]
+    source = node.source
     bounds = tensors.bounds(node)
-    target = None if bounds is None else tensors.target(node.outputs[0], *bounds)
+    target = None if bounds is None else tensors.target(node.output, *bounds)
     if target is None or source not in tensors.reals:
         return False
     tensors.finish(target, tensors.converted(source, target.encoding))
@@ -58,13 +58,13 @@ def _rectify(node: Node, tensors: Integers) -> bool:
 
 
 def _move(node: Node, tensors: Integers) -> bool:
-    held = tensors.reals.get(node.inputs[0])
+    held = tensors.reals.get(node.source)
     if held is None or (held.data is None and not held.encoding.is_byte):
         return False
     if held.data is not None:
         return move_constant(node, held, tensors.reals, tensors)
     others = [tensors.real(name) for name in node.inputs[1:]]
-    target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
+    target = tensors.target(node.output) if len(node.outputs) == 1 else None
     if target is not None and target.encoding != held.encoding:
         target = None
     return _added(replace(node, inputs=(held.name, *others)), held.encoding, target, tensors)
@@ -76,7 +76,7 @@ def move_constant(node: Node, held: Held, known: dict[str, Held], tensors: Integ
     encoding = held.encoding
     if node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
         data = np.clip(held.data, *encoding.within(bounds)).astype(held.data.dtype)
-        known[node.outputs[0]] = Held(node.outputs[0], encoding, data)
+        known[node.output] = Held(node.output, encoding, data)
         return True
     if encoding.per_channel:
         if node.key != "Transpose":
@@ -92,25 +92,25 @@ def move_constant(node: Node, held: Held, known: dict[str, Held], tensors: Integ
 
 
 def _pad(node: Node, tensors: Integers) -> bool:
-    source = node.inputs[0]
+    source = node.source
     held = tensors.reals.get(source)
     if held is None or held.data is not None:
         return False
     number = tensors.numbers(node.inputs[2]) if node.has_input(2) else np.zeros((), np.float32)
-    target = tensors.target(node.outputs[0])
+    target = tensors.target(node.output)
     encoding = held.encoding if target is None else target.encoding
     if number is None or number.size != 1 or (target is None and number.any()):
         return False
     inputs = [tensors.converted(source, encoding), tensors.real(node.inputs[1]) if node.has_input(1) else "", ""]
     if number.any():
-        inputs[2] = tensors.constant(f"{node.outputs[0]}_padding", encoding.quantised(number.reshape(())), encoding)
+        inputs[2] = tensors.constant(f"{node.output}_padding", encoding.quantised(number.reshape(())), encoding)
     return _added(replace(node, inputs=(*inputs, *node.inputs[3:])), encoding, target, tensors)
 
 
 def _join(node: Node, tensors: Integers) -> bool:
     first = _JOINING[node.key]
     names = node.inputs[first:]
-    target = tensors.target(node.outputs[0])
+    target = tensors.target(node.output)
     encodings = {None if held is None else held.encoding for held in map(tensors.reals.get, names)}
     common = encodings.pop() if len(encodings) == 1 else None
     encoding = common if target is None else target.encoding

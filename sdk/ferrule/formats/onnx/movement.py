@@ -27,10 +27,10 @@ from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescri
 
 def _reshape(call: Call) -> Value:
     """Return the first input with another shape."""
-    shape = shapes.RESHAPES[call.node.key](call.node, call.shape(0), call.integers)
+    shape = shapes.RESHAPES[call.node.key](call.node, call.shape(), call.integers)
     if call.constant(0) is not None:
         return call.tensor(0, None, shape)
-    x = call.value(0)
+    x = call.value()
     new = x.layout.reshaped(shape)
     if new.is_pending:
         return x.ordered(new)
@@ -38,13 +38,13 @@ def _reshape(call: Call) -> Value:
 
 
 def _transpose(call: Call) -> Value:
-    rank = call.rank(0)
+    rank = call.rank()
     permutation = call.node.integers("perm", identity(rank)[::-1])
     if sorted(permutation) != list(range(rank)):
         raise ModelError(f"its attribute 'perm' is {list(permutation)}, expected each of {rank} axes once")
     if call.constant(0) is not None:
         return call.tensor(0, permutation).ordered(None)
-    x = call.ordered(0)
+    x = call.ordered()
     return x.ordered(x.layout.transposed(permutation))
 
 
@@ -61,10 +61,10 @@ def _largest_order(call: Call, positions: Sequence[int]) -> tuple[int, ...]:
 def _concat(call: Call) -> Value:
     positions = range(len(call.node.inputs))
     axis = call.axis(None)
-    if any(call.rank(position) != call.rank(0) for position in positions):
+    if any(call.rank(position) != call.rank() for position in positions):
         raise ModelError("its inputs differ in the number of axes")
     if len(positions) == 1:
-        return call.value(0)
+        return call.value()
     order = _largest_order(call, positions)
     parts = [call.tensor(position, order) for position in positions]
     return joined(ConcatenationDescriptor(axis=order.index(axis)), parts)
@@ -72,11 +72,11 @@ def _concat(call: Call) -> Value:
 
 def _split(call: Call) -> Value | None:
     axis, parts = call.axis(), len(call.node.outputs)
-    sizes = shapes.static(shapes.split_sizes(call.shape(0)[axis], call.integers(1, "sizes"), parts))
-    x = call.ordered(0)
+    sizes = shapes.static(shapes.split_sizes(call.shape()[axis], call.integers(1, "sizes"), parts))
+    x = call.ordered()
     place = x.order.index(axis)
     if parts == 1:
-        return call.value(0)
+        return call.value()
     equal = len(set(sizes)) == 1
     results = x.many(
         SplitDescriptor(axis=place, splits=parts) if equal else SplitVDescriptor(axis=place, sizes=sizes),
@@ -89,11 +89,11 @@ def _split(call: Call) -> Value | None:
 
 
 def _slice(call: Call) -> Value:
-    ranges = shapes.sliced(call.shape(0), call.integers)
+    ranges = shapes.sliced(call.shape(), call.integers)
     shapes.static([len(each) for each in ranges])
-    if all(each == range(extent) for each, extent in zip(ranges, call.shape(0), strict=True)):
-        return call.value(0)
-    x = call.ordered(0)
+    if all(each == range(extent) for each, extent in zip(ranges, call.shape(), strict=True)):
+        return call.value()
+    x = call.ordered()
     ranges = x.in_order(ranges)
     begin, strides = tuple(each.start for each in ranges), tuple(each.step for each in ranges)
     if set(strides) == {1}:
@@ -108,7 +108,7 @@ _PAD_HINT = "pad with a constant or by reflection, or run this step outside of t
 
 def _pad(call: Call) -> Value:
     mode = call.node.choice("mode", "constant", ("constant", "reflect"), _PAD_HINT)
-    rank, pads, axes = call.rank(0), call.integers(1, "pads") or (), call.integers(3, "axes")
+    rank, pads, axes = call.rank(), call.integers(1, "pads") or (), call.integers(3, "axes")
     chosen = identity(rank) if axes is None else shapes.front_axes(axes, rank)
     if len(pads) != 2 * len(chosen):
         raise ModelError(f"it has {len(pads)} pads for {len(chosen)} axes, expected two for each")
@@ -117,9 +117,9 @@ def _pad(call: Call) -> Value:
     if max(pads, default=0) > MAX_EXTENT:
         raise UnsupportedError(f"its pads are {list(pads)}, expected at most {MAX_EXTENT}")
     if not any(pads):
-        return call.value(0)
+        return call.value()
     sides = dict(zip(chosen, zip(pads, pads[len(chosen) :], strict=False), strict=True))
-    x = call.ordered(0)
+    x = call.ordered()
     before, after = zip(*(sides.get(axis, (0, 0)) for axis in x.order), strict=True)
     value = call.scalar(2, "value")
     quantization, is_float = x.info.quantization, x.dtype.is_float
@@ -133,34 +133,34 @@ def _pad(call: Call) -> Value:
 
 
 def _expand(call: Call) -> Value:
-    shape = shapes.static(shapes.expanded(call.shape(0), call.integers(1, "shape") or ()))
-    if shape == call.shape(0):
-        return call.value(0)
-    full = (1,) * (len(shape) - call.rank(0)) + call.shape(0)
-    order = call.ordered(0).order if call.rank(0) == len(shape) else identity(len(shape))
+    shape = shapes.static(shapes.expanded(call.shape(), call.integers(1, "shape") or ()))
+    if shape == call.shape():
+        return call.value()
+    full = (1,) * (len(shape) - call.rank()) + call.shape()
+    order = call.ordered().order if call.rank() == len(shape) else identity(len(shape))
     x = call.tensor(0, order, full)
     return x.then(BroadcastToDescriptor(shape=x.in_order(shape)))
 
 
 def _tile(call: Call) -> Value:
     repeats = call.integers(1, "repeats") or ()
-    if len(repeats) != call.rank(0):
-        raise ModelError(f"it has {len(repeats)} repeats for {call.rank(0)} axes")
+    if len(repeats) != call.rank():
+        raise ModelError(f"it has {len(repeats)} repeats for {call.rank()} axes")
     shapes.static(repeats)
-    x = call.ordered(0)
+    x = call.ordered()
     return x.then(TileDescriptor(multiples=x.in_order(repeats)))
 
 
 def _gather(call: Call) -> Value:
     axis, indices = call.axis(), call.constant(1)
-    extent = call.shape(0)[axis]
+    extent = call.shape()[axis]
     if indices is None:
         positions = _positions(call, np.array(extent, np.int32))
         return call.tensor(0).then(GatherDescriptor(axis=axis), positions)
     _check_indices(indices, extent)
-    x = call.ordered(0)
+    x = call.ordered()
     flat = (indices.reshape(-1) % extent).astype(np.int32)
-    split = tuple(flat.size if each == axis else size for each, size in enumerate(call.shape(0)))
+    split = tuple(flat.size if each == axis else size for each, size in enumerate(call.shape()))
     place, shape = x.order.index(axis), (*split[:axis], *indices.shape, *split[axis + 1 :])
     plain = Layout.ordered(x.order, split)
     if flat.size == 1 and indices.ndim != 1:
@@ -192,9 +192,9 @@ def _positions(call: Call, extents: Array) -> Value:
 def _gather_nd(call: Call) -> Value:
     if call.node.flag("batch_dims"):
         raise UnsupportedError(f"its attribute 'batch_dims' is {call.node.integer('batch_dims')}, expected 0")
-    if not call.rank(1) or call.shape(1)[-1] > call.rank(0):
+    if not call.rank(1) or call.shape(1)[-1] > call.rank():
         raise ModelError(f"its indices have the shape {list(call.shape(1))}")
-    shape, count, indices = call.shape(0), call.shape(1)[-1], call.constant(1)
+    shape, count, indices = call.shape(), call.shape(1)[-1], call.constant(1)
     extents = np.array(shape[:count], np.int32)
     if indices is None:
         return call.tensor(0).then(LayerType.GATHER_ND, _positions(call, extents))

@@ -52,8 +52,18 @@ class Node:
     def where(self) -> str:
         """The node as a place in messages."""
         name = f" '{self.name}'" if self.name else ""
-        result = f" -> tensor '{self.outputs[0]}'" if self.outputs else ""
+        result = f" -> tensor '{self.output}'" if self.outputs else ""
         return f"node {self.index}{name} {self.key}{result}"
+
+    @property
+    def source(self) -> str:
+        """The first input; empty if it is absent."""
+        return self.inputs[0] if self.inputs else ""
+
+    @property
+    def output(self) -> str:
+        """The first output; empty if it is absent."""
+        return self.outputs[0] if self.outputs else ""
 
     def made(self, op: str, inputs: Sequence[str], output: str, **attributes: int) -> Node:
         """Return a node of ONNX's own that is made in this one's place, without absent inputs at its end."""

@@ -84,7 +84,7 @@ def _without_identities(record: GraphRecord, nodes: Sequence[Node]) -> tuple[lis
         outputs = [name for name in node.outputs if name in kept or read[name]]
         vanishes = node.key == "Identity" or (node.key == "Dropout" and not node.has_input(2))
         if vanishes and node.inputs and outputs == list(node.outputs[:1]) and outputs[0] not in kept:
-            names[node.outputs[0]] = node.inputs[0]
+            names[node.output] = node.source
         else:
             remaining.append(node)
     return remaining, names

@@ -60,11 +60,11 @@ class Rewriting:
     def _before(self, node: Node, single: Mapping[str, Node]) -> list[str]:
         """Return the tensors before the operators that move the elements which a QuantizeLinear reads."""
         found: list[str] = []
-        name = node.inputs[0]
+        name = node.source
         while name in single and (maker := self._makers.get(name)) is not None and maker.key in MOVING:
-            name = maker.inputs[0] if maker.inputs else ""
+            name = maker.source
             source = self._makers.get(name)
-            if source is None or name not in single or name in found or name != source.outputs[0]:
+            if source is None or name not in single or name in found or name != source.output:
                 return found
             if source.key in DEQUANTIZE:
                 return []
@@ -77,16 +77,16 @@ class Rewriting:
         """Quantise the constant weights and biases of operators, by name of their outputs."""
         made: list[Node] = []
         for node in self.nodes:
-            between = node.outputs[0] in weighted and len(node.inputs) > 1
+            between = node.output in weighted and len(node.inputs) > 1
             scale = self._data_scale(node) if between else None
             made.append(node if scale is None else self._with_integers(node, scale, made))
         self.nodes = made
 
     def _data_scale(self, node: Node) -> Array | None:
         """Return the only scale of the data; None if there is no such constant."""
-        maker = self._makers.get(node.inputs[0])
+        maker = self._makers.get(node.source)
         while maker is not None and maker.key in MOVING and maker.inputs:
-            maker = self._makers.get(maker.inputs[0])
+            maker = self._makers.get(maker.source)
         if maker is None or maker.key not in DEQUANTIZE or len(maker.inputs) < 2:
             return None
         scale = self._constants.get(maker.inputs[1])
@@ -134,7 +134,7 @@ class Rewriting:
         if name not in self._weights:
             self._folding.spend(data.shape)
             low, high = np.minimum(data.min(), np.float32(0)), np.maximum(data.max(), np.float32(0))
-            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 scale = np.float32(1) if low == high else np.float32((high - low) / np.float32(255))
                 point = np.rint(np.clip(np.float32(_INT8.min) - low / scale, _INT8.min, _INT8.max))
                 steps = np.nan_to_num(np.rint(data / scale).astype(np.float64)) + np.nan_to_num(np.float64(point))
@@ -148,7 +148,7 @@ class Rewriting:
 
     def _quantised_bias(self, name: str, data: Array, data_scale: Array, scale: Array) -> tuple[str, ...]:
         """Return the names of integers and scale; nothing if the integers do not fit."""
-        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             steps = np.asarray(data_scale.reshape(()) * scale.reshape(-1 if scale.size > 1 else ()), np.float32)
             whole = np.rint(data / steps).astype(np.float64)
         if not np.isfinite(whole).all() or whole.min(initial=0) < _INT32.min or whole.max(initial=0) > _INT32.max:

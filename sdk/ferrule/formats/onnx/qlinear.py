@@ -48,14 +48,14 @@ class Expansion:
                 raise UnsupportedError("one of its scales is no constant of float32, expected one", hint=STATIC)
             if scale.ndim > 1 or (product.size != 1 and scale.size != 1):
                 raise ModelError(f"its scales have {product.size} and {scale.size} elements, expected one for the data")
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 product = product * scale
         scale_name = self.constant(np.asarray(product, np.float32), "bias_scale")
         return self._dequantised((name, scale_name, ""), position, 0)
 
     def constant(self, data: Array, role: str) -> str:
         """Add a constant and return its name."""
-        name = f"{self.node.outputs[0]}_{role}"
+        name = f"{self.node.output}_{role}"
         if name in self._constants:
             raise ModelError(f"tensor '{name}' exists already")
         self._constants[name] = data
@@ -69,7 +69,7 @@ class Expansion:
                 "its attribute 'channels_last' is 1, expected 0",
                 hint="take the model before onnxruntime's optimiser changed it (ORT_ENABLE_BASIC)",
             )
-        real = f"{node.outputs[0]}_real"
+        real = f"{node.output}_real"
         kept = {name: value for name, value in node.attributes.items() if name not in {"channels_last", "opset"}}
         made = node.made(op, inputs, real, **attributes)
         parameters = node.inputs[position : position + 2]
@@ -78,10 +78,10 @@ class Expansion:
         point = self._constants.get(parameters[-1]) if len(parameters) > 1 else None
         self.types[real] = "uint8" if point is None else str(point.dtype)
         self.nodes.append(replace(made, attributes={**kept, **attributes}))
-        self.nodes.append(node.made("QuantizeLinear", (real, *parameters), node.outputs[0], axis=1))
+        self.nodes.append(node.made("QuantizeLinear", (real, *parameters), node.output, axis=1))
 
     def _dequantised(self, names: Sequence[str], position: int, axis: int) -> str:
-        real = f"{self.node.outputs[0]}_input_{position}"
+        real = f"{self.node.output}_input_{position}"
         self.nodes.append(self.node.made("DequantizeLinear", names, real, axis=axis))
         return real
 
@@ -132,7 +132,7 @@ def _concat(call: Expansion) -> None:
 
 def _where(call: Expansion) -> None:
     node = call.node
-    call.finish("Where", (node.inputs[0], call.real(1), call.real(4)), 7)
+    call.finish("Where", (node.source, call.real(1), call.real(4)), 7)
 
 
 EXPANSIONS: Mapping[str, Callable[[Expansion], None]] = {

@@ -59,7 +59,7 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding, arithmet
     named: dict[str, str] = {}
     for node in graph.nodes:
         with place(node.where, node.key):
-            if not node.outputs or not node.outputs[0]:
+            if not node.output:
                 raise ModelError("its first output has no name")
             if node.key in QUANTIZE and node.has_input(2) and node.inputs[2] in record.narrow:
                 raise UnsupportedError("it quantises to less than 8 bits, expected int8 or uint8", hint=EIGHT_BITS)
@@ -85,12 +85,12 @@ def without_repetitions(nodes: Sequence[Node], kept: set[str], constants: Mappin
     remaining = []
     for each in nodes:
         node = each.renamed(names)
-        if node.key in QUANTIZE | DEQUANTIZE and node.inputs and node.outputs and node.outputs[0] not in kept:
+        if node.key in QUANTIZE | DEQUANTIZE and node.inputs and node.output not in kept:
             parameters = (_identity(constants, name) for name in node.inputs[1:])
-            key = (node.op, node.inputs[0], node.attributes.get("axis", 1), *parameters)
-            first = found.setdefault(key, node.outputs[0])
-            if first != node.outputs[0]:
-                names[node.outputs[0]] = first
+            key = (node.op, node.source, node.attributes.get("axis", 1), *parameters)
+            first = found.setdefault(key, node.output)
+            if first != node.output:
+                names[node.output] = first
                 continue
         remaining.append(node)
     return remaining
@@ -109,7 +109,7 @@ class _Pass(Integers):
         """Return the rewritten graph."""
         self._take_inputs()
         for node in self.given:
-            if node.outputs and node.outputs[0] in self.absorbed:
+            if node.output in self.absorbed:
                 continue
             with place(node.where, node.key):
                 self._visit(node)
@@ -122,12 +122,10 @@ class _Pass(Integers):
         """Take the quantisation of inputs of the graph from the nodes that read them."""
         known: dict[str, Node] = {}
         for node in reversed(self.given):
-            if not node.inputs or not node.outputs:
-                continue
-            if node.key in DEQUANTIZE:
-                known[node.inputs[0]] = node
-            elif moved.moves(node) and node.outputs[0] in known:
-                known[node.inputs[0]] = known[node.outputs[0]]
+            if node.key in DEQUANTIZE and node.inputs:
+                known[node.source] = node
+            elif moved.moves(node) and node.output in known:
+                known[node.source] = known[node.output]
         for value in self.record.inputs:
             reader, dtype = known.get(value.name), TYPES.get(value.type)
             if reader is None or dtype is None or value.name in self.constants:
@@ -141,20 +139,20 @@ class _Pass(Integers):
         point = self.constants.get(node.inputs[2]) if node.has_input(2) else None
         if point is not None:
             return str(point.dtype)
-        value = self.record.values.get(node.inputs[0])
+        value = self.record.values.get(node.source)
         dtype = None if value is None else TYPES.get(value.type)
         return "uint8" if dtype is None else dtype.value
 
     def _visit(self, node: Node) -> None:
         if node.key in DEQUANTIZE | QUANTIZE:
-            if not node.inputs or not node.outputs:
+            if not node.inputs:
                 raise ModelError("it has no input or no output")
             (self._dequantize if node.key in DEQUANTIZE else self._quantize)(node)
         elif any(name in self.stored for name in node.inputs):
             self._on_integers(node)
         elif not any(name in self.reals for name in node.inputs):
             self._keep(node)
-        elif node.key in _ORDERING and (held := self.reals.get(node.inputs[0])) is not None and held.data is None:
+        elif node.key in _ORDERING and (held := self.reals.get(node.source)) is not None and held.data is None:
             self._keep(replace(node, inputs=(held.name, *map(self.real, node.inputs[1:]))))
         else:
             merge = moved.merge_of(node)
@@ -170,12 +168,12 @@ class _Pass(Integers):
     # conversions
 
     def _dequantize(self, node: Node) -> None:
-        source = node.inputs[0]
+        source = node.source
         held, data = self.stored.get(source), self.constants.get(source)
         data = held.data if held is not None and held.data is not None else data
         if data is not None:
             encoding = self.encoding(node, str(data.dtype), data.shape)
-            self.reals[node.outputs[0]] = Held(source, encoding, data)
+            self.reals[node.output] = Held(source, encoding, data)
             return
         type_ = self._type_of(node) if held is None else held.encoding.type
         encoding = self.encoding(node, type_)
@@ -187,10 +185,10 @@ class _Pass(Integers):
                 f"tensor '{source}' has another scale or zero point than where it was quantised",
                 hint="give both conversions the same parameters",
             )
-        self.reals[node.outputs[0]] = held
+        self.reals[node.output] = held
 
     def _quantize(self, node: Node) -> None:
-        source, output = node.inputs[0], node.outputs[0]
+        source, output = node.source, node.output
         data = self.numbers(source)
         encoding = self.encoding(node, None, () if data is None else data.shape)
         if data is not None:
@@ -214,7 +212,7 @@ class _Pass(Integers):
         original = node
         node = self._with_bias(self._without_slopes(node))
         rules = _rules(node)
-        target = self.target(node.outputs[0]) if len(node.outputs) == 1 else None
+        target = self.target(node.output) if len(node.outputs) == 1 else None
         if target is None or Rounding.ONNX not in rules or (node.key == "Elu" and node.number("alpha", 1.0) != 1):
             return False
         made = weights.on_integers(node, self) if node.key in _WEIGHTED else self._on_bytes(node, target)
@@ -224,13 +222,13 @@ class _Pass(Integers):
         stored = self.name(target, rule)
         self.nodes.append(replace(made, outputs=(stored,)))
         self.finish(target, stored)
-        self.absorbed.add(node.outputs[0])
-        self.same[node.outputs[0]] = stored
+        self.absorbed.add(node.output)
+        self.same[node.output] = stored
         return True
 
     def _rule(self, node: Node) -> Rounding:
         """Return the rule by which an operator rounds: that of the fused one, or float32."""
-        rules, fused = _rules(node), self.fused.get(node.outputs[0])
+        rules, fused = _rules(node), self.fused.get(node.output)
         if fused is None and node.key in FUSED and Rounding.ONNX_FLOAT in rules:
             return Rounding.ONNX_FLOAT
         return Rounding.ONNX_UINT8 if fused == "uint8" and Rounding.ONNX_UINT8 in rules else Rounding.ONNX
@@ -245,10 +243,10 @@ class _Pass(Integers):
 
     def _with_bias(self, node: Node) -> Node:
         """Return a MatMul with the constant Add behind it as third input, its bias."""
-        reader = self.single.get(node.outputs[0])
+        reader = self.single.get(node.output)
         if node.key != "MatMul" or len(node.inputs) != 2 or reader is None or reader.key != "Add":
             return node
-        others = [name for name in reader.inputs if name != node.outputs[0]]
+        others = [name for name in reader.inputs if name != node.output]
         matrix = self.numbers(node.inputs[1])
         numbers = self.numbers(others[0]) if len(others) == 1 else None
         if numbers is None or matrix is None or matrix.ndim != 2 or numbers.shape != matrix.shape[1:]:
@@ -270,7 +268,7 @@ class _Pass(Integers):
     # operators of the model that have integers as inputs
 
     def _on_integers(self, node: Node) -> None:
-        held = self.stored.get(node.inputs[0])
+        held = self.stored.get(node.source)
         if any(name in self.stored for name in node.inputs[1:]):
             held = None
         if held is not None and held.data is not None and (moved.moves(node) or node.key == "Clip"):
@@ -285,12 +283,12 @@ class _Pass(Integers):
             value = self.constants.get(node.inputs[2]) if node.has_input(2) else np.zeros((), held.encoding.type)
             if value is None or value.size != 1 or str(value.dtype) != held.encoding.type:
                 raise ModelError(f"its value is no {held.encoding.type} constant")
-            filling = self.constant(f"{node.outputs[0]}_padding", value.reshape(()), held.encoding)
+            filling = self.constant(f"{node.output}_padding", value.reshape(()), held.encoding)
             self._move_integers(replace(node, inputs=(*node.inputs[:2], filling, *node.inputs[3:])), held)
         elif held is not None and node.key == "Clip" and (bounds := self.bounds(node)) is not None:
             low, high = held.encoding.within(bounds)
             target = Target(
-                output=node.outputs[0], encoding=held.encoding, low=low, high=high, absorbed=frozenset(node.outputs)
+                output=node.output, encoding=held.encoding, low=low, high=high, absorbed=frozenset(node.outputs)
             )
             self.finish(target, held.name)
         else:

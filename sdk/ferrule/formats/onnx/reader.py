@@ -134,7 +134,7 @@ class _Reader:
                 continue
             stated = ", ".join(map(str, value.shape))
             error = ModelError(f"its shape is {list(shape)}, and the file states [{stated}]", hint=_CONTRADICTION)
-            if maker is None or value.name != maker.outputs[0]:
+            if maker is None or value.name != maker.output:
                 error.at(f"tensor '{value.name}'")
             if maker is not None:
                 error.at(maker.where, maker.key)
@@ -169,7 +169,7 @@ class _Reader:
         if row is None:
             raise unsupported(node)
         row.check(node)
-        condition = self._emission.constant(node.inputs[0]) if node.key == "If" else None
+        condition = self._emission.constant(node.source) if node.key == "If" else None
         if condition is not None:
             self._inline(node, with_constants(self._emission, chosen(node, condition)))
             return
@@ -204,9 +204,9 @@ class _Reader:
         """Compute a node that depends on constants and shapes only, and return whether it is one."""
         emission = self._emission
         if node.key in {"Shape", "Size"} and len(node.inputs) == len(node.outputs) == 1:
-            shape = emission.shape(node.inputs[0])
+            shape = emission.shape(node.source)
             size = np.array(elements(shape), np.int64)
-            emission.add_constant(node.outputs[0], shape_of(node, shape) if node.op == "Shape" else size)
+            emission.add_constant(node.output, shape_of(node, shape) if node.op == "Shape" else size)
             return True
         types = [emission.stored_type(name) for name in node.outputs]
         if any(stored is not None and stored.rounding is not Rounding.TFLM for stored in types):

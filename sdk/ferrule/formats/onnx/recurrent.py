@@ -54,14 +54,14 @@ class _Sequence:
     def __init__(self, call: Call, activations: tuple[str, ...], gates: int) -> None:
         self.call = call
         self.batch_axis = 1 - _flag(call, "layout")
-        source = call.ordered(0)
+        source = call.ordered()
         if len(source.order) != 3:
             raise ModelError(f"its data has {len(source.order)} axes, expected steps, batches and inputs")
         self.source = source if source.order[2] == 2 else call.tensor(0)
-        shape = call.shape(0)
+        shape = call.shape()
         self.steps, self.batches, self.inputs = shape[1 - self.batch_axis], shape[self.batch_axis], shape[2]
-        if call.dtype(0) != "float32":
-            raise UnsupportedError(f"its data is {call.dtype(0)}, expected float32", hint="export the model in float32")
+        if call.dtype() != "float32":
+            raise UnsupportedError(f"its data is {call.dtype()}, expected float32", hint="export the model in float32")
         direction = call.node.choice("direction", "forward", ("forward", "reverse", "bidirectional"))
         reverse = {"forward": (False,), "reverse": (True,)}.get(direction, (False, True))
         self._check_options(activations * len(reverse))
@@ -155,7 +155,7 @@ class _Sequence:
     def _declare_sequence(self, sequences: Sequence[Value]) -> None:
         call, count = self.call, len(self.directions)
         if count == 1:
-            first, second = call.shape(0)[:2]
+            first, second = call.shape()[:2]
             shape = (first, 1, second, self.units) if self.batch_axis else (first, second, 1, self.units)
             call.declare(sequences[0].ordered(replace(sequences[0].layout, shape=shape)))
             return
@@ -203,7 +203,7 @@ def _lstm_direction(sequence: _Sequence, index: int) -> _Result:
     descriptor = LstmDescriptor(time_major=sequence.time_axis == 0)
     wanted = [f"{call.name}_{role}" for role in ("sequence", "hidden", "cell")]
     result, *states = source.many(descriptor, *inputs[1:], wanted=wanted, layer=call.layer_name)
-    if not call.node.outputs[0]:
+    if not call.node.output:
         return _Result(None, states)
     return _Result(result.then(turn) if direction.is_reverse else result, states)
 
@@ -245,7 +245,7 @@ def _gru_direction(sequence: _Sequence, index: int) -> _Result:
         state = wanted + update * (old - wanted)
         states.append(state)
     last = states[-1:]
-    if not call.node.outputs[0]:
+    if not call.node.output:
         return _Result(None, last)
     ordered = states[::-1] if direction.is_reverse else states
     return _Result(joined(PackDescriptor(axis=sequence.time_axis), ordered), last)

@@ -26,9 +26,9 @@ def _along(type_: LayerType) -> Row:
     """Return the row of an operator along one axis, which the layer needs last."""
 
     def emit(call: Call) -> Value:
-        axis, x = call.axis(-1), call.ordered(0)
+        axis, x = call.axis(-1), call.ordered()
         if x.order[-1:] != (axis,):
-            x = call.tensor(0, (*(other for other in identity(call.rank(0)) if other != axis), axis))
+            x = call.tensor(0, (*(other for other in identity(call.rank()) if other != axis), axis))
         return x.then(type_)
 
     return Row(emit, layer=type_)
@@ -40,7 +40,7 @@ def _lp_normalization(call: Call) -> Value | None:
         return _along(LayerType.L2_NORMALIZATION).emit(call)
     if power != 1:
         raise UnsupportedError(f"its attribute 'p' is {power}, expected 1 or 2")
-    x = call.ordered(0)
+    x = call.ordered()
     return x / abs(x).then(LayerType.SUM, _kept(x, {axis}))
 
 
@@ -51,8 +51,8 @@ def _kept(x: Value, axes: Container[int]) -> ReduceDescriptor:
 
 def _reduce_log_sum_exp(call: Call) -> Value:
     """Add the largest element along the axes, and the logarithm of the sum of exp(x - largest)."""
-    chosen = reduced(call.node, call.integers(1, "axes"), call.rank(0))
-    x = call.ordered(0)
+    chosen = reduced(call.node, call.integers(1, "axes"), call.rank())
+    x = call.ordered()
     if chosen is None:
         raise UnsupportedError("it has no axes, expected one or more")
     order, reduce = x.order, _kept(x, chosen)
@@ -61,7 +61,7 @@ def _reduce_log_sum_exp(call: Call) -> Value:
     result = largest + total
     if call.node.flag("keepdims", default=True):
         return result
-    shape = tuple(call.shape(0)[axis] for axis in order if axis not in chosen)
+    shape = tuple(call.shape()[axis] for axis in order if axis not in chosen)
     return result.then(ReshapeDescriptor(shape=shape), order=without(order, chosen))
 
 
@@ -71,12 +71,12 @@ def _reduction(
     """Return the row of a reduction, with functions of each element before and after it."""
 
     def emit(call: Call) -> Value:
-        chosen = reduced(call.node, call.integers(1, "axes"), call.rank(0))
-        x = call.ordered(0)
+        chosen = reduced(call.node, call.integers(1, "axes"), call.rank())
+        x = call.ordered()
         if chosen is None:
             if before is not None or after is not None:
                 raise UnsupportedError("it has no axes, expected one or more")
-            return call.value(0)
+            return call.value()
         order, keep = x.order, call.node.flag("keepdims", default=True)
         reduce = replace(_kept(x, chosen), keep_dims=keep)
         if before is not None:
@@ -89,14 +89,14 @@ def _reduction(
 
 def _arg_select(type_: LayerType) -> Row:
     def emit(call: Call) -> Value:
-        axis, x, last = call.axis(), call.ordered(0), call.node.flag("select_last_index")
+        axis, x, last = call.axis(), call.ordered(), call.node.flag("select_last_index")
         order, place = x.order, x.order.index(axis)
         if last:
             x = x.then(ReverseV2Descriptor(axes=(place,)))
         found = x.then(type_, ArgSelectDescriptor(axis=place), dtype=DataType.INT32)
         if last:
-            found = call.shape(0)[axis] - 1 - found
-        split = (*call.shape(0)[:axis], *call.shape(0)[axis + 1 :])
+            found = call.shape()[axis] - 1 - found
+        split = (*call.shape()[:axis], *call.shape()[axis + 1 :])
         kept = (1,) if call.node.flag("keepdims", default=True) else ()
         layout = Layout(order=without(order, [axis]), split=split, shape=(*split[:axis], *kept, *split[axis:]))
         return found.then(LayerType.CAST, dtype=DataType.INT64, order=layout)
@@ -105,8 +105,8 @@ def _arg_select(type_: LayerType) -> Row:
 
 
 def _cumsum(call: Call) -> Value:
-    axis = front_axis(call.single(1, "axis", 0), call.rank(0))
-    x = call.ordered(0)
+    axis = front_axis(call.single(1, "axis", 0), call.rank())
+    x = call.ordered()
     exclusive, reverse = call.node.flag("exclusive"), call.node.flag("reverse")
     return x.then(CumsumDescriptor(axis=x.order.index(axis), exclusive=exclusive, reverse=reverse))
 
@@ -134,9 +134,9 @@ def _affine(call: Call, result: Value, factors: Sequence[Array | None]) -> Value
 
 
 def _layer_normalization(call: Call) -> None:
-    rank = call.rank(0)
+    rank = call.rank()
     axis, epsilon = call.axis(-1), call.node.number("epsilon", 1e-5)
-    x = call.ordered(0)
+    x = call.ordered()
     reduce = _kept(x, range(axis, rank))
     others: Sequence[Value] = ()
     if call.node.op == "RMSNormalization":  # the mean counts as 0
@@ -154,7 +154,7 @@ def _layer_normalization(call: Call) -> None:
 
 def _per_channel(call: Call) -> list[Array]:
     """Return the scale and the bias, one number for each channel, as images."""
-    channels, rank = call.shape(0)[1], call.rank(0)
+    channels, rank = call.shape()[1], call.rank()
     found = []
     for position, role in ((1, "scale"), (2, "bias")):
         data = call.parameter(position, role)
@@ -166,19 +166,19 @@ def _per_channel(call: Call) -> list[Array]:
 
 
 def _instance_normalization(call: Call) -> Value:
-    rank = call.rank(0)
+    rank = call.rank()
     if rank < 3:
         raise ModelError(f"its input has {rank} axes, expected 3 or more")
-    x = call.ordered(0)
+    x = call.ordered()
     result, *_ = _standardised(x, _kept(x, range(2, rank)), call.node.number("epsilon", 1e-5))
     return _affine(call, result, _per_channel(call))
 
 
 def _group_normalization(call: Call) -> Value:
-    rank, shape, groups = call.rank(0), call.shape(0), call.node.integer("num_groups")
+    rank, shape, groups = call.rank(), call.shape(), call.node.integer("num_groups")
     if rank < 3 or groups < 1 or shape[1] % groups:
         raise ModelError(f"its input {list(shape)} does not have a multiple of {groups} channels")
-    x = call.ordered(0)
+    x = call.ordered()
     order, place, stored = x.order, x.order.index(1), x.shape
     divided = (*stored[:place], groups, stored[place] // groups, *stored[place + 1 :])
     axes = sorted((place + 1, *(each + (each > place) for each in x.places(range(2, rank)))))
@@ -188,8 +188,8 @@ def _group_normalization(call: Call) -> Value:
 
 
 def _mean_variance_normalization(call: Call) -> None:
-    axes = front_axes(call.node.integers("axes", (0, 2, 3)), call.rank(0))
-    x = call.ordered(0)
+    axes = front_axes(call.node.integers("axes", (0, 2, 3)), call.rank())
+    x = call.ordered()
     call.declare(_standardised(x, _kept(x, axes), 1e-9)[0])
 
 

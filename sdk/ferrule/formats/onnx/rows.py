@@ -42,5 +42,5 @@ class Row:
             if not least <= len(names) <= last:
                 expected = f"{least}" if least == last else f"{least} to {last}"
                 raise ModelError(f"it has {len(names)} {what}, expected {expected}")
-        if not node.outputs[0] and not self.first_is_optional:
+        if not node.output and not self.first_is_optional:
             raise ModelError("its first output has no name")

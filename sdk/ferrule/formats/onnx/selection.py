@@ -23,20 +23,20 @@ _INDEX_BYTES = 32
 
 def _trilu(call: Call) -> Value:
     """Select the elements of one side of a diagonal with a constant mask."""
-    if call.rank(0) < 2:
-        raise ModelError(f"its input has {call.rank(0)} axes, expected 2 or more")
+    if call.rank() < 2:
+        raise ModelError(f"its input has {call.rank()} axes, expected 2 or more")
     diagonal, upper = call.single(1, "diagonal", 0), call.node.flag("upper", default=True)
-    afford(Resource.BYTES, _INDEX_BYTES * elements(call.shape(0)[-2:]), "the mask")
-    rows, columns = np.indices(call.shape(0)[-2:])
+    afford(Resource.BYTES, _INDEX_BYTES * elements(call.shape()[-2:]), "the mask")
+    rows, columns = np.indices(call.shape()[-2:])
     mask = columns - rows >= diagonal if upper else columns - rows <= diagonal
-    x = call.ordered(0)
-    full = mask.reshape((1,) * (call.rank(0) - 2) + mask.shape).transpose(x.order)
+    x = call.ordered()
+    full = mask.reshape((1,) * (call.rank() - 2) + mask.shape).transpose(x.order)
     return call.array(full, "mask").then(LayerType.SELECT_V2, x, x.number(0), order=x.order, dtype=x.dtype)
 
 
 def _gather_elements(call: Call) -> Value:
     """Gather from the elements in one row, by constant positions."""
-    indices, shape = call.parameter(1, "indices"), call.shape(0)
+    indices, shape = call.parameter(1, "indices"), call.shape()
     axis = call.axis()
     if indices is None or indices.dtype.kind not in "iu" or indices.ndim != len(shape):
         raise ModelError("its indices are no integers with the axes of its input")
@@ -59,9 +59,9 @@ def _one_hot(call: Call) -> Value:
         raise ModelError("it has no depth of 1 or more, or not two values")
     if depth > 1 << 16:
         raise UnsupportedError(f"its depth is {depth}, expected at most {1 << 16}")
-    rank = call.rank(0)
+    rank = call.rank()
     axis = front_axis(call.node.integer("axis", -1), rank + 1)
-    shape = (*call.shape(0)[:axis], 1, *call.shape(0)[axis:])
+    shape = (*call.shape()[:axis], 1, *call.shape()[axis:])
     indices = call.tensor(0, None, shape)
     if indices.dtype is not DataType.INT32:
         indices = indices.then(LayerType.CAST, dtype=DataType.INT32)

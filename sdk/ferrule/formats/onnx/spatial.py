@@ -38,15 +38,15 @@ def _resize(call: Call) -> Value:
             "its attribute 'antialias' or 'exclude_outside' is 1, expected 0", hint="resize with antialias=False"
         )
     scales, sizes = _scales(call)
-    if sizes == call.shape(0):
-        return call.value(0)
-    if any(sizes[axis] != call.shape(0)[axis] for axis in range(2)) or call.rank(0) < 3:
+    if sizes == call.shape():
+        return call.value()
+    if any(sizes[axis] != call.shape()[axis] for axis in range(2)) or call.rank() < 3:
         raise UnsupportedError(
-            f"it resizes {list(call.shape(0))} to {list(sizes)}, expected changes of width and height"
+            f"it resizes {list(call.shape())} to {list(sizes)}, expected changes of width and height"
         )
     x = image(call)
-    size = (1, *sizes[2:]) if call.rank(0) == 3 else sizes[2:]
-    factors = (1.0, *scales[2:]) if call.rank(0) == 3 else scales[2:]
+    size = (1, *sizes[2:]) if call.rank() == 3 else sizes[2:]
+    factors = (1.0, *scales[2:]) if call.rank() == 3 else scales[2:]
     places = [_positions(coordinates, x.shape[1 + axis], size[axis], factors[axis]) for axis in range(2)]
     if mode == "linear":
         return as_input(call, _linear(x, (size[0], size[1]), places))
@@ -57,7 +57,7 @@ def _resize(call: Call) -> Value:
 
 def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """Return the factor and the new extent of each axis."""
-    shape, rank = call.shape(0), call.rank(0)
+    shape, rank = call.shape(), call.rank()
     axes = call.node.integers("axes", tuple(range(rank)))
     if any(not -rank <= axis < rank for axis in axes):
         raise ModelError(f"its attribute 'axes' is {list(axes)}, expected {-rank} to {rank - 1}")
@@ -155,13 +155,13 @@ def _linear(x: Value, size: tuple[int, int], places: list[Array]) -> Value:
 
 def _block(call: Call, stored: tuple[int, ...]) -> int:
     size = call.node.integer("blocksize")
-    if call.rank(0) != 4 or size < 1 or size > MAX_EXTENT:
+    if call.rank() != 4 or size < 1 or size > MAX_EXTENT:
         raise ModelError(f"its input {list(stored)} is no image, or its block of {size} is out of range")
     return size
 
 
 def _depth_to_space(call: Call) -> Value:
-    x, size = image(call), _block(call, call.shape(0))
+    x, size = image(call), _block(call, call.shape())
     batch, height, width, channels = x.shape
     if channels % (size * size):
         raise ModelError(f"its input has {channels} channels, expected a multiple of {size * size}")
@@ -172,9 +172,9 @@ def _depth_to_space(call: Call) -> Value:
 
 
 def _space_to_depth(call: Call) -> Value:
-    x, size = image(call), _block(call, call.shape(0))
+    x, size = image(call), _block(call, call.shape())
     moved = x.then(SpaceToDepthDescriptor(block_size=size))
-    if call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD" and call.shape(0)[1] > 1:
+    if call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD" and call.shape()[1] > 1:
         batch, height, width, channels = moved.shape
         parts = moved.reshaped((batch * height * width, size * size, channels // (size * size)))
         parts = parts.then(TransposeDescriptor(permutation=(0, 2, 1)))

@@ -33,12 +33,12 @@ def _kernel(shape: Shape, rank: int) -> Shape:
 
 
 def _conv(call: Call) -> Value:
-    x, kernel = image(call), _kernel(call.shape(1), call.rank(0))
+    x, kernel = image(call), _kernel(call.shape(1), call.rank())
     channels, groups = x.shape[3], call.node.integer("group", 1)
     outputs, depth, *extents = kernel
     if groups < 1 or depth * groups != channels or outputs % groups:
         raise ModelError(f"its weights {list(kernel)} in {groups} groups do not fit an image with {channels} channels")
-    rows, columns = window = window_of(call, extents[4 - call.rank(0) :])
+    rows, columns = window = window_of(call, extents[4 - call.rank() :])
     steps: dict[str, Any] = {
         "stride_h": rows.stride,
         "stride_w": columns.stride,
@@ -55,8 +55,8 @@ def _conv(call: Call) -> Value:
 
 
 def _conv_transpose(call: Call) -> Value:
-    node, kernel = call.node, _kernel(call.shape(1), call.rank(0))
-    x, groups, spatial = image(call), node.integer("group", 1), call.rank(0) - 2
+    node, kernel = call.node, _kernel(call.shape(1), call.rank())
+    x, groups, spatial = image(call), node.integer("group", 1), call.rank() - 2
     channels = x.shape[3]
     if groups < 1 or kernel[0] != channels or channels % groups:
         raise ModelError(f"its weights {list(kernel)} in {groups} groups do not fit an image of {channels} channels")
@@ -121,8 +121,8 @@ def _transposed_groups(call: Call, descriptor: TransposeConvDescriptor, x: Value
 def _gemm(call: Call) -> Value:
     node = call.node
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
-    if call.rank(0) != 2 or call.rank(1) != 2:
-        raise ModelError(f"its inputs have {call.rank(0)} and {call.rank(1)} axes, expected 2 each")
+    if call.rank() != 2 or call.rank(1) != 2:
+        raise ModelError(f"its inputs have {call.rank()} and {call.rank(1)} axes, expected 2 each")
     turned = node.flag("transA"), node.flag("transB")
     addend = node.has_input(2) and beta != 0
     if call.constant(1) is None or turned[0]:
@@ -152,7 +152,7 @@ def _bias(call: Call, outputs: int, factor: float) -> Value | None:
 
 
 def _scaled(data: Array, factor: float) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         result: Array = (data * np.float32(factor)).astype(data.dtype)
     return result
 
@@ -164,12 +164,12 @@ def _dense(call: Call, columns: int, factor: float, bias: Value | None) -> Value
     """
     matrix = call.constant(1)
     assert matrix is not None
-    shape = call.shape(0)
+    shape = call.shape()
     if not shape or shape[-1] != matrix.shape[1 - columns]:
         raise ModelError(f"its inputs have shapes {list(shape)} and {list(matrix.shape)}, which do not fit")
     weights = matrix if columns == 0 else matrix.T
     key: tuple[object, ...] = ("weights", columns, factor)
-    x = call.value(0)
+    x = call.value()
     layout, front, order = x.layout, len(shape) - 1, identity(len(shape))
     if layout.is_pending and layout.split[:front] == shape[:front] and layout.order[:front] == order[:front]:
         parts = weights.reshape(-1, *layout.split[front:])
@@ -177,7 +177,7 @@ def _dense(call: Call, columns: int, factor: float, bias: Value | None) -> Value
         weights, key = parts.transpose(0, *inner).reshape(weights.shape), (*key, layout)
         x = x.reshaped(shape)
     else:
-        x = call.ordered(0)
+        x = call.ordered()
         if x.order[-1] != front:
             x = call.tensor(0)
     if factor != 1:
@@ -187,7 +187,7 @@ def _dense(call: Call, columns: int, factor: float, bias: Value | None) -> Value
 
 
 def _matmul(call: Call) -> Value:
-    left, right = call.shape(0), call.shape(1)
+    left, right = call.shape(), call.shape(1)
     if not left or not right:
         raise ModelError("one of its inputs is a scalar, expected matrices")
     matrix = call.constant(1)

@@ -29,7 +29,7 @@ _SAME = ("SAME_UPPER", "SAME_LOWER")
 
 def image(call: Call) -> Value:
     """Return the first input, of shape [batch, channels, height, width] or without a height, as an NHWC tensor."""
-    return call.tensor(0, NHWC, _image_shape(call.shape(0)))
+    return call.tensor(0, NHWC, _image_shape(call.shape()))
 
 
 def _image_shape(shape: Shape) -> Shape:
@@ -45,7 +45,7 @@ def as_input(call: Call, result: Value) -> Value:
     """Return an NHWC result as one with as many axes as the node's first input."""
     layout = Layout.of(result.shape, NHWC)
     batch, channels, _, width = layout.shape
-    return result.ordered(layout if call.rank(0) == 4 else replace(layout, shape=(batch, channels, width)))
+    return result.ordered(layout if call.rank() == 4 else replace(layout, shape=(batch, channels, width)))
 
 
 @frozen
@@ -132,8 +132,8 @@ def padding_of(window: Window, stored: Shape, *, ceil: bool = False) -> Padding:
 
 
 def _pool_window(call: Call) -> Window:
-    _image_shape(call.shape(0))
-    extents, spatial = call.node.integers("kernel_shape"), call.rank(0) - 2
+    _image_shape(call.shape())
+    extents, spatial = call.node.integers("kernel_shape"), call.rank() - 2
     if len(extents) != spatial:
         raise ModelError(f"its attribute 'kernel_shape' is {list(extents)}, expected {spatial} numbers")
     return window_of(call, extents)
@@ -205,16 +205,16 @@ def _average(call: Call, window: Window, padding: Padding, image: Shape) -> tupl
     if whole and (not in_float or (early and rows.stride == columns.stride == 1)):
         rule = Rounding.ONNX_FLOAT if in_float else Rounding.ONNX
         return ReduceDescriptor(axes=(1, 2), keep_dims=True), rule
-    first = call.rank(0) == 4 and columns.stride <= 2 and image[2] + padding.left + padding.right <= _WIDEST
+    first = call.rank() == 4 and columns.stride <= 2 and image[2] + padding.left + padding.right <= _WIDEST
     return pool, Rounding.ONNX_COLUMNS if in_float and early and first else None
 
 
 def _global_pool(type_: LayerType, layer: LayerType | None = None) -> Row:
     def emit(call: Call) -> Value:
-        rank = call.rank(0)
+        rank = call.rank()
         if rank < 3:
-            raise ModelError(f"its input has shape {list(call.shape(0))}, expected 3 axes or more")
-        x = call.ordered(0)
+            raise ModelError(f"its input has shape {list(call.shape())}, expected 3 axes or more")
+        x = call.ordered()
         return x.then(type_, ReduceDescriptor(axes=x.places(range(2, rank)), keep_dims=True))
 
     return Row(emit, layer=layer)
