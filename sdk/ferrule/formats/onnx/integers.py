@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -247,6 +248,13 @@ class Integers:
         if output in self.final and stored != output:
             self.add("QuantizeLinear" if encoding.offset else "Identity", (stored,), output, encoding.unsigned())
         self.stored[output] = Held(stored, encoding)
+
+    def add_for(self, target: Target, node: Node, rounding: Rounding = Rounding.TFLM) -> str:
+        """Add a node whose results go to a target, and return them before its clamp."""
+        stored = self.name(target, rounding)
+        self.nodes.append(replace(node, outputs=(stored,)))
+        self.finish(target, stored)
+        return stored
 
     def clamped(self, stored: str, target: Target) -> str:
         """Return integers clamped to the limits of a target."""

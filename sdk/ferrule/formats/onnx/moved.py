@@ -67,7 +67,7 @@ def _move(node: Node, tensors: Integers) -> bool:
     target = tensors.target(node.output) if len(node.outputs) == 1 else None
     if target is not None and target.encoding != held.encoding:
         target = None
-    return _added(replace(node, inputs=(held.name, *others)), held.encoding, target, tensors)
+    return _added(node.reading((held.name, *others)), held.encoding, target, tensors)
 
 
 def move_constant(node: Node, held: Held, known: dict[str, Held], tensors: Integers) -> bool:
@@ -104,7 +104,7 @@ def _pad(node: Node, tensors: Integers) -> bool:
     inputs = [tensors.converted(source, encoding), tensors.real(node.inputs[1]) if node.has_input(1) else "", ""]
     if number.any():
         inputs[2] = tensors.constant(f"{node.output}_padding", encoding.quantised(number.reshape(())), encoding)
-    return _added(replace(node, inputs=(*inputs, *node.inputs[3:])), encoding, target, tensors)
+    return _added(node.reading((*inputs, *node.inputs[3:])), encoding, target, tensors)
 
 
 def _join(node: Node, tensors: Integers) -> bool:
@@ -117,15 +117,13 @@ def _join(node: Node, tensors: Integers) -> bool:
     if encoding is None or not encoding.is_byte or all(tensors.numbers(name) is not None for name in names):
         return False
     inputs = [*map(tensors.real, node.inputs[:first]), *(tensors.converted(name, encoding) for name in names)]
-    return _added(replace(node, inputs=tuple(inputs)), encoding, target, tensors)
+    return _added(node.reading(inputs), encoding, target, tensors)
 
 
 def _added(node: Node, encoding: Encoding, target: Target | None, tensors: Integers) -> bool:
     """Add a node whose outputs have the encoding of its inputs, and return True; only one output has a target."""
     if target is not None:
-        stored = tensors.name(target)
-        tensors.nodes.append(replace(node, outputs=(stored,)))
-        tensors.finish(target, stored)
+        tensors.add_for(target, node)
         return True
     names = [tensors.new(f"{name}_int8") if name else "" for name in node.outputs]
     for name, stored in zip(node.outputs, names, strict=True):

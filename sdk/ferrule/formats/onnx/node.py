@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeVar
 
@@ -74,9 +74,13 @@ class Node:
             index=self.index, name=self.name, op=op, inputs=tuple(names), outputs=(output,), attributes=attributes
         )
 
+    def reading(self, inputs: Iterable[str]) -> Node:
+        """Return the node with other inputs."""
+        return replace(self, inputs=tuple(inputs))
+
     def renamed(self, names: Mapping[str, str]) -> Node:
         """Return the node with other inputs in place of some."""
-        return replace(self, inputs=tuple(names.get(name, name) for name in self.inputs))
+        return self.reading(names.get(name, name) for name in self.inputs)
 
     def has_input(self, position: int) -> bool:
         """Return whether an optional input is present."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -115,7 +114,7 @@ class Rewriting:
         if bias is not None and (names := self._quantised_bias(node.inputs[2], bias, data_scale, scale)):
             inputs[2] = self._names.take(f"{node.inputs[2]}_dequantised")
             made.append(node.made("DequantizeLinear", names, inputs[2], axis=0))
-        return replace(node, inputs=tuple(inputs))
+        return node.reading(inputs)
 
     def _fits(self, node: Node, maker: Node, scale: Array, channels: int) -> bool:
         """Whether the weights have one scale, or as many as the bias has elements, along the axis of the results."""

@@ -30,7 +30,6 @@ from ferrule.graph import Array, Rounding
 from ferrule.network.execution import operator_of
 
 _WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
-_BINARY = frozenset({"Add", "Div", "Mul", "PRelu", "Sub"})
 _ORDERING = frozenset({"ArgMax", "ArgMin", "Shape", "Size"})
 """The operators whose results depend on the shape of their first input, or on which elements are larger."""
 
@@ -153,11 +152,11 @@ class _Pass(Integers):
         elif not any(name in self.reals for name in node.inputs):
             self._keep(node)
         elif node.key in _ORDERING and (held := self.reals.get(node.source)) is not None and held.data is None:
-            self._keep(replace(node, inputs=(held.name, *map(self.real, node.inputs[1:]))))
+            self._keep(node.reading((held.name, *map(self.real, node.inputs[1:]))))
         else:
             merge = moved.merge_of(node)
             if not (self._compute(node) if merge is None else merge(node, self)):
-                self._keep(replace(node, inputs=tuple(map(self.real, node.inputs))))
+                self._keep(node.reading(map(self.real, node.inputs)))
 
     def _keep(self, node: Node) -> None:
         for graph in node.graphs.values():
@@ -202,9 +201,8 @@ class _Pass(Integers):
         if source in self.reals:
             self.finish(target, self.converted(source, encoding))
             return
-        stored = self.name(target, Rounding.ONNX)
-        self.nodes.append(replace(node, op="QuantizeLinear", domain="", inputs=(source,), outputs=(stored,)))
-        self.finish(target, stored)
+        made = replace(node, op="QuantizeLinear", domain="", inputs=(source,))
+        self.add_for(target, made, Rounding.ONNX)
 
     # operators that compute
 
@@ -218,12 +216,8 @@ class _Pass(Integers):
         made = weights.on_integers(node, self) if node.key in _WEIGHTED else self._on_bytes(node, target)
         if made is None:
             return False
-        rule = self._rule(original)
-        stored = self.name(target, rule)
-        self.nodes.append(replace(made, outputs=(stored,)))
-        self.finish(target, stored)
+        self.same[node.output] = self.add_for(target, made, self._rule(original))
         self.absorbed.add(node.output)
-        self.same[node.output] = stored
         return True
 
     def _rule(self, node: Node) -> Rounding:
@@ -255,47 +249,47 @@ class _Pass(Integers):
 
     def _on_bytes(self, node: Node, target: Target) -> Node | None:
         """Return a node with integers as inputs; None if it has to stay one of floats."""
-        count = 2 if node.key in _BINARY else 1
+        count = OPERATORS[node.key].least
         held = [self.reals.get(name) for name in node.inputs[:count]]
         found = [each for each in held if each is not None and each.encoding.is_byte]
         if len(found) != count or all(each.data is not None for each in found):
             return None
         if count == 2 and any(each.encoding.type != target.encoding.type for each in found):
             return None
-        inputs = [*map(self.integers, found), *map(self.real, node.inputs[count:])]
-        return replace(node, inputs=tuple(inputs))
+        return node.reading((*map(self.integers, found), *map(self.real, node.inputs[count:])))
 
     # operators of the model that have integers as inputs
 
     def _on_integers(self, node: Node) -> None:
         held = self.stored.get(node.source)
-        if any(name in self.stored for name in node.inputs[1:]):
-            held = None
-        if held is not None and held.data is not None and (moved.moves(node) or node.key == "Clip"):
-            if moved.move_constant(node, held, self.stored, self):
-                return
-            held = None
-        if held is not None and node.key in _ORDERING:
-            self._keep(replace(node, inputs=(held.name, *node.inputs[1:])))
-        elif held is not None and moved.moves(node):
-            self._move_integers(node, held)
-        elif held is not None and node.key == "Pad":
-            value = self.constants.get(node.inputs[2]) if node.has_input(2) else np.zeros((), held.encoding.type)
-            if value is None or value.size != 1 or str(value.dtype) != held.encoding.type:
-                raise ModelError(f"its value is no {held.encoding.type} constant")
-            filling = self.constant(f"{node.output}_padding", value.reshape(()), held.encoding)
-            self._move_integers(replace(node, inputs=(*node.inputs[:2], filling, *node.inputs[3:])), held)
-        elif held is not None and node.key == "Clip" and (bounds := self.bounds(node)) is not None:
-            low, high = held.encoding.within(bounds)
-            target = Target(
-                output=node.output, encoding=held.encoding, low=low, high=high, absorbed=frozenset(node.outputs)
-            )
-            self.finish(target, held.name)
-        else:
+        if held is None or any(name in self.stored for name in node.inputs[1:]) or not self._follow(node, held):
             raise UnsupportedError(
                 "it computes with the integers of quantised tensors, not with the numbers for which they stand",
                 hint="quantise the model in the form QDQ (quantize_static(..., quant_format=QuantFormat.QDQ))",
             )
+
+    def _follow(self, node: Node, held: Held) -> bool:
+        """Add a node that only moves, limits or counts the integers of its first input; return False for another."""
+        encoding, moves = held.encoding, moved.moves(node)
+        bounds = self.bounds(node) if node.key == "Clip" else None
+        if held.data is not None and (moves or node.key == "Clip"):
+            return moved.move_constant(node, held, self.stored, self)
+        if node.key in _ORDERING:
+            self._keep(node.reading((held.name, *node.inputs[1:])))
+        elif moves:
+            self._move_integers(node, held)
+        elif node.key == "Pad":
+            value = self.constants.get(node.inputs[2]) if node.has_input(2) else np.zeros((), encoding.type)
+            if value is None or value.size != 1 or str(value.dtype) != encoding.type:
+                raise ModelError(f"its value is no {encoding.type} constant")
+            filling = self.constant(f"{node.output}_padding", value.reshape(()), encoding)
+            self._move_integers(node.reading((*node.inputs[:2], filling, *node.inputs[3:])), held)
+        elif bounds is not None:
+            low, high = encoding.within(bounds)
+            absorbed = frozenset(node.outputs)
+            target = Target(output=node.output, encoding=encoding, low=low, high=high, absorbed=absorbed)
+            self.finish(target, held.name)
+        return moves or bounds is not None or node.key in {"Pad", *_ORDERING}
 
     def _move_integers(self, node: Node, held: Held) -> None:
         encoding = held.encoding
@@ -306,7 +300,7 @@ class _Pass(Integers):
             if name:
                 self.types[stored] = encoding.stored()
                 self.stored[name] = Held(stored, encoding)
-        self.nodes.append(replace(node, inputs=(held.name, *node.inputs[1:]), outputs=tuple(names)))
+        self.nodes.append(replace(node.reading((held.name, *node.inputs[1:])), outputs=tuple(names)))
         for name, stored in zip(node.outputs, names, strict=True):
             if name != stored:
                 self.add("QuantizeLinear", (stored,), name, encoding.unsigned())

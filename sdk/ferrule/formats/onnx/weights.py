@@ -37,7 +37,7 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
         simple = alpha == 1 and not node.has_input(2) and not weights.encoding.per_channel
         if not simple or node.op not in {"MatMul", "Gemm"} or not weights.encoding.is_byte:
             return None
-        return replace(node, inputs=(tensors.integers(data), tensors.integers(weights)))
+        return node.reading((tensors.integers(data), tensors.integers(weights)))
     axis = _channel_axis(node, weights.data)
     if axis is None or (weights.encoding.per_channel and weights.encoding.axis != axis):
         return None
@@ -60,7 +60,7 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
         names.append(bias)
     names[1] = tensors.integers(scaled)
     attributes = {name: value for name, value in node.attributes.items() if name not in {"alpha", "beta"}}
-    return replace(node, inputs=tuple(names), attributes=attributes)
+    return replace(node.reading(names), attributes=attributes)
 
 
 def _takes_zero_point(node: Node, weights: Array) -> bool:
