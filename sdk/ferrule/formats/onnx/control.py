@@ -116,7 +116,7 @@ def _finish(call: Call, descriptor: Descriptor, first: Value, others: Iterable[s
         descriptor,
         *(Value(call, call.emission.tensor(name)) for name in others),
         wanted=len(infos),
-        stored=[TensorType(dtype=info.dtype, quantization=info.quantization) for info in infos],
+        stored=[TensorType.of(info) for info in infos],
         layer=call.layer_name,
     )[part]
     if len(values) != len(call.node.outputs):

@@ -168,28 +168,34 @@ def _batch_normalization(call: Call) -> Value:
     return x * per_channel(factor, "factor") + per_channel(addend, "addend")
 
 
-_BOOL = DataType.BOOL
-
+_ARITHMETIC: Mapping[str, LayerType] = {
+    "Add": LayerType.ADD,
+    "And": LayerType.LOGICAL_AND,
+    "BitwiseXor": LayerType.BITWISE_XOR,
+    "Div": LayerType.DIV,
+    "Mul": LayerType.MUL,
+    "Or": LayerType.LOGICAL_OR,
+    "Sub": LayerType.SUB,
+}
+"""The operators of two inputs whose results have the type of these."""
+_COMPARISONS: Mapping[str, LayerType] = {
+    "Equal": LayerType.EQUAL,
+    "Greater": LayerType.GREATER,
+    "GreaterOrEqual": LayerType.GREATER_EQUAL,
+    "Less": LayerType.LESS,
+    "LessOrEqual": LayerType.LESS_EQUAL,
+    "Xor": LayerType.NOT_EQUAL,
+}
+"""The operators of two inputs whose results are bool."""
 ROWS: Mapping[str, Row] = {
-    "Add": binary(LayerType.ADD),
-    "And": binary(LayerType.LOGICAL_AND),
+    **{op: binary(type_) for op, type_ in _ARITHMETIC.items()},
+    **{op: binary(type_, DataType.BOOL) for op, type_ in _COMPARISONS.items()},
     "BatchNormalization": Row(_batch_normalization, 5, outputs=5),
-    "BitwiseXor": binary(LayerType.BITWISE_XOR),
-    "Div": binary(LayerType.DIV),
-    "Equal": binary(LayerType.EQUAL, _BOOL),
-    "Greater": binary(LayerType.GREATER, _BOOL),
-    "GreaterOrEqual": binary(LayerType.GREATER_EQUAL, _BOOL),
-    "Less": binary(LayerType.LESS, _BOOL),
-    "LessOrEqual": binary(LayerType.LESS_EQUAL, _BOOL),
     "Max": binary(LayerType.MAXIMUM, most=MANY),
     "Mean": Row(_mean, 1, MANY),
     "Min": binary(LayerType.MINIMUM, most=MANY),
     "Mod": Row(_mod, 2),
-    "Mul": binary(LayerType.MUL),
-    "Or": binary(LayerType.LOGICAL_OR),
     "Pow": Row(_pow, 2),
-    "Sub": binary(LayerType.SUB),
     "Sum": binary(LayerType.ADD, most=MANY),
     "Where": Row(_where, 3),
-    "Xor": binary(LayerType.NOT_EQUAL, _BOOL),
 }

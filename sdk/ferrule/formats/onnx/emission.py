@@ -54,9 +54,9 @@ class Emission:
         self._found: dict[str, tuple[str, Layout]] = {}
         """By tensor of the model: that of the network, and how its elements are ordered."""
         self._copies: dict[tuple[str, tuple[int, ...], Shape], str] = {}
-        """Tensors with other orders and shapes, by the tensor and what is done with it, or by name of a constant."""
+        """Tensors with other orders and shapes, by the tensor and what is done with it."""
         self._variants: dict[tuple[str, tuple[object, ...]], str] = {}
-        """Constants with other data than that of the model, by name and key."""
+        """Constants with other orders, shapes and data than those of the model, by name and key."""
         self._layer_names = UniqueNames()
         self.final: frozenset[str] = frozenset()
         """The outputs of the graph, whose names are kept for tensors with the model's order of axes."""
@@ -162,7 +162,7 @@ class Emission:
         shape = tuple(old[axis] for axis in permutation)
         if moves_nothing(old, permutation):
             return self.reshaped(tensor, shape, wanted)
-        runs = _runs(old, permutation)
+        runs = _runs(permutation)
         if len(permutation) <= _MAX_AXES:
             return self._apply(TransposeDescriptor(permutation=permutation), tensor, wanted)
         if len(runs) > _MAX_AXES:
@@ -185,12 +185,9 @@ class Emission:
         return self._copies[key]
 
     def _constant_tensor(self, name: str, data: Array, order: tuple[int, ...]) -> str:
-        key = (name, order, data.shape)
-        if key not in self._copies:
-            stored = self._types.get(name)
-            quantization = None if stored is None else permuted(stored.quantization, order)
-            self._copies[key] = self.array(data.transpose(order), name, quantization)
-        return self._copies[key]
+        stored = self._types.get(name)
+        quantization = None if stored is None else permuted(stored.quantization, order)
+        return self.variant(name, data.transpose(order), (order, data.shape), quantization)
 
     def variant(self, name: str, data: Array, key: tuple[object, ...], quantization: Quantization | None = None) -> str:
         """Add other data of a constant once per key, and return its name."""
@@ -236,24 +233,17 @@ class Emission:
         shapes = self.infer(made)
         if len(shapes) != len(wanted):
             raise ModelError(f"it has {len(wanted)} outputs, expected {len(shapes)}")
-        first = tensors[0].info
-        like = TensorType(dtype=first.dtype, quantization=first.quantization)
-        if made.dtype is not None:
-            like = TensorType(dtype=made.dtype)
+        like = TensorType.of(tensors[0].info) if made.dtype is None else TensorType(dtype=made.dtype)
         kinds = [kind or like for kind in stored or [None] * len(wanted)]
-        outputs: list[TensorInfo] = []
         taken = UniqueNames()
-        for name, shape, kind in zip(wanted, shapes, kinds, strict=True):
-            described = TensorInfo(
-                name=taken.take(self.network.unique_name(name)),
-                shape=shape,
-                dtype=kind.dtype,
-                quantization=kind.quantization,
-            )
-            if described.size_bytes > MAX_TENSOR_BYTES:
-                raise UnsupportedError(f"its output has {described.size_bytes} bytes, expected {MAX_TENSOR_BYTES}")
-            _refuse_half(described.name, described.dtype)
-            outputs.append(described)
+        outputs = [
+            kind.described(taken.take(self.network.unique_name(name)), shape)
+            for name, shape, kind in zip(wanted, shapes, kinds, strict=True)
+        ]
+        for info in outputs:
+            if info.size_bytes > MAX_TENSOR_BYTES:
+                raise UnsupportedError(f"its output has {info.size_bytes} bytes, expected {MAX_TENSOR_BYTES}")
+            _refuse_half(info)
         added = Layer(
             name=self._layer_names.take(layer or outputs[0].name),
             type=made.type,
@@ -269,8 +259,8 @@ class Emission:
     def add_input(self, name: str, shape: Shape, stored: TensorType) -> None:
         """Add an input of the network."""
         stored = self._types.get(name, stored)
-        _refuse_half(name, stored.dtype)
-        info = TensorInfo(name=name, shape=shape, dtype=stored.dtype, quantization=stored.quantization)
+        info = stored.described(name, shape)
+        _refuse_half(info)
         self.set(name, self.network.add_input(info), Layout.of(shape))
 
     def output(self, name: str) -> str:
@@ -281,11 +271,11 @@ class Emission:
         return tensor
 
 
-def _refuse_half(name: str, dtype: DataType) -> None:
+def _refuse_half(info: TensorInfo) -> None:
     """Refuse float16 tensors that are computed at run time, which no C kernel takes; constants may be float16."""
-    if dtype is DataType.FLOAT16:
+    if info.dtype is DataType.FLOAT16:
         raise UnsupportedError(
-            f"tensor '{name}' is float16 and computed at run time, expected float32",
+            f"tensor '{info.name}' is float16 and computed at run time, expected float32",
             hint="export the model with float32 (PyTorch: model.float()); weights alone may be float16, before Cast",
         )
 
@@ -307,8 +297,8 @@ def data_type(name: str, data: Array) -> DataType:
     return DataType(str(data.dtype))
 
 
-def _runs(shape: Shape, permutation: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the axes that stay neighbours in a transposition, as runs in the new order; axes of 1 join a run."""
+def _runs(permutation: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the axes that stay neighbours in a transposition, as runs in the new order."""
     runs: list[list[int]] = []
     for axis in permutation:
         if runs and axis == runs[-1][-1] + 1:

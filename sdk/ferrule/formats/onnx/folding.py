@@ -122,8 +122,7 @@ def _divide(left: Any, right: Any) -> Any:  # noqa: ANN401
     if left.dtype.kind == "f":
         return left / right
     _refuse_zeros(right)
-    quotient = np.abs(left) // np.abs(right)
-    return (np.sign(left) * np.sign(right) * quotient).astype(left.dtype)
+    return ((left - np.fmod(left, right)) // right).astype(left.dtype)
 
 
 def _mod(given: _Inputs) -> Any:  # noqa: ANN401
@@ -167,10 +166,7 @@ def _gather(given: _Inputs) -> Any:  # noqa: ANN401
 
 
 def _slice(given: _Inputs) -> Any:  # noqa: ANN401
-    result = given[0]
-    for axis, indices in enumerate(shapes.sliced(result.shape, given.integers)):
-        result = np.take(result, np.array(indices, np.int64), axis)
-    return result
+    return given[0][np.ix_(*shapes.sliced(given[0].shape, given.integers))]
 
 
 def _range(given: _Inputs) -> Any:  # noqa: ANN401

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
+from operator import mul
 
 from ferrule._frozen import frozen
 from ferrule.graph import Shape
@@ -91,17 +93,11 @@ def without(order: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
 
 def _regrouped(old: Shape, order: tuple[int, ...], new: Shape) -> tuple[int, ...] | None:
     """Return the order of the axes of a reshaped tensor, whose elements stay; None if there is none."""
-    groups = _groups(old, new)
     stored = [axis for axis in order if old[axis] != 1]
-    starts = {group[0][0]: group for group in groups}
-    result: list[int] = []
-    position = 0
-    while position < len(stored):
-        group = starts.get(stored[position])
-        if group is None or stored[position : position + len(group[0])] != group[0]:
-            return None
-        result += group[1]
-        position += len(group[0])
+    groups = sorted(_groups(old, new), key=lambda group: stored.index(group[0][0]))
+    if [axis for before, _ in groups for axis in before] != stored:
+        return None
+    result = [axis for _, after in groups for axis in after]
     for axis, extent in enumerate(new):
         if extent == 1:
             result.insert(result.index(axis - 1) + 1 if axis else 0, axis)
@@ -110,17 +106,10 @@ def _regrouped(old: Shape, order: tuple[int, ...], new: Shape) -> tuple[int, ...
 
 def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
     """Return which axes of a shape become which of another one, without axes of 1, in the smallest groups."""
-    olds, news = ([axis for axis, extent in enumerate(shape) if extent != 1] for shape in (old, new))
-    groups: list[tuple[list[int], list[int]]] = []
-    while olds or news:
-        before, after = [olds.pop(0)], [news.pop(0)]
-        left, right = old[before[0]], new[after[0]]
-        while left != right:
-            if left < right:
-                before.append(olds.pop(0))
-                left *= old[before[-1]]
-            else:
-                after.append(news.pop(0))
-                right *= new[after[-1]]
-        groups.append((before, after))
-    return groups
+    ends = [{axis: end for axis, end in enumerate(accumulate(shape, mul)) if shape[axis] != 1} for shape in (old, new)]
+    common = sorted(set(ends[0].values()).intersection(ends[1].values()))
+    before, after = (
+        [[axis for axis, end in each.items() if low < end <= high] for low, high in pairwise([0, *common])]
+        for each in ends
+    )
+    return list(zip(before, after, strict=True))

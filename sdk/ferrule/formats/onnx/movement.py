@@ -15,7 +15,7 @@ from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.formats.onnx.windows import MAX_EXTENT
-from ferrule.graph import Array, DataType, LayerType
+from ferrule.graph import Array, DataType, LayerType, Shape
 from ferrule.operators.movement.gather import GatherDescriptor
 from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.movement.mirror import MirrorPadDescriptor
@@ -157,7 +157,7 @@ def _gather(call: Call) -> Value:
     if indices is None:
         positions = _positions(call, np.array(extent, np.int32))
         return call.tensor(0).then(GatherDescriptor(axis=axis), positions)
-    _check_indices(indices, extent)
+    check_indices(indices, extent)
     x = call.ordered()
     flat = (indices.reshape(-1) % extent).astype(np.int32)
     split = tuple(flat.size if each == axis else size for each, size in enumerate(call.shape()))
@@ -174,7 +174,8 @@ def _gather(call: Call) -> Value:
     return taken.then(ReshapeDescriptor(shape=layout.stored), order=layout)
 
 
-def _check_indices(indices: Array, extent: int) -> None:
+def check_indices(indices: Array, extent: int) -> None:
+    """Refuse indices that are none of an axis with an extent; those that are negative count from the end."""
     if indices.dtype.kind not in "iu":
         raise ModelError(f"its indices are {indices.dtype}, expected integers")
     if np.any(indices < -extent) or np.any(indices >= extent):
@@ -199,11 +200,15 @@ def _gather_nd(call: Call) -> Value:
     if indices is None:
         return call.tensor(0).then(LayerType.GATHER_ND, _positions(call, extents))
     for axis, extent in enumerate(shape[:count]):
-        _check_indices(indices[..., axis], extent)
+        check_indices(indices[..., axis], extent)
     rows = np.ravel_multi_index(tuple(np.moveaxis(indices % extents, -1, 0)), shape[:count]).reshape(-1)
     x = call.tensor(0, None, (elements(shape[:count]), elements(shape[count:])))
-    taken = x.then(GatherDescriptor(axis=0), call.array(rows.astype(np.int32), "rows"))
-    return taken.then(ReshapeDescriptor(shape=shapes.static((*indices.shape[:-1], *shape[count:]))))
+    return gathered(x, call.array(rows.astype(np.int32), "rows"), (*indices.shape[:-1], *shape[count:]))
+
+
+def gathered(x: Value, rows: Value, shape: Shape) -> Value:
+    """Return some rows of a tensor as a tensor of a shape."""
+    return x.then(GatherDescriptor(axis=0), rows).then(ReshapeDescriptor(shape=shapes.static(shape)))
 
 
 ROWS: Mapping[str, Row] = {

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Quantization, Rounding, Shape
+from ferrule.graph import Array, DataType, Quantization, Rounding, Shape, TensorInfo
 
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
@@ -167,6 +167,15 @@ class TensorType:
     quantization: Quantization | None = None
     rounding: Rounding = Rounding.TFLM
     """The rule of the layer that makes the tensor."""
+
+    @classmethod
+    def of(cls, info: TensorInfo) -> TensorType:
+        """Return the type of a tensor of a network."""
+        return cls(dtype=info.dtype, quantization=info.quantization)
+
+    def described(self, name: str, shape: Shape) -> TensorInfo:
+        """Return a tensor of this type."""
+        return TensorInfo(name=name, shape=shape, dtype=self.dtype, quantization=self.quantization)
 
 
 def elements(shape: Shape) -> int:

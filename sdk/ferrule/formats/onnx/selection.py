@@ -10,12 +10,11 @@ import numpy as np
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call, Value
+from ferrule.formats.onnx.movement import check_indices, gathered
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.movement.gather import GatherDescriptor
-from ferrule.operators.movement.reshape import ReshapeDescriptor
 
 _INDEX_BYTES = 32
 """Of each element of a mask while it is made: two indices and their difference, of 64 bits."""
@@ -42,14 +41,12 @@ def _gather_elements(call: Call) -> Value:
         raise ModelError("its indices are no integers with the axes of its input")
     if any(a > b for each, (a, b) in enumerate(zip(indices.shape, shape, strict=True)) if each != axis):
         raise ModelError(f"its indices {list(indices.shape)} exceed its input {list(shape)}")
-    if np.any(indices < -shape[axis]) or np.any(indices >= shape[axis]):
-        raise ModelError(f"its indices are not within {-shape[axis]} to {shape[axis] - 1}")
+    check_indices(indices, shape[axis])
     afford(Resource.BYTES, 8 * (indices.ndim + 2) * indices.size, "the places of its indices")
     places: list[Array] = list(np.indices(indices.shape))
     places[axis] = indices % shape[axis]
     rows = np.ravel_multi_index(tuple(places), shape).reshape(-1).astype(np.int32)
-    taken = call.tensor(0, None, (elements(shape),)).then(GatherDescriptor(axis=0), call.array(rows, "indices"))
-    return taken.then(ReshapeDescriptor(shape=indices.shape))
+    return gathered(call.tensor(0, None, (elements(shape),)), call.array(rows, "indices"), indices.shape)
 
 
 def _one_hot(call: Call) -> Value:

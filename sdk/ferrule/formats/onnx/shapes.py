@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.node import Node, elements
 from ferrule.graph import Shape
@@ -99,11 +101,10 @@ def split_sizes(extent: int, sizes: Sequence[int] | None, parts: int) -> tuple[i
 
 def expanded(shape: Shape, wanted: Sequence[int]) -> Shape:
     """Return the shape to which Expand broadcasts."""
-    rank = max(len(shape), len(wanted))
-    left, right = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(wanted)) + tuple(wanted)
-    if any(1 not in {a, b} and a != b for a, b in zip(left, right, strict=True)) or min(right, default=1) < 0:
-        raise ModelError(f"its shape {list(wanted)} does not broadcast with {list(shape)}")
-    return tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
+    try:
+        return np.broadcast_shapes(shape, tuple(wanted))
+    except ValueError:
+        raise ModelError(f"its shape {list(wanted)} does not broadcast with {list(shape)}") from None
 
 
 def static(values: Sequence[int]) -> Shape:
