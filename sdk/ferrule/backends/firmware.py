@@ -219,6 +219,16 @@ class LoweringContext:
         """Return shape, type and quantization of an input that must be present."""
         return self.operands.input(index)
 
+    @property
+    def source(self) -> TensorInfo:
+        """Shape, type and quantization of the first input, which must be present."""
+        return self.operands.source
+
+    @property
+    def output(self) -> TensorInfo:
+        """Shape, type and quantization of the first output."""
+        return self.operands.output
+
     def constant(self, index: int) -> Array | None:
         """Return the data of an input that must be a constant; None if the input is absent.
 

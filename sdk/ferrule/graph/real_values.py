@@ -20,6 +20,11 @@ _WIDEST_BYTES = 4
 """Elements up to this size are sums of a float64 and a zero point, exactly."""
 
 
+def ieee_floats() -> np.errstate:
+    """Return the context in which floats become infinite, NaN or subnormal without warnings, as IEEE 754 says."""
+    return np.errstate(all="ignore")
+
+
 def round_half_away(values: NDArray[_Floating]) -> NDArray[_Floating]:
     """Return the nearest whole numbers in the same type, with halves rounded away from zero, like C's round()."""
     whole = np.trunc(values)
@@ -31,7 +36,7 @@ def in_steps(real: _Array, scale: _Array | float, zero_point: _Array | int, dtyp
     """Return float32 numbers as integers of at most 32 bits: the float32 quotient with the scale, halves rounded away
     from zero, plus the zero point, saturated; NaN becomes the zero point.
     """
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    with ieee_floats():
         quotient = np.asarray(real, np.float32) / np.asarray(scale, np.float32)
         steps = round_half_away(np.asarray(quotient, np.float32))
     # the sum is exact in float64, and the clamp brings it into range
@@ -52,7 +57,7 @@ def quantize(info: TensorInfo, real: ArrayLike) -> _Array:
     if np.isnan(given).any():
         raise InputError(f"tensor '{info.name}' got NaN, which has no quantised value")
     scales, zero_points = _by_element(info, given)
-    with np.errstate(over="ignore", under="ignore"):
+    with ieee_floats():
         values = given.astype(np.float32)
     return in_steps(values, scales, zero_points, info.dtype.numpy)
 
@@ -65,7 +70,7 @@ def dequantize(info: TensorInfo, stored: ArrayLike) -> _Array:
     if info.quantization is None:
         return given.astype(np.float32) if info.dtype.is_float else given.copy()
     scales, zero_points = _by_element(info, given)
-    with np.errstate(over="ignore", under="ignore"):
+    with ieee_floats():
         return np.asarray(((given.astype(np.float64) - zero_points) * scales).astype(np.float32))
 
 
@@ -100,7 +105,7 @@ def _require_floats(info: TensorInfo, given: _Array) -> None:
 
 def _real_to_float(info: TensorInfo, given: _Array) -> _Array:
     _require_floats(info, given)
-    with np.errstate(over="ignore", under="ignore"):
+    with ieee_floats():
         values = given.astype(info.dtype.numpy)
     if not np.array_equal(np.isinf(values), np.isinf(given)):
         raise InputError(f"tensor '{info.name}' got a number beyond the range of {info.dtype}")

@@ -76,7 +76,7 @@ def infer_while(descriptor: WhileDescriptor, _: Operands) -> Shapes:
 
 def check_if(descriptor: IfDescriptor, operands: Operands) -> None:
     """Refuse a condition that is not one bool, and branches with other inputs or outputs than the layer."""
-    _check_bool(operands.input(0))
+    _check_bool(operands.source)
     sources = [operands.input(index) for index in range(1, len(operands.inputs))]
     for name, graph in descriptor.graphs.items():
         with place(name):

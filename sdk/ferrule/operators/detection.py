@@ -11,6 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import known_inputs, rounding
 from ferrule.operators.movement.checks import expect_type
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array
@@ -82,7 +83,7 @@ def _check(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> No
 
 def _kernel(descriptor: DetectionPostprocessDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     encoded, scores, anchors = (required_array(arrays, index) for index in range(3))
-    with np.errstate(all="ignore"):
+    with ieee_floats():
         boxes = _decoded(descriptor, encoded[0, :, :_COORDINATES], anchors)
         found = list(
             (_regular if descriptor.regular else _fast)(descriptor, boxes, _without_background(descriptor, scores))
@@ -99,7 +100,7 @@ def _reads(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> in
     chosen = (
         descriptor.num_classes * descriptor.detections_per_class if descriptor.regular else descriptor.max_detections
     )
-    boxes = operands.input(0).shape[1]
+    boxes = operands.source.shape[1]
     return _COORDINATES * boxes * min(chosen, boxes * descriptor.num_classes)
 
 

@@ -46,9 +46,24 @@ class Operands:
         return info
 
     @property
+    def source(self) -> TensorInfo:
+        """The first input."""
+        return self.input(0)
+
+    @property
     def output(self) -> TensorInfo:
         """The first output."""
         return self.outputs[0]
+
+    @property
+    def ends(self) -> tuple[TensorInfo, TensorInfo]:
+        """The first input and the first output."""
+        return self.source, self.output
+
+    @property
+    def pair(self) -> tuple[TensorInfo, TensorInfo]:
+        """The first two inputs."""
+        return self.source, self.input(1)
 
 
 def values_of(graph: Lookup, layer: Layer) -> tuple[Array | None, ...]:
@@ -85,7 +100,7 @@ def keeps_nothing(_: Descriptor, __: Operands) -> Sequence[Kept]:
 
 def same_shape(_: Descriptor, operands: Operands) -> Shapes:
     """Return the shape of the first input."""
-    return (operands.input(0).shape,)
+    return (operands.source.shape,)
 
 
 def always(_: Descriptor, __: Operands) -> bool:

@@ -47,7 +47,7 @@ class DebugDescriptor(Descriptor):
 
 def check(_: Descriptor, operands: Operands) -> None:
     """Refuse an output that differs from the input in type or quantisation."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if output.dtype is not source.dtype:
         raise UnsupportedError(f"tensor '{output.name}' is {output.dtype}, expected {source.dtype} as '{source.name}'")
     if output.quantization != source.quantization:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Tensor
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.elementwise.convert import ConvertFp16ToFp32Descriptor, ConvertFp32ToFp16Descriptor
 
 
@@ -38,7 +37,7 @@ def converted(tensor: Tensor, name: str, dtype: DataType) -> Tensor:
     info = replace(tensor.info, name=name, dtype=dtype)
     if tensor.data is None:
         return Tensor(info=info)
-    with np.errstate(over="ignore", under="ignore"):
+    with ieee_floats():
         data = tensor.data.astype(dtype.numpy, order="C")
     data.setflags(write=False)
     return Tensor(info=info, data=data)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.fixed_point import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
@@ -49,7 +50,7 @@ def known_difference(layer: Layer, operands: Operands) -> str:
         return f"Vela 5.2 {BY_ONE}"
     if _is_unsigned(layer, operands):
         return "Vela 5.2 clamps some uint8 results to the range of int8, and files have such weights in uint8"
-    if layer.type in _ARITHMETIC and operands.input(0).dtype is DataType.INT32:
+    if layer.type in _ARITHMETIC and operands.source.dtype is DataType.INT32:
         return "the NPU saturates int32 results, which wrap in TensorFlow Lite Micro"
     return ""
 
@@ -64,17 +65,17 @@ def _is_unsigned(layer: Layer, operands: Operands) -> bool:
 
 
 def _int16(_: Any, operands: Operands) -> bool:  # noqa: ANN401
-    return operands.input(0).dtype is DataType.INT16
+    return operands.source.dtype is DataType.INT16
 
 
 def _mirrors_channels_or_batches(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
     pads = [before + after for before, after in zip(descriptor.before, descriptor.after, strict=True)]
-    return bool(pads[-1]) or (len(operands.input(0).shape) > 3 and any(pads[:-3]))
+    return bool(pads[-1]) or (len(operands.source.shape) > 3 and any(pads[:-3]))
 
 
 def _nearly_tied(_: Any, operands: Operands) -> bool:  # noqa: ANN401
     """Return whether a result of an int8 ELU is nearly a tie, which float32 and float64 may round apart."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if source.dtype is not DataType.INT8:
         return False
     real = source.scale * (np.arange(-128, 128) - source.zero_point)
@@ -85,10 +86,10 @@ def _nearly_tied(_: Any, operands: Operands) -> bool:  # noqa: ANN401
 
 def _sums_nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
     """Return whether a sum of products is rounded apart by a factor from scales multiplied in float32, as Vela does."""
-    left, right, output = operands.input(0), operands.input(1), operands.output
+    left, right, output = *operands.pair, operands.output
     if left.dtype not in {DataType.INT8, DataType.INT16}:
         return False
-    with np.errstate(over="ignore", under="ignore"):
+    with ieee_floats():
         product = float(np.float32(left.scale) * np.float32(right.scale))
     exact = left.scale * right.scale / output.scale
     if not math.isfinite(product / output.scale):
@@ -155,7 +156,7 @@ def may_wrap(graph: Graph, layer: Layer) -> bool:
 
 def _largest_sums(operands: Operands, arrays: list[Array | None], axis: int) -> list[int]:
     """Return a bound of the magnitude of each channel's sum, with the bias."""
-    data, info = operands.input(0), operands.input(1)
+    data, info = operands.pair
     assert arrays[1] is not None
     weights = np.abs(centred(arrays[1], info).astype(np.int64))
     sums = weights.sum(axis=tuple(each for each in range(weights.ndim) if each != axis))

@@ -62,7 +62,7 @@ def _is_tabulated(view: SubgraphView, layer: Layer) -> bool:
 def _reference(view: SubgraphView, layer: Layer) -> NDArray[np.int8]:
     """Return the reference's outputs of a layer for the inputs -128 to 127."""
     operands = Operands.of(view.graph, layer)
-    source, output = (replace(info, shape=_EVERY_INT8.shape) for info in (operands.input(0), operands.output))
+    source, output = (replace(info, shape=_EVERY_INT8.shape) for info in (operands.source, operands.output))
     every = replace(operands, inputs=(source,), outputs=(output,))
     (table,) = OPERATORS[layer.type].kernel(layer.descriptor, every, [_EVERY_INT8])
     return np.asarray(table, np.int8)

@@ -43,7 +43,7 @@ def _refusal(graph: Graph, layer: Layer, operands: Operands) -> str:
         if info is not None and info.elements > _MOST_ELEMENTS:
             return f"tensor '{info.name}' has {info.elements} elements, OpenCL kernels take at most {_MOST_ELEMENTS}"
     rows, types = WORKLOADS[layer.type], types_of(layer.type, operands)
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if types not in rows:
         pairs = " or ".join(f"{a} to {b}" for a, b in rows)
         return f"tensors '{source.name}' and '{output.name}' are {types[0]} to {types[1]}, expected {pairs}"

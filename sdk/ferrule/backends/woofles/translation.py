@@ -49,12 +49,12 @@ def translate(layer: Layer, operands: Operands, constants: Constants) -> Work:
     if translation is None:
         known = ", ".join(_TRANSLATIONS)
         raise UnsupportedError(f"Woofles has no {layer.type}: it has {known}")
-    for info in (operands.input(0), operands.input(1), operands.output):
+    for info in (operands.source, operands.input(1), operands.output):
         if info.dtype is not DataType.INT8:
             raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, Woofles takes int8")
     OPERATORS[layer.type].accept(layer.descriptor, operands)
     if constants[0] is not None:
-        raise UnsupportedError(f"tensor '{operands.input(0).name}' is a constant, Woofles takes what is computed")
+        raise UnsupportedError(f"tensor '{operands.source.name}' is a constant, Woofles takes what is computed")
     work = translation(layer, operands, constants)
     try:
         arithmetic.check(work.command)
@@ -72,7 +72,7 @@ def translate_in(graph: Graph, layer: Layer) -> Work:
 
 def _elementwise(layer: Layer, operands: Operands, constants: Constants) -> Work:
     assert isinstance(layer.descriptor, BinaryDescriptor)
-    first, second, output = operands.input(0), operands.input(1), operands.output
+    first, second, output = *operands.pair, operands.output
     if not first.shape == second.shape == output.shape:
         raise UnsupportedError(
             f"tensor '{first.name}' is {list(first.shape)} and tensor '{second.name}' is {list(second.shape)}, "
@@ -119,8 +119,8 @@ def _fully_connected(layer: Layer, operands: Operands, constants: Constants) -> 
     low, high = activation_range(layer.descriptor.activation, operands.output)
     command = Command(
         operation=Operation.FULLY_CONNECTED,
-        count=operands.input(0).elements // depth,
-        input_zero_point=operands.input(0).zero_point,
+        count=operands.source.elements // depth,
+        input_zero_point=operands.source.zero_point,
         output_zero_point=operands.output.zero_point,
         activation_min=low,
         activation_max=high,
@@ -133,7 +133,7 @@ def _fully_connected(layer: Layer, operands: Operands, constants: Constants) -> 
 def _convolution(layer: Layer, operands: Operands, constants: Constants) -> Work:
     descriptor = layer.descriptor
     assert isinstance(descriptor, Conv2dDescriptor)
-    image, weights, output = operands.input(0), operands.input(1), operands.output
+    image, weights, output = *operands.pair, operands.output
     if groups_of(image, weights) > 1:
         raise UnsupportedError(f"layer '{layer.name}' has {groups_of(image, weights)} groups, Woofles takes one")
     low, high = activation_range(descriptor.activation, output)

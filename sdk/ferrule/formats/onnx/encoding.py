@@ -13,6 +13,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.node import MICROSOFT, Node, TensorType
 from ferrule.formats.onnx.parse import type_name
 from ferrule.graph import Array, DataType, Quantization, Rounding
+from ferrule.graph.real_values import ieee_floats
 
 QUANTIZE = frozenset({"QuantizeLinear", f"{MICROSOFT}::QuantizeLinear"})
 DEQUANTIZE = frozenset({"DequantizeLinear", f"{MICROSOFT}::DequantizeLinear"})
@@ -77,14 +78,14 @@ class Encoding:
     def dequantised(self, data: Array) -> Array:
         """Return the real values of integers of the model."""
         scale, zero_point = self.along(data.ndim)
-        with np.errstate(all="ignore"):
+        with ieee_floats():
             return np.asarray((data.astype(np.int64) - zero_point).astype(np.float32) * scale, np.float32)
 
     def quantised(self, data: Array) -> Array:
         """Return the integers of the model for real values: divided, rounded to even and saturated."""
         scale, zero_point = self.along(data.ndim)
         low, high = self.limits
-        with np.errstate(all="ignore"):
+        with ieee_floats():
             steps = np.rint(np.asarray(data, np.float32) / scale).astype(np.float64)
         moved = np.nan_to_num(steps, nan=-np.inf) + zero_point
         return np.asarray(np.clip(moved, low, high), self.type)

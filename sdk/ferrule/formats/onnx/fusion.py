@@ -18,6 +18,7 @@ from ferrule._frozen import frozen
 from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
 from ferrule.formats.onnx.node import Node, outer_names
 from ferrule.graph import Array
+from ferrule.graph.real_values import ieee_floats
 
 FUSED: Mapping[str, int] = {"Add": 2, "AveragePool": 1, "GlobalAveragePool": 1, "Mul": 2, "Softmax": 1}
 """The operators whose results depend on whether they are fused, and the number of their inputs."""
@@ -105,7 +106,7 @@ class _Graph:
     def _quantised(self, step: _Step, data: Array) -> Array:
         scale, zero = self._parameters(step)
         limits = np.iinfo(zero.dtype)
-        with np.errstate(all="ignore"):
+        with ieee_floats():
             steps = np.nan_to_num(np.rint(data.astype(np.float64) / scale))
         return np.asarray(np.clip(steps + zero, limits.min, limits.max), zero.dtype)
 

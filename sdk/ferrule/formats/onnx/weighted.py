@@ -16,6 +16,7 @@ from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.windows import as_input, image, padding_of, window_of
 from ferrule.graph import Array, Descriptor, LayerType, Shape
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.movement.slice import SliceDescriptor
 from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
@@ -152,7 +153,7 @@ def _bias(call: Call, outputs: int, factor: float) -> Value | None:
 
 
 def _scaled(data: Array, factor: float) -> Array:
-    with np.errstate(all="ignore"):
+    with ieee_floats():
         result: Array = (data * np.float32(factor)).astype(data.dtype)
     return result
 

@@ -26,7 +26,7 @@ from ferrule.graph import (
     TensorInfo,
 )
 from ferrule.graph.names import UniqueNames
-from ferrule.graph.real_values import round_half_away
+from ferrule.graph.real_values import ieee_floats, round_half_away
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import quantize_multiplier
 from ferrule.operators.arithmetic.window import NO_PADDING
@@ -313,7 +313,7 @@ def _conversion(source: TensorInfo, real: TensorInfo, target: TensorInfo) -> lis
     """
     factor = np.float32(source.scale) * (np.float32(1) / np.float32(target.scale))
     unsigned = np.arange(256, dtype=np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with ieee_floats():
         product = unsigned * factor + np.float32(-(source.zero_point + 128)) * factor
         wanted = np.clip(round_half_away(product) + np.float32(target.zero_point + 128), 0, 255) - 128
     for steps in ([target], [real, target]):

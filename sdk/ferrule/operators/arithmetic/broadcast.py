@@ -16,7 +16,7 @@ MAX_AXES = 6
 
 def infer_broadcast(_: Descriptor, operands: Operands) -> Shapes:
     """Return the shape that both inputs broadcast to."""
-    first, second = operands.input(0), operands.input(1)
+    first, second = operands.pair
     try:
         return (np.broadcast_shapes(first.shape, second.shape),)
     except ValueError:

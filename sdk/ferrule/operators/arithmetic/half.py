@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import monotone
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator
 
@@ -33,7 +34,7 @@ def with_float16(operator: Operator) -> Operator:
         if not _has_half(operands):
             return operator.kernel(descriptor, operands, arrays)
         results = operator.kernel(descriptor, _widened(operands), [_widest(array) for array in arrays])
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        with ieee_floats():
             return [
                 result.astype(info.dtype.numpy, copy=False)
                 for result, info in zip(results, operands.outputs, strict=True)
@@ -45,7 +46,7 @@ def with_float16(operator: Operator) -> Operator:
         if not _has_half(operands):
             return own(evaluation)
         arrays = [_widest(array) for array in evaluation.inputs]
-        with np.errstate(all="ignore"):
+        with ieee_floats():
             results = operator.kernel(evaluation.descriptor, _widened(operands), arrays)
         wide = replace(evaluation, operands=_widened(operands), kernel=operator.kernel, inputs=arrays, outputs=results)
         return [

@@ -10,6 +10,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.error_bound import monotone, of_floats, sums
 from ferrule.operators.arithmetic.fixed_point import Int64Array, quantize_multiplier
@@ -46,7 +47,7 @@ class IntegerSum:
 
 def infer(_: AddNDescriptor, operands: Operands) -> Shapes:
     """Return the shape of the inputs, which all have the same."""
-    first = operands.input(0)
+    first = operands.source
     for index in range(1, len(operands.inputs)):
         info = operands.input(index)
         if info.shape != first.shape:
@@ -58,7 +59,7 @@ def infer(_: AddNDescriptor, operands: Operands) -> Shapes:
 
 def integer_sum(operands: Operands) -> IntegerSum:
     """Return the arithmetic of an int8 layer; UnsupportedError if the output's scale is too small."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     multiplier, shift = quantize_multiplier(2 * source.scale / ((1 << (FRACTION_BITS + 1)) * output.scale))
     if shift > 0:
         raise UnsupportedError(f"tensor '{output.name}' has scale {output.scale:g}, too small for the sum")
@@ -74,7 +75,7 @@ def check(_: AddNDescriptor, operands: Operands) -> None:
     if operands.output.dtype.is_float:
         return
     check_quantisations(Operands(inputs=operands.inputs))
-    for info in (operands.input(0), operands.output):
+    for info in (operands.source, operands.output):
         check_activation_tensor(info)
     if count > _MOST_INT8:
         raise UnsupportedError(f"it has {count} inputs, ADD_N of int8 takes at most {_MOST_INT8}")
@@ -87,7 +88,7 @@ def kernel(_: AddNDescriptor, operands: Operands, arrays: Arrays) -> list[Array]
     if operands.output.dtype is DataType.INT8:
         return [integer_sum(operands).apply([array.astype(np.int64) for array in given]).astype(np.int8)]
     total = np.zeros_like(given[0])
-    with np.errstate(all="ignore"):
+    with ieee_floats():
         for array in given:
             total = total + array
     return [total]

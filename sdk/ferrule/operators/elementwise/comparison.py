@@ -54,7 +54,7 @@ def term_of(info: TensorInfo) -> Term:
 
 
 def _check(allowed: frozenset[DataType], _: Descriptor, operands: Operands) -> None:
-    first, second, output = operands.input(0), operands.input(1), operands.output
+    first, second, output = *operands.pair, operands.output
     expect_type(output, DataType.BOOL)
     alike = TensorInfo(name=output.name, shape=output.shape, dtype=first.dtype)
     dtype = check_broadcast(Operands(inputs=(first, second), outputs=(alike,)), allowed)

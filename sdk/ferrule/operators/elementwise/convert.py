@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ferrule._frozen import frozen
 from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.movement.checks import typed
 from ferrule.operators.operator import Operands, Operator, of_one
 from ferrule.operators.sample import LayerSample
@@ -24,7 +23,7 @@ class ConvertFp32ToFp16Descriptor(Descriptor):
 
 def convert(_: Descriptor, operands: Operands, data: Array) -> Array:
     """Return the values in the output's type: widening is exact, narrowing rounds halves to even."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    with ieee_floats():
         return data.astype(operands.output.dtype.numpy)
 
 

@@ -72,7 +72,7 @@ class Quotient:
 
 def quotient_of(descriptor: BinaryDescriptor, operands: Operands) -> Quotient:
     """Return the arithmetic of an int8 DIV; UnsupportedError if its scales are too far apart."""
-    first, second, output = operands.input(0), operands.input(1), operands.output
+    first, second, output = *operands.pair, operands.output
     real = first.scale / (second.scale * output.scale)
     multiplier, shift = quantize_multiplier(real)
     if not _LEAST_SHIFT <= shift <= _MOST_SHIFT:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.onnx_real import tabulated
 from ferrule.operators.elementwise import stored_unary
@@ -34,7 +35,7 @@ def _check(
     """Refuse every type without a kernel in TensorFlow Lite Micro, and scales that its arithmetic cannot convert."""
     check_types(operands, allowed)
     if stored is not None and operands.output.dtype.is_quantizable:
-        for info in (operands.input(0), operands.output):
+        for info in (operands.source, operands.output):
             check_activation_tensor(info)
         stored(operands)
 
@@ -48,7 +49,7 @@ def _kernel(
 ) -> Array:
     if stored is not None and operands.output.dtype.is_quantizable:
         return stored(operands)(data.astype(np.int64)).astype(data.dtype)
-    with np.errstate(all="ignore"):
+    with ieee_floats():
         return function(data)
 
 

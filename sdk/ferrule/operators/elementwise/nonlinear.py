@@ -15,6 +15,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
@@ -50,7 +51,7 @@ class HardSwishDescriptor(Descriptor):
 
 def check_hard_swish(_: HardSwishDescriptor, operands: Operands) -> None:
     """Refuse types without a reference kernel, and scales outside the range of the 16-bit arithmetic."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     check_same_type("HARD_SWISH", operands, (DataType.FLOAT32, DataType.INT8))
     check_per_tensor(source, output)
     if source.dtype is DataType.INT8:
@@ -59,19 +60,19 @@ def check_hard_swish(_: HardSwishDescriptor, operands: Operands) -> None:
 
 def logistic(_: LogisticDescriptor, operands: Operands, data: Array) -> Array:
     """Return 1 / (1 + exp(-x))."""
-    source = operands.input(0)
+    source = operands.source
     match source.dtype:
         case DataType.INT8:
             return look_up(logistic_table(source), data)
         case DataType.INT16:
             return logistic_s16(data, *sigmoid_multiplier(source.scale, (0,)))
-    with np.errstate(over="ignore"):
+    with ieee_floats():
         return np.asarray(1 / (1 + np.exp(-data.astype(np.float64))), np.float32)
 
 
 def tanh(_: TanhDescriptor, operands: Operands, data: Array) -> Array:
     """Return the hyperbolic tangent."""
-    source = operands.input(0)
+    source = operands.source
     match source.dtype:
         case DataType.INT8:
             return look_up(tanh_table(source), data)
@@ -82,11 +83,11 @@ def tanh(_: TanhDescriptor, operands: Operands, data: Array) -> Array:
 
 def hard_swish(_: HardSwishDescriptor, operands: Operands, data: Array) -> Array:
     """Return x * min(max(x + 3, 0), 6) / 6."""
-    source = operands.input(0)
+    source = operands.source
     if source.dtype is DataType.INT8:
         return look_up(hard_swish_table(source, operands.output), data)
     wide = data.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
+    with ieee_floats():
         return np.asarray(wide * np.clip(wide + 3, 0, 6) / 6, np.float32)
 
 
@@ -140,7 +141,7 @@ def _frozen(table: Array) -> Array:
 
 def _check_sigmoidal(layer_type: LayerType, prescribed: Quantization, _: Descriptor, operands: Operands) -> None:
     """Refuse layers that TensorFlow Lite Micro refuses, and int8 outputs that its kernel would misinterpret."""
-    name, source, output = str(layer_type), operands.input(0), operands.output
+    name, source, output = str(layer_type), operands.source, operands.output
     check_same_type(name, operands, (DataType.FLOAT32, DataType.INT8, DataType.INT16))
     check_per_tensor(source, output)
     if source.dtype is DataType.INT8:
@@ -227,7 +228,7 @@ class _HardSwish:
     @classmethod
     def of(cls, source: TensorInfo, output: TensorInfo) -> _HardSwish:
         """Return the arithmetic for the tensors' scales; UnsupportedError if it does not fit into 16 bits."""
-        with np.errstate(over="ignore", under="ignore"):
+        with ieee_floats():
             fine_scale = np.float32(1 / 128) * np.float32(source.scale)
             output_factor = float(fine_scale / np.float32(output.scale))
             gate_factor = float(fine_scale / (np.float32(3) / np.float32(32768)))

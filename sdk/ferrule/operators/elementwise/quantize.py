@@ -8,7 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
-from ferrule.graph.real_values import in_steps
+from ferrule.graph.real_values import ieee_floats, in_steps
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
@@ -44,7 +44,7 @@ class DequantizeDescriptor(Descriptor):
 
 def check_quantize(_: QuantizeDescriptor, operands: Operands) -> None:
     """Refuse pairs of types without a TensorFlow Lite Micro kernel, and scales too far apart."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if output.dtype not in _QUANTIZE_TO.get(source.dtype, ()):
         pairs = "; ".join(f"{a} to {', '.join(b)}" for a, b in _QUANTIZE_TO.items())
         raise UnsupportedError(
@@ -67,7 +67,7 @@ def check_quantize(_: QuantizeDescriptor, operands: Operands) -> None:
 
 def check_dequantize(_: DequantizeDescriptor, operands: Operands) -> None:
     """Refuse pairs of types without a TensorFlow Lite Micro kernel."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if source.dtype not in _DEQUANTIZE_FROM or output.dtype is not DataType.FLOAT32:
         raise UnsupportedError(
             f"DEQUANTIZE of {source.dtype} to {output.dtype} has no reference kernel, "
@@ -82,7 +82,7 @@ def quantize(_: QuantizeDescriptor, operands: Operands, data: Array) -> Array:
     ONNX's rule converts integers to float32 and back, as DequantizeLinear and QuantizeLinear do. The result saturates
     at the limits of the output's type; NaN becomes the zero point, by ONNX's rule the lowest value.
     """
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if operands.rounding is Rounding.ONNX:
         real = data if source.dtype.is_float else real_values(data, source)
         return quantize_to_even(real, output)
@@ -94,12 +94,12 @@ def quantize(_: QuantizeDescriptor, operands: Operands, data: Array) -> Array:
 
 def dequantize(_: DequantizeDescriptor, operands: Operands, data: Array) -> Array:
     """Return scale * (input - zero point), rounded once to float32."""
-    return real_values(data, operands.input(0))
+    return real_values(data, operands.source)
 
 
 def real_values(data: Array, info: TensorInfo) -> Array:
     """Return the float32 values of stored integers: scale * (stored - zero point), rounded once."""
-    with np.errstate(over="ignore", under="ignore"):
+    with ieee_floats():
         return np.float32(info.scale) * (data.astype(np.int32) - info.zero_point).astype(np.float32)
 
 
@@ -118,7 +118,7 @@ def requantize(data: Array, zero_point: int, multiplier: int, shift: int, output
 
 def quantize_to_even(data: Array, output: TensorInfo) -> Array:
     """Return float32 numbers in steps of the output's scale, halves to even, saturated; the lowest value for NaN."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+    with ieee_floats():
         steps = np.rint(np.asarray(data, np.float32) / np.float32(output.scale))
     # the sum is exact in float64, and the clamp brings it into range
     limits = np.iinfo(output.dtype.numpy)

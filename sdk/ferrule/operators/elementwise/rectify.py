@@ -11,6 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
@@ -108,12 +109,12 @@ def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operan
     Factors are computed in float64, as in TensorFlow Lite Micro. For RELU_N1_TO_1, of which only LiteRT has a kernel,
     they are computed in float32.
     """
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     limits = np.iinfo(output.dtype.numpy)
     low, high = int(limits.min), int(limits.max)
     ratio = source.scale / output.scale
     if layer_type is LayerType.RELU_N1_TO_1:
-        with np.errstate(over="ignore", under="ignore"):
+        with ieee_floats():
             ratio = float(np.float32(source.scale) / np.float32(output.scale))
     positive = negative = _slope(ratio, output)
     if isinstance(descriptor, LeakyReluDescriptor):
@@ -132,7 +133,7 @@ def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operan
 
 def prelu_of(operands: Operands) -> Prelu:
     """Return the arithmetic of a quantised PRELU; UnsupportedError if its scales are too far apart."""
-    source, alpha, output = operands.input(0), operands.input(1), operands.output
+    source, alpha, output = *operands.pair, operands.output
     limits = np.iinfo(output.dtype.numpy)
     return Prelu(
         input_zero_point=source.zero_point,
@@ -155,7 +156,7 @@ def int8_table(rectifier: Rectifier) -> Array:
 
 def infer_prelu(_: PreluDescriptor, operands: Operands) -> Shapes:
     """Return the data's shape; the factors must broadcast to it."""
-    source, alpha = operands.input(0), operands.input(1)
+    source, alpha = operands.pair
     try:
         fits = np.broadcast_shapes(source.shape, alpha.shape) == source.shape
     except ValueError:
@@ -172,7 +173,7 @@ def _check(layer_type: LayerType, descriptor: Descriptor, operands: Operands) ->
     check_types(operands, _N1_TO_1_TYPES if layer_type is LayerType.RELU_N1_TO_1 else _TYPES)
     if operands.output.dtype.is_float:
         return
-    for info in (operands.input(0), operands.output):
+    for info in (operands.source, operands.output):
         check_activation_tensor(info)
     if layer_type is LayerType.RELU6:
         check_quantisations(operands)  # the reference kernel clamps and does not rescale
@@ -181,7 +182,7 @@ def _check(layer_type: LayerType, descriptor: Descriptor, operands: Operands) ->
 
 def check_prelu(_: PreluDescriptor, operands: Operands) -> None:
     """Refuse types, ranks and quantisations that TensorFlow Lite Micro's kernel does not support."""
-    source, alpha, output = operands.input(0), operands.input(1), operands.output
+    source, alpha, output = *operands.pair, operands.output
     check_types(Operands(inputs=(source,), outputs=(output,)), _TYPES)
     wanted = DataType.INT8 if source.dtype is DataType.INT16 else source.dtype
     if alpha.dtype is not wanted:
@@ -204,7 +205,7 @@ def _compute(layer_type: LayerType, descriptor: Descriptor, operands: Operands, 
         rectifier = rectifier_of(layer_type, descriptor, operands)
         return rectifier.apply(data.astype(np.int64)).astype(np.int16)
     if isinstance(descriptor, LeakyReluDescriptor):
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        with ieee_floats():
             return np.where(data > 0, data, data * np.float32(descriptor.alpha))
     return np.clip(data, *Activation[layer_type].limits)
 
@@ -214,7 +215,7 @@ def compute_prelu(_: PreluDescriptor, operands: Operands, arrays: Arrays) -> lis
     data, alpha = required_array(arrays, 0), required_array(arrays, 1)
     if not operands.output.dtype.is_float:
         return [combine(prelu_of(operands), data, alpha)]
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    with ieee_floats():
         return [np.where(data >= 0, data, data * alpha)]
 
 

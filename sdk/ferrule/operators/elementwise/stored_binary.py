@@ -155,7 +155,7 @@ def terms_of(operands: Operands, left_shift: int) -> tuple[Term, Term, float]:
     Raises:
         UnsupportedError: the scales are too far apart for the reference kernels.
     """
-    first, second = operands.input(0), operands.input(1)
+    first, second = operands.pair
     twice_max = 2 * max(first.scale, second.scale)
     return _term(first, twice_max, left_shift), _term(second, twice_max, left_shift), twice_max
 
@@ -166,7 +166,7 @@ def product_of(operands: Operands, activation: Activation) -> Product:
     Raises:
         UnsupportedError: the output's scale is too small.
     """
-    first, second, output = operands.input(0), operands.input(1), operands.output
+    first, second, output = *operands.pair, operands.output
     real = first.scale * second.scale / output.scale
     multiplier, shift = quantize_multiplier(real)
     if shift > MAX_SHIFT:

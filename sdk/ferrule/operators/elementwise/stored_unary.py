@@ -41,7 +41,7 @@ class Rescaling:
     @classmethod
     def of(cls, operands: Operands, real: float, least_shift: int) -> Rescaling:
         """Return the conversion by a factor; UnsupportedError if its shift is not `least_shift` to 30."""
-        source, output = operands.input(0), operands.output
+        source, output = operands.ends
         multiplier, shift = quantize_multiplier(real)
         if not least_shift <= shift <= MAX_SHIFT:
             raise UnsupportedError(
@@ -66,12 +66,12 @@ class Rescaling:
 
 def absolute_rescaling(operands: Operands) -> Rescaling:
     """Return the rescaling of ABS."""
-    return Rescaling.of(operands, operands.input(0).scale / operands.output.scale, -31)
+    return Rescaling.of(operands, operands.source.scale / operands.output.scale, -31)
 
 
 def root_rescaling(operands: Operands) -> Rescaling:
     """Return the rescaling of RSQRT."""
-    real = 1 / (math.sqrt(operands.input(0).scale) * operands.output.scale)
+    real = 1 / (math.sqrt(operands.source.scale) * operands.output.scale)
     return Rescaling.of(operands, real, ROOT_BITS - 31)
 
 
@@ -96,7 +96,7 @@ def inverse_root(operands: Operands) -> Callable[[Int64Array], Int64Array]:
 
 def elu(operands: Operands) -> Callable[[Int64Array], Int64Array]:
     """Return ELU on stored int8 values, computed step by step in float32."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     limits = np.iinfo(output.dtype.numpy)
     if not math.isfinite(255 * source.scale / output.scale) or 255 * source.scale / output.scale >= 2.0**30:
         raise UnsupportedError(

@@ -64,7 +64,7 @@ BatchDescriptor = SpaceToBatchNdDescriptor | BatchToSpaceNdDescriptor
 
 def infer_depth(descriptor: DepthDescriptor, operands: Operands) -> Shapes:
     """Return the shape after the exchange of pixels and channels."""
-    source, size = operands.input(0), descriptor.block_size
+    source, size = operands.source, descriptor.block_size
     if len(source.shape) == _IMAGE_AXES and size >= 1:
         batches, rows, columns, channels = source.shape
         if isinstance(descriptor, SpaceToDepthDescriptor):
@@ -79,7 +79,7 @@ def infer_depth(descriptor: DepthDescriptor, operands: Operands) -> Shapes:
 
 def infer_batch(descriptor: BatchDescriptor, operands: Operands) -> Shapes:
     """Return the shape after the exchange of blocks and batches."""
-    source = operands.input(0)
+    source = operands.source
     block, before, after = descriptor.block, descriptor.before, descriptor.after
     batches, *middle = source.shape[:-1] if len(source.shape) in _BATCH_AXES else (1,)
     count = math.prod(block)
@@ -116,7 +116,7 @@ def fill_value(operands: Operands) -> int:
 def exchange(descriptor: DepthDescriptor, operands: Operands, data: Array) -> Array:
     """Return the pixels of each block as one pixel, or each pixel as the pixels of a block."""
     size, gathers = descriptor.block_size, isinstance(descriptor, SpaceToDepthDescriptor)
-    batches, rows, columns, _ = (operands.output if gathers else operands.input(0)).shape
+    batches, rows, columns, _ = (operands.output if gathers else operands.source).shape
     inner = (rows, size, columns, size) if gathers else (rows, columns, size, size)
     parts = data.reshape(batches, *inner, -1)
     return np.ascontiguousarray(parts.transpose(0, 1, 3, 2, 4, 5)).reshape(operands.output.shape)

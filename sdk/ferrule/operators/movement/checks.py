@@ -17,7 +17,7 @@ MOVABLE = frozenset(DataType) - {DataType.FLOAT16, DataType.UINT32, DataType.UIN
 
 def check_types(operands: Operands, allowed: frozenset[DataType]) -> None:
     """Raise UnsupportedError unless all tensors have the same, allowed type."""
-    source = operands.input(0)
+    source = operands.source
     if source.dtype not in allowed:
         raise UnsupportedError(
             f"tensor '{source.name}' is {source.dtype}, expected {', '.join(sorted(allowed))}",
@@ -31,7 +31,7 @@ def check_types(operands: Operands, allowed: frozenset[DataType]) -> None:
 
 def check_quantisations(operands: Operands) -> None:
     """Raise UnsupportedError unless all tensors have the same quantisation, with at most one scale."""
-    source = operands.input(0)
+    source = operands.source
     for info in (*operands.inputs, *operands.outputs):
         if info is None:
             continue
@@ -82,14 +82,14 @@ def movable(types: frozenset[DataType] = MOVABLE, *, axes: int | None = None, of
     def check(_: Descriptor, operands: Operands) -> None:
         check_types(operands, types)
         if axes is not None:
-            check_axes(operands.output if of_output else operands.input(0), axes)
+            check_axes(operands.output if of_output else operands.source, axes)
 
     return check
 
 
 def check_same_type(name: str, operands: Operands, types: Sequence[DataType]) -> None:
     """Raise UnsupportedError unless input and output have the same type of `types`; `name` is the operator's."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if source.dtype is not output.dtype or source.dtype not in types:
         raise UnsupportedError(
             f"{name} of {source.dtype} to {output.dtype} has no reference kernel, "
@@ -99,7 +99,7 @@ def check_same_type(name: str, operands: Operands, types: Sequence[DataType]) ->
 
 def check_same_quantisation(operands: Operands) -> None:
     """Raise UnsupportedError unless input and output have the same quantisation, all scales included."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if source.quantization != output.quantization:
         raise UnsupportedError(f"'{source.name}' and '{output.name}' differ in quantisation, expected the same")
 

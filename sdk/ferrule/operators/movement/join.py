@@ -75,7 +75,7 @@ def compute_concatenation(descriptor: ConcatenationDescriptor, _: Operands, arra
 
 def infer_split(descriptor: SplitDescriptor, operands: Operands) -> Shapes:
     """Return one shape per output."""
-    source = operands.input(0)
+    source = operands.source
     shape, axis, splits = source.shape, descriptor.axis, descriptor.splits
     if not 0 <= axis < len(shape) or splits < 1 or shape[axis] % splits:
         raise ModelError(
@@ -86,7 +86,7 @@ def infer_split(descriptor: SplitDescriptor, operands: Operands) -> Shapes:
 
 def infer_split_v(descriptor: SplitVDescriptor, operands: Operands) -> Shapes:
     """Return one shape per size."""
-    source = operands.input(0)
+    source = operands.source
     shape, axis, sizes = source.shape, descriptor.axis, descriptor.sizes
     if not 0 <= axis < len(shape) or min(sizes, default=0) < 1 or sum(sizes) != shape[axis]:
         raise ModelError(
@@ -99,7 +99,7 @@ def infer_split_v(descriptor: SplitVDescriptor, operands: Operands) -> Shapes:
 def check_split(descriptor: SplitDescriptor | SplitVDescriptor, operands: Operands) -> None:
     """Refuse types and ranks that no reference kernel supports, and a wrong number of outputs."""
     check_types(operands, _SPLIT_TYPES)
-    check_axes(operands.input(0), _MAX_AXES)
+    check_axes(operands.source, _MAX_AXES)
     count = descriptor.splits if isinstance(descriptor, SplitDescriptor) else len(descriptor.sizes)
     if len(operands.outputs) != count:
         raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {count}")

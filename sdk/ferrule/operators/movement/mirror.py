@@ -37,7 +37,7 @@ class MirrorPadDescriptor(Descriptor):
 
 def infer_reverse(descriptor: ReverseV2Descriptor, operands: Operands) -> Shapes:
     """Return the input's shape."""
-    source, axes = operands.input(0), descriptor.axes
+    source, axes = operands.source, descriptor.axes
     if axes != tuple(sorted(set(axes))) or any(not 0 <= axis < len(source.shape) for axis in axes):
         raise ModelError(
             f"the axes are {list(axes)}, expected ascending ones of tensor '{source.name}' of shape "
@@ -48,7 +48,7 @@ def infer_reverse(descriptor: ReverseV2Descriptor, operands: Operands) -> Shapes
 
 def infer_mirror_pad(descriptor: MirrorPadDescriptor, operands: Operands) -> Shapes:
     """Return the input's shape plus the padding on both sides of each axis."""
-    source, before, after = operands.input(0), descriptor.before, descriptor.after
+    source, before, after = operands.source, descriptor.before, descriptor.after
     fits = len(before) == len(after) == len(source.shape) and all(
         min(pads) >= 0 and max(pads) <= extent - int(descriptor.reflect)
         for *pads, extent in zip(before, after, source.shape, strict=True)
@@ -65,7 +65,7 @@ def infer_mirror_pad(descriptor: MirrorPadDescriptor, operands: Operands) -> Sha
 def check_reverse(descriptor: ReverseV2Descriptor, operands: Operands) -> None:
     """Refuse types, ranks and axes without a reference kernel."""
     check_types(operands, MOVABLE)
-    check_axes(operands.input(0), _MAX_AXES)
+    check_axes(operands.source, _MAX_AXES)
     axes = descriptor.axes
     if not axes or axes != tuple(range(axes[0], axes[0] + len(axes))):
         raise UnsupportedError(f"the axes are {list(axes)}, expected one or more without gaps")

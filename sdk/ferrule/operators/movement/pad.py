@@ -41,7 +41,7 @@ AnyPadDescriptor = PadDescriptor | PadV2Descriptor
 
 def infer(descriptor: AnyPadDescriptor, operands: Operands) -> Shapes:
     """Return the input's shape plus the padding on both sides of each axis."""
-    source = operands.input(0)
+    source = operands.source
     if not len(descriptor.before) == len(descriptor.after) == len(source.shape):
         raise ModelError(
             f"there are paddings for {len(descriptor.before)} and {len(descriptor.after)} axes, "
@@ -62,7 +62,7 @@ def infer(descriptor: AnyPadDescriptor, operands: Operands) -> Shapes:
 def check(descriptor: AnyPadDescriptor, operands: Operands) -> None:
     """Refuse types and ranks without a TensorFlow Lite Micro kernel, and a fill that the type cannot hold."""
     check_types(operands, MOVABLE)
-    source = operands.input(0)
+    source = operands.source
     check_axes(source, _MAX_AXES)
     if source.dtype is DataType.INT16 and operands.output.quantization is not None and operands.output.zero_point != 0:
         raise UnsupportedError(

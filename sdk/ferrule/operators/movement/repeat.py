@@ -47,7 +47,7 @@ class ZerosLikeDescriptor(Descriptor):
 
 def infer_tile(descriptor: TileDescriptor, operands: Operands) -> Shapes:
     """Return the input's extents times the multiples."""
-    source, multiples = operands.input(0), descriptor.multiples
+    source, multiples = operands.source, descriptor.multiples
     if len(multiples) != len(source.shape) or min(multiples, default=1) < 1:
         raise ModelError(
             f"the multiples are {list(multiples)}, expected a positive one per axis of tensor '{source.name}' of shape "
@@ -58,7 +58,7 @@ def infer_tile(descriptor: TileDescriptor, operands: Operands) -> Shapes:
 
 def infer_broadcast_to(descriptor: BroadcastToDescriptor, operands: Operands) -> Shapes:
     """Return the new shape."""
-    source, shape = operands.input(0), descriptor.shape
+    source, shape = operands.source, descriptor.shape
     last = shape[len(shape) - len(source.shape) :] if len(shape) >= len(source.shape) else None
     fits = last is not None and all(mine in {1, other} for mine, other in zip(source.shape, last, strict=True))
     if not fits or min(shape, default=1) < 1:
@@ -70,7 +70,7 @@ def infer_broadcast_to(descriptor: BroadcastToDescriptor, operands: Operands) ->
 
 def infer_fill(descriptor: FillDescriptor, operands: Operands) -> Shapes:
     """Return the new shape."""
-    source = operands.input(0)
+    source = operands.source
     if source.elements != 1 or min(descriptor.shape, default=1) < 1:
         raise ModelError(
             f"tensor '{source.name}' of shape {list(source.shape)} does not fill shape {list(descriptor.shape)}, "

@@ -39,7 +39,7 @@ class ExpandDimsDescriptor(Descriptor):
 
 def infer_reshape(descriptor: ReshapeDescriptor, operands: Operands) -> Shapes:
     """Return the new shape, with an extent of -1 replaced by the inferred one."""
-    source = operands.input(0)
+    source = operands.source
     shape = descriptor.shape
     known = math.prod(extent for extent in shape if extent != -1)
     unknown = shape.count(-1)
@@ -55,7 +55,7 @@ def infer_reshape(descriptor: ReshapeDescriptor, operands: Operands) -> Shapes:
 
 def infer_squeeze(descriptor: SqueezeDescriptor, operands: Operands) -> Shapes:
     """Return the input's shape without the removed axes."""
-    source = operands.input(0)
+    source = operands.source
     for axis in descriptor.axes:
         if not 0 <= axis < len(source.shape) or source.shape[axis] != 1:
             raise ModelError(
@@ -68,7 +68,7 @@ def infer_squeeze(descriptor: SqueezeDescriptor, operands: Operands) -> Shapes:
 
 def infer_expand_dims(descriptor: ExpandDimsDescriptor, operands: Operands) -> Shapes:
     """Return the input's shape with an additional axis of extent 1."""
-    source = operands.input(0)
+    source = operands.source
     axis = descriptor.axis
     if not 0 <= axis <= len(source.shape):
         raise ModelError(

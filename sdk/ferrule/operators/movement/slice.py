@@ -114,11 +114,11 @@ def infer_slice(descriptor: SliceDescriptor, operands: Operands) -> Shapes:
     if len(operands.inputs) > 1:
         _check_begin(descriptor, operands)
         return (descriptor.size,)
-    return (tuple(taken.count for taken in slice_ranges(descriptor, operands.input(0))),)
+    return (tuple(taken.count for taken in slice_ranges(descriptor, operands.source)),)
 
 
 def _check_begin(descriptor: SliceDescriptor, operands: Operands) -> None:
-    source, begin = operands.input(0), operands.input(1)
+    source, begin = operands.pair
     if descriptor.begin or begin.shape != (len(source.shape),):
         raise ModelError(
             f"the begin '{begin.name}' has shape {list(begin.shape)}, and there are {len(descriptor.begin)} constants; "
@@ -136,14 +136,14 @@ def _check_begin(descriptor: SliceDescriptor, operands: Operands) -> None:
 
 def infer_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) -> Shapes:
     """Return the number of elements selected on each axis, without the removed axes."""
-    ranges = strided_ranges(descriptor, operands.input(0))
+    ranges = strided_ranges(descriptor, operands.source)
     return (tuple(taken.count for axis, taken in enumerate(ranges) if not descriptor.shrink_axis_mask >> axis & 1),)
 
 
 def check_slice(_: SliceDescriptor, operands: Operands) -> None:
     """Refuse types that no kernel moves, and ranks without a TensorFlow Lite Micro kernel."""
     check_types(Operands(inputs=operands.inputs[:1], outputs=operands.outputs), MOVABLE)
-    check_axes(operands.input(0), _MAX_AXES)
+    check_axes(operands.source, _MAX_AXES)
     if len(operands.inputs) > 1 and operands.input(1).dtype is not DataType.INT32:
         raise UnsupportedError(
             f"the begin '{operands.input(1).name}' is {operands.input(1).dtype}, expected int32, or a constant"
@@ -153,7 +153,7 @@ def check_slice(_: SliceDescriptor, operands: Operands) -> None:
 def check_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) -> None:
     """Refuse layers that TensorFlow Lite Micro's kernel does not support or computes incorrectly."""
     check_types(operands, MOVABLE)
-    check_axes(operands.input(0), _MAX_AXES)
+    check_axes(operands.source, _MAX_AXES)
     for axis, step in enumerate(descriptor.strides):
         if descriptor.shrink_axis_mask >> axis & 1 and step < 0:
             raise UnsupportedError(f"axis {axis} is removed with a stride of {step}, expected a positive one")
@@ -167,12 +167,12 @@ def compute_slice(descriptor: SliceDescriptor, operands: Operands, arrays: Array
         begin = np.clip(required_array(arrays, 1), 0, limits).tolist()
         part = tuple(slice(start, start + size) for start, size in zip(begin, descriptor.size, strict=True))
         return [np.ascontiguousarray(data[part])]
-    return [_take(np.asarray(arrays[0]), slice_ranges(descriptor, operands.input(0)), operands.output.shape)]
+    return [_take(np.asarray(arrays[0]), slice_ranges(descriptor, operands.source), operands.output.shape)]
 
 
 def compute_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands, data: Array) -> Array:
     """Return every stride-th element within the ranges."""
-    return _take(data, strided_ranges(descriptor, operands.input(0)), operands.output.shape)
+    return _take(data, strided_ranges(descriptor, operands.source), operands.output.shape)
 
 
 def _take(data: Array, ranges: Sequence[Range], shape: Shape) -> Array:

@@ -51,7 +51,7 @@ def infer_pack(descriptor: PackDescriptor, operands: Operands) -> Shapes:
 
 def infer_unpack(descriptor: UnpackDescriptor, operands: Operands) -> Shapes:
     """Return one shape per index of the axis, without the axis."""
-    source = operands.input(0)
+    source = operands.source
     shape, axis = source.shape, descriptor.axis
     if not 0 <= axis < len(shape):
         raise ModelError(f"the axis is {axis}, expected one of tensor '{source.name}' of shape {list(shape)}")
@@ -61,7 +61,7 @@ def infer_unpack(descriptor: UnpackDescriptor, operands: Operands) -> Shapes:
 def check_unpack(descriptor: UnpackDescriptor, operands: Operands) -> None:
     """Refuse types without a reference kernel, and a wrong number of outputs."""
     check_types(operands, _UNPACK_TYPES)
-    source = operands.input(0)
+    source = operands.source
     check_axes(source, _MAX_AXES)
     count = source.shape[descriptor.axis]
     if len(operands.outputs) != count:

@@ -25,7 +25,7 @@ class TransposeDescriptor(Descriptor):
 
 def infer(descriptor: TransposeDescriptor, operands: Operands) -> Shapes:
     """Return the input's extents in the new order."""
-    source = operands.input(0)
+    source = operands.source
     if sorted(descriptor.permutation) != list(range(len(source.shape))):
         raise ModelError(
             f"the permutation is {list(descriptor.permutation)}, expected each axis of tensor '{source.name}' of shape "

@@ -43,7 +43,7 @@ def kept_by(descriptor: CircularBufferDescriptor, operands: Operands) -> tuple[K
 
 
 def _infer(descriptor: CircularBufferDescriptor, operands: Operands) -> Shapes:
-    frame, frames = operands.input(0), operands.input(FRAMES)
+    frame, frames = operands.source, operands.input(FRAMES)
     if len(frame.shape) != 4 or frame.shape[:2] != (1, 1):
         raise UnsupportedError(f"frame '{frame.name}' has shape {list(frame.shape)}, expected [1, 1, width, depth]")
     wanted = (1, descriptor.slots, *frame.shape[2:])
@@ -55,7 +55,7 @@ def _infer(descriptor: CircularBufferDescriptor, operands: Operands) -> Shapes:
 
 
 def _check(descriptor: CircularBufferDescriptor, operands: Operands) -> None:
-    frame = operands.input(0)
+    frame = operands.source
     if not 0 < descriptor.cycles <= MOST_CYCLES:
         raise ModelError(f"its period is {descriptor.cycles} runs, expected 1 to {MOST_CYCLES}")
     expect_type(frame, DataType.INT8)

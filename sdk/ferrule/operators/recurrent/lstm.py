@@ -15,6 +15,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.blas import matrix_product
 from ferrule.operators.arithmetic.error_bound import accumulated, known_inputs, of_floats, or_zeros, rounding
 from ferrule.operators.arithmetic.fixed_point import (
@@ -63,7 +64,7 @@ def _infer(descriptor: LstmDescriptor, operands: Operands) -> Shapes:
         info = operands.inputs[index] if index < len(operands.inputs) else None
         if info is not None:
             raise UnsupportedError(f"input {index} is '{info.name}', expected no peephole, projection or normalisation")
-    data, hidden = operands.input(0), operands.input(HIDDEN)
+    data, hidden = operands.source, operands.input(HIDDEN)
     if len(data.shape) != 3 or len(hidden.shape) != 2:
         raise UnsupportedError(
             f"tensors '{data.name}' and '{hidden.name}' have shapes {list(data.shape)} and {list(hidden.shape)}, "
@@ -116,7 +117,7 @@ def _check_values(_: LstmDescriptor, operands: Operands, values: Arrays) -> None
         np.concatenate(required_constants(operands, values, indices))
         for indices in (INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES)
     )
-    dtype = operands.input(0).dtype
+    dtype = operands.source.dtype
     if not dtype.is_float:
         bits = 47 if dtype is DataType.INT16 else 31
         check_rows(operands, weights, bias, largest=_LARGEST_DATA[dtype], bits=bits)
@@ -200,7 +201,7 @@ class _FloatStep(_Step):
         self._clip = descriptor.cell_clip if descriptor.cell_clip > 0 else math.inf
 
     def __call__(self, values: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with ieee_floats():
             sums = matrix_product(values.astype(np.float64), self._weights.T) + self._bias
             sums += matrix_product(hidden, self._recurrent.T)
             given, kept, new, shown = np.split(sums, 4, axis=1)
@@ -273,7 +274,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
     )
     steps = [each if descriptor.time_major else each.swapaxes(0, 1) for each in (data.values, data.error)]
     outputs = []
-    with np.errstate(all="ignore"):
+    with ieee_floats():
         for values, error in zip(*steps, strict=True):
             moved_hidden, moved_cell = judge(_Pair(values, error), hidden, cell)
             next_hidden, next_cell = advance(values, hidden.values.astype(np.float32), cell.values.astype(np.float32))
@@ -292,8 +293,8 @@ class _IntegerStep(_Step):
     def __init__(self, descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> None:
         super().__init__(arrays, np.int64)
         self._scaling = LstmScaling.of(operands, descriptor)
-        self._zero_point, self._hidden = operands.input(0).zero_point, operands.input(HIDDEN)
-        self._wide = operands.input(0).dtype is DataType.INT16
+        self._zero_point, self._hidden = operands.source.zero_point, operands.input(HIDDEN)
+        self._wide = operands.source.dtype is DataType.INT16
         self._shift = cell_power(operands) + 12
 
     def __call__(self, values: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
@@ -342,7 +343,7 @@ def _saturated(values: Array) -> Array:
 
 
 def _macs(_: LstmDescriptor, operands: Operands) -> int:
-    data, units = operands.input(0), operands.input(HIDDEN).shape[1]
+    data, units = operands.source, operands.input(HIDDEN).shape[1]
     return 4 * math.prod(data.shape[:2]) * units * (data.shape[2] + units)
 
 

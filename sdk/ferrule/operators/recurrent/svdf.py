@@ -8,6 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.blas import matrix_product
 from ferrule.operators.arithmetic.error_bound import sums
@@ -103,7 +104,7 @@ def _check_values(_: SvdfDescriptor, operands: Operands, values: Arrays) -> None
     """Refuse weights and biases from run time, and weights with which a sum may overflow."""
     present = [position for position in (1, 2, 3) if operands.inputs[position] is not None]
     feature = required_constants(operands, values, present)[0]
-    if not operands.input(0).dtype.is_float:
+    if not operands.source.dtype.is_float:
         check_rows(operands, feature, None, largest=_LARGEST_DATA, bits=31)
 
 
@@ -129,7 +130,7 @@ def _float(
     descriptor: SvdfDescriptor, operands: Operands, data: Array, feature: Array, time: Array, bias: Array | None,
     new: Array,
 ) -> Array:  # fmt: skip
-    with np.errstate(over="ignore", invalid="ignore"):
+    with ieee_floats():
         new[..., -1] = matrix_product(data.astype(np.float64), feature.astype(np.float64).T)
         sums = (new.astype(np.float64) * time).sum(axis=2).reshape(*operands.output.shape, -1).sum(axis=2)
         if bias is not None:
@@ -143,7 +144,7 @@ def _integer(
 ) -> Array:  # fmt: skip
     to_state, to_output = svdf_factors(operands)
     state, output, limits = operands.input(STATE), operands.output, np.iinfo(new.dtype)
-    centred = data.astype(np.int64) - operands.input(0).zero_point
+    centred = data.astype(np.int64) - operands.source.zero_point
     sums = wrap_int32(matrix_product(centred, feature.astype(np.int64).T))
     scaled = multiply_by_quantized_multiplier(sums, to_state.multiplier, to_state.shift)
     new[..., -1] = (np.clip(scaled, limits.min, limits.max) + state.zero_point).astype(new.dtype)  # may wrap
@@ -162,7 +163,7 @@ def _terms(_: SvdfDescriptor, operands: Operands) -> int:
 
 
 def _macs(_: SvdfDescriptor, operands: Operands) -> int:
-    data, state = operands.input(0), operands.input(STATE)
+    data, state = operands.source, operands.input(STATE)
     return data.elements * operands.input(1).shape[0] + state.elements
 
 

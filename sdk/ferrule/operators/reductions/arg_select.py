@@ -26,7 +26,7 @@ class ArgSelectDescriptor(Descriptor):
 
 
 def _infer(descriptor: ArgSelectDescriptor, operands: Operands) -> Shapes:
-    source = operands.input(0)
+    source = operands.source
     if not 0 <= descriptor.axis < len(source.shape):
         raise ModelError(
             f"tensor '{source.name}' of shape {list(source.shape)} has no axis {descriptor.axis}, "
@@ -36,7 +36,7 @@ def _infer(descriptor: ArgSelectDescriptor, operands: Operands) -> Shapes:
 
 
 def _check(layer_type: LayerType, descriptor: ArgSelectDescriptor, operands: Operands) -> None:
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     _infer(descriptor, operands)
     if source.dtype not in _TYPES or output.dtype is not DataType.INT32:
         raise UnsupportedError(

@@ -8,6 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import monotone, of_floats, sums
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, wrap_int32
 from ferrule.operators.movement.checks import check_per_tensor, check_same_type
@@ -31,7 +32,7 @@ class CumsumDescriptor(Descriptor):
 
 
 def _infer(descriptor: CumsumDescriptor, operands: Operands) -> Shapes:
-    source = operands.input(0)
+    source = operands.source
     if not 0 <= descriptor.axis < len(source.shape):
         raise ModelError(
             f"tensor '{source.name}' of shape {list(source.shape)} is added up along axis {descriptor.axis}, "
@@ -43,13 +44,13 @@ def _infer(descriptor: CumsumDescriptor, operands: Operands) -> Shapes:
 def _check(_: CumsumDescriptor, operands: Operands) -> None:
     check_same_type("CUMSUM", operands, (DataType.FLOAT32, DataType.INT8))
     if not operands.output.dtype.is_float:
-        check_per_tensor(operands.input(0), operands.output)
+        check_per_tensor(operands.source, operands.output)
         cumsum_factor(operands)
 
 
 def cumsum_factor(operands: Operands) -> Factor:
     """Return the factor that scales the sums of int8 to the output; UnsupportedError if it is not below 1."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     real = source.scale / (output.scale * (1 << FRACTION_BITS))
     multiplier, shift = quantize_multiplier(real)
     if real >= 1 or shift > 0:
@@ -62,13 +63,13 @@ def cumsum_factor(operands: Operands) -> Factor:
 
 def _kernel(descriptor: CumsumDescriptor, operands: Operands, data: Array) -> Array:
     """Add up from a first term: 0 for float32, and minus the zero point for int8, as the reference kernel does."""
-    source, output, axis = operands.input(0), operands.output, descriptor.axis
+    source, output, axis = operands.source, operands.output, descriptor.axis
     is_float = source.dtype.is_float
     terms = data if is_float else (data.astype(np.int64) - source.zero_point) << FRACTION_BITS
     first = 0 if is_float else -source.zero_point << FRACTION_BITS
     start = np.full_like(np.take(terms, [0], axis), first)
     ordered = np.concatenate([start, np.flip(terms, axis) if descriptor.reverse else terms], axis)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with ieee_floats():
         sums = np.cumsum(ordered, axis, dtype=ordered.dtype)  # of float32: one addition after the other
     chosen = np.delete(sums, -1 if descriptor.exclusive else 0, axis)
     sums = np.flip(chosen, axis) if descriptor.reverse else chosen
@@ -80,7 +81,7 @@ def _kernel(descriptor: CumsumDescriptor, operands: Operands, data: Array) -> Ar
 
 
 def _terms(descriptor: CumsumDescriptor, operands: Operands) -> int:
-    return operands.input(0).shape[descriptor.axis]
+    return operands.source.shape[descriptor.axis]
 
 
 def _sample(sample: LayerSample) -> None:

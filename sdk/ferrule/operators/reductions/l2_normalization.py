@@ -8,6 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier
@@ -32,7 +33,7 @@ class L2NormalizationDescriptor(Descriptor):
 def check(_: L2NormalizationDescriptor, operands: Operands) -> None:
     """Refuse types and quantisations that TensorFlow Lite Micro's kernel does not support or would misinterpret."""
     check_types(operands, _TYPES)
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if not source.shape:
         raise UnsupportedError(f"tensor '{source.name}' is a scalar, L2_NORMALIZATION needs an axis")
     check_axes(source, _MAX_AXES)
@@ -50,12 +51,12 @@ def check(_: L2NormalizationDescriptor, operands: Operands) -> None:
 def kernel(_: L2NormalizationDescriptor, operands: Operands, data: Array) -> Array:
     """Return the values divided by the square root of the sum of their squares over the last axis."""
     if operands.output.dtype is DataType.INT8:
-        centred = data.astype(np.int64) - operands.input(0).zero_point
+        centred = data.astype(np.int64) - operands.source.zero_point
         inverse, shift = functions.inverse_sqrt(np.square(centred).sum(axis=-1, keepdims=True))
         result = multiply_by_quantized_multiplier(centred, inverse, shift + _OUTPUT_BITS)
         return np.clip(result, -128, 127).astype(np.int8)
     wide = data.astype(np.float64)
-    with np.errstate(all="ignore"):
+    with ieee_floats():
         norm = np.maximum(np.sqrt(np.square(wide).sum(axis=-1, keepdims=True)), EPSILON)
         return np.asarray(wide / norm, np.float32)
 
@@ -65,7 +66,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
     data, (output,) = required_array(evaluation.inputs, 0), evaluation.outputs
     error = or_zeros(evaluation.errors[0], data)
     result = np.abs(output.astype(np.float64))
-    with np.errstate(all="ignore"):
+    with ieee_floats():
         norm = np.sqrt(np.square(data.astype(np.float64)).sum(axis=-1, keepdims=True))
         moved_norm = np.sqrt(np.square(error).sum(axis=-1, keepdims=True))
         moved = (error + result * moved_norm) / np.maximum(norm - moved_norm, EPSILON)

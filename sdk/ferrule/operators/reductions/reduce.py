@@ -12,6 +12,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import mean_terms, monotone, of_floats, sums
 from ferrule.operators.arithmetic.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
 from ferrule.operators.elementwise.quantize import quantize_to_even, real_values, requantize
@@ -36,7 +37,7 @@ class ReduceDescriptor(Descriptor):
 
 def infer(descriptor: ReduceDescriptor, operands: Operands) -> Shapes:
     """Return the shape without the reduced axes, or with extent 1 for them if `keep_dims` is set."""
-    source = operands.input(0)
+    source = operands.source
     _check_axes(descriptor, source)
     kept = enumerate(source.shape)
     if descriptor.keep_dims:
@@ -46,7 +47,7 @@ def infer(descriptor: ReduceDescriptor, operands: Operands) -> Shapes:
 
 def check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> None:
     """Refuse types and ranks without a reference kernel, and scales too far apart."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     check_reduced(layer_type, descriptor, operands, _TYPES)
     if source.dtype.is_float:
         return
@@ -61,7 +62,7 @@ def check_reduced(
     layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, types: Sequence[DataType]
 ) -> None:
     """Refuse axes, types, ranks and quantisations that no reduction supports."""
-    source = operands.input(0)
+    source = operands.source
     _check_axes(descriptor, source)
     check_same_type(layer_type, operands, types)
     if len(source.shape) > MAX_RANK:
@@ -74,10 +75,10 @@ def check_reduced(
 
 def kernel(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands, data: Array) -> Array:
     """Return the mean or sum over the axes; integer sums wrap at 32 bits."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     axes = descriptor.axes
     if source.dtype.is_float:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with ieee_floats():
             total = data.sum(axis=axes, keepdims=descriptor.keep_dims, dtype=np.float64)
             return np.asarray(total / divisor(layer_type, descriptor, source), np.float32)
     total = wrap_int32(data.sum(axis=axes, keepdims=descriptor.keep_dims, dtype=np.int64))
@@ -96,12 +97,12 @@ def _mean_of_lanes(descriptor: ReduceDescriptor, operands: Operands, data: Array
 
     Every fourth value goes to the same of four sums, which are added in pairs; the values that are left over come last.
     """
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     kept = tuple(axis for axis in range(data.ndim) if axis not in descriptor.axes)
     count = reduced_count(descriptor, source)
     values = real_values(data, source).transpose((*kept, *descriptor.axes)).reshape(-1, count)
     whole = count // _LANES * _LANES
-    with np.errstate(over="ignore", invalid="ignore"):
+    with ieee_floats():
         lanes = np.zeros((values.shape[0], _LANES), np.float32)
         if whole:
             lanes += np.add.accumulate(values[:, :whole].reshape(-1, count // _LANES, _LANES), axis=1)[:, -1]
@@ -123,7 +124,7 @@ def divisor(layer_type: LayerType, descriptor: ReduceDescriptor, source: TensorI
 
 def rescaling(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> tuple[int, int]:
     """Return the multiplier and the shift of integer sums; for MEAN they include the division."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if operands.rounding is not Rounding.TFLM:
         return quantize_multiplier(onnx_factor(source, output, reduced_count(descriptor, source)))
     multiplier, shift = quantize_multiplier(source.scale / output.scale)
@@ -137,7 +138,7 @@ def rescaling(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Ope
 
 def onnx_factor(source: TensorInfo, output: TensorInfo, count: int) -> float:
     """Return the float32 factor of integer sums by ONNX's rule, as onnxruntime's QLinearGlobalAveragePool has it."""
-    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+    with ieee_floats():
         return float(np.float32(source.scale) / (np.float32(output.scale) * np.float32(count)))
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
-from ferrule.graph.real_values import round_half_away
+from ferrule.graph.real_values import ieee_floats, round_half_away
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.arithmetic.fixed_point import (
@@ -58,7 +58,7 @@ class SoftmaxDescriptor(Descriptor):
 
 def check(descriptor: SoftmaxDescriptor, operands: Operands) -> None:
     """Refuse types and quantisations that TensorFlow Lite Micro's kernel does not support."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if not source.shape:
         raise UnsupportedError(f"tensor '{source.name}' is a scalar, SOFTMAX needs an axis")
     check_per_tensor(source, output)
@@ -111,7 +111,7 @@ def check_rows(info: TensorInfo, beta: float) -> None:
 
 def kernel(descriptor: SoftmaxDescriptor, operands: Operands, data: Array) -> Array:
     """Return the softmax over the last axis."""
-    source, output = operands.input(0), operands.output
+    source, output = operands.ends
     if operands.rounding is not Rounding.TFLM:
         return _softmax_onnx(data, operands)
     if source.dtype is DataType.FLOAT32:
@@ -126,7 +126,7 @@ def onnx_exponentials(scale: float, depth: int) -> Array:
     """Return exp((i - 255) * scale + bonus) as float32 for i = 0 to 255; `depth` of them do not overflow in a sum."""
     share = np.finfo(np.float32).max / np.float32(depth)
     bonus = max(0.0, float(np.float32(math.log(float(share)))) - 5) / scale
-    with np.errstate(under="ignore"):
+    with ieee_floats():
         table: Array = np.exp((np.arange(256) - 255 + bonus) * scale).astype(np.float32)
     table.setflags(write=False)
     return table
@@ -134,7 +134,7 @@ def onnx_exponentials(scale: float, depth: int) -> Array:
 
 def onnx_steps(output: TensorInfo) -> int:
     """Return how many whole steps of the output's scale 1 has, in float32; onnxruntime multiplies with them."""
-    with np.errstate(over="ignore"):
+    with ieee_floats():
         steps = np.floor(np.float32(1) / np.float32(output.scale))
     if steps > _MOST_STEPS:
         raise UnsupportedError(f"tensor '{output.name}' has scale {output.scale:g}, SOFTMAX needs 2^-16 or more")
@@ -221,7 +221,7 @@ def _softmax_onnx(data: Array, operands: Operands) -> Array:
     """Return the quotients, rounded in float64; by the rule in float32, they are quantised."""
     output = operands.output
     difference = data.astype(np.intp) - data.max(axis=-1, keepdims=True)
-    exponential = onnx_exponentials(operands.input(0).scale, data.shape[-1])[difference + 255]
+    exponential = onnx_exponentials(operands.source.scale, data.shape[-1])[difference + 255]
     total = np.add.accumulate(exponential, axis=-1)[..., -1:]  # in order; np.sum is not
     if operands.rounding is Rounding.ONNX_FLOAT:
         return quantize_to_even(exponential / total, output)
@@ -246,7 +246,7 @@ def _softmax_int16(data: Array, beta: float, scale: float) -> Array:
 
 def _softmax_float(data: Array, beta: float) -> Array:
     wide = data.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
+    with ieee_floats():
         exponential = np.exp((wide - wide.max(axis=-1, keepdims=True)) * beta)
     return np.asarray(exponential / exponential.sum(axis=-1, keepdims=True), np.float32)
 
@@ -256,7 +256,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
     data, (output,), beta = np.asarray(evaluation.inputs[0]), evaluation.outputs, abs(evaluation.descriptor.beta)
     error = or_zeros(evaluation.errors[0], data)
     wide, shares = data.astype(np.float64), output.astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with ieee_floats():
         exponent = np.minimum(beta * np.abs(wide - wide.max(axis=-1, keepdims=True)), _VANISHING)
         spread = (shares * exponent).sum(axis=-1, keepdims=True)
         moved = shares * np.expm1(beta * (error + error.max(axis=-1, keepdims=True)))

@@ -41,7 +41,7 @@ class SignalFilterBankDescriptor(Descriptor):
 
 
 def _infer_filter_bank(descriptor: SignalFilterBankDescriptor, operands: Operands) -> Shapes:
-    data = operands.input(0)
+    data = operands.source
     expect_axes(data, 1, 1)
     bands, count = len(descriptor.widths), len(descriptor.weights)
     if bands < 2:
@@ -125,9 +125,9 @@ class SignalFilterBankSquareRootDescriptor(Descriptor):
 
 
 def _infer_root(_: SignalFilterBankSquareRootDescriptor, operands: Operands) -> Shapes:
-    expect_axes(operands.input(0), 1, 1)
+    expect_axes(operands.source, 1, 1)
     expect_shape(operands.input(1), ())
-    return (operands.input(0).shape,)
+    return (operands.source.shape,)
 
 
 def _root(_: SignalFilterBankSquareRootDescriptor, __: Operands, arrays: Arrays) -> list[Array]:
@@ -184,11 +184,11 @@ class SignalFilterBankSpectralSubtractionDescriptor(Descriptor):
 
 def subtraction_states(_: SignalFilterBankSpectralSubtractionDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the estimate of the noise."""
-    return (Kept(role="noise", shape=operands.input(0).shape, dtype=DataType.UINT32),)
+    return (Kept(role="noise", shape=operands.source.shape, dtype=DataType.UINT32),)
 
 
 def _infer_subtraction(descriptor: SignalFilterBankSpectralSubtractionDescriptor, operands: Operands) -> Shapes:
-    data = operands.input(0)
+    data = operands.source
     expect_axes(data, 1, 1)
     expect_shape(operands.input(1), data.shape)
     for field in fields(descriptor):
@@ -328,7 +328,7 @@ _LN_2 = 45426
 
 
 def _infer_log(descriptor: SignalFilterBankLogDescriptor, operands: Operands) -> Shapes:
-    data = operands.input(0)
+    data = operands.source
     expect_axes(data, 1, 1)
     expect_range("input_correction_bits", descriptor.input_correction_bits, 0, 31)
     expect_range("output_scale", descriptor.output_scale, 0, _LARGEST)

@@ -14,6 +14,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, TensorInfo
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.movement.checks import expect_types, typed
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
@@ -69,7 +70,7 @@ class SignalWindowDescriptor(Descriptor):
 
 
 def _infer_window(descriptor: SignalWindowDescriptor, operands: Operands) -> Shapes:
-    data, weights = operands.input(0), operands.input(1)
+    data, weights = operands.pair
     expect_axes(data, 1)
     expect_shape(weights, data.shape[-1:])
     expect_range("shift", descriptor.shift, 0, 31)
@@ -131,19 +132,19 @@ def framer_states(descriptor: SignalFramerDescriptor, operands: Operands) -> tup
     Raises:
         ModelError, UnsupportedError: the descriptor is not valid for the inputs.
     """
-    data = operands.input(0)
+    data = operands.source
     expect_axes(data, 1)
     size, step = descriptor.frame_size, descriptor.frame_step
     expect_range("frame_step", step, 1, data.shape[-1])
     expect_range("frame_size", size, step if descriptor.prefill else 1, _MOST)
     if data.shape[-1] % step:
         raise ModelError(f"its frame_step is {step}, expected a divisor of the {data.shape[-1]} samples of a run")
-    shape = (_rows(operands.input(0)), max(descriptor.kept, 1))
+    shape = (_rows(operands.source), max(descriptor.kept, 1))
     return _kept("samples", shape), Kept(role="frames", shape=(), dtype=DataType.INT32)
 
 
 def _infer_framer(descriptor: SignalFramerDescriptor, operands: Operands) -> Shapes:
-    data, size, step = operands.input(0), descriptor.frame_size, descriptor.frame_step
+    data, size, step = operands.source, descriptor.frame_size, descriptor.frame_step
     states = _expect_states(operands, framer_states(descriptor, operands))
     return (*data.shape[:-1], data.shape[-1] // step, size), (), *states
 
@@ -215,12 +216,12 @@ class SignalDelayDescriptor(Descriptor):
 def delay_states(descriptor: SignalDelayDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the last samples; UnsupportedError if their number is not valid."""
     expect_range("delay_length", descriptor.delay_length, 0, _MOST)
-    shape = (_rows(operands.input(0)), max(descriptor.delay_length, 1))
+    shape = (_rows(operands.source), max(descriptor.delay_length, 1))
     return (_kept("samples", shape),)
 
 
 def _infer_delay(descriptor: SignalDelayDescriptor, operands: Operands) -> Shapes:
-    return operands.input(0).shape, *_expect_states(operands, delay_states(descriptor, operands))
+    return operands.source.shape, *_expect_states(operands, delay_states(descriptor, operands))
 
 
 def _delay(descriptor: SignalDelayDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
@@ -257,20 +258,20 @@ class SignalOverlapAddDescriptor(Descriptor):
 
 def overlap_add_states(_: SignalOverlapAddDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the sums of the samples that further frames overlap."""
-    data = operands.input(0)
+    data = operands.source
     expect_axes(data, 2)
     return (_kept("sums", (_rows(data) // data.shape[-2], data.shape[-1]), data.dtype),)
 
 
 def _infer_overlap_add(descriptor: SignalOverlapAddDescriptor, operands: Operands) -> Shapes:
-    data = operands.input(0)
+    data = operands.source
     states = _expect_states(operands, overlap_add_states(descriptor, operands))
     expect_range("frame_step", descriptor.frame_step, 1, data.shape[-1])
     return (*data.shape[:-2], data.shape[-2] * descriptor.frame_step), *states
 
 
 def _check_overlap_add(_: SignalOverlapAddDescriptor, operands: Operands) -> None:
-    dtype = operands.input(0).dtype
+    dtype = operands.source.dtype
     expect_types(operands, [dtype if dtype is DataType.FLOAT32 else DataType.INT16] * 2, [dtype] * 2)
 
 
@@ -278,7 +279,7 @@ def _overlap_add(descriptor: SignalOverlapAddDescriptor, operands: Operands, arr
     data, sums = required_array(arrays, 0), required_array(arrays, 1).copy()
     step, outputs = descriptor.frame_step, []
     frames = data.reshape(sums.shape[0], -1, sums.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):
+    with ieee_floats():
         for frame in range(frames.shape[1]):
             if sums.dtype == np.float32:
                 sums += frames[:, frame]
@@ -329,16 +330,16 @@ class SignalStackerDescriptor(Descriptor):
 
 def stacker_states(descriptor: SignalStackerDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the last frames, and 1 more than their number; UnsupportedError if the descriptor is not valid."""
-    expect_axes(operands.input(0), 1, 1)
+    expect_axes(operands.source, 1, 1)
     expect_range("stacker_left_context", descriptor.stacker_left_context, 0, _MOST_FRAMES)
     expect_range("stacker_right_context", descriptor.stacker_right_context, 0, _MOST_FRAMES)
     expect_range("stacker_step", descriptor.stacker_step, 1, descriptor.frames)
-    shape = (max(descriptor.frames - 1, 1), operands.input(0).elements)
+    shape = (max(descriptor.frames - 1, 1), operands.source.elements)
     return _kept("stored", shape), Kept(role="count", shape=(), dtype=DataType.INT32)
 
 
 def _infer_stacker(descriptor: SignalStackerDescriptor, operands: Operands) -> Shapes:
-    data = operands.input(0)
+    data = operands.source
     states = _expect_states(operands, stacker_states(descriptor, operands))
     return (descriptor.frames * data.elements,), (), *states
 

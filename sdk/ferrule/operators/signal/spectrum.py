@@ -10,6 +10,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import accumulated, known_inputs, of_floats, or_zeros
 from ferrule.operators.movement.checks import expect_types, typed
 from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands, Operator, Shapes, of_one, required_array
@@ -50,7 +51,7 @@ def _check_length(length: int) -> None:
 
 
 def _infer_rfft(descriptor: SignalRfftDescriptor, operands: Operands) -> Shapes:
-    data = operands.input(0)
+    data = operands.source
     expect_axes(data, 1)
     _check_length(descriptor.fft_length)
     if data.shape[-1] > descriptor.fft_length:
@@ -62,7 +63,7 @@ def _infer_rfft(descriptor: SignalRfftDescriptor, operands: Operands) -> Shapes:
 
 
 def _infer_irfft(descriptor: SignalIrfftDescriptor, operands: Operands) -> Shapes:
-    data = operands.input(0)
+    data = operands.source
     expect_axes(data, 1)
     _check_length(descriptor.fft_length)
     if data.shape[-1] != descriptor.fft_length + 2:
@@ -74,16 +75,16 @@ def _infer_irfft(descriptor: SignalIrfftDescriptor, operands: Operands) -> Shape
 
 
 def _check_transform(_: SignalRfftDescriptor | SignalIrfftDescriptor, operands: Operands) -> None:
-    dtype = operands.input(0).dtype
+    dtype = operands.source.dtype
     if dtype not in TRANSFORMED:
-        raise UnsupportedError(f"tensor '{operands.input(0).name}' is {dtype}, expected {', '.join(TRANSFORMED)}")
+        raise UnsupportedError(f"tensor '{operands.source.name}' is {dtype}, expected {', '.join(TRANSFORMED)}")
     expect_types(operands, [dtype], [dtype])
 
 
 def _rfft(descriptor: SignalRfftDescriptor, _: Operands, data: Array) -> Array:
     length = descriptor.fft_length
     if data.dtype == np.float32:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with ieee_floats():
             spectrum = np.fft.rfft(data.astype(np.float64), length)
             pairs = np.stack([spectrum.real, spectrum.imag], axis=-1).astype(np.float32)
         return pairs.reshape(*data.shape[:-1], length + 2)
@@ -95,7 +96,7 @@ def _rfft(descriptor: SignalRfftDescriptor, _: Operands, data: Array) -> Array:
 def _irfft(descriptor: SignalIrfftDescriptor, _: Operands, data: Array) -> Array:
     length = descriptor.fft_length
     if data.dtype == np.float32:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with ieee_floats():
             wide = data.astype(np.float64)
             return np.fft.irfft(wide[..., ::2] + 1j * wide[..., 1::2], length).astype(np.float32)
     return FixedFft(length // 2, data.dtype).backward(data)
@@ -112,7 +113,7 @@ def _transform_bound(scale: Callable[[int], float]) -> Bound:
         )
         error = or_zeros(evaluation.errors[0], data)
         factor = scale(length)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with ieee_floats():
             moved = factor * error.sum(axis=-1, keepdims=True)
             magnitude = factor * np.abs(data.astype(np.float64)).sum(axis=-1, keepdims=True) + moved
         magnitude = np.where(magnitude * length < np.finfo(np.float32).max, magnitude, np.inf)
@@ -164,7 +165,7 @@ class SignalFftAutoScaleDescriptor(Descriptor):
 
 
 def _infer_scale(_: SignalFftAutoScaleDescriptor, operands: Operands) -> Shapes:
-    data = operands.input(0)
+    data = operands.source
     expect_axes(data, 1, 1)
     return data.shape, ()
 
@@ -216,7 +217,7 @@ class SignalEnergyDescriptor(Descriptor):
 
 
 def _infer_energy(descriptor: SignalEnergyDescriptor, operands: Operands) -> Shapes:
-    data = operands.input(0)
+    data = operands.source
     expect_axes(data, 1, 1)
     if data.elements % 2:
         raise ModelError(f"tensor '{data.name}' has {data.elements} elements, expected an even number")

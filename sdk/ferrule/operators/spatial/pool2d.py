@@ -11,6 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Rounding
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.error_bound import least, monotone, of_floats, rounding, sums
 from ferrule.operators.arithmetic.fixed_point import activation_range
@@ -50,13 +51,13 @@ class Pool2dDescriptor(Descriptor):
 
 
 def _infer(descriptor: Pool2dDescriptor, operands: Operands) -> Shapes:
-    image = operands.input(0)
+    image = operands.source
     height, width = descriptor.window.output_size(image)
     return ((image.shape[0], height, width, image.shape[3]),)
 
 
 def _check(descriptor: Pool2dDescriptor, operands: Operands) -> None:
-    image, output, padding = operands.input(0), operands.output, descriptor.padding
+    image, output, padding = operands.source, operands.output, descriptor.padding
     expect_type(image, DataType.FLOAT32, DataType.INT8, DataType.INT16)
     if output.dtype is not image.dtype:
         raise UnsupportedError(f"tensor '{output.name}' is {output.dtype}, expected {image.dtype} like the input")
@@ -82,7 +83,7 @@ def window_counts(extent: int, size: int, stride: int, before: int, outputs: int
 
 def _counts(descriptor: Pool2dDescriptor, operands: Operands) -> Array:
     """Return the number of pixels in each window, as [height, width, 1]."""
-    image, (_, out_h, out_w, _) = operands.input(0), operands.output.shape
+    image, (_, out_h, out_w, _) = operands.source, operands.output.shape
     window, pad = descriptor.window, descriptor.padding
     rows = window_counts(image.shape[1], window.height, window.stride_h, pad.top, out_h)
     columns = window_counts(image.shape[2], window.width, window.stride_w, pad.left, out_w)
@@ -117,10 +118,10 @@ def _average_onnx(descriptor: Pool2dDescriptor, operands: Operands, image: Array
     """
     output, window = operands.output, descriptor.window
     _, out_h, out_w, _ = output.shape
-    source = padded(real_values(image, operands.input(0)), descriptor.padding, 0, np.dtype(np.float32))
+    source = padded(real_values(image, operands.source), descriptor.padding, 0, np.dtype(np.float32))
     total = np.zeros(output.shape, np.float32)
     down, across = (out_h - 1) * window.stride_h + 1, (out_w - 1) * window.stride_w + 1
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    with ieee_floats():
         if operands.rounding is Rounding.ONNX_COLUMNS:
             rows = np.zeros((source.shape[0], out_h, *source.shape[2:]), np.float32)
             for y in range(window.height):
@@ -152,7 +153,7 @@ def _norm_bound(evaluation: Evaluation) -> list[Array]:
     moved = np.zeros(output.shape)
     if error is not None:
         unclamped = replace(evaluation.descriptor, activation=Activation.NONE)
-        with np.errstate(over="ignore"):
+        with ieee_floats():
             moved = _norm(unclamped, evaluation.operands, error).astype(np.float64)
     terms, magnitude = _terms(evaluation.descriptor, evaluation.operands), np.abs(output.astype(np.float64)) + moved
     found = 1.001 * moved + rounding(evaluation, magnitude, terms / 4 + 2) + math.sqrt(least(evaluation))
@@ -160,7 +161,7 @@ def _norm_bound(evaluation: Evaluation) -> list[Array]:
 
 
 def _check_norm(descriptor: Pool2dDescriptor, operands: Operands) -> None:
-    image = operands.input(0)
+    image = operands.source
     if image.dtype is not DataType.FLOAT32:
         raise UnsupportedError(f"tensor '{image.name}' is {image.dtype}, expected float32: there is no other kernel")
     _check(descriptor, operands)

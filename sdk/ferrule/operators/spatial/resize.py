@@ -10,7 +10,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding
-from ferrule.graph.real_values import round_half_away
+from ferrule.graph.real_values import ieee_floats, round_half_away
 from ferrule.operators.arithmetic.error_bound import monotone, of_floats, sums
 from ferrule.operators.elementwise.quantize import quantize_to_even, real_values
 from ferrule.operators.movement.checks import check_same_quantisation, check_same_type
@@ -143,7 +143,7 @@ def displacement(descriptor: ResizeDescriptor, extent: int, count: int) -> float
 
 
 def _infer(descriptor: ResizeDescriptor, operands: Operands) -> Shapes:
-    image = operands.input(0)
+    image = operands.source
     if len(image.shape) != 4:
         raise UnsupportedError(f"tensor '{image.name}' has shape {list(image.shape)}, expected NHWC")
     if min(descriptor.height, descriptor.width) < 1:
@@ -154,7 +154,7 @@ def _infer(descriptor: ResizeDescriptor, operands: Operands) -> Shapes:
 
 
 def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataType, ...], *, same: bool = True) -> None:
-    image = operands.input(0)
+    image = operands.source
     check_same_type(layer_type, operands, types)
     if image.quantization is not None and not image.dtype.is_float:
         check_activation_tensor(image)
@@ -173,10 +173,10 @@ def _check_bilinear(descriptor: ResizeDescriptor, operands: Operands) -> None:
     if descriptor.align_corners and descriptor.half_pixel_centers:
         raise UnsupportedError("align_corners and half_pixel_centers are both set, expected at most one of them")
     if onnx:
-        check_activation_tensor(operands.input(0))
+        check_activation_tensor(operands.source)
         check_activation_tensor(operands.output)
         return
-    image = operands.input(0)
+    image = operands.source
     sizes = ((image.shape[1], descriptor.height), (image.shape[2], descriptor.width))
     for extent, count in sizes:
         if image.dtype.is_float:
@@ -205,7 +205,7 @@ def _bilinear(descriptor: ResizeDescriptor, operands: Operands, image: Array) ->
         return _bilinear_onnx(descriptor, operands, image)
     is_float = operands.output.dtype.is_float
     find: Callable[[ResizeDescriptor, int, int], Taps] = float_taps if is_float else integer_taps
-    with np.errstate(invalid="ignore", over="ignore"):
+    with ieee_floats():
         wide = image.astype(np.float64 if is_float else np.int64)
         whole = 1 if is_float else WHOLE
         rows = _interpolate(wide, find(descriptor, image.shape[1], height), 1, whole)
@@ -220,7 +220,7 @@ def _bilinear(descriptor: ResizeDescriptor, operands: Operands, image: Array) ->
 def _bilinear_onnx(descriptor: ResizeDescriptor, operands: Operands, image: Array) -> Array:
     """Return the pixels interpolated in float32: four products, added up in order, and quantised."""
     _, height, width, _ = operands.output.shape
-    values = real_values(image, operands.input(0))
+    values = real_values(image, operands.source)
     rows, columns = onnx_taps(descriptor, image.shape[1], height), onnx_taps(descriptor, image.shape[2], width)
     total = np.zeros(operands.output.shape, np.float32)
     for below, right in np.ndindex(2, 2):

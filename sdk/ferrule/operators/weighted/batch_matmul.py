@@ -8,6 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.blas import matrix_product
 from ferrule.operators.arithmetic.error_bound import sums
 from ferrule.operators.arithmetic.fixed_point import (
@@ -44,7 +45,7 @@ class BatchMatmulDescriptor(Descriptor):
 
 
 def _infer(descriptor: BatchMatmulDescriptor, operands: Operands) -> Shapes:
-    left, right = operands.input(0), operands.input(1)
+    left, right = operands.pair
     for info in (left, right):
         if len(info.shape) not in _RANKS:
             raise UnsupportedError(f"tensor '{info.name}' has shape {list(info.shape)}, expected 2 to 5 axes")
@@ -76,7 +77,7 @@ def depth_of(descriptor: BatchMatmulDescriptor, left: TensorInfo) -> int:
 
 
 def _check(descriptor: BatchMatmulDescriptor, operands: Operands) -> None:
-    left, right, output = operands.input(0), operands.input(1), operands.output
+    left, right, output = *operands.pair, operands.output
     check_types(operands, _TYPES)
     if left.dtype.is_float:
         return
@@ -92,7 +93,7 @@ def _check(descriptor: BatchMatmulDescriptor, operands: Operands) -> None:
 
 def factor_of(operands: Operands) -> Factor:
     """Return the factor that scales the sums of integers to the output; UnsupportedError if it is too large."""
-    left, right, output = operands.input(0), operands.input(1), operands.output
+    left, right, output = *operands.pair, operands.output
     real = product_scale(left.scale, right.scale, output, operands.rounding)
     multiplier, shift = quantize_multiplier(real)
     largest = MAX_WIDE_SHIFT if output.dtype is DataType.INT16 else MAX_SHIFT
@@ -111,7 +112,7 @@ def _kernel(descriptor: BatchMatmulDescriptor, operands: Operands, arrays: Array
         _centred(required_array(arrays, index), operands.input(index), transposed=transposed)
         for index, transposed in ((0, descriptor.adj_x), (1, descriptor.adj_y))
     )
-    with np.errstate(over="ignore", invalid="ignore"):
+    with ieee_floats():
         sums = matrix_product(left, right)
         if output.dtype.is_float:
             return [sums.astype(np.float32)]
@@ -134,7 +135,7 @@ def _centred(array: Array, info: TensorInfo, *, transposed: bool) -> Array:
 
 def _terms(descriptor: BatchMatmulDescriptor, operands: Operands) -> int:
     """Return the products that an output element adds up."""
-    return depth_of(descriptor, operands.input(0))
+    return depth_of(descriptor, operands.source)
 
 
 def _sample(sample: LayerSample) -> None:

@@ -56,7 +56,7 @@ def groups_of(image: TensorInfo, weights: TensorInfo) -> int:
 
 
 def _infer(descriptor: Conv2dDescriptor, operands: Operands) -> Shapes:
-    image, weights = operands.input(0), operands.input(1)
+    image, weights = operands.pair
     height, width = descriptor.window(weights).output_size(image)
     if image.shape[3] % weights.shape[3]:
         raise UnsupportedError(
@@ -73,7 +73,7 @@ def _infer(descriptor: Conv2dDescriptor, operands: Operands) -> Shapes:
 
 def _check(descriptor: Conv2dDescriptor, operands: Operands) -> None:
     check_weighted(descriptor, operands, channel_axis=0, narrow_bias=True)
-    image, weights = operands.input(0), operands.input(1)
+    image, weights = operands.pair
     if has_zero_point(weights) and groups_of(image, weights) > 1:
         raise UnsupportedError(
             f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights with groups"
@@ -91,7 +91,7 @@ def _sums(descriptor: Conv2dDescriptor, operands: Operands, image: Array, plan: 
     window, depth = descriptor.window(weights), weights.shape[3]
     parts = [
         matrix_product(_patches(image[..., number * depth : (number + 1) * depth], window, plan, operands), matrix)
-        for number, matrix in enumerate(np.split(plan.weights, groups_of(operands.input(0), weights), axis=1))
+        for number, matrix in enumerate(np.split(plan.weights, groups_of(operands.source, weights), axis=1))
     ]
     rows = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
     return rows.reshape(batch * height, width * channels)

@@ -49,7 +49,7 @@ class DepthwiseConv2dDescriptor(Descriptor):
 
 
 def _infer(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> Shapes:
-    image, weights = operands.input(0), operands.input(1)
+    image, weights = operands.pair
     height, width = descriptor.window(weights).output_size(image)
     if image.shape[3] * descriptor.depth_multiplier != weights.shape[3]:
         raise UnsupportedError(

@@ -38,7 +38,7 @@ class FullyConnectedDescriptor(Descriptor):
 
 
 def _infer(descriptor: FullyConnectedDescriptor, operands: Operands) -> Shapes:
-    data, weights = operands.input(0), operands.input(1)
+    data, weights = operands.pair
     if len(weights.shape) != 2:
         raise UnsupportedError(f"weights '{weights.name}' have shape {list(weights.shape)}, expected [outputs, inputs]")
     channels, depth = weights.shape
@@ -55,7 +55,7 @@ def _infer(descriptor: FullyConnectedDescriptor, operands: Operands) -> Shapes:
 
 def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
     check_weighted(descriptor, operands, channel_axis=0, narrow_bias=True)
-    data, weights, bias = operands.input(0), operands.input(1), bias_info(operands)
+    data, weights, bias = operands.source, operands.input(1), bias_info(operands)
     if data.dtype.is_float or weights.quantization is None:
         return
     if bias is None or weights.quantization.per_channel:

@@ -90,7 +90,7 @@ def check_weighted(
     Raises:
         UnsupportedError: a tensor has a type, scale or zero point that the reference kernels do not support.
     """
-    data, weights, bias, output = operands.input(0), operands.input(1), bias_info(operands), operands.output
+    data, weights, bias, output = operands.source, operands.input(1), bias_info(operands), operands.output
     expect_type(data, *_WEIGHTS)
     _expect_dtype(weights, _WEIGHTS[data.dtype], data)
     _expect_dtype(output, data.dtype, data)
@@ -136,7 +136,7 @@ def check_weights(
             "with some values, a sum would overflow",
             hint="add the computed values by a layer of its own, such as ADD",
         )
-    largest = _LARGEST_DIFFERENCE[operands.input(0).dtype]
+    largest = _LARGEST_DIFFERENCE[operands.source.dtype]
     channels = info.shape[channel_axis]
     offsets = np.zeros(channels, np.int64) if bias is None else np.abs(bias.reshape(-1).astype(np.int64))
     magnitudes = np.full(channels, info.elements // channels * _largest_weight(info), np.int64)
@@ -145,7 +145,7 @@ def check_weights(
         axes = tuple(axis for axis in range(weights.ndim) if axis != channel_axis)
         magnitudes = np.abs(centred(weights, info).astype(np.int64)).sum(axis=axes)
     reach = magnitudes * largest + offsets
-    if operands.input(0).dtype is DataType.INT8 and int(reach.max()) >= 1 << bits:
+    if operands.source.dtype is DataType.INT8 and int(reach.max()) >= 1 << bits:
         reach[has_one_result(operands, channel_axis)] = 0
     check_reach(operands, int(reach.max()), bits)
 
@@ -252,7 +252,7 @@ def centred(weights: Array, info: TensorInfo) -> Array:
 
 def factors(operands: Operands, channel_axis: int) -> tuple[Factor, ...]:
     """Return the output multiplier of each channel, for the layer's rule."""
-    data, weights, output = operands.input(0), operands.input(1), operands.output
+    data, weights, output = *operands.pair, operands.output
     channels = weights.shape[channel_axis]
     quantization = weights.quantization
     if quantization is None:
@@ -326,7 +326,7 @@ def integer_finish(
     repeat: int,
 ) -> Finish:
     """Return the finish of integer sums over stored (not offset) data; `weights` is [products, channels]."""
-    data, output = operands.input(0), operands.output
+    data, output = operands.ends
     low, high = activation_range(activation, output)
     scaling = Scaling(
         multipliers=np.array([factor.multiplier for factor in channel_factors], np.int64),
@@ -356,11 +356,11 @@ def finish_of(
 
     `matrix` is the weights as [products, channels], `channel_axis` that of the weights' tensor.
     """
-    if operands.input(0).dtype.is_float:
+    if operands.source.dtype.is_float:
         return float_finish(activation, bias, repeat=repeat), np.dtype(np.float64)
     channel_factors = factors(operands, channel_axis)
     finish = integer_finish(operands, activation, channel_factors, matrix, bias, repeat=repeat)
-    return finish, exact_dtype(magnitude_sum(matrix), operands.input(0).dtype)
+    return finish, exact_dtype(magnitude_sum(matrix), operands.source.dtype)
 
 
 def magnitude_sum(weights: Array) -> float:
@@ -399,7 +399,7 @@ def weighted_kernel(
 
     def kernel(descriptor: Any, operands: Operands, arrays: Arrays) -> list[Array]:  # noqa: ANN401 as for `Kernel`
         weights, bias = required_array(arrays, 1), optional_array(arrays, 2)
-        info, output = operands.input(0), operands.output
+        info, output = operands.ends
 
         def make() -> Plan:
             matrix, packed = pack(centred(weights, operands.input(1)), operands)

@@ -48,7 +48,7 @@ class TransposeConvDescriptor(Descriptor):
 
 
 def _infer(descriptor: TransposeConvDescriptor, operands: Operands) -> Shapes:
-    image, weights = operands.input(0), operands.input(1)
+    image, weights = operands.pair
     for info, layout in ((image, "NHWC"), (weights, "OHWI")):
         if len(info.shape) != 4:
             raise UnsupportedError(f"tensor '{info.name}' has shape {list(info.shape)}, expected {layout}")
@@ -111,7 +111,7 @@ def _terms(_: TransposeConvDescriptor, operands: Operands) -> int:
 def _macs(_: TransposeConvDescriptor, operands: Operands) -> int:
     """Return the products inside and outside the output."""
     weights = operands.input(1)
-    return weights.elements * operands.input(0).elements // weights.shape[3]
+    return weights.elements * operands.source.elements // weights.shape[3]
 
 
 def _sample(sample: LayerSample) -> None:

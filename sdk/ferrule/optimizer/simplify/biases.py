@@ -27,7 +27,7 @@ def clear_biases(editor: GraphEditor, layer: Layer) -> None:
         return
     operands = Operands.of(editor, layer)
     weights, bias = (editor.tensor(name) for name in layer.present_inputs[1:])
-    types = (operands.input(0).dtype, weights.info.dtype, bias.info.dtype)
+    types = (operands.source.dtype, weights.info.dtype, bias.info.dtype)
     if weights.data is None or bias.data is None or types != (DataType.INT8, DataType.INT8, DataType.INT32):
         return
     others = tuple(index for index in range(weights.data.ndim) if index != axis)

@@ -32,7 +32,7 @@ class Reads(StrEnum):
 
 def elementwise_overlaps(context: LoweringContext) -> tuple[Overlap, ...]:
     """Return the overlap of a kernel that goes from element to element of its first input."""
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     # C allows the same memory to be read as one type and written as another one only if one of them is char.
     may_alias = source.dtype is output.dtype or {source.dtype, output.dtype} & {DataType.INT8, DataType.UINT8}
     if context.is_constant(0) or not may_alias:
@@ -75,8 +75,8 @@ def pixel_overlaps(
     distance = _pixel_distance(window, image, output, pixels, tile, waiting)
     return (
         Overlap(
-            input=context.input(0).name,
-            output=context.operands.output.name,
+            input=context.source.name,
+            output=context.output.name,
             distance_bytes=max(distance, -image.size_bytes),
         ),
     )
@@ -91,7 +91,7 @@ def plane_overlaps(context: LoweringContext, window: Window, *, transposed: bool
     """
     if context.is_constant(0):
         return ()
-    image, output = context.input(0), context.operands.output
+    image, output = context.operands.ends
     pixel_bytes = image.shape[3] * image.dtype.size_bytes
     if transposed:
         # Columns are not in the order of memory, so only the same place may be safe; no other multiple of the step is.

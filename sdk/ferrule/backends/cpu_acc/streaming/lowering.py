@@ -207,7 +207,7 @@ def _padding_pixel(graph: Graph, layer: Layer) -> Array:
     """Return the pixel that a convolution computes by its rule if its whole window has the zero point."""
     window, operands = window_of(graph, layer), Operands.of(graph, layer)
     assert window is not None, "a layer without a window has no padding"
-    image = operands.input(0)
+    image = operands.source
     taps = (window.height - 1) * window.dilation_h + 1, (window.width - 1) * window.dilation_w + 1
     shape = (1, *taps, image.shape[3])
     constants = [None if name is None else graph.tensor(name).data for name in layer.inputs[1:]]
@@ -242,7 +242,7 @@ def _mean(context: LoweringContext, part: Part, sums: Buffer, graph: Graph) -> L
             "pixels": part.input_rows * width,
             "channels": channels,
             "count": height * width,
-            **limit_fields(context.operands.output, descriptor.activation),
+            **limit_fields(context.output, descriptor.activation),
             "first": part.first,
             "last": part.output_rows > 0,
         },

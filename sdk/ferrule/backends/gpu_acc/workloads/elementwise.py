@@ -61,7 +61,7 @@ def binary(loading: Loading) -> Launch:
 
 def comparison(loading: Loading) -> Launch:
     """Return the launch for a comparison of float32, int32 or int64."""
-    source = loading.operands.input(0).dtype
+    source = loading.operands.source.dtype
     kernel = f"compare_{'f' if source.is_float else 's'}{8 * source.size_bytes}"
     return _broadcast(loading, kernel, ElementwiseParameters(operation=_RELATIONS[loading.layer.type]))
 
@@ -133,7 +133,7 @@ def _results(loading: Loading, *stored: Array) -> Array:
 def quantize(loading: Loading) -> Launch:
     """Return the launch for a QUANTIZE layer: a table for int8 input, a division for float32 input."""
     output = loading.operands.output
-    if loading.operands.input(0).dtype is DataType.INT8:
+    if loading.operands.source.dtype is DataType.INT8:
         return table(loading)
     parameters = ElementwiseParameters(
         items=output.elements, factor=float_bits(output.scale), zero_point=output.zero_point
@@ -143,7 +143,7 @@ def quantize(loading: Loading) -> Launch:
 
 def cast(loading: Loading) -> Launch:
     """Return the launch for a CAST layer."""
-    source, output = loading.operands.input(0).dtype, loading.operands.output
+    source, output = loading.operands.source.dtype, loading.operands.output
     parameters = ElementwiseParameters(items=output.elements, input_type=CODES[source], output_type=CODES[output.dtype])
     return Launch(kernel="cast", parameters=parameters)
 

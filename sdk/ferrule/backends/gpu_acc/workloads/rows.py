@@ -26,20 +26,20 @@ def normalize_float(loading: Loading) -> Launch:
 
 def l2_normalization(loading: Loading) -> Launch:
     """Return the launch for an int8 L2_NORMALIZATION layer."""
-    return _by_row(loading, "l2_normalization_s8", zero_point=loading.operands.input(0).zero_point)
+    return _by_row(loading, "l2_normalization_s8", zero_point=loading.operands.source.zero_point)
 
 
 def softmax(loading: Loading) -> Launch:
     """Return the launch for an int8 SOFTMAX layer."""
     descriptor = loading.layer.descriptor
     assert isinstance(descriptor, SoftmaxDescriptor)
-    known = exponentials(descriptor.beta, loading.operands.input(0).scale)
+    known = exponentials(descriptor.beta, loading.operands.source.scale)
     return _by_row(loading, "softmax_s8", np.pad(known, (0, 256 - known.size)))
 
 
 def log_softmax(loading: Loading) -> Launch:
     """Return the launch for an int8 LOG_SOFTMAX layer."""
-    scale = loading.operands.input(0).scale
+    scale = loading.operands.source.scale
     scaling, known = Scaling.of(scale), exponentials(1.0, scale)
     differences = np.zeros((256, 2), np.int32)
     differences[: known.size, 0] = rounding_divide_by_pot(known, 12)
@@ -55,7 +55,7 @@ def log_softmax(loading: Loading) -> Launch:
 
 
 def _by_row(loading: Loading, kernel: str, *constants: Array, **members: int) -> Launch:
-    source = loading.operands.input(0)
+    source = loading.operands.source
     length = source.shape[-1]
     parameters = RowParameters(items=source.elements // length, length=length, **members)
     return Launch(kernel=kernel, parameters=parameters, constants=constants)
@@ -74,7 +74,7 @@ def place(loading: Loading) -> Launch:
 def total(loading: Loading) -> Launch:
     """Return the launch for MEAN or SUM."""
     layer, operands = loading.layer, loading.operands
-    descriptor, source = layer.descriptor, operands.input(0)
+    descriptor, source = layer.descriptor, operands.source
     assert isinstance(descriptor, ReduceDescriptor)
     if source.dtype.is_float:
         return _reduce(loading, "total", divisor=divisor(layer.type, descriptor, source))
@@ -85,7 +85,7 @@ def total(loading: Loading) -> Launch:
 
 
 def _reduce(loading: Loading, kernel: str, **members: int) -> Launch:
-    source, output, descriptor = loading.operands.input(0), loading.operands.output, loading.layer.descriptor
+    source, output, descriptor = loading.operands.source, loading.operands.output, loading.layer.descriptor
     assert isinstance(descriptor, ArgSelectDescriptor | ReduceDescriptor)
     axes = (descriptor.axis,) if isinstance(descriptor, ArgSelectDescriptor) else descriptor.axes
     kept = [axis for axis in range(len(source.shape)) if axis not in axes]

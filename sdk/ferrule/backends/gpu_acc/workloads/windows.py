@@ -29,7 +29,7 @@ def weighted(loading: Loading) -> list[Launch]:
 
     FULLY_CONNECTED is a convolution of images of one pixel.
     """
-    descriptor, data, info = loading.layer.descriptor, loading.operands.input(0), loading.operands.input(1)
+    descriptor, data, info = loading.layer.descriptor, loading.operands.source, loading.operands.input(1)
     kernel, image, size, multiplier, groups = "conv2d_s8", data.shape, loading.operands.output.shape[1:3], 1, 1
     match descriptor:
         case Conv2dDescriptor():
@@ -92,7 +92,7 @@ def pool2d(loading: Loading) -> Launch:
     """Return the launch for an AVERAGE_POOL_2D or MAX_POOL_2D layer."""
     descriptor, output = loading.layer.descriptor, loading.operands.output
     assert isinstance(descriptor, Pool2dDescriptor)
-    image = loading.operands.input(0).shape
+    image = loading.operands.source.shape
     return Launch(
         kernel=f"{loading.layer.type.lower()}_s8",
         parameters=_parameters(loading, image, output.shape[1:3], descriptor.window, descriptor.activation),
@@ -104,7 +104,7 @@ def _parameters(
     loading: Loading, image: Shape, size: Shape, window: Window, activation: Activation
 ) -> WindowParameters:
     """Return the parameters for images of shape `image` and outputs of height and width `size`."""
-    data, output = loading.operands.input(0), loading.operands.output
+    data, output = loading.operands.source, loading.operands.output
     low, high = activation_range(activation, output)
     return WindowParameters(
         items=output.elements // output.shape[-1],
@@ -132,7 +132,7 @@ def resize_bilinear(loading: Loading) -> Launch:
     """Return the launch for a RESIZE_BILINEAR layer."""
     descriptor, output = loading.layer.descriptor, loading.operands.output
     assert isinstance(descriptor, ResizeDescriptor)
-    _, height, width, channels = loading.operands.input(0).shape
+    _, height, width, channels = loading.operands.source.shape
     find = float_taps if output.dtype.is_float else integer_taps
     sides = zip((height, width), output.shape[1:3], strict=True)
     parameters = WindowParameters(

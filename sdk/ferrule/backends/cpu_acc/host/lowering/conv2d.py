@@ -23,7 +23,7 @@ def lower_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:
 
     None for other types, for groups and for weights with a zero point.
     """
-    grouped = context.layer.type is LayerType.CONV_2D and groups_of(context.input(0), context.input(1)) > 1
+    grouped = context.layer.type is LayerType.CONV_2D and groups_of(context.source, context.input(1)) > 1
     if grouped or has_zero_point(context.input(1)):
         return None
     layer, weights = Convolution.of(context), weights_of(context)

@@ -39,7 +39,7 @@ class LinearSum:
 
 def lower_sum(context: LoweringContext, host: Host) -> LoweredOp | None:
     """Return the call for int8 tensors of one shape; None for others, or if no exact numbers are found."""
-    output = context.operands.output
+    output = context.output
     if output.dtype is not DataType.INT8 or any(context.input(i).elements != output.elements for i in range(2)):
         return None
     total = combination(context)

@@ -18,7 +18,7 @@ from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 
 def lower_pool2d(context: LoweringContext, host: Host) -> LoweredOp | None:
     """Return the call for an int8 AVERAGE_POOL_2D or MAX_POOL_2D, None for other types and rules of rounding."""
-    descriptor, image, output = descriptor_of(context, Pool2dDescriptor), context.input(0), context.operands.output
+    descriptor, image, output = descriptor_of(context, Pool2dDescriptor), context.source, context.output
     if output.dtype is not DataType.INT8 or context.layer.rounding is not Rounding.TFLM:
         return None
     average = context.layer.type is LayerType.AVERAGE_POOL_2D

@@ -43,7 +43,7 @@ class Convolution:
     @classmethod
     def of(cls, context: LoweringContext) -> Convolution:
         """Return the convolution of a layer; UnsupportedError if its descriptor is of another kind."""
-        weights, image, output = context.input(1), context.input(0), context.operands.output
+        weights, image, output = context.input(1), context.source, context.output
         axis, multiplier = 0, 1
         match context.layer.descriptor:
             case Conv2dDescriptor() as descriptor:

@@ -39,7 +39,7 @@ def generic_candidate(context: LoweringContext) -> Candidate:
         case LayerType.TRANSPOSE_CONV:
             kernel = "transpose_conv"
         case LayerType.CONV_2D:
-            groups = groups_of(context.input(0), context.input(1))
+            groups = groups_of(context.source, context.input(1))
             if groups > 1:
                 kernel = "conv2d_grouped"
                 fields |= {"group_input_c": weights[3], "group_output_c": weights[0] // groups}
@@ -108,6 +108,6 @@ def _bias(context: LoweringContext, channels: int) -> FieldValue:
         return context.input_pointer(_BIAS)
     bias = context.constant(_BIAS)
     if bias is None:
-        data = context.input(0).dtype
+        data = context.source.dtype
         bias = np.zeros(channels, {DataType.INT8: np.int32, DataType.INT16: np.int64}.get(data, np.float32))
     return context.blob("bias", bias.reshape(-1), alignment=max(4, bias.itemsize))

@@ -75,7 +75,7 @@ class Channels:
 def int8_channels(layer: Convolution) -> Channels:
     """Return the output channels of a layer of int8; dead channels and constant data are folded."""
     context, output = layer.context, layer.output
-    data, weights = context.input(0), context.input(1)
+    data, weights = context.operands.pair
     matrix = product_matrix(context.layer, weights_of(context))
     bias = folded_bias(matrix.sum(axis=1, dtype=np.int64), context.constant(2), data.zero_point)
     given = product_ranges(context.layer, data, weights, channel_ranges(context.graph, data.name))

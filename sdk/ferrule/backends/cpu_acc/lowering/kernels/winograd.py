@@ -109,7 +109,7 @@ def _transforming(convolution: Convolution) -> Candidate | str:
     while at_once < layer.pairs and layer.scratch_bytes(at_once + 1) <= free:
         at_once += 1
     calls = 80 * at_once * layer.padded // _CHUNK
-    chunks = context.input(0).shape[0] * -(-layer.pairs // at_once)
+    chunks = context.source.shape[0] * -(-layer.pairs // at_once)
     return Candidate(
         kernel=_TRANSFORMING_KERNEL,
         instructions=layer.instructions + chunks * layer.blocks * (_BLOCK * 26 * layer.padded + calls),

@@ -28,7 +28,7 @@ _SOURCES = {LayerType.LOGISTIC: ("expf",), LayerType.TANH: ("tanhf", "expf")}
 
 def lower_nonlinear(context: LoweringContext) -> LoweredOp:
     """Return LOGISTIC, TANH or HARD_SWISH as a table look-up for int8, otherwise as a call of the type's kernel."""
-    type_, source = context.layer.type, context.input(0)
+    type_, source = context.layer.type, context.source
     if source.dtype is DataType.INT8:
         return look_up(context, _int8_table(context))
     kernel, elements = type_.lower(), source.elements
@@ -53,14 +53,14 @@ def lower_nonlinear(context: LoweringContext) -> LoweredOp:
 
 
 def _int8_table(context: LoweringContext) -> Array:
-    source = context.input(0)
+    source = context.source
     match context.layer.type:
         case LayerType.LOGISTIC:
             return logistic_table(source)
         case LayerType.TANH:
             return tanh_table(source)
         case _:
-            return hard_swish_table(source, context.operands.output)
+            return hard_swish_table(source, context.output)
 
 
 def sigmoid_blob(context: LoweringContext) -> Blob:
@@ -71,10 +71,10 @@ def sigmoid_blob(context: LoweringContext) -> Blob:
 def lower_rectify(context: LoweringContext) -> LoweredOp:
     """Return the call for RELU, RELU6, RELU_N1_TO_1 or LEAKY_RELU."""
     layer = context.layer
-    elements: dict[str, Member] = {"elements": context.input(0).elements}
-    if not context.operands.output.dtype.is_float:
+    elements: dict[str, Member] = {"elements": context.source.elements}
+    if not context.output.dtype.is_float:
         rectifier = rectifier_of(layer.type, layer.descriptor, context.operands)
-        if context.operands.output.dtype is DataType.INT8:
+        if context.output.dtype is DataType.INT8:
             return look_up(context, int8_table(rectifier))
         fields: dict[str, Member] = {
             "positive": asdict(rectifier.positive),
@@ -95,7 +95,7 @@ def lower_rectify(context: LoweringContext) -> LoweredOp:
 
 def lower_prelu(context: LoweringContext) -> LoweredOp:
     """Return the call for PRELU."""
-    dtype = context.operands.output.dtype
+    dtype = context.output.dtype
     if dtype.is_float:
         return binary_call(context, KernelCall("prelu_f32", _RECTIFY, {}, table="prelu_f32_params"))
     if dtype not in {DataType.INT8, DataType.INT16}:

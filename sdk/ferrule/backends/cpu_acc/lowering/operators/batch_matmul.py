@@ -20,7 +20,7 @@ _BATCH_AXES = 3
 def lower_batch_matmul(context: LoweringContext) -> LoweredOp:
     """Return the call for BATCH_MATMUL; a transposed input is read with other strides."""
     descriptor, operands = descriptor_of(context, BatchMatmulDescriptor), context.operands
-    left, right, output = operands.input(0), operands.input(1), operands.output
+    left, right, output = *operands.pair, operands.output
     fields: dict[str, Member] = {
         "shape": {
             "batches": int32s(_batches(output.shape)),

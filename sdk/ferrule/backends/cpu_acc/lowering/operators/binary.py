@@ -57,18 +57,18 @@ def binary_call(context: LoweringContext, call: KernelCall, order: tuple[int, in
 
 def binary_overlaps(context: LoweringContext, order: tuple[int, int] = (0, 1)) -> tuple[Overlap, ...]:
     """Return the overlaps of `binary_call`: with inputs that have the elements of the output."""
-    elements = context.operands.output.elements
+    elements = context.output.elements
     return replaced_overlaps(context, {index: 0 for index in order if _like(context, index, elements)})
 
 
 def _like(context: LoweringContext, index: int, elements: int) -> bool:
     source = context.input(index)
-    return (source.elements, source.dtype) == (elements, context.operands.output.dtype)
+    return (source.elements, source.dtype) == (elements, context.output.dtype)
 
 
 def broadcast_axes(context: LoweringContext, inputs: Sequence[int], axes: int = MAX_AXES) -> list[Array]:
     """Return the extents and the strides of each input, outermost first, as int32; missing axes have extent 1."""
-    output = context.operands.output
+    output = context.output
     merged = merged_axes(output.shape, *(broadcast_strides(context.input(index), output) for index in inputs))
     missing = (1, *[0] * len(inputs))
     return list(np.array([missing] * (axes - len(merged)) + merged, np.int32).T)
@@ -76,12 +76,12 @@ def broadcast_axes(context: LoweringContext, inputs: Sequence[int], axes: int = 
 
 def kernel_of(context: LoweringContext) -> str:
     """Return the kernel that is named after the layer's type and the output's."""
-    return f"{context.layer.type.lower()}_{_SUFFIX[context.operands.output.dtype]}"
+    return f"{context.layer.type.lower()}_{_SUFFIX[context.output.dtype]}"
 
 
 def lower_arithmetic(context: LoweringContext) -> LoweredOp:
     """Return the call of the kernel of ADD, SUB or MUL that takes any scales, by TFLM's rule."""
-    dtype = context.operands.output.dtype
+    dtype = context.output.dtype
     if dtype.is_float:
         return _float_call(context)
     if dtype is DataType.INT32:
@@ -100,7 +100,7 @@ def _product_call(context: LoweringContext, product: Product | Quotient) -> Lowe
 
 
 def _float_call(context: LoweringContext) -> LoweredOp:
-    fields = limit_fields(context.operands.output, descriptor_of(context, BinaryDescriptor).activation)
+    fields = limit_fields(context.output, descriptor_of(context, BinaryDescriptor).activation)
     return binary_call(context, KernelCall(kernel_of(context), _HEADER, fields, table="binary_f32_params"))
 
 
@@ -126,7 +126,7 @@ def combination(context: LoweringContext) -> Combination:
 
 def _total(context: LoweringContext) -> Additive | str:
     """Return the arithmetic of an ADD or SUB of int8, or the reason why it is not one."""
-    if context.operands.output.dtype is not DataType.INT8:
+    if context.output.dtype is not DataType.INT8:
         return "the data is not int8"
     total = combination(context)
     return total if isinstance(total, Sum | FusedSum | FloatDifference) else "the layer is not a sum"
@@ -141,7 +141,7 @@ def scaled_candidate(context: LoweringContext) -> Candidate | str:
     call = KernelCall("sum_s8", _HEADER, asdict(constants), table="scaled_sum_params")
     return Candidate(
         kernel="sum_s8",
-        instructions=(6 if _is_dense(context) else 24) * context.operands.output.elements,
+        instructions=(6 if _is_dense(context) else 24) * context.output.elements,
         weight_bytes=12,
         overlaps=partial(binary_overlaps, context),
         lower=lambda: binary_call(context, call),
@@ -158,7 +158,7 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
     total = _total(context)
     if isinstance(total, str):
         return total
-    if context.operands.output.elements * context.bands < TABLE_MIN_ELEMENTS:
+    if context.output.elements * context.bands < TABLE_MIN_ELEMENTS:
         return f"the output has fewer than {TABLE_MIN_ELEMENTS} elements"
     tables = sum_tables(total)
     if tables is None:
@@ -167,7 +167,7 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
     fields = {"first": context.blob("first_table", first), "second": context.blob("second_table", second)}
     return Candidate(
         kernel="sum_table_s8",
-        instructions=(8 if _is_dense(context) else 12) * context.operands.output.elements,
+        instructions=(8 if _is_dense(context) else 12) * context.output.elements,
         weight_bytes=first.nbytes + second.nbytes,
         overlaps=partial(binary_overlaps, context),
         lower=lambda: binary_call(context, KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params")),
@@ -177,7 +177,7 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
 def _any_sum(context: LoweringContext) -> Candidate:
     return Candidate(
         kernel=kernel_of(context),
-        instructions=40 * context.operands.output.elements,
+        instructions=40 * context.output.elements,
         weight_bytes=0,
         overlaps=partial(binary_overlaps, context),
         lower=lambda: lower_arithmetic(context),
@@ -194,7 +194,7 @@ SUM_ROWS: tuple[Row, ...] = (
 
 def lower_div(context: LoweringContext) -> LoweredOp:
     """Return the call for DIV."""
-    descriptor, dtype = descriptor_of(context, BinaryDescriptor), context.operands.output.dtype
+    descriptor, dtype = descriptor_of(context, BinaryDescriptor), context.output.dtype
     if dtype is DataType.INT8:
         return _product_call(context, quotient_of(descriptor, context.operands))
     return _float_call(context) if dtype is DataType.FLOAT32 else lower_without_fields(context)
@@ -209,6 +209,6 @@ def lower_without_fields(context: LoweringContext) -> LoweredOp:
 
 def lower_squared_difference(context: LoweringContext) -> LoweredOp:
     """Return the call for SQUARED_DIFFERENCE."""
-    if context.operands.output.dtype not in {DataType.INT8, DataType.INT16}:
+    if context.output.dtype not in {DataType.INT8, DataType.INT16}:
         return lower_without_fields(context)
     return _sum_call(context, squared_difference_of(context.operands))

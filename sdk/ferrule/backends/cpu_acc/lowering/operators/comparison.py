@@ -34,7 +34,7 @@ _SUFFIX = {
 def lower_comparison(context: LoweringContext) -> LoweredOp:
     """Return the call for a comparison; x > y is y < x."""
     name, order = _COMPARISONS[context.layer.type]
-    dtype, fields, table = context.input(0).dtype, {}, ""
+    dtype, fields, table = context.source.dtype, {}, ""
     if dtype is DataType.INT8:
         first, second = (term_fields(term_of(context.input(index))) for index in order)
         fields, table = {"first": first, "second": second}, "compare_params"
@@ -50,7 +50,7 @@ def lower_select(context: LoweringContext) -> LoweredOp:
     """Return the call for SELECT_V2, whose kernel depends on the size of the elements only."""
     names = ("extents", "condition_strides", "first_strides", "second_strides")
     fields = dict(zip(names, broadcast_axes(context, range(3), MAX_AXES), strict=True))
-    kernel = f"select_{8 * context.operands.output.dtype.size_bytes}"
+    kernel = f"select_{8 * context.output.dtype.size_bytes}"
     return KernelCall(kernel, "ferrule/kernels/select.h", fields, table="select_params", inputs=range(3)).lowered(
         context
     )

@@ -29,7 +29,7 @@ def weighted_rows(context: LoweringContext) -> Sequence[Row]:
     if has_zero_point(weights):
         operator = "depthwise_conv2d" if type_ is LayerType.DEPTHWISE_CONV_2D else "conv2d"
         return (_generic(f"{operator}_offset_s8"),)
-    if type_ is LayerType.CONV_2D and groups_of(context.input(0), weights) > 1:
+    if type_ is LayerType.CONV_2D and groups_of(context.source, weights) > 1:
         return (_generic("conv2d_grouped"),)
     rows = WEIGHTED_ROWS[type_]
     return rows[-1:] if from_run_time(context) else rows

@@ -15,7 +15,7 @@ _WORDS_OF_A_BOX = 5
 def lower_detection_postprocess(context: LoweringContext) -> LoweredOp:
     """Return the call for DETECTION_POSTPROCESS."""
     descriptor, scores = descriptor_of(context, DetectionPostprocessDescriptor), context.input(1)
-    _, boxes, coordinates = context.input(0).shape
+    _, boxes, coordinates = context.source.shape
     words = _WORDS_OF_A_BOX * boxes + max(boxes, descriptor.max_detections)
     fields = {
         "boxes": boxes,

@@ -44,7 +44,7 @@ def lower_gather(context: LoweringContext) -> LoweredOp:
 
 def lower_update_slice(context: LoweringContext) -> LoweredOp:
     """Return the copy of the data and the call that replaces a part for DYNAMIC_UPDATE_SLICE."""
-    shape, update = context.input(0).shape, context.input(1).shape
+    shape, update = context.source.shape, context.input(1).shape
     strides = dense_strides(shape)
     copies = Copies(context)
     copies.copy(shape, strides, strides)
@@ -55,7 +55,7 @@ def lower_slice(context: LoweringContext) -> LoweredOp:
     """Return the copy for SLICE, whose begin is a constant or a tensor."""
     if len(context.layer.inputs) == 1:
         return lower_constant_slice(context)
-    shape, part = context.input(0).shape, context.operands.output.shape
+    shape, part = context.source.shape, context.output.shape
     return _with_part(context, Copies(context), "take_slice", shape, part, (dense_strides(shape), dense_strides(part)))
 
 
@@ -71,7 +71,7 @@ def _with_part(
 
     The last two inputs are the elements and the place.
     """
-    size_bytes = context.operands.output.dtype.size_bytes
+    size_bytes = context.output.dtype.size_bytes
     fields: Mapping[str, FieldValue] = {
         "copy": struct_value(copies.run_fields(part, *strides)),
         "axes": len(whole),

@@ -30,13 +30,13 @@ from ferrule.operators.movement.transpose import TransposeDescriptor
 def lower_view(context: LoweringContext) -> LoweredOp:
     """Return RESHAPE, SQUEEZE or EXPAND_DIMS as a view of the input, or as a copy if the input is a constant."""
     if not context.is_constant(0):
-        return LoweredOp(kernel="view", view_of=context.input(0).name)
+        return LoweredOp(kernel="view", view_of=context.source.name)
     return lower_copy(context, "reshape")
 
 
 def lower_copy(context: LoweringContext, what: str = "copy") -> LoweredOp:
     """Return a copy of the first input's elements to the output; `what` names the lowering."""
-    return _copied(context, what, (context.input(0).elements,), (1,))
+    return _copied(context, what, (context.source.elements,), (1,))
 
 
 def _copied(
@@ -50,22 +50,22 @@ def _copied(
 
 def lower_transpose(context: LoweringContext) -> LoweredOp:
     """Return the copy for TRANSPOSE, which reads the input with its strides permuted."""
-    own, permutation = dense_strides(context.input(0).shape), descriptor_of(context, TransposeDescriptor).permutation
-    return _copied(context, "transpose", context.operands.output.shape, [own[axis] for axis in permutation])
+    own, permutation = dense_strides(context.source.shape), descriptor_of(context, TransposeDescriptor).permutation
+    return _copied(context, "transpose", context.output.shape, [own[axis] for axis in permutation])
 
 
 def lower_constant_slice(context: LoweringContext) -> LoweredOp:
     """Return the copy for SLICE with a constant begin."""
-    return _lower_ranges(context, slice_ranges(descriptor_of(context, SliceDescriptor), context.input(0)))
+    return _lower_ranges(context, slice_ranges(descriptor_of(context, SliceDescriptor), context.source))
 
 
 def lower_strided_slice(context: LoweringContext) -> LoweredOp:
     """Return the copy for STRIDED_SLICE."""
-    return _lower_ranges(context, strided_ranges(descriptor_of(context, StridedSliceDescriptor), context.input(0)))
+    return _lower_ranges(context, strided_ranges(descriptor_of(context, StridedSliceDescriptor), context.source))
 
 
 def _lower_ranges(context: LoweringContext, ranges: Sequence[Range]) -> LoweredOp:
-    taken = list(zip(ranges, dense_strides(context.input(0).shape), strict=True))
+    taken = list(zip(ranges, dense_strides(context.source.shape), strict=True))
     return _copied(
         context,
         context.layer.type.lower(),
@@ -77,7 +77,7 @@ def _lower_ranges(context: LoweringContext, ranges: Sequence[Range]) -> LoweredO
 
 def lower_reverse(context: LoweringContext) -> LoweredOp:
     """Return the copy for REVERSE_V2, which reads the input with negative strides."""
-    axes, shape = descriptor_of(context, ReverseV2Descriptor).axes, context.input(0).shape
+    axes, shape = descriptor_of(context, ReverseV2Descriptor).axes, context.source.shape
     own = dense_strides(shape)
     strides = [-stride if axis in axes else stride for axis, stride in enumerate(own)]
     return _copied(context, "reverse", shape, strides, sum((shape[axis] - 1) * own[axis] for axis in axes))
@@ -85,7 +85,7 @@ def lower_reverse(context: LoweringContext) -> LoweredOp:
 
 def lower_broadcast(context: LoweringContext) -> LoweredOp:
     """Return the copy for BROADCAST_TO or FILL, whose input has a stride of 0 on repeated axes."""
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     strides = broadcast_strides(source, output) if source.elements > 1 else [0] * len(output.shape)
     return _copied(context, context.layer.type.lower(), output.shape, strides)
 
@@ -99,7 +99,7 @@ def broadcast_strides(info: TensorInfo, output: TensorInfo) -> tuple[int, ...]:
 
 def lower_depth(context: LoweringContext) -> LoweredOp:
     """Return the copy for SPACE_TO_DEPTH or DEPTH_TO_SPACE, which exchanges two of six axes."""
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     to_depth = context.layer.type is LayerType.SPACE_TO_DEPTH
     image, deep = (source, output) if to_depth else (output, source)
     descriptor = context.layer.descriptor
@@ -122,7 +122,7 @@ def lower_join(context: LoweringContext) -> LoweredOp:
         raise wrong_descriptor(context)
     inputs = [context.input(index) for index in range(len(context.layer.inputs))]
     copies = Copies(context)
-    for index, (shape, strides, offset) in enumerate(_parts(context.operands.output, inputs, descriptor.axis)):
+    for index, (shape, strides, offset) in enumerate(_parts(context.output, inputs, descriptor.axis)):
         copies.copy(shape, dense_strides(shape), strides, output_offset=offset, source=copies.source(index))
     return copies.lowered(context.layer.type.lower())
 
@@ -133,7 +133,7 @@ def lower_split(context: LoweringContext) -> LoweredOp:
     if not isinstance(descriptor, SplitDescriptor | SplitVDescriptor | UnpackDescriptor):
         raise wrong_descriptor(context)
     copies = Copies(context)
-    parts = _parts(context.input(0), context.operands.outputs, descriptor.axis)
+    parts = _parts(context.source, context.operands.outputs, descriptor.axis)
     for index, (shape, strides, offset) in enumerate(parts):
         copies.copy(shape, strides, dense_strides(shape), offset, target=context.output_pointer(index))
     return copies.lowered("unpack" if context.layer.type is LayerType.UNPACK else "split")
@@ -153,7 +153,7 @@ def lower_pad(context: LoweringContext) -> LoweredOp:
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, PadDescriptor | PadV2Descriptor):
         raise wrong_descriptor(context)
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     copies = Copies(context)
     if source.elements != output.elements:
         copies.fill(np.array([fill_value(descriptor, context.operands)], output.dtype.numpy), output.elements)
@@ -171,7 +171,7 @@ def _copy_inside(copies: Copies, source: TensorInfo, output: TensorInfo, before:
 def lower_mirror_pad(context: LoweringContext) -> LoweredOp:
     """Return the copies for MIRROR_PAD: of the input, and then of the elements inside each edge to its outside."""
     descriptor = descriptor_of(context, MirrorPadDescriptor)
-    source, output, target = context.input(0), context.operands.output, context.output_pointer()
+    source, output, target = context.source, context.output, context.output_pointer()
     strides = dense_strides(output.shape)
     copies = Copies(context)
     _copy_inside(copies, source, output, descriptor.before)
@@ -198,7 +198,7 @@ def lower_mirror_pad(context: LoweringContext) -> LoweredOp:
 def lower_tile(context: LoweringContext) -> LoweredOp:
     """Return the copies for TILE: of the input to the first tile, and then of what is there, one axis at a time."""
     multiples = descriptor_of(context, TileDescriptor).multiples
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     strides = dense_strides(output.shape)
     copies = Copies(context)
     _copy_inside(copies, source, output, [0] * len(strides))
@@ -214,5 +214,5 @@ def lower_tile(context: LoweringContext) -> LoweredOp:
 def lower_zeros_like(context: LoweringContext) -> LoweredOp:
     """Return the call that clears the output's bytes."""
     copies = Copies(context)
-    copies.fill(np.zeros(1, np.uint8), context.operands.output.size_bytes)
+    copies.fill(np.zeros(1, np.uint8), context.output.size_bytes)
     return copies.lowered("zeros_like")

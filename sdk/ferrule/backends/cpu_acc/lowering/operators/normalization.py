@@ -33,7 +33,7 @@ def _rows_call(
     sources: tuple[str, ...] = (),
 ) -> LoweredOp:
     """Return the call of a kernel of rows; `fields` are the members in front of their number and length."""
-    source = context.input(0)
+    source = context.source
     depth = source.shape[-1]
     members = {**fields, "rows": source.elements // depth, "depth": depth}
     return KernelCall(kernel, header, members, table=table, sources=sources).elementwise(context)
@@ -41,7 +41,7 @@ def _rows_call(
 
 def lower_onnx_softmax(context: LoweringContext) -> LoweredOp:
     """Return the call for SOFTMAX by ONNX's rule."""
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     fields: dict[str, Member] = {
         "exponentials": context.blob("exponentials", onnx_exponentials(source.scale, source.shape[-1]))
     }
@@ -56,7 +56,7 @@ def lower_onnx_softmax(context: LoweringContext) -> LoweredOp:
 def lower_softmax(context: LoweringContext) -> LoweredOp:
     """Return the call for SOFTMAX; for int8 input, the exponentials of all differences are in a table."""
     beta = descriptor_of(context, SoftmaxDescriptor).beta
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     match source.dtype, output.dtype:
         case (DataType.INT8, DataType.INT8 | DataType.INT16):
             kernel = "softmax_s8" if output.dtype is DataType.INT8 else "softmax_s8_s16"
@@ -81,21 +81,21 @@ def lower_softmax(context: LoweringContext) -> LoweredOp:
 
 def _differences(context: LoweringContext, beta: float) -> Mapping[str, Member]:
     """Return the table of the exponentials of all differences from a row's maximum, and the number of its entries."""
-    table = context.blob("exponentials", exponentials(beta, context.input(0).scale))
+    table = context.blob("exponentials", exponentials(beta, context.source.scale))
     return {"exponentials": table, "count": table.data.size}
 
 
 def lower_log_softmax(context: LoweringContext) -> LoweredOp:
     """Return the call for LOG_SOFTMAX; for int8, the exponentials of all differences are in a table."""
-    if context.input(0).dtype is not DataType.INT8:
+    if context.source.dtype is not DataType.INT8:
         return _rows_call(context, "log_softmax_f32", _NORMALIZE, {}, table="rows_f32_params", sources=("expf", "logf"))
-    scaling = Scaling.of(context.input(0).scale)
+    scaling = Scaling.of(context.source.scale)
     fields = {**_differences(context, 1.0), "least": -min(radius(scaling), 1 << 16) - 1, **asdict(scaling)}
     return _rows_call(context, "log_softmax_s8", _NORMALIZE, fields)
 
 
 def lower_l2_normalization(context: LoweringContext) -> LoweredOp:
     """Return the call for L2_NORMALIZATION."""
-    if context.input(0).dtype is DataType.INT8:
-        return _rows_call(context, "l2_normalization_s8", _NORMALIZE, {"zero_point": context.input(0).zero_point})
+    if context.source.dtype is DataType.INT8:
+        return _rows_call(context, "l2_normalization_s8", _NORMALIZE, {"zero_point": context.source.zero_point})
     return _rows_call(context, "l2_normalization_f32", _NORMALIZE, {}, table="rows_f32_params", sources=("sqrtf",))

@@ -48,7 +48,7 @@ def _scaled_sum(context: LoweringContext) -> Candidate | str:
     found = scaled_candidate(context)
     if isinstance(found, str) or has_dsp(context.target.core):
         return found
-    return replace(found, instructions=20 * context.operands.output.elements)
+    return replace(found, instructions=20 * context.output.elements)
 
 
 def _exact(context: LoweringContext) -> Candidate:
@@ -57,7 +57,7 @@ def _exact(context: LoweringContext) -> Candidate:
     fast = context.target.core is None or context.target.core.fpu
     return Candidate(
         kernel=kernel,
-        instructions=(_FPU_COSTS if fast else _SOFT_FLOAT_COSTS)[kernel] * context.operands.output.elements,
+        instructions=(_FPU_COSTS if fast else _SOFT_FLOAT_COSTS)[kernel] * context.output.elements,
         weight_bytes=0,
         overlaps=partial(binary_overlaps, context),
         lower=lambda: _lower_exact(context, kernel),
@@ -99,13 +99,13 @@ def _exact_kernel(context: LoweringContext) -> str:
 def lower_onnx_pair(context: LoweringContext) -> LoweredOp:
     """Return the call of the kernel that computes DIV or PRELU with float32 values."""
     kernel = _ONNX_KERNELS[context.layer.type]
-    return _lower_pair(context, kernel, context.input(0).scale, context.input(1).scale)
+    return _lower_pair(context, kernel, context.source.scale, context.input(1).scale)
 
 
 def _lower_pair(context: LoweringContext, kernel: str, first_scale: float, second_scale: float) -> LoweredOp:
     descriptor = context.layer.descriptor
     activation = descriptor.activation if isinstance(descriptor, BinaryDescriptor) else Activation.NONE
-    first, second, output = context.input(0), context.input(1), context.operands.output
+    first, second, output = *context.operands.pair, context.output
     low, high = activation_range(activation, output)
     if context.layer.type is LayerType.DIV:  # its float32 quotients are clamped before they are quantised
         low, high = quantize_to_even(np.array(float_limits(activation), np.float32), output).tolist()
@@ -156,7 +156,7 @@ def _candidate(
 ) -> Candidate:
     return Candidate(
         kernel=kernel,
-        instructions=per_element * context.operands.output.elements,
+        instructions=per_element * context.output.elements,
         weight_bytes=0,
         overlaps=partial(binary_overlaps, context),
         lower=lambda: binary_call(context, KernelCall(kernel, _HEADER, fields, table=table)),

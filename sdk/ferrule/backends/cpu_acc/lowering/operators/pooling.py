@@ -30,7 +30,7 @@ _KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max", La
 
 def lower_onnx_pool2d(context: LoweringContext) -> LoweredOp:
     """Return the call for AVERAGE_POOL_2D by ONNX's rule."""
-    image, output, rounding = context.input(0), context.operands.output, context.operands.rounding
+    image, output, rounding = context.source, context.output, context.operands.rounding
     result = OnnxOutput.of(output, descriptor_of(context, Pool2dDescriptor).activation, rounding)
     fields = {
         "scale": image.scale,
@@ -48,13 +48,13 @@ def lower_onnx_pool2d(context: LoweringContext) -> LoweredOp:
 
 def _overlaps(context: LoweringContext) -> tuple[Overlap, ...]:
     window = descriptor_of(context, Pool2dDescriptor).window
-    return pixel_overlaps(context, window, context.input(0), context.operands.output, reads=Reads.PER_CHANNEL)
+    return pixel_overlaps(context, window, context.source, context.output, reads=Reads.PER_CHANNEL)
 
 
 def _pool_call(
     context: LoweringContext, kernel: str, fields: Mapping[str, Member], table: str, *sources: str
 ) -> LoweredOp:
-    image, output, window = context.input(0), context.operands.output, descriptor_of(context, Pool2dDescriptor).window
+    image, output, window = context.source, context.output, descriptor_of(context, Pool2dDescriptor).window
     return KernelCall(
         kernel,
         "ferrule/kernels/pool2d.h",
@@ -65,7 +65,7 @@ def _pool_call(
 
 
 def _candidate(context: LoweringContext, kernel: str, instructions: int) -> Candidate:
-    output = context.operands.output
+    output = context.output
     fields = limit_fields(output, descriptor_of(context, Pool2dDescriptor).activation)
     table = "pool2d_f32_params" if output.dtype.is_float else "pool2d_params"
     sources = ("sqrtf",) if context.layer.type is LayerType.L2_POOL_2D else ()
@@ -80,14 +80,14 @@ def _candidate(context: LoweringContext, kernel: str, instructions: int) -> Cand
 
 def _single(context: LoweringContext) -> Candidate:
     """Return the kernel that goes element by element."""
-    output = context.operands.output
+    output = context.output
     kernel = f"{_KINDS[context.layer.type]}_pool2d_{_SUFFIXES[output.dtype]}"
     return _candidate(context, kernel, _elements_read(context) * 8 + output.elements * 20)
 
 
 def _words(context: LoweringContext) -> Candidate | str:
     """Return the kernel that computes the four elements of a word together."""
-    output = context.operands.output
+    output = context.output
     if output.dtype is not DataType.INT8:
         return "the data is not int8"
     if descriptor_of(context, Pool2dDescriptor).pool_w > _MOST_COLUMNS:
@@ -100,7 +100,7 @@ def _words(context: LoweringContext) -> Candidate | str:
 
 def _elements_read(context: LoweringContext) -> int:
     window = descriptor_of(context, Pool2dDescriptor).window
-    return context.operands.output.elements * window.height * window.width
+    return context.output.elements * window.height * window.width
 
 
 def _rows(kind: str) -> tuple[Row, ...]:

@@ -33,7 +33,7 @@ from ferrule.operators.weighted.products import Factor
 def lower_svdf(context: LoweringContext) -> LoweredOp:
     """Return the call of the SVDF kernel for the types of data and state."""
     descriptor = descriptor_of(context, SvdfDescriptor)
-    data, output = context.input(0), context.operands.output
+    data, output = context.operands.ends
     feature, time = _constant(context, 1), _constant(context, 2)
     given = context.constant(3)
     floats = data.dtype.is_float
@@ -76,7 +76,7 @@ def lower_svdf(context: LoweringContext) -> LoweredOp:
 
 def lower_circular_buffer(context: LoweringContext) -> LoweredOp:
     """Return the call for CIRCULAR_BUFFER, with a count if its period is longer than one run."""
-    descriptor, frame = descriptor_of(context, CircularBufferDescriptor), context.input(0).elements
+    descriptor, frame = descriptor_of(context, CircularBufferDescriptor), context.source.elements
     fields = {"frame": frame, "others": (descriptor.slots - 1) * frame, "cycles": descriptor.cycles}
     counted = descriptor.cycles != 1
     states = (FRAMES, COUNT) if counted else (FRAMES,)
@@ -92,7 +92,7 @@ def lower_circular_buffer(context: LoweringContext) -> LoweredOp:
 
 def lower_lstm(context: LoweringContext) -> LoweredOp:
     """Return the call of the LSTM kernel for the type of the data."""
-    descriptor, data = descriptor_of(context, LstmDescriptor), context.input(0)
+    descriptor, data = descriptor_of(context, LstmDescriptor), context.source
     weights, recurrent, bias = (
         np.concatenate([_constant(context, index) for index in indices])
         for indices in (INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES)
@@ -123,7 +123,7 @@ def lower_lstm(context: LoweringContext) -> LoweredOp:
 
 
 def _lstm_shape(context: LoweringContext, descriptor: LstmDescriptor) -> Mapping[str, int]:
-    first, second, depth = context.input(0).shape
+    first, second, depth = context.source.shape
     batches, steps = (second, first) if descriptor.time_major else (first, second)
     return {
         "batches": batches,
@@ -138,7 +138,7 @@ def _lstm_shape(context: LoweringContext, descriptor: LstmDescriptor) -> Mapping
 def _scaling(context: LoweringContext, descriptor: LstmDescriptor) -> Mapping[str, Member]:
     scaling, table = LstmScaling.of(context.operands, descriptor), sigmoid_blob(context)
     # The factors of sums of 64 bits have multipliers of 15 bits.
-    of_sums = _reduced if context.input(0).dtype is DataType.INT16 else asdict
+    of_sums = _reduced if context.source.dtype is DataType.INT16 else asdict
     multiplier, shift = cell_position(cell_power(context.operands) + 12)
     return {
         "input": [of_sums(factor) for factor in scaling.input_factors],

@@ -24,7 +24,7 @@ _SELECT = "ferrule/kernels/reduce_select.h"
 def lower_reduce(context: LoweringContext) -> LoweredOp:
     """Return the call for MEAN or SUM; neighbouring axes are merged so that the kernel has the fewest loops."""
     type_, descriptor = context.layer.type, descriptor_of(context, ReduceDescriptor)
-    source, output, rounding = context.input(0), context.operands.output, context.operands.rounding
+    source, output, rounding = context.source, context.output, context.operands.rounding
     count = reduced_count(descriptor, source)
     fields: dict[str, Member] = dict(_loop_fields(context))
     if source.dtype is DataType.FLOAT32:
@@ -50,7 +50,7 @@ def lower_reduce(context: LoweringContext) -> LoweredOp:
 def _loop_fields(context: LoweringContext) -> Mapping[str, Member]:
     """Return the loops over the kept and over the reduced axes, each a `struct ferrule_reduce_loops`."""
     axes = descriptor_of(context, ReduceDescriptor).axes
-    found = dict(zip(("kept", "reduced"), loops(context.input(0).shape, axes), strict=True))
+    found = dict(zip(("kept", "reduced"), loops(context.source.shape, axes), strict=True))
     most = max(map(len, found.values()))
     if most > _LOOPS:
         raise UnsupportedError(f"there is no kernel for reductions with {most} loops, expected at most {_LOOPS}")
@@ -80,7 +80,7 @@ _SUFFIXES = {DataType.INT8: "s8", DataType.FLOAT32: "f32", DataType.BOOL: "bool"
 
 
 def _select_kernel(context: LoweringContext) -> str:
-    return f"{context.layer.type.lower()}_{_SUFFIXES[context.input(0).dtype]}"
+    return f"{context.layer.type.lower()}_{_SUFFIXES[context.source.dtype]}"
 
 
 def lower_reduce_select(context: LoweringContext) -> LoweredOp:
@@ -96,18 +96,18 @@ def _axis_fields(shape: Shape, axis: int) -> Mapping[str, int]:
 
 def lower_arg_select(context: LoweringContext) -> LoweredOp:
     """Return the call for ARG_MAX or ARG_MIN."""
-    fields = _axis_fields(context.input(0).shape, descriptor_of(context, ArgSelectDescriptor).axis)
+    fields = _axis_fields(context.source.shape, descriptor_of(context, ArgSelectDescriptor).axis)
     return KernelCall(_select_kernel(context), _SELECT, fields, table="arg_select_params").lowered(context)
 
 
 def lower_cumsum(context: LoweringContext) -> LoweredOp:
     """Return the call for CUMSUM."""
-    descriptor, source = descriptor_of(context, CumsumDescriptor), context.input(0)
+    descriptor, source = descriptor_of(context, CumsumDescriptor), context.source
     directions = {"exclusive": descriptor.exclusive, "reverse": descriptor.reverse}
     fields: dict[str, Member] = {"shape": {**_axis_fields(source.shape, descriptor.axis), **directions}}
     if not source.dtype.is_float:
         factor = cumsum_factor(context.operands)
         fields |= {"zero_point": source.zero_point, "multiplier": factor.multiplier, "shift": factor.shift}
-        fields["output_zero_point"] = context.operands.output.zero_point
+        fields["output_zero_point"] = context.output.zero_point
     kernel = "cumsum_f32" if source.dtype.is_float else "cumsum_s8"
     return KernelCall(kernel, "ferrule/kernels/cumsum.h", fields).elementwise(context)

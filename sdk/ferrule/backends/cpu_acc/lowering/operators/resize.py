@@ -21,7 +21,7 @@ Taps = Callable[[ResizeDescriptor, int, int], tuple[Array, Array | None]]
 def _resize_call(
     context: LoweringContext, kernel: str, taps: Taps, further: Mapping[str, Member] | None = None, *, table: str = ""
 ) -> LoweredOp:
-    descriptor, image = descriptor_of(context, ResizeDescriptor), context.input(0)
+    descriptor, image = descriptor_of(context, ResizeDescriptor), context.source
     batches, height, width, channels = image.shape
     fields: dict[str, Member] = {"batches": batches, "input_h": height, "input_w": width}
     if kernel == "resize_nearest_neighbor":
@@ -49,7 +49,7 @@ def lower_resize_nearest_neighbor(context: LoweringContext) -> LoweredOp:
 
 def lower_resize_bilinear(context: LoweringContext) -> LoweredOp:
     """Return the call for RESIZE_BILINEAR."""
-    is_float = context.input(0).dtype.is_float
+    is_float = context.source.dtype.is_float
 
     def taps(descriptor: ResizeDescriptor, before: int, after: int) -> tuple[Array, Array]:
         found = (float_taps if is_float else integer_taps)(descriptor, before, after)
@@ -60,7 +60,7 @@ def lower_resize_bilinear(context: LoweringContext) -> LoweredOp:
 
 def lower_onnx_resize_bilinear(context: LoweringContext) -> LoweredOp:
     """Return the call for RESIZE_BILINEAR by ONNX's rule."""
-    image, output = context.input(0), context.operands.output
+    image, output = context.operands.ends
 
     def taps(descriptor: ResizeDescriptor, before: int, after: int) -> tuple[Array, Array]:
         found = onnx_taps(descriptor, before, after)

@@ -48,7 +48,7 @@ def _row(
     def lower(context: LoweringContext) -> LoweredOp:
         name = context.layer.type.lower()
         return KernelCall(
-            f"{name}_{_SUFFIXES[context.input(0).dtype]}" if typed else name,
+            f"{name}_{_SUFFIXES[context.source.dtype]}" if typed else name,
             "ferrule/kernels/signal.h",
             fields(context, descriptor_of(context, kind)),
             table=f"{table or name}_params",
@@ -60,11 +60,11 @@ def _row(
 
 
 def _elements(context: LoweringContext) -> int:
-    return context.input(0).elements
+    return context.source.elements
 
 
 def _samples(context: LoweringContext) -> int:
-    return context.input(0).shape[-1]
+    return context.source.shape[-1]
 
 
 def _rows(context: LoweringContext) -> int:
@@ -74,7 +74,7 @@ def _rows(context: LoweringContext) -> int:
 def _transform(
     context: LoweringContext, descriptor: SignalRfftDescriptor | SignalIrfftDescriptor, *, inverse: bool
 ) -> Mapping[str, Member]:
-    points, dtype = descriptor.fft_length // 2, context.input(0).dtype.numpy
+    points, dtype = descriptor.fft_length // 2, context.source.dtype.numpy
     return {
         "rows": _rows(context),
         "samples": _samples(context),
@@ -113,7 +113,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SIGNAL_ENERGY: _row(
         SignalEnergyDescriptor,
         lambda context, each: {
-            "energies": context.operands.output.elements,
+            "energies": context.output.elements,
             "start": each.start_index,
             "end": each.end_index,
         },
@@ -161,8 +161,8 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SIGNAL_OVERLAP_ADD: _row(
         SignalOverlapAddDescriptor,
         lambda context, each: {
-            "rows": _rows(context) // context.input(0).shape[-2],
-            "frames": context.input(0).shape[-2],
+            "rows": _rows(context) // context.source.shape[-2],
+            "frames": context.source.shape[-2],
             "size": _samples(context),
             "step": each.frame_step,
         },

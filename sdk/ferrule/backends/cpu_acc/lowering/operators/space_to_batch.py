@@ -63,7 +63,7 @@ def _copies(
 def lower_space_to_batch(context: LoweringContext) -> LoweredOp:
     """Return the copies for SPACE_TO_BATCH_ND, after a fill if it pads."""
     descriptor = descriptor_of(context, SpaceToBatchNdDescriptor)
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     copies = Copies(context)
     if source.elements != output.elements:
         copies.fill(np.array([fill_value(context.operands)], output.dtype.numpy), output.elements)
@@ -76,9 +76,9 @@ def lower_batch_to_space(context: LoweringContext) -> LoweredOp:
     """Return the copies for BATCH_TO_SPACE_ND."""
     descriptor = descriptor_of(context, BatchToSpaceNdDescriptor)
     copies = Copies(context)
-    divided = context.input(0).shape
+    divided = context.source.shape
     for shape, mine, theirs, start, there in _copies(
-        context.operands.output.shape, divided, descriptor.block, descriptor.before
+        context.output.shape, divided, descriptor.block, descriptor.before
     ):
         copies.copy(shape, theirs, mine, there, start)
     return copies.lowered("batch_to_space_nd")

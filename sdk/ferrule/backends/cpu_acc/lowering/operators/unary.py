@@ -25,14 +25,14 @@ _EVERY_INT8 = np.arange(-128, 128, dtype=np.int8)
 def look_up(context: LoweringContext, table: Array) -> LoweredOp:
     """Return the look-up of an 8-bit input in a table of 256 results, which starts with the result for the byte 128."""
     stored = context.blob("table", table.view(np.int8) if table.dtype == np.uint8 else table)
-    fields: dict[str, Member] = {"table": stored, "elements": context.input(0).elements}
+    fields: dict[str, Member] = {"table": stored, "elements": context.source.elements}
     call = KernelCall(_LOOK_UPS[table.dtype.name], "ferrule/kernels/lookup.h", fields, bytes_as=Scalar.INT8)
     return call.elementwise(context)
 
 
 def lower_table(context: LoweringContext) -> LoweredOp:
     """Return the look-up of an 8-bit input in the table of the numpy kernel's results."""
-    every = _EVERY_INT8.view(context.input(0).dtype.numpy)
+    every = _EVERY_INT8.view(context.source.dtype.numpy)
     (table,) = OPERATORS[context.layer.type].kernel(context.layer.descriptor, context.operands, [every])
     return look_up(context, table)
 
@@ -54,7 +54,7 @@ _RESCALINGS: Mapping[LayerType, Callable[[Operands], Rescaling]] = {
 
 def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
     """Return the call of the kernel that is named after the layer's type; functions of int8 are tables."""
-    type_, source = context.layer.type, context.input(0)
+    type_, source = context.layer.type, context.source
     if source.dtype is DataType.INT8:
         return lower_table(context)
     suffix, table, fields = "f32", "elementwise_unary_params", {"elements": source.elements}
@@ -83,7 +83,7 @@ _TO_FLOAT = {DataType.INT8: "dequantize_s8", DataType.INT16: "dequantize_s16", D
 
 def lower_quantize(context: LoweringContext) -> LoweredOp:
     """Return QUANTIZE as a table look-up for 8 bits, otherwise as a call of the kernel for the data types."""
-    source, output, tflm = context.input(0), context.operands.output, context.operands.rounding is Rounding.TFLM
+    source, output, tflm = context.source, context.output, context.operands.rounding is Rounding.TFLM
     if source.dtype is DataType.FLOAT32:
         kernel = (_FROM_FLOAT if tflm else _FROM_FLOAT_TO_EVEN).get(output.dtype)
         fields = {"scale": output.scale, "zero_point": output.zero_point}
@@ -103,13 +103,13 @@ def lower_quantize(context: LoweringContext) -> LoweredOp:
 
 def lower_dequantize(context: LoweringContext) -> LoweredOp:
     """Return the call for DEQUANTIZE."""
-    source = context.input(0)
+    source = context.source
     fields = {"scale": source.scale, "zero_point": source.zero_point}
     return _quantize_call(context, _TO_FLOAT.get(source.dtype), "dequantize_params", fields)
 
 
 def _quantize_call(context: LoweringContext, kernel: str | None, table: str, fields: Mapping[str, float]) -> LoweredOp:
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     if kernel is None:
         raise UnsupportedError(
             f"layer '{context.layer.name}': there is no kernel for {context.layer.type} of {source.dtype} "
@@ -134,7 +134,7 @@ _CAST_NAMES = {
 
 def lower_cast(context: LoweringContext) -> LoweredOp:
     """Return the call for CAST: a copy for equal types; types that differ in sign share a kernel if bits are equal."""
-    source, output = context.input(0), context.operands.output
+    source, output = context.operands.ends
     if source.dtype is output.dtype:
         return lower_copy(context)
     if not {source.dtype, output.dtype} <= set(_CAST_NAMES):

@@ -155,11 +155,11 @@ def _weighted(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
         return None
     if not isinstance(descriptor, Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor):
         return None
-    products = product_ranges(layer, operands.input(0), operands.input(1), given)
+    products = product_ranges(layer, operands.source, operands.input(1), given)
     if products is None:
         return None
     matrix = product_matrix(layer, centred(weights, operands.input(1)))
-    folded = folded_bias(matrix.sum(axis=1, dtype=np.int64), bias, operands.input(0).zero_point)
+    folded = folded_bias(matrix.sum(axis=1, dtype=np.int64), bias, operands.source.zero_point)
     return stored_ranges(operands, descriptor.activation, _channel_axis(layer), extreme_sums(matrix, folded, products))
 
 
