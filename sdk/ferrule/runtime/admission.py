@@ -9,11 +9,10 @@ from ferrule._frozen import frozen
 from ferrule.backends.backend import Backend
 from ferrule.backends.capability import PROTECTED_CONTENT_ALLOCATION, has_capability
 from ferrule.backends.context import (
-    BackendContext,
-    BackendProfilingContext,
     BackendUnavailableError,
     CreationOptions,
     CustomAllocator,
+    RuntimePart,
 )
 from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrupts
 from ferrule.backends.device import BackendId
@@ -27,11 +26,9 @@ _LOGGER = logging.getLogger(__name__)
 
 
 @frozen
-class Admitted:
+class Admitted(RuntimePart):
     """The objects that a runtime keeps for a usable backend; the backend object itself is not kept."""
 
-    context: BackendContext | None
-    profiling: BackendProfilingContext | None
     allocator: CustomAllocator | None
 
 

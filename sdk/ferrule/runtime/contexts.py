@@ -50,15 +50,8 @@ class Contexts:
                     hint="try again when the backend is ready for it, or close the runtime",
                 )
 
-    def before_close(self, network: NetworkId) -> None:
-        """Notify the contexts that a network is unloaded with its runtime, which they cannot refuse."""
-        self._report_all("before_unload_network", network)
-
-    def after_unload(self, network: NetworkId) -> None:
-        """Notify the contexts that a network was unloaded."""
-        self._report_all("after_unload_network", network)
-
-    def _report_all(self, moment: str, network: NetworkId) -> None:
+    def report(self, moment: str, network: NetworkId) -> None:
+        """Notify the contexts of an event that they cannot refuse; `moment` is the name of their method."""
         for backend, context in self._contexts.items():
             _report(backend, moment, context, network)
 

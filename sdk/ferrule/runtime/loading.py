@@ -74,11 +74,7 @@ def load_parts(
         fallback=fallback,
         links=tuple(loader.links.values()),
         managers=members.managers,
-        profiling={
-            key: found.profiling
-            for key, found in admitted.items()
-            if found.profiling is not None and members.includes(key)
-        },
+        profiling=members.profiling,
         debug=loader.debug,
     )
 
@@ -106,7 +102,15 @@ class _Loader:
         for index, layer in enumerate(self._graph.layers):
             steps.append(self._step(layer))
             if layer.type is LayerType.MEM_IMPORT:
-                ends.setdefault(last[layer.outputs[0]], []).append(self._end_of_import(layer))
+                end = replace(
+                    steps[-1],
+                    execute=self.links[layer.name].end,
+                    waits=self._tensors.unfinished_readers(layer.outputs[0]),
+                    outputs=(),
+                    name=f"end of {layer.name}",
+                    crossing=None,
+                )
+                ends.setdefault(last[layer.outputs[0]], []).append(end)
             steps += reversed(ends.get(index, []))
         return tuple(steps)  # imports that outputs need end after the outputs are read
 
@@ -154,19 +158,6 @@ class _Loader:
             in_order=in_order,
             waiting=waiting,
             crossing=self._crossings.get(layer.name),
-        )
-
-    def _end_of_import(self, layer: Layer) -> Step:
-        assignment = self._assignment[layer.name]
-        return Step(
-            execute=self.links[layer.name].end,
-            waits=self._tensors.unfinished_readers(layer.outputs[0]),
-            outputs=(),
-            name=f"end of {layer.name}",
-            type=layer.type,
-            backend=assignment.backend,
-            device=assignment.device,
-            in_order=False,
         )
 
     def _workload(self, layer: Layer) -> Workload:

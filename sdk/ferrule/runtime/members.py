@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ferrule._frozen import frozen
 from ferrule.backends.capability import ASYNC_EXECUTION, has_capability
-from ferrule.backends.context import RuntimePart
+from ferrule.backends.context import BackendProfilingContext
 from ferrule.backends.device import BackendId
 from ferrule.backends.guarded import guarded
 from ferrule.backends.optimization_views import ModelOptions
@@ -28,6 +28,7 @@ class Member:
 
     asynchronous: bool
     workloads: WorkloadFactory | None
+    profiling: BackendProfilingContext | None
 
 
 @frozen
@@ -75,9 +76,10 @@ class Members:
         """Return the part of a backend that has joined."""
         return self._members[backend_id]
 
-    def includes(self, backend_id: BackendId) -> bool:
-        """Return whether a backend has joined."""
-        return backend_id in self._members
+    @property
+    def profiling(self) -> dict[BackendId, BackendProfilingContext]:
+        """The profiling of the backends that have joined."""
+        return {key: member.profiling for key, member in self._members.items() if member.profiling is not None}
 
     def factory(self, factory_id: FactoryId | None) -> OwnedFactory:
         """Return a tensor handle factory; for None, the runtime's own.
@@ -110,9 +112,6 @@ class Members:
             self._factories.setdefault(factory.id, OwnedFactory(factory=factory, manager=manager))
         self._members[backend_id] = Member(
             asynchronous=has_capability(backend.capabilities(), ASYNC_EXECUTION),
-            workloads=backend.workload_factory_in(
-                RuntimePart(context=admitted.context, profiling=admitted.profiling),
-                manager,
-                self._options.get(backend_id, {}),
-            ),
+            workloads=backend.workload_factory_in(admitted, manager, self._options.get(backend_id, {})),
+            profiling=admitted.profiling,
         )

@@ -104,16 +104,12 @@ class Profiler:
         """
         events = self.events
         tracks = _tracks(events)
-        process = {"ph": "M", "pid": os.getpid(), "tid": 0, "name": "process_name", "args": {"name": self.network}}
-        document = {
-            "traceEvents": [
-                process,
-                *(_track_name(number, name) for name, number in tracks.items()),
-                *(_complete(event, tracks[_track(event)]) for event in events),
-            ],
-            "displayTimeUnit": "ns",
-        }
-        return msgspec.json.encode(document).decode()
+        records = [
+            _record("M", 0, "process_name", {"name": self.network}),
+            *(_record("M", number, "thread_name", {"name": name}) for name, number in tracks.items()),
+            *(_complete(event, tracks[_track(event)]) for event in events),
+        ]
+        return msgspec.json.encode({"traceEvents": records, "displayTimeUnit": "ns"}).decode()
 
 
 def run_event(run: int, start_ns: int, end_ns: int) -> WorkloadEvent:
@@ -159,31 +155,24 @@ def _tracks(events: Sequence[WorkloadEvent]) -> dict[str, int]:
     return threads | {name: first + index for index, name in enumerate(backends)}
 
 
-def _track_name(number: int, name: str) -> Mapping[str, object]:
-    return {"ph": "M", "pid": os.getpid(), "tid": number, "name": "thread_name", "args": {"name": name}}
+def _record(phase: str, track: int, name: str, arguments: Mapping[str, object]) -> dict[str, object]:
+    return {"ph": phase, "pid": os.getpid(), "tid": track, "name": name, "args": arguments}
 
 
 def _complete(event: WorkloadEvent, track: int) -> Mapping[str, object]:
-    crossing = {
-        "strategy": event.strategy,
-        "bytes": event.size_bytes,
-        "transfer": event.transfer,
-        "memory": event.memory,
+    arguments = {
+        "backend": event.backend,
+        "device": event.device,
+        "run": event.run,
+        "asynchronous": event.asynchronous,
+        "wait_us": event.wait_ns / 1000,
     }
-    return {
-        "ph": "X",
-        "pid": os.getpid(),
-        "tid": track,
-        "name": event.name,
-        "cat": event.category,
-        "ts": event.start_ns / 1000,
-        "dur": event.duration_ns / 1000,
-        "args": {
-            "backend": event.backend,
-            "device": event.device,
-            "run": event.run,
-            "asynchronous": event.asynchronous,
-            "wait_us": event.wait_ns / 1000,
-            **(crossing if event.strategy else {}),
-        },
-    }
+    if event.strategy:
+        arguments |= {
+            "strategy": event.strategy,
+            "bytes": event.size_bytes,
+            "transfer": event.transfer,
+            "memory": event.memory,
+        }
+    times = {"cat": event.category, "ts": event.start_ns / 1000, "dur": event.duration_ns / 1000}
+    return _record("X", track, event.name, arguments) | times

@@ -177,7 +177,7 @@ class Runtime(Closing):
             self._closed = True
             faults = Faults()
             for network in tuple(self._networks):
-                self._contexts.before_close(network)
+                self._contexts.report("before_unload_network", network)
                 faults.during(self._drop, network)
             self._contexts.clear()
             self._admitted.clear()
@@ -188,7 +188,7 @@ class Runtime(Closing):
         try:
             self._networks.pop(network).release()
         finally:
-            self._contexts.after_unload(network)
+            self._contexts.report("after_unload_network", network)
 
     def _loaded(self, network: NetworkId) -> LoadedNetwork:
         loaded = self._networks.get(network)

@@ -13,7 +13,7 @@ from ferrule.graph import Layer, LayerType
 from ferrule.memory import Lifetime
 from ferrule.operators.table import having
 from ferrule.operators.transfer import FallbackImportDescriptor
-from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
+from ferrule.optimizer.optimized import OptimizedNetwork
 from ferrule.runtime.errors import NetworkLoadError
 from ferrule.runtime.fallback_memory import APPLICATION, FallbackEnd, FallbackTensor
 from ferrule.runtime.lives import Unit, Waits
@@ -41,11 +41,6 @@ class PlacedTensor:
     """The memory that it shares with other backends' handles; None if it shares none."""
     lent: bool = False
     """Whether the handle may import the caller's memory of an input or output."""
-
-
-def unit_of(assignment: Assignment) -> Unit:
-    """Return the unit that runs a layer."""
-    return assignment.backend, assignment.device
 
 
 class TensorTable:
@@ -165,10 +160,6 @@ class TensorTable:
             raise NetworkLoadError(f"tensor '{name}' has handles of '{placed.factory.id}', which cannot be mapped")
         return placed.handle
 
-    def handles(self) -> tuple[TensorHandle, ...]:
-        """Return all handles."""
-        return tuple(placed.handle for placed in self._placed.values())
-
     def last_uses(self) -> dict[str, int]:
         """Return, by tensor, the index of the last layer that needs its bytes; for outputs, the number of layers.
 
@@ -242,8 +233,8 @@ class TensorTable:
         """Return the unit that runs a layer if the layer may still be running when the next begins; otherwise None."""
         if layer.type in FRAMEWORK_LAYERS:
             return None
-        assignment = self._assignment[layer.name]
-        return unit_of(assignment) if self._members.member(assignment.backend).asynchronous else None
+        own = self._assignment[layer.name]
+        return (own.backend, own.device) if self._members.member(own.backend).asynchronous else None
 
     def foreign_inputs(self, layer: Layer) -> tuple[TensorHandle, ...]:
         """Return the handles of inputs that another unit may still be writing when the layer begins."""
