@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache
@@ -100,18 +100,24 @@ class Contribution:
         Raises:
             FerruleError: a source or an include folder does not exist.
         """
-        found = set()
-        for source in self.sources:
-            path = self.folder / source
-            if not is_file(path):
-                raise FerruleError(f"contribution '{self.name}': there is no source {path}")
-            found |= {path, *list_folder(path.parent, "*.h")}
-        for include in self.include_dirs:
-            path = self.folder / include
-            if not is_folder(path):
-                raise FerruleError(f"contribution '{self.name}': there is no include folder {path}")
+        for wrong in self.missing():
+            raise FerruleError(wrong)
+        found = set(self.source_paths)
+        for path in self.source_paths:
+            found |= set(list_folder(path.parent, "*.h"))
+        for path in self.include_paths:
             found |= set(files_below(path, "*.h"))
         return tuple(sorted(path.relative_to(self.folder).as_posix() for path in found))
+
+    def missing(self) -> Iterator[str]:
+        """Yield a sentence about each source and include folder that does not exist."""
+        for paths, exists, what in (
+            (self.source_paths, is_file, "source"),
+            (self.include_paths, is_folder, "include folder"),
+        ):
+            for path in paths:
+                if not exists(path):
+                    yield f"contribution '{self.name}': there is no {what} {path}"
 
     @property
     def hashes(self) -> dict[str, str]:

@@ -12,7 +12,6 @@ from functools import cache
 from typing import TypeVar
 
 from ferrule.backends.conforming import ALIGNMENT, LAST_ADDRESS
-from ferrule.backends.contribution import Contribution
 from ferrule.backends.firmware import (
     SCALARS,
     Blob,
@@ -22,7 +21,6 @@ from ferrule.backends.firmware import (
     PlacedTensor,
 )
 from ferrule.dom import Class, ClassType, Construct, QualifiedName, Reference
-from ferrule.reading import is_file, is_folder
 
 T = TypeVar("T")
 
@@ -45,7 +43,7 @@ def wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
     yield from _wrong_places(op, context)
     yield from _wrong_scratches(op)
     yield from _wrong_headers("headers", op.headers)
-    yield from _wrong_contributions(op.contributions)
+    yield from itertools.chain.from_iterable(each.missing() for each in op.contributions)
 
 
 def _wrong_code(code: object) -> Iterator[str]:
@@ -189,20 +187,10 @@ def wrong_driver(driver: DeviceDriver) -> Iterator[str]:
         yield f"window_bytes is {driver.window_bytes}, expected 1 or more, up to the end of the addresses of 32 bits"
     if (driver.interrupt is not None or driver.handler) and not _NAME.fullmatch(driver.handler):
         yield f"handler is '{driver.handler}', expected the C identifier of the interrupt's handler"
-    yield from _wrong_contributions(driver.contributions)
+    yield from itertools.chain.from_iterable(each.missing() for each in driver.contributions)
 
 
 def _wrong_headers(path: str, headers: Iterable[str]) -> Iterator[str]:
     for header in headers:
         if not _HEADER.fullmatch(header):
             yield f"{path} has '{header}', expected a path as in an #include, such as ferrule/kernels/conv2d.h"
-
-
-def _wrong_contributions(contributions: Iterable[Contribution]) -> Iterator[str]:
-    for each in contributions:
-        for path in each.source_paths:
-            if not is_file(path):
-                yield f"contribution '{each.name}': there is no source {path}"
-        for path in each.include_paths:
-            if not is_folder(path):
-                yield f"contribution '{each.name}': there is no include folder {path}"

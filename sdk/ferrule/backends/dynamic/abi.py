@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Callable
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -159,6 +160,11 @@ RecordEvent = STRUCTS["ferrule_profiling"].functions["take_events"].ctype._argty
 
 TABLES: dict[str, Any] = {name: kind._type_ for name, kind in Backend._fields_[3:]}
 """The tables that struct ferrule_backend points to, by the name of the member."""
+
+
+def calling(kind: Any, *methods: Callable[..., object]) -> list[Any]:  # noqa: ANN401 - a class made here
+    """Return the callbacks of a struct, in order, that call methods."""
+    return [row.ctype(method) for row, method in zip(kind.functions.values(), methods, strict=True)]
 
 
 def sizes(table: Any) -> list[int]:  # noqa: ANN401 - a class made here

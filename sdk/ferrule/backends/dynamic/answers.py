@@ -90,9 +90,8 @@ class _Answers:
         self.failed: dict[str, str] = {}
         self.erased: list[str] = []
         self.compiled: list[CompiledPart] = []
-        methods = (self._fail, self._erase, self._pre_compile)
-        rows = abi.OptimizerAnswers.functions.values()
-        self.struct = abi.OptimizerAnswers(None, *(row.ctype(each) for row, each in zip(rows, methods, strict=True)))
+        callbacks = abi.calling(abi.OptimizerAnswers, self._fail, self._erase, self._pre_compile)
+        self.struct = abi.OptimizerAnswers(None, *callbacks)
 
     def _take(self, indices: Sequence[int]) -> list[str] | None:
         """Return the layers with these indices; record a problem and return None if one is invalid or repeated."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +36,7 @@ class AllocatorRecord:
     def __init__(self, allocator: CustomAllocator) -> None:
         self._allocator = allocator
         self._given: dict[int, MemoryRef] = {}
-        rows, methods = abi.Allocator.functions.values(), (self._allocate, self._release)
-        callbacks = [row.ctype(each) for row, each in zip(rows, methods, strict=True)]
+        callbacks = abi.calling(abi.Allocator, self._allocate, self._release)
         self.struct = abi.Allocator(None, allocator.source.value, *callbacks)
 
     def _allocate(self, host: int | None, size_bytes: int, alignment_bytes: int) -> int | None:
@@ -92,9 +92,9 @@ class DynamicHandleFactory(TensorHandleFactory):
     """A handle factory of the backend."""
 
     def __init__(self, tables: Tables, table: SimpleNamespace, memory: DynamicMemory | None) -> None:
-        self._tables = tables
-        self._table = table
-        self._memory = memory
+        self.tables = tables
+        self.table = table
+        self.memory = memory
         self.id = FactoryId(table.id.decode())
         self.import_flags = MemorySource(table.import_flags & _ALL_SOURCES)
         self.export_flags = MemorySource(table.export_flags & _ALL_SOURCES)
@@ -102,38 +102,38 @@ class DynamicHandleFactory(TensorHandleFactory):
 
     @override
     def create_handle(self, info: TensorInfo, *, managed: bool) -> DynamicHandle:
-        return DynamicHandle(self._tables, self._table, self._memory, info, managed=managed)
+        return DynamicHandle(self, info, managed=managed)
 
     @override
     def memory_alignment(self, source: MemorySource) -> int:
-        table = self._table
+        table = self.table
+        alignment = table.alignment_bytes
         if table.memory_alignment:
-            return max(int(table.memory_alignment(self._tables.address, source.value)), 1)
-        return max(int(table.alignment_bytes), 1)
+            alignment = table.memory_alignment(self.tables.address, source.value)
+        return max(int(alignment), 1)
 
     @override
     def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
-        flags = self._table.capabilities
-        if self._table.connection_capabilities and not (layer is None and connected is None):
+        flags = self.table.capabilities
+        if self.table.connection_capabilities and not (layer is None and connected is None):
             structs = [None if each is None else bare_layer(each) for each in (layer, connected)]
-            flags = self._table.connection_capabilities(self._tables.address, *structs)
+            flags = self.table.connection_capabilities(self.tables.address, *structs)
         return frozenset(kind for kind in HandleCapability if flags & kind.value)
 
 
 class DynamicHandle(TensorHandle):
     """A tensor whose bytes the backend owns."""
 
-    def __init__(
-        self, tables: Tables, table: SimpleNamespace, memory: DynamicMemory | None, info: TensorInfo, *, managed: bool
-    ) -> None:
+    def __init__(self, factory: DynamicHandleFactory, info: TensorInfo, *, managed: bool) -> None:
         super().__init__(info)
-        self.tables = tables
-        self._table = table
+        self.tables = factory.tables
+        self._table = factory.table
         self._imported: MemoryRef | None = None
         self._view: tuple[int, Array] | None = None
-        own, tensor = None if memory is None else memory.pointer, tensor_struct(Tensor(info=info))
+        memory, tensor = factory.memory, tensor_struct(Tensor(info=info))
         failed = {abi.ERR_FAILED: (DynamicLibraryError, f"made no handle for tensor '{info.name}'")}
-        self.pointer = tables.create(self, table, own, tensor, managed, keep=memory, failed=failed)
+        own = None if memory is None else memory.pointer
+        self.pointer = self.tables.create(self, self._table, own, tensor, managed, keep=memory, failed=failed)
         """The backend's handle."""
 
     @override
@@ -207,10 +207,10 @@ class DynamicHandle(TensorHandle):
         return bool(table.import_memory(self.pointer, address(array), kind.value, try_only))
 
 
-def _memory_record(memory: MemoryRef) -> ctypes.Structure:
+def _memory_record(memory: MemoryRef) -> Any:  # noqa: ANN401 - a struct of the header
     """Return the struct ferrule_memory_ref of a region; its block is the region itself if it is no part of one."""
     block = memory.block or memory
-    found: ctypes.Structure = abi.MemoryRef(
+    return abi.MemoryRef(
         source=memory.source.value,
         address=memory.address,
         fd=-1 if memory.fd is None else memory.fd,
@@ -218,4 +218,3 @@ def _memory_record(memory: MemoryRef) -> ctypes.Structure:
         bytes=memory.size_bytes,
         block_bytes=block.offset + block.size_bytes,
     )
-    return found

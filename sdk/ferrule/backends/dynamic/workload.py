@@ -76,10 +76,10 @@ class DynamicWorkload:
             abi.ERR_FAILED: (DynamicLibraryError, f"cannot prepare layer '{info.layer.name}'"),
         }
         self._pointer = tables.create(self, tables.workloads, given, keep=keep, failed=failed)
-        self._tables = tables
+        self.tables = tables
         layer = given.layer.contents
         self._arrays = layer.inputs, layer.outputs
-        self._name = info.layer.name
+        self.name = info.layer.name
         pointers = (*layer.inputs[: layer.input_count], *layer.outputs[: layer.output_count])
         self._own: list[DynamicHandle] = []
         self._host: list[_HostTensor] = []
@@ -98,14 +98,18 @@ class DynamicWorkload:
                 own.ready.wait()
         mapped = self._map()
         self._event.value = None
-        event = None if self._tables.events is None else self._event
-        status, reason = self._tables.workloads.execute(self._pointer, *self._arrays, event)
+        event = None if self.tables.events is None else self._event
+        status, reason = self.tables.workloads.execute(self._pointer, *self._arrays, event)
         if status == abi.OK and self._event.value is not None:
-            return DynamicEvent(self, self._tables, self._event.value, self._name, mapped)
+            return DynamicEvent(self, self._event.value, mapped)
         _unmap(mapped)
-        if status != abi.OK:
-            raise DynamicLibraryError(f"layer '{self._name}' failed on backend '{self._tables.library.id}': {reason}")
+        self.check(status, reason)
         return None
+
+    def check(self, status: int, reason: str) -> None:
+        """Raise DynamicLibraryError if the layer failed."""
+        if status != abi.OK:
+            raise DynamicLibraryError(f"layer '{self.name}' failed on backend '{self.tables.library.id}': {reason}")
 
     def _map(self) -> list[TensorHandle]:
         """Point the structs to the current memory of the host tensors; return the mapped handles."""
@@ -120,22 +124,20 @@ class DynamicWorkload:
         return mapped
 
     def _is_own(self, event: Event) -> bool:
-        return isinstance(event, DynamicEvent) and event.library is self._tables.library
+        return isinstance(event, DynamicEvent) and event.library is self.tables.library
 
 
 class DynamicEvent:
     """The completion of an asynchronous workload of the backend."""
 
-    def __init__(
-        self, workload: DynamicWorkload, tables: Tables, pointer: int, name: str, mapped: Sequence[TensorHandle]
-    ) -> None:
-        self.library = tables.library
-        self._table = tables.events
+    def __init__(self, workload: DynamicWorkload, pointer: int, mapped: Sequence[TensorHandle]) -> None:
+        self.library = workload.tables.library
+        self._table = workload.tables.events
+        self._workload = workload
         self._pointer = pointer
-        self._name = name
         self._mapped = list(mapped)
         self._lock = threading.Lock()
-        weakref.finalize(self, _release_event, self._table, pointer, (workload, tables, tuple(mapped)))
+        weakref.finalize(self, _release_event, self._table, pointer, (workload, tuple(mapped)))
 
     def wait(self) -> None:
         """Wait until the workload has ended; DynamicLibraryError if it failed."""
@@ -143,8 +145,7 @@ class DynamicEvent:
             status, reason = self._table.wait(self._pointer)
             _unmap(self._mapped)
             self._mapped.clear()
-        if status != abi.OK:
-            raise DynamicLibraryError(f"layer '{self._name}' failed on backend '{self.library.id}': {reason}")
+        self._workload.check(status, reason)
 
     def done(self) -> bool:
         """Return whether the workload has ended."""
