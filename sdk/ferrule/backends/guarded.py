@@ -4,8 +4,8 @@
 A guard has the interface of the object that it guards. Its calls raise BrokenBackendError, which names the backend and
 the call, if the object raises an unexpected exception or returns something else than its interface promises. Guards
 are made of the interface: a method returns what its annotation says, and objects with an interface are guarded, too.
-`_AFTER` has what an annotation cannot say. `bare` returns the object itself, which is what the backend's own methods
-get.
+`_FAULTS` and `_AFTER` have what an annotation cannot say. `bare` returns the object itself, which is what the backend's
+own methods get.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from ferrule.backends.firmware import (
     DeviceDriver,
     DeviceTarget,
     FirmwareTarget,
-    LoweredOp,
     LoweringContext,
     PluggableTarget,
     WiredTarget,
@@ -92,12 +91,6 @@ class Guard:
     whose: str = ""
     """Ends the description of each call in messages."""
 
-    def sound(self, value: Any, question: str, faults: Iterable[str]) -> Any:  # noqa: ANN401 - the value
-        """Return what the backend returned from a call; BrokenBackendError for the first of the faults."""
-        for wrong in faults:
-            raise broken(self.owner, question, value, wrong)
-        return value
-
     def guard(self, value: object, interface: type, question: str, of: object = None) -> Any:  # noqa: ANN401 - a guard
         """Return the guard of what the backend returned from a call; BrokenBackendError if it lacks a method."""
         wanted = [name for name, method in _methods(interface) if _is_required(interface, method)]
@@ -125,15 +118,15 @@ class _Event(Guard):
             return
         try:
             self.calls["wait"](self)
-            self.sound(False, f"done(){self.whose} after wait()", self._wrong())
+            self._check_done()
         except Exception as error:
             self._failure = error
             raise
         self._complete = True
 
-    def _wrong(self) -> Iterator[str]:
+    def _check_done(self) -> None:
         if not self.calls["done"](self):
-            yield "is False, expected True"
+            raise broken(self.owner, f"done(){self.whose} after wait()", False, "is False, expected True")
 
 
 class _Handle(Guard):
@@ -221,7 +214,7 @@ def _call(interface: type, name: str, method: Callable[..., Any]) -> Callable[..
     """Return a method of a guard."""
     hints = get_type_hints(method, include_extras=True)
     answer = _answer(hints.pop("return"))
-    after = _AFTER.get(method)
+    faults, after = _FAULTS.get(method), _AFTER.get(method)
     index, about = next(((i, _ABOUT[hint]) for i, hint in enumerate(hints.values()) if hint in _ABOUT), (0, None))
     required = _is_required(interface, method)
 
@@ -234,6 +227,8 @@ def _call(interface: type, name: str, method: Callable[..., Any]) -> Callable[..
             own = getattr(self.asked, name, *(() if required else (partial(method, self.asked),)))
             value = own(*map(bare, arguments), **keywords)
         value = answer(self, value, asked.question, *arguments)
+        for wrong in () if faults is None else faults(self, value, *arguments):
+            raise broken(self.owner, asked.question, value, wrong)
         return value if after is None else after(self, value, asked.question, *arguments)
 
     return update_wrapper(call, method, updated=())  # it is not abstract
@@ -295,30 +290,28 @@ def _ruled(guard: Guard, support: LayerSupport, question: str) -> LayerSupport:
     return _Ruled(support, guard.owner, declared_rules(guard.calls["capabilities"](guard)))
 
 
-def _readable(guard: Guard, capabilities: Capabilities, question: str) -> Capabilities:
+def _unreadable(guard: Guard, capabilities: Capabilities) -> Iterator[str]:
+    del guard
     for reader in (subgraph_cost, firmware_float_options, declared_rules):
         try:
             reader(capabilities)
         except ValueError as error:
-            raise broken(guard.owner, question, capabilities, str(error)) from None
-    return capabilities
+            yield str(error)
 
 
-def _shaped(handle: Guard, array: Array, question: str) -> Array:
+def _misshapen(handle: Guard, array: Array) -> Iterator[str]:
     info: TensorInfo = vars(handle)["info"]
     if (array.shape, array.dtype) != (info.shape, info.dtype.numpy):
-        found = f"is an array of {array.dtype}{list(array.shape)}"
-        raise broken(handle.owner, question, array, f"{found}, expected {info.dtype}{list(info.shape)}")
-    return array
+        yield f"is an array of {array.dtype}{list(array.shape)}, expected {info.dtype}{list(info.shape)}"
 
 
-def _operator(guard: Guard, op: LoweredOp, question: str, context: LoweringContext) -> LoweredOp:
-    made: LoweredOp = guard.sound(op, question, wrong_operator(op, context))
-    return made
+def _misplaced(guard: Guard, placed: Device, device: Device, place: object) -> Iterator[str]:
+    del guard, place
+    if (placed.name, placed.backend) != (device.name, device.backend):
+        yield f"is device '{placed.name}' of backend '{placed.backend}', expected the same device with its place"
 
 
 def _driver(guard: Guard, driver: DeviceDriver, question: str, device: Device) -> DeviceDriver:
-    guard.sound(driver, question, wrong_driver(driver))
     with asking(guard.owner, f"{question}: its context_fields cannot become C"):
         device_declarations(device.name, driver)
 
@@ -337,22 +330,15 @@ def _driver(guard: Guard, driver: DeviceDriver, question: str, device: Device) -
     return replace(driver, model=guarded_maker(driver.model, DeviceModel), wire=wire)
 
 
-def _placed(guard: Guard, placed: Device, question: str, device: Device, place: object) -> Device:
-    del place
-    if (placed.name, placed.backend) == (device.name, device.backend):
-        return placed
-    found = f"is device '{placed.name}' of backend '{placed.backend}'"
-    raise broken(guard.owner, question, placed, f"{found}, expected the same device with its place")
-
-
-_AFTER: Mapping[object, Callable[..., Any]] = {
-    Backend.layer_support: _ruled,
-    Backend.capabilities: _readable,
-    TensorHandle.map: _shaped,
-    FirmwareTarget.lower: _operator,
-    DeviceTarget.driver: _driver,
-    PluggableTarget.plugged: _placed,
-    WiredTarget.wired: _placed,
+_FAULTS: Mapping[object, Callable[..., Iterable[str]]] = {
+    Backend.capabilities: _unreadable,
+    TensorHandle.map: _misshapen,
+    FirmwareTarget.lower: lambda guard, op, context: wrong_operator(op, context),
+    DeviceTarget.driver: lambda guard, driver, device: wrong_driver(driver),
+    PluggableTarget.plugged: _misplaced,
+    WiredTarget.wired: _misplaced,
 }
+"""What is wrong with an answer whose type is right; they get the guard, the answer and the call's arguments."""
+_AFTER: Mapping[object, Callable[..., Any]] = {Backend.layer_support: _ruled, DeviceTarget.driver: _driver}
 """What follows the check of what a method returned: it gets the guard, the answer, the description of the call, and the
 call's arguments, and returns the final answer."""

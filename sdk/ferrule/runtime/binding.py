@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,16 +51,14 @@ class InputPort:
             self._staging.end()
 
 
+@dataclass(slots=True, eq=False)
 class OutputPort:
     """One output of a network: lets it write the caller's buffer directly if that is planned, or else copies."""
 
-    __slots__ = ("_handle", "_served", "_staging", "info")
-
-    def __init__(self, info: TensorInfo, handle: TensorHandle, staging: Staging | None) -> None:
-        self.info = info
-        self._handle = handle
-        self._staging = staging
-        self._served = False
+    info: TensorInfo
+    _handle: TensorHandle
+    _staging: Staging | None
+    _served: bool = False
 
     def offer(self, buffer: Array, others: Sequence[Array]) -> None:
         """Let the network write the buffer directly if possible, but not if it may overlap one of `others`."""

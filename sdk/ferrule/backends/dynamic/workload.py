@@ -7,6 +7,7 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,16 +46,14 @@ class DynamicWorkloadFactory(WorkloadFactory):
         return DynamicWorkload(self._tables, given, info, (given, self._memory, info.constants))
 
 
+@dataclass(slots=True, eq=False)
 class _HostTensor:
     """A tensor in host memory, and the struct that points to it during a run."""
 
-    __slots__ = ("_seen", "_struct", "handle")
-
-    def __init__(self, struct: Any, handle: TensorHandle) -> None:  # noqa: ANN401 - a struct of the sheet
-        self.handle = handle
-        self._struct = struct
-        self._seen: Callable[[], Array | None] = lambda: None
-        """Weak reference to the array that the struct points to; weak so that the memory is not kept alive."""
+    _struct: Any
+    handle: TensorHandle
+    _seen: Callable[[], Array | None] = lambda: None
+    """Weak reference to the array that the struct points to; weak so that the memory is not kept alive."""
 
     def point(self) -> None:
         """Map the handle, and point the struct to its memory."""

@@ -26,14 +26,12 @@ Block = TypeVar("Block")
 """The type of a block and of its parts: a numpy array, or a buffer of a device."""
 
 
+@dataclass(slots=True, eq=False)
 class Slot(Generic[Block]):
     """The place of a tensor's bytes; `memory` is None while there is no memory."""
 
-    __slots__ = ("info", "memory")
-
-    def __init__(self, info: TensorInfo) -> None:
-        self.info = info
-        self.memory: Block | None = None
+    info: TensorInfo
+    memory: Block | None = None
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,29 +30,20 @@ class MemCopyWorkload:
         self._source.unmap()
 
 
+@dataclass(slots=True, eq=False)
 class MemImportWorkload:
     """Makes the target handle use the source's memory instead of its own, until `end`; any number of times.
 
     The caller must end the import after the last reader of the target.
     """
 
-    __slots__ = ("_kind", "_memory", "_names", "_open", "_source", "_target")
-
-    def __init__(
-        self,
-        source: TensorHandle,
-        target: TensorHandle,
-        kind: MemorySource = MemorySource.MALLOC,
-        *,
-        source_backend: str,
-        target_backend: str,
-    ) -> None:
-        self._source = source
-        self._target = target
-        self._kind = kind
-        self._memory: MemoryRef | None = None
-        self._names = (source_backend, target_backend)
-        self._open = False
+    _source: TensorHandle
+    _target: TensorHandle
+    _kind: MemorySource = MemorySource.MALLOC
+    source_backend: str = field(kw_only=True)
+    target_backend: str = field(kw_only=True)
+    _memory: MemoryRef | None = None
+    _open: bool = False
 
     def execute(self) -> None:
         """Wait until the source is written, then import its memory into the target.
@@ -66,10 +57,9 @@ class MemImportWorkload:
             self._memory = memory = MemoryRef.of_array(array, self._kind)
         if not self._target.import_memory(memory):
             self._source.unmap()
-            exporter, importer = self._names
             raise TensorImportError(
-                f"backend '{importer}' did not import tensor '{self._source.info.name}' "
-                f"({array.dtype}{list(array.shape)}) from backend '{exporter}'",
+                f"backend '{self.target_backend}' did not import tensor '{self._source.info.name}' "
+                f"({array.dtype}{list(array.shape)}) from backend '{self.source_backend}'",
                 hint="optimise the network without import_enabled, so that the tensor is copied",
             )
         self._open = True
