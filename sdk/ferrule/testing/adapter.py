@@ -13,7 +13,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.reading import is_folder
 from ferrule.testing.cdata import CData
-from ferrule.testing.compilation import FAKES, PRELOADED, SANITIZERS, HostBuild
+from ferrule.testing.compilation import FAKES, PRELOADED, HostBuild, check_sanitizers
 from ferrule.testing.fakes import Fakes
 from ferrule.testing.loaded import Adapter
 from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
@@ -206,11 +206,7 @@ def _build(
     """Return the build; `watched` is the folder of the device API whose calls the fakes are told of."""
     asked = os.environ.get(SANITIZE, "").split(",") if sanitize is None else sanitize
     sanitizers = tuple(name for name in asked if name)
-    unknown = set(sanitizers) - set(SANITIZERS)
-    if unknown:
-        raise FerruleError(
-            f"there is no sanitizer {', '.join(sorted(unknown))}", hint=f"known: {', '.join(SANITIZERS)}"
-        )
+    check_sanitizers(sanitizers)
     for name, library in PRELOADED.items():
         if name in sanitizers and library not in os.environ.get("LD_PRELOAD", ""):
             raise FerruleError(

@@ -27,9 +27,9 @@ from ferrule.emulation import (
     EngineOptions,
     Machine,
     Session,
-    engine,
     fitting_engine,
 )
+from ferrule.emulation import engine as engine_of
 from ferrule.emulation.attached import attached_devices, attached_wires, own_devices
 from ferrule.emulation.console import TAIL_LINES, Console
 from ferrule.emulation.contract import contract_plan
@@ -274,52 +274,38 @@ def start(
         EngineError: the engine cannot run this board or this firmware.
         FerruleError: the file is no ELF for an Arm core, it does not fit the board, or a device has no place there.
     """
-    chosen = _engine(engine, firmware, board)
+    compiled = None if isinstance(firmware, (str, Path)) else firmware
+    if engine is None:
+        engine = fitting_engine((board if compiled is None else compiled.board) or DEFAULT_BOARD)
+    chosen = engine_of(engine) if isinstance(engine, str) else engine
     missing = chosen.missing()
     if missing is not None:
         raise missing
+    described = [each for each in devices if isinstance(each, Device)]
     wanted = options or EngineOptions(semihosting=chosen.name == "unicorn")
     if isinstance(firmware, (str, Path)):
-        machine = _own_machine(Path(firmware), board, devices, wires, wanted, registry)
-        compiled = None
+        machine = _own_machine(Path(firmware), board, described, registry)
     else:
-        machine, compiled = _compiled_machine(firmware, board, devices, wires, wanted), firmware
+        machine, wanted = _compiled_machine(firmware, board, described), replace(wanted, semihosting=False)
+    machine = replace(
+        machine,
+        devices=(*machine.devices, *(each for each in devices if isinstance(each, AttachedDevice))),
+        wires=(*machine.wires, *wires),
+        options=wanted,
+    )
     check_machine(chosen, machine)
     return Board(machine, chosen, compiled)
 
 
-def _engine(
-    chosen: str | Engine | None, firmware: str | Path | Firmware, board: str | Path | Description | None
-) -> Engine:
-    if chosen is None:
-        if not isinstance(firmware, (str, Path)):
-            board = firmware.board
-        chosen = fitting_engine(board or DEFAULT_BOARD)
-    return engine(chosen) if isinstance(chosen, str) else chosen
-
-
 def _own_machine(
-    elf: Path,
-    board: str | Path | Description | None,
-    devices: Sequence[Device | AttachedDevice],
-    wires: Sequence[AttachedWire],
-    options: EngineOptions,
-    registry: BackendRegistry | None,
+    elf: Path, board: str | Path | Description | None, devices: Sequence[Device], registry: BackendRegistry | None
 ) -> Machine:
     description = board if isinstance(board, Description) else load_board(board or DEFAULT_BOARD)
-    described = [each for each in devices if isinstance(each, Device)]
-    found, more = own_devices(described, description, registry or default_registry(), faulty=True)
-    given = tuple(each for each in devices if isinstance(each, AttachedDevice))
-    return Machine(board=description, elf=elf, devices=(*found, *given), wires=(*more, *wires), options=options)
+    found, wires = own_devices(devices, description, registry or default_registry(), faulty=True)
+    return Machine(board=description, elf=elf, devices=tuple(found), wires=tuple(wires))
 
 
-def _compiled_machine(
-    firmware: Firmware,
-    board: str | Path | Description | None,
-    devices: Sequence[Device | AttachedDevice],
-    wires: Sequence[AttachedWire],
-    options: EngineOptions,
-) -> Machine:
+def _compiled_machine(firmware: Firmware, board: str | Path | Description | None, devices: Sequence[Device]) -> Machine:
     from ferrule.running.session import linked_board
 
     description = linked_board(firmware)
@@ -329,20 +315,18 @@ def _compiled_machine(
             f"the firmware was compiled for {description.name}, not for {name}",
             hint="compile it for the board of the test: ferrule.compile(network, board=ferrule_board.name)",
         )
-    if any(isinstance(each, Device) for each in devices):
+    if devices:
         raise FerruleError(
             "a compiled firmware has the models of its devices already", hint="add models at addresses: AttachedDevice"
         )
     names = [use.device.name for use in firmware.program.devices]
     own = attached_devices(firmware.artifact, firmware.image, dict.fromkeys(names, Fault()), program=firmware.program)
-    given = tuple(each for each in devices if isinstance(each, AttachedDevice))
     return Machine(
         board=description,
         elf=firmware.elf,
-        devices=(*own, *given),
-        wires=(*attached_wires(firmware.program), *wires),
+        devices=tuple(own),
+        wires=tuple(attached_wires(firmware.program)),
         contract=contract_plan(firmware.program, firmware.image),
-        options=replace(options, semihosting=False),
     )
 
 

@@ -9,7 +9,7 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -32,6 +32,15 @@ _TESTED = ("-std=c11", "-g", *WARNINGS)
 _FAKED = ("-std=gnu11", "-g", "-O1")
 _FAKE = re.compile(r"\bstruct fake_call fake_begin\(")
 """A declaration of `fake.h`."""
+
+
+def check_sanitizers(names: Collection[str]) -> None:
+    """Raise FerruleError if one of the sanitizers is unknown."""
+    unknown = set(names) - set(SANITIZERS)
+    if unknown:
+        raise FerruleError(
+            f"there is no sanitizer {', '.join(sorted(unknown))}", hint=f"known: {', '.join(SANITIZERS)}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

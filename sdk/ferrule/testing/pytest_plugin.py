@@ -231,14 +231,6 @@ def ferrule_board(request: pytest.FixtureRequest, _ferrule_engines: KeptEngines)
             request.node.user_properties.append(("ferrule.instructions", starter.instructions))
 
 
-class DriverBuilder(Protocol):
-    """The fixture `ferrule_driver`: `build_driver`, with one build per session for equal arguments."""
-
-    def __call__(self, **options: Any) -> Adapter[Fakes]:  # noqa: ANN401 those of build_driver
-        """Return the driver after a reset."""
-        ...
-
-
 class AdapterBuilder(Protocol):
     """The fixture `ferrule_adapter`: `build_adapter`, with one build per session for equal arguments."""
 
@@ -291,7 +283,9 @@ def ferrule_adapter(_ferrule_library: _Library, request: pytest.FixtureRequest) 
 
 
 @pytest.fixture
-def ferrule_driver(_ferrule_library: _Library, request: pytest.FixtureRequest) -> Iterator[DriverBuilder]:
+def ferrule_driver(
+    _ferrule_library: _Library, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Adapter[Fakes]]]:
     """Return `build_driver`; at the test's end, a misuse that no call raised and everything still held fail it."""
     from ferrule.testing import build_driver
 

@@ -13,7 +13,7 @@ from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.nativelib import host_compiler, is_zig
 from ferrule.testing.adapter import SANITIZE
-from ferrule.testing.compilation import PRELOADED, SANITIZERS
+from ferrule.testing.compilation import PRELOADED, check_sanitizers
 
 _CHILD = "ferrule.testing.sanitized_child"
 
@@ -65,12 +65,7 @@ def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
         FerruleError: a sanitizer is unknown.
         MissingToolError: the compiler lacks a sanitizer's library.
     """
-    unknown = set(sanitizers) - set(SANITIZERS)
-    if unknown or not sanitizers:
-        raise FerruleError(
-            f"there is no sanitizer {', '.join(sorted(unknown)) or '(none was named)'}",
-            hint=f"known: {', '.join(SANITIZERS)}",
-        )
+    check_sanitizers(sanitizers or ["(none was named)"])
     environment = {SANITIZE: ",".join(sanitizers)}
     libraries = [_library(f"{PRELOADED[name]}.so") for name in sanitizers if name in PRELOADED]
     if libraries:

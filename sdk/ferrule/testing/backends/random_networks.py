@@ -129,8 +129,7 @@ def _binary(dice: random.Random, network: Network, source: str) -> None:
 
 
 def _extremum(dice: random.Random, network: Network, source: str) -> None:
-    method = dice.choice([network.add_maximum_layer, network.add_minimum_layer])
-    method(source, source)
+    dice.choice([network.add_maximum_layer, network.add_minimum_layer])(source, source)
 
 
 def _unary(dice: random.Random, network: Network, source: str) -> None:
@@ -181,8 +180,7 @@ def _reduce(dice: random.Random, network: Network, source: str) -> None:
 
 
 def _pool(dice: random.Random, network: Network, source: str) -> None:
-    method = dice.choice([network.add_average_pool2d_layer, network.add_max_pool2d_layer])
-    method(
+    dice.choice([network.add_average_pool2d_layer, network.add_max_pool2d_layer])(
         source,
         (2, dice.randint(1, 2)),
         padding=dice.choice(["same", "valid"]),
