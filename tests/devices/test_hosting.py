@@ -22,7 +22,7 @@ from ferrule.devices import (
     MemoryBus,
     SerialModel,
 )
-from ferrule.devices.hosting import HostedModel, HostedSerialModel, created, failure, hosted
+from ferrule.devices.hosting import HostedModel, HostedSerialModel, created, hosted
 from ferrule.errors import FerruleError
 
 
@@ -155,9 +155,9 @@ def test_failures_that_are_none(answer: Callable[[], object], message: str) -> N
 
 def test_a_failure() -> None:
     device = ContractDevice()
-    assert failure(FaultInjector(device), name="npu0") == ""
+    assert HostedModel(FaultInjector(device), name="npu0").complaint() == ""
     device.failure = lambda: "no"  # type: ignore[method-assign]
-    assert failure(FaultInjector(device), name="npu0") == "no"
+    assert HostedModel(FaultInjector(device), name="npu0").complaint() == "no"
 
 
 def test_after_a_fault_the_model_is_called_no_more() -> None:

@@ -9,7 +9,8 @@ inputs: the fill has changed then, and a written byte cannot hold both.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -91,14 +92,13 @@ class Completeness:
         return filled
 
 
-class _Doubts:
+class _Doubts(NamedTuple):
     """Bytes that still held their fill when a command was over, too few to be certain."""
 
-    def __init__(self, *, digest: int, matches: dict[int, int]) -> None:
-        self.digest = digest
-        """Of the inputs that the command had."""
-        self.matches = matches
-        """By address: in how many commands one after the other."""
+    digest: int
+    """Of the inputs that the command had."""
+    matches: Mapping[int, int]
+    """By address: in how many commands one after the other."""
 
 
 _NO_DOUBTS = _Doubts(digest=0, matches={})

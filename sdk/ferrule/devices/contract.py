@@ -205,27 +205,25 @@ class Account:
         if size_bytes == 0:
             return None
         self.transfers += 1
-        tensor, transfer = self._alignment.get(device, _ANY)
-        if address % transfer:
-            return self._error(
-                Breach.ALIGNMENT,
-                device,
-                _Transfer(address, size_bytes, write),
-                f"its transfers need addresses that are multiples of {transfer}",
-                cause,
-            )
-        for command in self._running:
-            if device in command.devices and (command.writes(address, end) if write else command.reads(address, end)):
-                wrong = command.misaligned(tensor, address, end) if tensor > 1 else None
-                if wrong is None:
-                    return None
-                text = f"{_short(wrong.name)} is at {wrong.address:#x}, and it needs tensors at multiples of {tensor}"
-                return self._error(Breach.ALIGNMENT, device, _Transfer(address, size_bytes, write), text, cause)
-        for low, high in self._watched:
-            if low < end and address < high:
-                breach, text = self._reason(device, address, end, write=write)
-                return self._error(breach, device, _Transfer(address, size_bytes, write), text, cause)
-        return None
+        found = self._breach(device, address, end, write=write)
+        if found is None:
+            return None
+        breach, text = found
+        where, asked = self.where(device), cause()
+        command = next((each.label for each in self._running if device in each.devices), "")
+        named = [each.name for each in self._tensors if each.address < end and address < each.end]
+        return ContractError(
+            f"device {device} {'writes' if write else 'reads'} {size_bytes} B at {self._describe(address)}"
+            + (f", asked for by {asked}" if asked else "")
+            + f": {text}"
+            + (f"; {where}" if where else ""),
+            device=device,
+            breach=breach,
+            command=command or self._last.get(device, ("", ""))[0],
+            tensor=named[0] if named else "",
+            address=address,
+            hint=_HINT,
+        )
 
     def unwritten(self, command: Command, output: Operand, address: int, size_bytes: int, total: int) -> ContractError:
         """Return the error for bytes of an output that nobody has written; the first of `total` are at an address."""
@@ -245,8 +243,21 @@ class Account:
             hint=_HINT,
         )
 
-    def _reason(self, device: str, address: int, end: int, *, write: bool) -> tuple[Breach, str]:
+    def _breach(self, device: str, address: int, end: int, *, write: bool) -> tuple[Breach, str] | None:
+        """Return how a transfer breaks the contract, and the reason in words; None if it is allowed now."""
+        tensor, transfer = self._alignment.get(device, _ANY)
+        if address % transfer:
+            return Breach.ALIGNMENT, f"its transfers need addresses that are multiples of {transfer}"
         mine = [each for each in self._running if device in each.devices]
+        for command in mine:
+            if command.writes(address, end) if write else command.reads(address, end):
+                wrong = command.misaligned(tensor, address, end) if tensor > 1 else None
+                if wrong is None:
+                    return None
+                text = f"{_short(wrong.name)} is at {wrong.address:#x}, and it needs tensors at multiples of {tensor}"
+                return Breach.ALIGNMENT, text
+        if not any(low < end and address < high for low, high in self._watched):
+            return None
         if not mine:
             name = self._tensor(address, end)
             return Breach.LATE, f"{name or 'memory of commands'}, and the device has no command"
@@ -267,33 +278,6 @@ class Account:
     def _tensor(self, address: int, end: int) -> str:
         names = dict.fromkeys(_short(each.name) for each in self._tensors if each.address < end and address < each.end)
         return f"the place of {' or '.join(list(names)[:3])}" if names else ""
-
-    def _error(
-        self, breach: Breach, device: str, transfer: _Transfer, text: str, cause: Callable[[], str]
-    ) -> ContractError:
-        where, asked = self.where(device), cause()
-        command = next((each.label for each in self._running if device in each.devices), "")
-        verb, end = "writes" if transfer.write else "reads", transfer.address + transfer.size_bytes
-        named = [each.name for each in self._tensors if each.address < end and transfer.address < each.end]
-        return ContractError(
-            f"device {device} {verb} {transfer.size_bytes} B at {self._describe(transfer.address)}"
-            + (f", asked for by {asked}" if asked else "")
-            + f": {text}"
-            + (f"; {where}" if where else ""),
-            device=device,
-            breach=breach,
-            command=command or self._last.get(device, ("", ""))[0],
-            tensor=named[0] if named else "",
-            address=transfer.address,
-            hint=_HINT,
-        )
-
-
-@frozen(kw_only=False)
-class _Transfer:
-    address: int
-    size_bytes: int
-    write: bool
 
 
 _ANY = (1, 1)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
@@ -182,12 +183,12 @@ class DmaErrorAt(Fault):
         return None
 
 
+@dataclass
 class _FaultyBus:
     """The bus between the device and memory, with the injector's fault applied to each transfer."""
 
-    def __init__(self, injector: FaultInjector, bus: Bus) -> None:
-        self._injector = injector
-        self._bus = bus
+    _injector: FaultInjector
+    _bus: Bus
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return the bytes at an address, with the fault applied."""
@@ -222,13 +223,13 @@ def _flipped(data: bytes, flip: Flip) -> bytes:
     return bytes(changed)
 
 
+@dataclass
 class _Line:
     """The interrupt line between the device and its listener: high while the device or the fault drives it high."""
 
-    def __init__(self) -> None:
-        self.listener: InterruptLine | None = None
-        self._device = False
-        self._fault = False
+    listener: InterruptLine | None = None
+    _device: bool = False
+    _fault: bool = False
 
     def set(self, level: bool) -> None:
         """Set the level that the device drives."""

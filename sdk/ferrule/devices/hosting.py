@@ -11,6 +11,7 @@ import math
 import operator
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -18,7 +19,7 @@ from typing import NoReturn, TypeVar
 from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.devices.memory import Escape, GuardedBus, Judge, Range
-from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
+from ferrule.devices.model import Bus, BusError, DeviceFaultError, DeviceModel, InterruptLine, PassingBus
 from ferrule.devices.serial import SerialModel
 from ferrule.devices.watchdog import WATCHDOG
 from ferrule.errors import FerruleError, caused_by_signal
@@ -235,9 +236,9 @@ class HostedModel(_Hosted):
         except BaseException as error:  # noqa: BLE001
             self.failed(error, "a read", offset)
         if type(value) is not int or value >> (width << 3):
-            value = self._value(value, offset, width)
-        if self._guard is not None and (self._guard.escapes or self._guard.breach):
-            self._check()
+            expected = f"a number of 0 to {(1 << 8 * width) - 1:#x}"
+            value = self._number_of(value, 0, width << 3, expected, "a read", offset)
+        self._check()
         return value
 
     def write(self, offset: int, width: int, value: int) -> None:
@@ -254,8 +255,7 @@ class HostedModel(_Hosted):
             raise
         except BaseException as error:  # noqa: BLE001
             self.failed(error, "a write", offset)
-        if self._guard is not None and (self._guard.escapes or self._guard.breach):
-            self._check()
+        self._check()
 
     def advance(self, cycles: int) -> None:
         """Let time pass for the model."""
@@ -266,8 +266,7 @@ class HostedModel(_Hosted):
         except BaseException as error:  # noqa: BLE001
             self._check()
             self.failed(error, _call_text("advance", cycles))
-        if self._guard is not None and (self._guard.escapes or self._guard.breach):
-            self._check()
+        self._check()
 
     def next_event(self) -> int | None:
         """Return the number of cycles, 1 or more, until the model's next internal event, or None."""
@@ -276,7 +275,7 @@ class HostedModel(_Hosted):
         except BaseException as error:  # noqa: BLE001
             self.failed(error, "next_event")
         if event is not None and (type(event) is not int or event < 1 or event >> _EVENT_BITS):
-            event = self._event(event)
+            event = self._number_of(event, 1, _EVENT_BITS, "None or a number of cycles from 1 on", "next_event")
         return event
 
     def settle(self) -> None:
@@ -307,16 +306,16 @@ class HostedModel(_Hosted):
             notes.append(f"interrupt storm: device {self.name} raised its line{number} {line.rises:,} times")
         return notes
 
-    def _value(self, value: object, offset: int, width: int) -> int:
-        found = _index(value)
-        if found is None or found >> (width << 3):
-            self.wrong_answer(value, f"a number of 0 to {(1 << 8 * width) - 1:#x}", "a read", offset)
-        return found
-
-    def _event(self, event: object) -> int:
-        found = _index(event)
-        if found is None or found < 1 or found >> _EVENT_BITS:
-            self.wrong_answer(event, "None or a number of cycles from 1 on", "next_event")
+    def _number_of(
+        self, answer: object, least: int, bits: int, expected: str, call: str, offset: int | None = None
+    ) -> int:
+        """Return an answer of any integer type as an int; raise the fault for one that is not in the range."""
+        try:
+            found = operator.index(answer)  # type: ignore[arg-type]
+        except Exception:  # noqa: BLE001 __index__ is user code
+            self.wrong_answer(answer, expected, call, offset)
+        if found < least or found >> bits:
+            self.wrong_answer(answer, expected, call, offset)
         return found
 
     def _refuse(self, error: BusError) -> None:
@@ -325,12 +324,11 @@ class HostedModel(_Hosted):
         self.first_refusal = self.first_refusal or error
 
     def _check(self) -> None:
-        if self._guard is None:
-            return
-        if self._guard.breach is not None:
+        if self._guard is not None and self._guard.breach is not None:
             raise self._keep(self._guard.breach)
-        if self._guard.escapes:
-            first, where, describe = self._guard.escapes[0], self._host.where(), self._host.describe
+        first = self.escape
+        if first is not None:
+            where, describe = self._host.where(), self._host.describe
             there = "" if describe is None else f", at {describe(first.address)}"
             fault = DeviceFaultError(
                 f"device {self.name}: DMA outside of its buffers: {first}{there}{f'; {where}' if where else ''}",
@@ -385,65 +383,36 @@ def created(make: Callable[[], object], kind: type[_M], *, name: str) -> _M:
     return model
 
 
-def window_bytes(model: DeviceModel, *, name: str) -> int:
-    """Return the size of a model's register window; DeviceFaultError if the model breaks its contract."""
-    return HostedModel(model, name=name).size_bytes
+def unattached(model: DeviceModel, name: str) -> HostedModel:
+    """Return a model that is asked about itself, and attached to nothing."""
+    return HostedModel(model, name=name)
 
 
-def counts(model: DeviceModel, *, name: str) -> dict[str, int | float]:
-    """Return a model's counts by name; DeviceFaultError if the model breaks its contract."""
-    return HostedModel(model, name=name).statistics()
-
-
-def failure(model: DeviceModel, *, name: str) -> str:
-    """Return why a model refused its last work; DeviceFaultError if the model breaks its contract."""
-    return HostedModel(model, name=name).complaint()
-
-
-class _HostedBus:
+class _HostedBus(PassingBus):
     """The bus as a model sees it: its arguments are checked, and errors of the host are noted."""
 
     def __init__(self, bus: Bus, host: _Hosted) -> None:
-        self._bus = bus
+        super().__init__(bus)
         self._host = host
 
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Return a copy of the bytes at an address."""
+    @override
+    def pass_on(self, transfer: Callable[[int, int], _T], address: int, size_bytes: int, *, write: bool) -> _T:
         try:
-            return self._bus.read(*_span(address, size_bytes))
+            return transfer(*_span(address, size_bytes))
         except FerruleError as error:
-            self._note(error)
+            if not isinstance(error, BusError):
+                self._host.host_failed(error)
             raise
 
-    def write(self, address: int, data: bytes) -> None:
-        """Write bytes at an address."""
-        try:
-            self._bus.write(*_span(address, len(data))[:1], bytes(data))
-        except FerruleError as error:
-            self._note(error)
-            raise
 
-    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the bytes at an address as an array."""
-        try:
-            return self._bus.view(*_span(address, size_bytes), writable=writable)
-        except FerruleError as error:
-            self._note(error)
-            raise
-
-    def _note(self, error: FerruleError) -> None:
-        if not isinstance(error, BusError):
-            self._host.host_failed(error)
-
-
+@dataclass
 class _HostedLine:
     """The interrupt line as a model sees it; changes of its level reach the host, and rises are counted."""
 
-    def __init__(self, line: InterruptLine, host: _Hosted) -> None:
-        self._line = line
-        self._host = host
-        self.level: bool | None = None
-        self.rises = 0
+    _line: InterruptLine
+    _host: _Hosted
+    level: bool | None = None
+    rises: int = 0
 
     def set(self, level: bool) -> None:
         """Raise or lower the line."""
@@ -459,18 +428,20 @@ class _HostedLine:
             raise
 
 
-for _method in (
-    HostedModel.attach,
-    HostedModel.reset,
-    HostedModel.read,
-    HostedModel.write,
-    HostedModel.advance,
-    HostedModel.next_event,
-    HostedModel.settle,
-    HostedModel.statistics,
-    HostedSerialModel.receive,
-):
-    WATCHDOG.entries.add(_method.__code__)
+WATCHDOG.entries |= {
+    method.__code__
+    for method in (
+        HostedModel.attach,
+        HostedModel.reset,
+        HostedModel.read,
+        HostedModel.write,
+        HostedModel.advance,
+        HostedModel.next_event,
+        HostedModel.settle,
+        HostedModel.statistics,
+        HostedSerialModel.receive,
+    )
+}
 
 
 def _is_fault(error: BaseException) -> bool:
@@ -484,14 +455,6 @@ def _span(address: int, size_bytes: int) -> tuple[int, int]:
     if start < 0 or size < 0:
         raise ValueError(f"DMA of {size} B at {start:#x}")
     return start, size
-
-
-def _index(value: object) -> int | None:
-    """Return an integer of any type as an int; None for anything else."""
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except Exception:  # noqa: BLE001 __index__ is user code
-        return None
 
 
 def _call_text(call: str, cycles: object) -> str:

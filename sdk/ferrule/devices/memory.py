@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeVar
 
 import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
-from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, MemoryView
+from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, MemoryView, PassingBus
+
+_T = TypeVar("_T")
 
 
 class MemoryBus(MemoryView):
@@ -74,14 +76,14 @@ class Judge(Protocol):
         """Return the error for a transfer that is not allowed now, or None."""
 
 
-class GuardedBus:
+class GuardedBus(PassingBus):
     """A bus that restricts a device to its ranges and records every access outside them.
 
     If `ranges` is None, it may access all memory. A judge may refuse more; the bus raises its error.
     """
 
     def __init__(self, bus: Bus, ranges: Sequence[Range] | None, judge: Judge | None = None) -> None:
-        self._bus = bus
+        super().__init__(bus)
         self._ranges = None if ranges is None else tuple(ranges)
         self._judge = judge
         self.cause: str | Callable[[], str] = "no register"
@@ -90,31 +92,18 @@ class GuardedBus:
         self.breach: DeviceFaultError | None = None
         """The first error of the judge; None if there is none."""
         self.read_bytes = 0
-        """Bytes that the device has read; a view counts as a whole, as a write if it is writable."""
+        """Bytes that the device has read."""
         self.written_bytes = 0
 
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Return a copy of the bytes at an address; BusError outside the ranges."""
-        self._check(address, size_bytes, write=False)
-        data = self._bus.read(address, size_bytes)
-        self.read_bytes += size_bytes
-        return data
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write bytes at an address; BusError outside the writable ranges."""
-        self._check(address, len(data), write=True)
-        self._bus.write(address, data)
-        self.written_bytes += len(data)
-
-    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the memory at an address, without a copy; BusError outside the ranges."""
-        self._check(address, size_bytes, write=writable)
-        view = self._bus.view(address, size_bytes, writable=writable)
-        if writable:
+    @override
+    def pass_on(self, transfer: Callable[[int, int], _T], address: int, size_bytes: int, *, write: bool) -> _T:
+        self._check(address, size_bytes, write=write)
+        result = transfer(address, size_bytes)
+        if write:
             self.written_bytes += size_bytes
         else:
             self.read_bytes += size_bytes
-        return view
+        return result
 
     @property
     def cause_text(self) -> str:
@@ -128,9 +117,7 @@ class GuardedBus:
                     break
             else:
                 self._refuse(self._ranges, address, size_bytes, write=write)
-        if self._judge is None:
-            return
-        error = self._judge(address, size_bytes, write=write)
+        error = None if self._judge is None else self._judge(address, size_bytes, write=write)
         if error is not None:
             self.breach = self.breach or error
             raise error

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from ferrule._typing import override
 from ferrule.errors import FerruleError
 
 Bytes = npt.NDArray[np.uint8]
+_T = TypeVar("_T")
 
 
 class BusError(FerruleError):
@@ -89,6 +91,29 @@ class MemoryView(ABC):
     def write(self, address: int, data: bytes) -> None:
         """Write bytes at an address."""
         self.view(address, len(data), writable=True)[:] = np.frombuffer(data, np.uint8)
+
+
+class PassingBus(ABC):
+    """A bus in front of another one, which `pass_on` allows, refuses or observes transfer by transfer."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    @abstractmethod
+    def pass_on(self, transfer: Callable[[int, int], _T], address: int, size_bytes: int, *, write: bool) -> _T:
+        """Return the result of a transfer by the other bus, which is called with the address and the size."""
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Return a copy of the bytes at an address."""
+        return self.pass_on(self._bus.read, address, size_bytes, write=False)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes at an address."""
+        self.pass_on(lambda start, _: self._bus.write(start, bytes(data)), address, len(data), write=True)
+
+    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
+        """Return the bytes as the other bus does; a view counts as a whole, as a write if it is writable."""
+        return self.pass_on(partial(self._bus.view, writable=writable), address, size_bytes, write=writable)
 
 
 class NoBus(MemoryView):

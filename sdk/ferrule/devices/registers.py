@@ -243,7 +243,6 @@ class RegisterTable:
     narrow_accesses: bool = False
     """Whether software may access aligned bytes and halfwords of larger registers; otherwise this is a bus error."""
     doc: str = ""
-    _all: tuple[Register, ...] = field(init=False, repr=False, compare=False, default=())
     _by_byte: Mapping[int, Register] = field(init=False, repr=False, compare=False, default_factory=dict)
     _by_name: Mapping[str, Register] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -262,7 +261,6 @@ class RegisterTable:
                 self._check_place(f"{self.name}.{register.name}", register, by_byte)
                 if by_name.setdefault(register.name, register) is not register:
                     raise FerruleError(f"{self.name}.{register.name} is declared twice")
-        object.__setattr__(self, "_all", tuple(by_name.values()))
         object.__setattr__(self, "_by_byte", by_byte)
         object.__setattr__(self, "_by_name", by_name)
 
@@ -275,7 +273,7 @@ class RegisterTable:
                 raise FerruleError(f"{where} is at {offset:#x}, where {by_byte[byte].name} is")
 
     def __iter__(self) -> Iterator[Register]:
-        return iter(self._all)
+        return iter(self._by_name.values())
 
     def register(self, name: str) -> Register:
         """Return a register by name; FerruleError if there is none."""

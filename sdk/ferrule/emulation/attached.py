@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from ferrule.boards import Board
 from ferrule.codegen import Artifact, DeviceUse, Program
 from ferrule.codegen.executor import default_arena
 from ferrule.devices import DeviceModel, Fault, FaultInjector, Range, SerialModel
-from ferrule.devices.hosting import counts, created, failure, window_bytes
+from ferrule.devices.hosting import created, unattached
 from ferrule.emulation.engine import AttachedDevice, AttachedWire
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware import Group, Image, place_devices
@@ -51,14 +51,14 @@ def attached_devices(
 def attached_wires(program: Program | Artifact) -> tuple[AttachedWire, ...]:
     """Return a new model for each device behind a serial line whose driver provides one."""
     return tuple(
-        AttachedWire(
-            name=use.device.name,
-            model=created(partial(use.driver.wire.model, use.index), SerialModel, name=use.device.name),  # type: ignore[type-abstract]
-            uart=use.driver.wire.uart,
-        )
+        _wire(use.device.name, use.driver.wire.uart, partial(use.driver.wire.model, use.index))
         for use in program.devices
         if use.driver.wire is not None and use.driver.wire.model is not None and use.driver.wire.uart is not None
     )
+
+
+def _wire(name: str, uart: str, make: Callable[[], object]) -> AttachedWire:
+    return AttachedWire(name=name, model=created(make, SerialModel, name=name), uart=uart)  # type: ignore[type-abstract]
 
 
 def own_devices(
@@ -76,13 +76,7 @@ def own_devices(
     for device, driver in place_devices(devices, board, registry):
         wire = driver.wire
         if wire is not None and wire.model is not None and wire.uart is not None:
-            wires.append(
-                AttachedWire(
-                    name=device.name,
-                    model=created(partial(wire.model, None), SerialModel, name=device.name),  # type: ignore[type-abstract]
-                    uart=wire.uart,
-                )
-            )
+            wires.append(_wire(device.name, wire.uart, partial(wire.model, None)))
         elif driver.model is not None and driver.base is not None:
             model = created(driver.model, DeviceModel, name=device.name)  # type: ignore[type-abstract]
             attached.append(
@@ -115,7 +109,7 @@ def check_faults(program: Program | Artifact, faults: Mapping[str, Fault]) -> No
 def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:
     assert use.driver.model is not None
     model = created(use.driver.model, DeviceModel, name=use.device.name)  # type: ignore[type-abstract]
-    size_bytes = window_bytes(model, name=use.device.name)
+    size_bytes = unattached(model, use.device.name).size_bytes
     if size_bytes > use.driver.window_bytes:
         raise FerruleError(
             f"device {use.device.name}: its model has {size_bytes:,} B of registers, "
@@ -127,12 +121,12 @@ def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:
 
 def statistics(devices: Sequence[AttachedDevice]) -> dict[str, dict[str, int | float]]:
     """Return the counts of each device's model; DeviceFaultError if a model breaks its contract."""
-    return {device.name: counts(device.model, name=device.name) for device in devices}
+    return {device.name: unattached(device.model, device.name).statistics() for device in devices}
 
 
 def failures(devices: Sequence[AttachedDevice]) -> dict[str, str]:
     """Return, by device, why its model refused its last work; DeviceFaultError if a model breaks its contract."""
-    found = {device.name: failure(device.model, name=device.name) for device in devices}
+    found = {device.name: unattached(device.model, device.name).complaint() for device in devices}
     return {name: text for name, text in found.items() if text}
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ferrule.devices.svd.xml_tree import Element
 
@@ -34,11 +34,10 @@ class Derivation:
     """Elements of one file with the children that they inherit."""
 
     def __init__(self) -> None:
-        self._done: dict[int, Element] = {}
-        self._open: set[int] = set()
-        self._names: dict[int, dict[str, Element]] = {}
-        self._below: dict[int, dict[str, Element]] = {}
-        self._kept: list[Element] = []
+        self._done: dict[Element, Element] = {}
+        self._open: set[Element] = set()
+        self._names: dict[Element, dict[str, Element]] = {}
+        self._below: dict[Element, dict[str, Element]] = {}
 
     def resolved(self, element: Element, scopes: Sequence[Element]) -> Element:
         """Return an element with its inherited children; `scopes` are the elements around it, the outermost first.
@@ -49,22 +48,22 @@ class Derivation:
         base_name = element.attributes.get(DERIVED)
         if base_name is None:
             return element
-        if (done := self._done.get(id(element))) is not None:
+        if (done := self._done.get(element)) is not None:
             return done
-        if id(element) in self._open:
+        if element in self._open:
             raise element.wrong(f"<{element.tag}> is derived from itself")
         if len(self._open) >= _CHAIN:
             raise element.wrong(f"the chain of {DERIVED} is longer than {_CHAIN}")
-        self._open.add(id(element))
+        self._open.add(element)
         try:
             base, around = self._base(element, base_name, scopes)
             base = self.resolved(base, around)
         finally:
-            self._open.discard(id(element))
+            self._open.discard(element)
         own = {child.tag for child in element.children}
         inherited = [child for child in base.children if child.tag not in own and child.tag not in _OWN]
         made = Element(element.tag, element.line, {}, element.path, [*element.children, *inherited])
-        self._done[id(element)] = made
+        self._done[element] = made
         return made
 
     def _base(self, element: Element, name: str, scopes: Sequence[Element]) -> tuple[Element, Sequence[Element]]:
@@ -96,33 +95,25 @@ class Derivation:
 
     def _enumerations(self, scope: Element) -> dict[str, Element]:
         """Return the enumerations below an element by name; vendors use them from other fields without a path."""
-        names = self._below.get(id(scope))
-        if names is None:
-            names = {}
+        if scope not in self._below:
+            names = self._below[scope] = {}
             left = [scope]
             while left:
                 each = left.pop()
                 if each.tag == _ENUMERATION:
                     names.setdefault(each.words("name"), each)
                 left += reversed(each.children)
-            self._below[id(scope)] = names
-            self._kept.append(scope)
-        return names
+        return self._below[scope]
 
     def _by_name(self, scope: Element) -> dict[str, Element]:
-        names = self._names.get(id(scope))
-        if names is None:
-            names = {}
-            for child in self._members(scope):
-                names.setdefault(child.words("name"), child)
-            self._names[id(scope)] = names
-            self._kept.append(scope)  # so that its id stays its own
-        return names
+        if scope not in self._names:
+            self._names[scope] = {child.words("name"): child for child in reversed(self._members(scope))}
+        return self._names[scope]
 
     @staticmethod
-    def _members(scope: Element) -> Iterator[Element]:
+    def _members(scope: Element) -> Sequence[Element]:
         container = _CONTAINERS.get(scope.tag)
-        if container is not None:
-            inner = scope.child(container)
-            return iter(()) if inner is None else iter(inner.children)
-        return (each for each in scope.children if each.tag in {"register", "cluster", _ENUMERATION})
+        if container is None:
+            return [each for each in scope.children if each.tag in {"register", "cluster", _ENUMERATION}]
+        inner = scope.child(container)
+        return () if inner is None else inner.children

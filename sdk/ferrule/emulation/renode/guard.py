@@ -3,44 +3,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from ferrule._typing import override
-from ferrule.boards import Board, Memory, MemoryKind
-from ferrule.devices import Bus, BusError, Bytes, InterruptLine
+from ferrule.boards import Board, MemoryKind
+from ferrule.devices import Bus, BusError, InterruptLine
 from ferrule.devices.hosting import HostedModel
+from ferrule.devices.model import PassingBus
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
 
+_T = TypeVar("_T")
 
-class BoardBus:
+
+class BoardBus(PassingBus):
     """A bus that refuses accesses outside the board's memories and writes to its flash; Renode only warns of them."""
 
     def __init__(self, bus: Bus, board: Board) -> None:
-        self._bus = bus
+        super().__init__(bus)
         self._board = board
 
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Return a copy of the bytes at an address; BusError outside the memories."""
-        self._check(address, size_bytes)
-        return self._bus.read(address, size_bytes)
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write bytes at an address; BusError outside the memories or in flash."""
-        if self._check(address, len(data)).kind is MemoryKind.FLASH:
-            raise BusError(f"the memory at {address:#010x} is read-only", address=address)
-        self._bus.write(address, data)
-
-    def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the bytes at an address as an array; BusError as for `read` and `write`."""
-        memory = self._check(address, size_bytes)
-        if writable and memory.kind is MemoryKind.FLASH:
-            raise BusError(f"the memory at {address:#010x} is read-only", address=address)
-        return self._bus.view(address, size_bytes, writable=writable)
-
-    def _check(self, address: int, size_bytes: int) -> Memory:
+    @override
+    def pass_on(self, transfer: Callable[[int, int], _T], address: int, size_bytes: int, *, write: bool) -> _T:
         for memory in self._board.memories:
             for base in (memory.address, *memory.aliases):
                 if base <= address and address + size_bytes <= base + memory.size_bytes:
-                    return memory
+                    if write and memory.kind is MemoryKind.FLASH:
+                        raise BusError(f"the memory at {address:#010x} is read-only", address=address)
+                    return transfer(address, size_bytes)
         raise BusError(f"{size_bytes} B at {address:#010x} are not in one memory of the board", address=address)
 
 

@@ -6,14 +6,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ferrule._typing import override
 from ferrule.boards import Board, Memory, MemoryKind
-from ferrule.devices import Bytes, Range
+from ferrule.devices import Bytes, DeviceFaultError, Range
 from ferrule.devices.memory import Judge
-from ferrule.devices.model import Bus
+from ferrule.devices.model import Bus, PassingBus
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.ownership import (
     OwnershipCounts,
@@ -27,6 +28,7 @@ from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.attachment import TimedModel
 from ferrule.emulation.unicorn.guest import PAGE_BYTES, Guest
 
+_T = TypeVar("_T")
 OUTSIDE, FIRST_BUFFER = 1, 3
 """Holders of a byte, as in enum ferrule_holder."""
 READS, WRITES, REPLACES = 1, 2, 4
@@ -152,19 +154,21 @@ class Ownership:
 
         `then` judges those that this check allows.
         """
-        return _CheckedBus(bus, self, self._names.index(device), cause, then)
+        number = self._names.index(device)
+
+        def judge(address: int, size_bytes: int, *, write: bool) -> DeviceFaultError | None:
+            state = ctypes.byref(self.state)
+            if self._guest.hooks.ferrule_ownership_transfer(state, number, address, size_bytes, write):
+                error = self.error(cause())
+                assert error is not None
+                raise error
+            return None if then is None else then(address, size_bytes, write=write)
+
+        return _CheckedBus(bus, judge)
 
     def model(self, model: TimedModel, device: str) -> TimedModel:
         """Return a device's model, which notes whether the device is at work."""
         return _WatchedModel(model, self.state, 1 << self._names.index(device))
-
-    def check_transfer(self, device: int, address: int, size_bytes: int, cause: str, *, write: bool) -> None:
-        """Raise OwnershipError if a device may not make a transfer now."""
-        state = ctypes.byref(self.state)
-        if self._guest.hooks.ferrule_ownership_transfer(state, device, address, size_bytes, write):
-            error = self.error(cause)
-            assert error is not None
-            raise error
 
     # ---- the result
 
@@ -220,44 +224,28 @@ class Ownership:
         )
 
 
-class _CheckedBus:
+class _CheckedBus(PassingBus):
     """The guest's memory as a bus on which each transfer is checked."""
 
-    def __init__(
-        self, bus: Bus, ownership: Ownership, device: int, cause: Callable[[], str], then: Judge | None
-    ) -> None:
-        self._bus = bus
-        self._then = then
-        self._ownership = ownership
-        self._device = device
-        self._cause = cause
+    def __init__(self, bus: Bus, judge: Judge) -> None:
+        super().__init__(bus)
+        self._judge = judge
 
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Return a copy of the bytes at an address."""
-        data = self._bus.read(address, size_bytes)
-        self._check(address, size_bytes, write=False)
-        return data
+    @override
+    def pass_on(self, transfer: Callable[[int, int], _T], address: int, size_bytes: int, *, write: bool) -> _T:
+        self._bus.view(address, size_bytes, writable=write)  # raises BusError if the memory refuses the transfer
+        error = self._judge(address, size_bytes, write=write)
+        if error is not None:
+            raise error
+        return transfer(address, size_bytes)
 
-    def write(self, address: int, data: bytes) -> None:
-        """Write bytes at an address."""
-        self._bus.view(address, len(data), writable=True)  # raises BusError if the memory refuses the write
-        self._check(address, len(data), write=True)
-        self._bus.write(address, data)
-
+    @override
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the guest's memory itself, which can be written only if `writable`, which counts as a write."""
-        view = self._bus.view(address, size_bytes, writable=writable)
-        self._check(address, size_bytes, write=writable)
+        view = super().view(address, size_bytes, writable=writable)
         if not writable:
             view = view.view()
             view.flags.writeable = False
         return view
-
-    def _check(self, address: int, size_bytes: int, *, write: bool) -> None:
-        self._ownership.check_transfer(self._device, address, size_bytes, self._cause(), write=write)
-        error = None if self._then is None else self._then(address, size_bytes, write=write)
-        if error is not None:
-            raise error
 
 
 class _WatchedModel:
