@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.link import LinkCall, LinkError
-from ferrule.link.protocol import DeviceTrace, trace_request
+from ferrule.link.protocol import DeviceTrace, MessageType, request
 
 CALLS = st.builds(
     LinkCall,
@@ -39,4 +39,4 @@ def test_any_bytes_are_calls_or_an_error(payload: bytes) -> None:
 
 
 def test_the_request() -> None:
-    assert trace_request(0x01020304) == b"\4\3\2\1"
+    assert request(MessageType.DEVICE_TRACE, 0x01020304) == b"\4\3\2\1"

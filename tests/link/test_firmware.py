@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import zlib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,23 +19,23 @@ from ferrule.link.protocol import (
     RESPONSE,
     ErrorCode,
     MessageType,
-    counters_request,
     decode_counters,
     decode_error,
-    output_request,
-    trace_request,
-    write_request,
+    request,
 )
 
 pytestmark = pytest.mark.cc
 
 HELLO = Frame(version=1, type=MessageType.HELLO, sequence=7, payload=b"")
+WRITE_INPUT, READ_OUTPUT, DEVICE_TRACE = (
+    partial(request, kind) for kind in (MessageType.WRITE_INPUT, MessageType.READ_OUTPUT, MessageType.DEVICE_TRACE)
+)
 many = settings(max_examples=150)
 
 
 def ask(firmware: HostFirmware, kind: int, payload: bytes = b"", *, version: int = 1, sequence: int = 9) -> list[Frame]:
-    request = Frame(version=version, type=kind, sequence=sequence, payload=payload)
-    return list(FrameReceiver().feed(firmware.exchange(request.encode())))
+    sent = Frame(version=version, type=kind, sequence=sequence, payload=payload)
+    return list(FrameReceiver().feed(firmware.exchange(sent.encode())))
 
 
 def error_code(frames: list[Frame]) -> int:
@@ -77,22 +78,22 @@ def test_crc_check_value(firmware: HostFirmware) -> None:
         (MessageType.TENSOR_INFO, b"\0\0\2\0", ErrorCode.INDEX),
         (MessageType.TENSOR_INFO, b"\1\0\xff\xff", ErrorCode.INDEX),
         (MessageType.WRITE_INPUT, b"\0" * 7, ErrorCode.LENGTH),
-        (MessageType.WRITE_INPUT, write_request(2, 0, b"x"), ErrorCode.INDEX),
-        (MessageType.WRITE_INPUT, write_request(1, 6, b"x"), ErrorCode.RANGE),
-        (MessageType.WRITE_INPUT, write_request(1, 0, b"1234567"), ErrorCode.RANGE),
-        (MessageType.WRITE_INPUT, write_request(1, 2**32 - 1, b"12"), ErrorCode.RANGE),
+        (MessageType.WRITE_INPUT, WRITE_INPUT(2, 0) + b"x", ErrorCode.INDEX),
+        (MessageType.WRITE_INPUT, WRITE_INPUT(1, 6) + b"x", ErrorCode.RANGE),
+        (MessageType.WRITE_INPUT, WRITE_INPUT(1, 0) + b"1234567", ErrorCode.RANGE),
+        (MessageType.WRITE_INPUT, WRITE_INPUT(1, 2**32 - 1) + b"12", ErrorCode.RANGE),
         (MessageType.RUN, b"", ErrorCode.LENGTH),
         (MessageType.RUN, b"\4", ErrorCode.FLAGS),
         (MessageType.DEVICE_TRACE, b"\0\0\0", ErrorCode.LENGTH),
-        (MessageType.DEVICE_TRACE, trace_request(1), ErrorCode.RANGE),
-        (MessageType.DEVICE_TRACE, trace_request(2**32 - 1), ErrorCode.RANGE),
+        (MessageType.DEVICE_TRACE, DEVICE_TRACE(1), ErrorCode.RANGE),
+        (MessageType.DEVICE_TRACE, DEVICE_TRACE(2**32 - 1), ErrorCode.RANGE),
         (MessageType.READ_COUNTERS, b"\x59\2\0\0", ErrorCode.RANGE),
-        (MessageType.READ_OUTPUT, output_request(0, 0, 1)[:-1], ErrorCode.LENGTH),
-        (MessageType.READ_OUTPUT, output_request(2, 0, 1), ErrorCode.INDEX),
-        (MessageType.READ_OUTPUT, output_request(1, 0, 7), ErrorCode.RANGE),
-        (MessageType.READ_OUTPUT, output_request(1, 7, 0), ErrorCode.RANGE),
-        (MessageType.READ_OUTPUT, output_request(1, 2, 2**32 - 1), ErrorCode.RANGE),
-        (MessageType.READ_OUTPUT, output_request(0, 0, 1025), ErrorCode.RANGE),
+        (MessageType.READ_OUTPUT, READ_OUTPUT(0, 0, 1)[:-1], ErrorCode.LENGTH),
+        (MessageType.READ_OUTPUT, READ_OUTPUT(2, 0, 1), ErrorCode.INDEX),
+        (MessageType.READ_OUTPUT, READ_OUTPUT(1, 0, 7), ErrorCode.RANGE),
+        (MessageType.READ_OUTPUT, READ_OUTPUT(1, 7, 0), ErrorCode.RANGE),
+        (MessageType.READ_OUTPUT, READ_OUTPUT(1, 2, 2**32 - 1), ErrorCode.RANGE),
+        (MessageType.READ_OUTPUT, READ_OUTPUT(0, 0, 1025), ErrorCode.RANGE),
     ],
 )
 def test_refused_requests(firmware: HostFirmware, kind: int, payload: bytes, code: ErrorCode) -> None:
@@ -102,7 +103,7 @@ def test_refused_requests(firmware: HostFirmware, kind: int, payload: bytes, cod
     assert [each.type for each in ask(firmware, MessageType.STACK)] == [0x88]
 
 
-@pytest.mark.parametrize("payload", [output_request(0, 0, 1024), output_request(1, 6, 0)])
+@pytest.mark.parametrize("payload", [READ_OUTPUT(0, 0, 1024), READ_OUTPUT(1, 6, 0)])
 def test_limits_that_are_still_allowed(firmware: HostFirmware, payload: bytes) -> None:
     firmware.exchange(HELLO.encode())
     ask(firmware, MessageType.RUN, b"\0")
@@ -113,9 +114,9 @@ def test_limits_that_are_still_allowed(firmware: HostFirmware, payload: bytes) -
 @pytest.mark.parametrize(
     ("kind", "payload"),
     [
-        (MessageType.READ_OUTPUT, output_request(0, 0, 1)),
+        (MessageType.READ_OUTPUT, READ_OUTPUT(0, 0, 1)),
         (MessageType.STACK, b""),
-        (MessageType.DEVICE_TRACE, trace_request(0)),
+        (MessageType.DEVICE_TRACE, DEVICE_TRACE(0)),
     ],
 )
 def test_results_before_a_run(firmware: HostFirmware, kind: MessageType, payload: bytes) -> None:
@@ -146,7 +147,7 @@ def test_a_repeated_run_is_answered_from_memory(firmware: HostFirmware) -> None:
 @pytest.mark.parametrize("size", [1024, 1025, 1032, 1033, 5000])
 def test_frames_longer_than_the_buffer_are_dropped(firmware: HostFirmware, size: int) -> None:
     firmware.exchange(HELLO.encode())
-    answers = ask(firmware, MessageType.WRITE_INPUT, write_request(0, 0, bytes(size - 8)))
+    answers = ask(firmware, MessageType.WRITE_INPUT, WRITE_INPUT(0, 0) + bytes(size - 8))
     assert [each.type for each in answers] == ([0x84] if size == 1024 else [])
     (hello,) = ask(firmware, MessageType.HELLO)
     assert hello.type == 0x81
@@ -167,7 +168,7 @@ def test_counters_of_operators_that_did_not_run_are_zero(firmware: HostFirmware)
     ask(firmware, MessageType.RUN, b"\1", sequence=1)
     firmware.state.failing = 17
     ask(firmware, MessageType.RUN, b"\1", sequence=2)
-    (frame,) = ask(firmware, MessageType.READ_COUNTERS, counters_request(0))
+    (frame,) = ask(firmware, MessageType.READ_COUNTERS, request(MessageType.READ_COUNTERS, 0))
     assert decode_counters(frame.payload) == (5,) * 17 + (0,) * 239
 
 
@@ -195,8 +196,8 @@ def test_any_request_gets_one_answer(firmware: HostFirmware, kind: int, payload:
 
 def test_the_uart_is_polled_once_per_byte(firmware: HostFirmware) -> None:
     firmware.exchange(HELLO.encode())
-    request = Frame(version=1, type=MessageType.WRITE_INPUT, sequence=1, payload=write_request(0, 0, bytes(1016)))
-    data = request.encode()
+    sent = Frame(version=1, type=MessageType.WRITE_INPUT, sequence=1, payload=WRITE_INPUT(0, 0) + bytes(1016))
+    data = sent.encode()
     firmware.state.state_reads = 0
     answer = firmware.exchange(data)
     assert firmware.state.state_reads == len(data) + 1 + len(answer)  # the 1 is a read that finds no byte

@@ -9,7 +9,7 @@ from host_link import HostChannel, HostFirmware, compile_host_firmware
 from needs import require_module
 
 from ferrule.link import FirmwareError, LinkError, LinkSession, RunFailedError
-from ferrule.link.protocol import MessageType, ModelChoice, choose_request
+from ferrule.link.protocol import MessageType, ModelChoice
 
 IMAGE = np.arange(30_900, dtype=np.uint8).reshape(1, 100, 103, 3)
 BIAS = np.array([1, 2, 3], np.int16)
@@ -49,7 +49,7 @@ def test_results_are_those_of_the_chosen_model(pair: LinkSession) -> None:
     pair.run([IMAGE, BIAS])
     pair.choose_model(1)
     with pytest.raises(FirmwareError, match="nothing has run yet"):
-        pair._ask(MessageType.STACK, b"")
+        pair._ask(MessageType.STACK)
 
 
 @pytest.mark.cc
@@ -67,7 +67,7 @@ def test_a_model_that_does_not_exist(pair: LinkSession, index: int) -> None:
         pair.choose_model(index)
     pair.hello()
     with pytest.raises(FirmwareError, match="no such model"):
-        pair._ask(MessageType.CHOOSE_MODEL, choose_request(2))
+        pair._ask(MessageType.CHOOSE_MODEL, 2)
     assert pair.model_info().name == "reverse"
 
 

@@ -8,7 +8,7 @@ from host_link import HostChannel, HostFirmware, compile_host_firmware
 from needs import require_module
 
 from ferrule.link import LinkError, LinkSession
-from ferrule.link.protocol import MessageType, decode_statistics, statistics_request
+from ferrule.link.protocol import MessageType, decode_statistics
 
 COUNTS = 40
 """HOST_STATISTICS in host_firmware.c."""
@@ -33,7 +33,7 @@ def test_all_counts_arrive_in_as_many_frames_as_they_need(counting: HostFirmware
     sizes = [len(name) for name in found]
     assert sizes == [max(min((index * 37) % (LONGEST + 45), LONGEST), 2) for index in range(COUNTS)]
     assert sum(sizes) > 1024 * 2
-    first = decode_statistics(session._ask(MessageType.STATISTICS, statistics_request(0, 0)))
+    first = decode_statistics(session._ask(MessageType.STATISTICS, 0, 0))
     assert 0 < len(first) < COUNTS
     assert session.statistics(1) == session.statistics(65_535) == {}
     assert session.model_info().name == "reverse"
@@ -61,6 +61,6 @@ def test_a_malformed_response_is_an_error(payload: bytes, message: str) -> None:
 def test_counts_that_repeat_are_an_error(monkeypatch: pytest.MonkeyPatch, channel: HostChannel) -> None:
     """A firmware that answers the same for ever does not keep the host for ever."""
     session = LinkSession(channel, timeout_s=0.0)
-    monkeypatch.setattr(session, "_ask_if_known", lambda _kind, _payload: b"\1\0\0\0\1a")
+    monkeypatch.setattr(session, "_ask", lambda *_: b"\1\0\0\0\1a")
     with pytest.raises(LinkError, match="the firmware states counts of device 3 twice: a"):
         session.statistics(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -85,14 +86,14 @@ class SerialChannel(Channel, Closing):
         self._port.close()
 
 
+@dataclass(eq=False)
 class PipeChannel(Channel):
     """One end of a pipe in memory, created by `channel_pair`; any thread may use either end."""
 
-    def __init__(self, changed: threading.Condition, incoming: bytearray, outgoing: bytearray) -> None:
-        self._changed = changed
-        self._incoming = incoming
-        self._outgoing = outgoing
-        self._closed = False
+    _changed: threading.Condition
+    _incoming: bytearray
+    _outgoing: bytearray
+    _closed: bool = False
 
     @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:

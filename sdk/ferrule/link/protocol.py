@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from struct import Struct
 
@@ -112,38 +113,40 @@ TYPE_CODES: Mapping[DataType, int] = {dtype: code for code, dtype in _TYPES.item
 SIZES = 7
 """The value of FERRULE_SIZES in ferrule/identity.h."""
 
-_HELLO = Struct("<H")
-_DIGEST = Struct("<16B")
-_MODEL_INFO = Struct("<IIIIIB")
-_TENSOR_REQUEST = Struct("<BxH")
-_TENSOR_INFO = Struct("<BBI")
-_WRITE_INPUT = Struct("<HxxI")
-_RUN = Struct("<B")
-_RUN_RESULT = Struct("<iIQ")
-_READ_COUNTERS = Struct("<I")
-_READ_OUTPUT = Struct("<HxxII")
-_STACK = Struct("<III")
-_TRACE_REQUEST = Struct("<I")
-_TRACE = Struct("<I")
-_CALL = Struct("<IHHi")
-_STATISTICS = Struct("<HH")
-_STATISTIC = Struct("<I")
-_CHOICE = Struct("<H")
-_CHOSEN = Struct("<HH")
-_NO_CHOICE = 0xFFFF
-_FLAG_PROFILE, _FLAG_TRACE, _FLAG_RESET = 1, 2, 4
-
-WRITE_HEADER_BYTES = _WRITE_INPUT.size
+_REQUESTS: Mapping[MessageType, Struct] = {
+    MessageType.TENSOR_INFO: Struct("<BxH"),  # whether it is an output, index
+    MessageType.WRITE_INPUT: Struct("<HxxI"),  # index, offset; the data follow
+    MessageType.RUN: Struct("<B"),  # the sum of flags
+    MessageType.READ_COUNTERS: Struct("<I"),  # index of the first
+    MessageType.READ_OUTPUT: Struct("<HxxII"),  # index, offset, size
+    MessageType.DEVICE_TRACE: Struct("<I"),  # index of the first call
+    MessageType.CHOOSE_MODEL: Struct("<H"),  # index, or NO_CHOICE
+    MessageType.STATISTICS: Struct("<HH"),  # device, index of the first count
+}
+"""The layouts of requests that have fields."""
+PROFILE, TRACE, RESET = 1, 2, 4
+"""The flags of RUN."""
+NO_CHOICE = 0xFFFF
+"""In place of the index of a model that is chosen: the choice stays as it is."""
+WRITE_HEADER_BYTES = _REQUESTS[MessageType.WRITE_INPUT].size
 """Size of the header before the data in the payload of WRITE_INPUT."""
 
+_WORD = Struct("<I")
+_DIGEST = Struct("<16B")
 
+
+def request(kind: MessageType, *fields: int) -> bytes:
+    """Return the payload of a request with these fields, in the order of its layout."""
+    return _REQUESTS.get(kind, Struct("")).pack(*fields)
+
+
+@dataclass
 class _Reader:
     """Decodes a payload step by step; a malformed payload is a LinkError that names the message."""
 
-    def __init__(self, message: MessageType, payload: bytes) -> None:
-        self._message = message
-        self._payload = payload
-        self._at = 0
+    _message: MessageType
+    _payload: bytes
+    _at: int = 0
 
     def fail(self, what: str) -> LinkError:
         return LinkError(f"the firmware's {self._message.name} response is malformed: {what}")
@@ -184,7 +187,7 @@ class Hello:
     def decode(cls, payload: bytes) -> Hello:
         """Decode the response to HELLO."""
         reader = _Reader(MessageType.HELLO, payload)
-        (size,) = reader.take(_HELLO)
+        (size,) = reader.take(Struct("<H"))
         hello = cls(max_payload_bytes=size, firmware=reader.text(), firmware_version=reader.text())
         reader.end()
         return hello
@@ -203,7 +206,7 @@ class LinkTensor:
     def decode(cls, payload: bytes) -> LinkTensor:
         """Decode the response to TENSOR_INFO."""
         reader = _Reader(MessageType.TENSOR_INFO, payload)
-        code, rank, size = reader.take(_TENSOR_INFO)
+        code, rank, size = reader.take(Struct("<BBI"))
         if code not in _TYPES or rank > MAX_RANK:
             raise reader.fail(f"element type {code} or rank {rank} is unknown")
         dtype, shape = _TYPES[code], reader.take(Struct(f"<{rank}I"))
@@ -235,7 +238,7 @@ def decode_model(payload: bytes) -> tuple[ModelInfo, int, int]:
     The numbers are those of the inputs and of the outputs.
     """
     reader = _Reader(MessageType.MODEL_INFO, payload)
-    inputs, outputs, operators, workspace, stack, source = reader.take(_MODEL_INFO)
+    inputs, outputs, operators, workspace, stack, source = reader.take(Struct("<IIIIIB"))
     if source >= len(_SOURCES):
         raise reader.fail(f"counter source {source} is unknown")
     info = ModelInfo(
@@ -266,7 +269,7 @@ class SelfTest(IntEnum):
     def decode(cls, payload: bytes) -> SelfTest:
         """Decode the response to SELF_TEST."""
         reader = _Reader(MessageType.SELF_TEST, payload)
-        (part,) = reader.take(Struct("<I"))
+        (part,) = reader.take(_WORD)
         reader.end()
         if part not in set(cls):
             raise reader.fail(f"the result is {part}, expected 0 to {max(cls)}")
@@ -327,7 +330,7 @@ class RunResult:
     def decode(cls, payload: bytes) -> RunResult:
         """Decode the response to RUN."""
         reader = _Reader(MessageType.RUN, payload)
-        status, operator, total = reader.take(_RUN_RESULT)
+        status, operator, total = reader.take(Struct("<iIQ"))
         reader.end()
         if status == 0 and operator != NO_OPERATOR:
             raise reader.fail(f"it states success, and that operator {operator} failed")
@@ -349,7 +352,7 @@ class StackUse:
     def decode(cls, payload: bytes) -> StackUse:
         """Decode the response to STACK."""
         reader = _Reader(MessageType.STACK, payload)
-        run, peak, size = reader.take(_STACK)
+        run, peak, size = reader.take(Struct("<III"))
         reader.end()
         if run > peak:
             raise reader.fail(f"the run used {run} bytes of stack, and all until then {peak}")
@@ -381,10 +384,10 @@ class DeviceTrace:
     def decode(cls, payload: bytes) -> DeviceTrace:
         """Decode the response to DEVICE_TRACE."""
         reader = _Reader(MessageType.DEVICE_TRACE, payload)
-        (count,) = reader.take(_TRACE)
+        (count,) = reader.take(_WORD)
         calls = []
         while not reader.is_at_end:
-            operator, device, call, status = reader.take(_CALL)
+            operator, device, call, status = reader.take(Struct("<IHHi"))
             calls.append(LinkCall(operator=operator, device=device, call=call, status=status))
         return cls(count=count, calls=tuple(calls))
 
@@ -402,28 +405,18 @@ class ModelChoice:
     def decode(cls, payload: bytes) -> ModelChoice:
         """Decode the response to CHOOSE_MODEL."""
         reader = _Reader(MessageType.CHOOSE_MODEL, payload)
-        count, chosen = reader.take(_CHOSEN)
+        count, chosen = reader.take(Struct("<HH"))
         reader.end()
         if chosen >= count:
             raise reader.fail(f"model {chosen} of {count} is chosen")
         return cls(count=count, chosen=chosen)
 
 
-def choose_request(index: int | None) -> bytes:
-    """Return the payload of a CHOOSE_MODEL request; with None, the choice stays as it is."""
-    return _CHOICE.pack(_NO_CHOICE if index is None else index)
-
-
-def statistics_request(device: int, first: int) -> bytes:
-    """Return the payload of a STATISTICS request for a device's counts from index `first` on."""
-    return _STATISTICS.pack(device, first)
-
-
 def decode_statistics(payload: bytes) -> dict[str, int]:
     """Return the counts in a STATISTICS response, by name; LinkError if two have one name."""
     reader, found = _Reader(MessageType.STATISTICS, payload), dict[str, int]()
     while not reader.is_at_end:
-        (count,) = reader.take(_STATISTIC)
+        (count,) = reader.take(_WORD)
         name = reader.text()
         if name in found:
             raise reader.fail(f"it has two counts '{name}'")
@@ -431,42 +424,11 @@ def decode_statistics(payload: bytes) -> dict[str, int]:
     return found
 
 
-def trace_request(first: int) -> bytes:
-    """Return the payload of a DEVICE_TRACE request for the calls from index `first` on."""
-    return _TRACE_REQUEST.pack(first)
-
-
-def tensor_request(*, output: bool, index: int) -> bytes:
-    """Return the payload of a TENSOR_INFO request."""
-    return _TENSOR_REQUEST.pack(output, index)
-
-
-def write_request(index: int, offset: int, data: bytes) -> bytes:
-    """Return the payload of a WRITE_INPUT request."""
-    return _WRITE_INPUT.pack(index, offset) + data
-
-
-def run_request(*, profile: bool, trace: bool = False, reset: bool = False) -> bytes:
-    """Return the payload of a RUN request."""
-    flags = ((profile, _FLAG_PROFILE), (trace, _FLAG_TRACE), (reset, _FLAG_RESET))
-    return _RUN.pack(sum(flag for is_set, flag in flags if is_set))
-
-
-def counters_request(first: int) -> bytes:
-    """Return the payload of a READ_COUNTERS request for the counters from index `first` on."""
-    return _READ_COUNTERS.pack(first)
-
-
 def decode_counters(payload: bytes) -> tuple[int, ...]:
     """Return the counters in a READ_COUNTERS response."""
     if len(payload) % 4:
         raise LinkError(f"the firmware's READ_COUNTERS response has {len(payload)} bytes, not a multiple of 4")
     return Struct(f"<{len(payload) // 4}I").unpack(payload)
-
-
-def output_request(index: int, offset: int, size_bytes: int) -> bytes:
-    """Return the payload of a READ_OUTPUT request."""
-    return _READ_OUTPUT.pack(index, offset, size_bytes)
 
 
 def decode_error(payload: bytes) -> tuple[int, str]:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,8 +21,12 @@ from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, Prot
 from ferrule.link.frame import Frame, FrameReceiver
 from ferrule.link.protocol import (
     MAX_PAYLOAD_BYTES,
+    NO_CHOICE,
+    PROFILE,
     PROTOCOL_VERSION,
+    RESET,
     RESPONSE,
+    TRACE,
     WRITE_HEADER_BYTES,
     BuildInfo,
     CounterSource,
@@ -36,21 +41,15 @@ from ferrule.link.protocol import (
     RunResult,
     SelfTest,
     StackUse,
-    choose_request,
-    counters_request,
     decode_counters,
     decode_error,
     decode_model,
     decode_statistics,
-    output_request,
-    run_request,
-    statistics_request,
+    request,
     status_text,
-    tensor_request,
-    trace_request,
-    write_request,
 )
 
+_T = TypeVar("_T")
 _READ_BYTES = 4096
 _SEQUENCES = 1 << 16
 
@@ -151,7 +150,7 @@ class LinkSession(Closing):
             ProtocolVersionError: the firmware uses another version.
             LinkTimeoutError: there is no answer.
         """
-        hello = Hello.decode(self._ask(MessageType.HELLO, b""))
+        hello = Hello.decode(self._ask(MessageType.HELLO))
         if hello.max_payload_bytes <= WRITE_HEADER_BYTES:
             raise LinkError(f"the firmware takes payloads of {hello.max_payload_bytes} bytes: too few for any data")
         self._info = None
@@ -166,13 +165,11 @@ class LinkSession(Closing):
 
     def build_info(self) -> BuildInfo | None:
         """Return the firmware's statement of its build; None if the firmware is too old to know it."""
-        payload = self._ask_if_known(MessageType.BUILD_INFO, b"")
-        return None if payload is None else BuildInfo.decode(payload)
+        return self._ask_if_known(BuildInfo.decode, MessageType.BUILD_INFO)
 
     def self_test(self) -> SelfTest | None:
         """Return the result of the firmware's self-test at its start; None if it has none."""
-        payload = self._ask_if_known(MessageType.SELF_TEST, b"")
-        return None if payload is None else SelfTest.decode(payload)
+        return self._ask_if_known(SelfTest.decode, MessageType.SELF_TEST)
 
     def statistics(self, device: int) -> dict[str, int]:
         """Return the counts of the driver of a device, by name, since the firmware began; each wraps at 2^32.
@@ -182,8 +179,7 @@ class LinkSession(Closing):
         """
         found: dict[str, int] = {}
         while True:
-            payload = self._ask_if_known(MessageType.STATISTICS, statistics_request(device, len(found)))
-            more = {} if payload is None else decode_statistics(payload)
+            more = self._ask_if_known(decode_statistics, MessageType.STATISTICS, device, len(found))
             if not more:
                 return found
             if found.keys() & more.keys():
@@ -192,7 +188,7 @@ class LinkSession(Closing):
 
     def model_count(self) -> int:
         """Return the number of models in the firmware."""
-        choice = self._choice(None)
+        choice = self._choice(NO_CHOICE)
         return 1 if choice is None else choice.count
 
     def choose_model(self, index: int) -> None:
@@ -231,11 +227,15 @@ class LinkSession(Closing):
         else:
             for index, each in enumerate(data):
                 self._write_input(index, each)
-        result = RunResult.decode(self._ask(MessageType.RUN, run_request(profile=profile, trace=trace, reset=reset)))
+        flags = profile * PROFILE | trace * TRACE | reset * RESET
+        result = RunResult.decode(self._ask(MessageType.RUN, flags))
         calls = self._read_calls() if trace else ()
         if result.status != 0:
-            raise _run_failed(result, calls)
-        stack = StackUse.decode(self._ask(MessageType.STACK, b""))
+            operator = result.failed_operator
+            where = "outside the operators" if operator is None else f"in operator {operator}"
+            message = f"the run failed {where} with status {status_text(result.status)}"
+            raise RunFailedError(message, status=result.status, failed_operator=operator, calls=calls)
+        stack = StackUse.decode(self._ask(MessageType.STACK))
         if 0 < stack.size_bytes <= stack.peak_bytes:  # size 0 means that the firmware does not know its stack
             raise LinkError(
                 f"the run used all {stack.size_bytes} bytes of the stack and may have overwritten what lies below",
@@ -256,18 +256,17 @@ class LinkSession(Closing):
         return min(self._hello.max_payload_bytes, MAX_PAYLOAD_BYTES)
 
     def _read_model_info(self) -> ModelInfo:
-        info, input_count, output_count = decode_model(self._ask(MessageType.MODEL_INFO, b""))
-        inputs, outputs = self._read_tensors(input_count, output=False), self._read_tensors(output_count, output=True)
+        info, *counts = decode_model(self._ask(MessageType.MODEL_INFO))
+        inputs, outputs = (
+            tuple(LinkTensor.decode(self._ask(MessageType.TENSOR_INFO, is_output, index)) for index in range(count))
+            for is_output, count in enumerate(counts)
+        )
         return replace(info, inputs=inputs, outputs=outputs)
-
-    def _read_tensors(self, count: int, *, output: bool) -> tuple[LinkTensor, ...]:
-        requests = (tensor_request(output=output, index=index) for index in range(count))
-        return tuple(LinkTensor.decode(self._ask(MessageType.TENSOR_INFO, request)) for request in requests)
 
     def _write_input(self, index: int, data: bytes) -> None:
         step = self._chunk_bytes() - WRITE_HEADER_BYTES
         for offset in range(0, len(data), step):
-            self._ask(MessageType.WRITE_INPUT, write_request(index, offset, data[offset : offset + step]))
+            self._ask(MessageType.WRITE_INPUT, index, offset, data=data[offset : offset + step])
 
     def _read_output(self, index: int, tensor: LinkTensor) -> Array:
         data = self._read_through_link(index, tensor) if self._direct is None else self._direct.read(index)
@@ -282,7 +281,7 @@ class LinkSession(Closing):
         data = bytearray()
         while len(data) < tensor.size_bytes:
             size = min(step, tensor.size_bytes - len(data))
-            piece = self._ask(MessageType.READ_OUTPUT, output_request(index, len(data), size))
+            piece = self._ask(MessageType.READ_OUTPUT, index, len(data), size)
             if len(piece) != size:
                 raise LinkError(f"{size} bytes of output '{tensor.name}' were requested, {len(piece)} arrived")
             data += piece
@@ -291,7 +290,7 @@ class LinkSession(Closing):
     def _read_counters(self, count: int) -> tuple[int, ...]:
         counters: tuple[int, ...] = ()
         while len(counters) < count:
-            more = decode_counters(self._ask(MessageType.READ_COUNTERS, counters_request(len(counters))))
+            more = decode_counters(self._ask(MessageType.READ_COUNTERS, len(counters)))
             if not more or len(counters) + len(more) > count:
                 raise LinkError(f"counters {len(counters)} to {count - 1} were requested, {len(more)} arrived")
             counters += more
@@ -300,22 +299,21 @@ class LinkSession(Closing):
     def _read_calls(self) -> tuple[LinkCall, ...]:
         calls: tuple[LinkCall, ...] = ()
         while True:
-            more = DeviceTrace.decode(self._ask(MessageType.DEVICE_TRACE, trace_request(len(calls))))
+            more = DeviceTrace.decode(self._ask(MessageType.DEVICE_TRACE, len(calls)))
             if len(calls) + len(more.calls) > more.count or (not more.calls and len(calls) < more.count):
                 raise LinkError(f"calls from {len(calls)} on were requested, {len(more.calls)} of {more.count} arrived")
             calls += more.calls
             if len(calls) == more.count:
                 return calls
 
-    def _choice(self, index: int | None) -> ModelChoice | None:
+    def _choice(self, index: int) -> ModelChoice | None:
         """Return the models of the firmware after a choice; None from a firmware that serves one model."""
-        payload = self._ask_if_known(MessageType.CHOOSE_MODEL, choose_request(index))
-        return None if payload is None else ModelChoice.decode(payload)
+        return self._ask_if_known(ModelChoice.decode, MessageType.CHOOSE_MODEL, index)
 
-    def _ask_if_known(self, kind: MessageType, payload: bytes) -> bytes | None:
-        """Return the response to a request; None from a firmware that does not know the request."""
+    def _ask_if_known(self, decode: Callable[[bytes], _T], kind: MessageType, *fields: int) -> _T | None:
+        """Return the decoded response to a request; None from a firmware that does not know the request."""
         try:
-            return self._ask(kind, payload)
+            return decode(self._ask(kind, *fields))
         except FirmwareError as error:
             if error.code == ErrorCode.TYPE:
                 return None
@@ -329,16 +327,17 @@ class LinkSession(Closing):
             self._run_sequence = self._sequence
         return self._sequence
 
-    def _ask(self, kind: MessageType, payload: bytes) -> bytes:
-        """Send a request, repeat it until its response arrives, and return the payload of the response."""
+    def _ask(self, kind: MessageType, *fields: int, data: bytes = b"") -> bytes:
+        """Send a request with these fields and data, repeat it until its response arrives, and return its payload."""
         if self._hello is None and kind is not MessageType.HELLO:
             self.hello()
         sequence = self._next_sequence(kind)
-        request = Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode()
+        payload = request(kind, *fields) + data
+        sent = Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode()
         wait_s, attempts, started_s = self._timeout_s, 0, None
         patience_s = self._channel.clock() + (self._start_timeout_s if kind is MessageType.HELLO else 0.0)
         while True:
-            self._channel.write(request)
+            self._channel.write(sent)
             attempts += 1
             deadline_s = self._channel.clock() + wait_s
             while (frame := self._receive(sequence, deadline_s)) is not None:
@@ -384,16 +383,6 @@ def _payload(frame: Frame, kind: MessageType) -> bytes:
     if frame.type != kind | RESPONSE:
         raise LinkError(f"the response to {kind.name} has type 0x{frame.type:02x}, expected 0x{kind | RESPONSE:02x}")
     return frame.payload
-
-
-def _run_failed(result: RunResult, calls: tuple[LinkCall, ...]) -> RunFailedError:
-    where = "outside the operators" if result.failed_operator is None else f"in operator {result.failed_operator}"
-    return RunFailedError(
-        f"the run failed {where} with status {status_text(result.status)}",
-        status=result.status,
-        failed_operator=result.failed_operator,
-        calls=calls,
-    )
 
 
 def _as_bytes(tensors: Sequence[LinkTensor], inputs: Sequence[Array]) -> list[bytes]:

@@ -24,13 +24,11 @@ from ferrule.link.frame import Frame
 from ferrule.link.protocol import (
     MAX_PAYLOAD_BYTES,
     PROTOCOL_VERSION,
+    RESET,
     RESPONSE,
     WRITE_HEADER_BYTES,
     MessageType,
-    choose_request,
-    output_request,
-    run_request,
-    write_request,
+    request,
 )
 from ferrule.network import Network
 from ferrule.network.samples import pattern_sample
@@ -160,13 +158,13 @@ def _identity(artifact: Artifact, index: int) -> list[_Exchange]:
     """Exchange hello, choose the model and query it; its digest is text in the answer, which COBS leaves unchanged."""
     asked = [(MessageType.HELLO, b"")]
     if index > 0:
-        asked.append((MessageType.CHOOSE_MODEL, choose_request(index)))
+        asked.append((MessageType.CHOOSE_MODEL, request(MessageType.CHOOSE_MODEL, index)))
     begun = [
         _Exchange(sent=_frames(kind, number, payload, b"").sent, awaited=_header(kind | RESPONSE, number))
         for number, (kind, payload) in enumerate(asked, start=1)
     ]
-    request = _frames(MessageType.MODEL_INFO, len(begun) + 1, b"", b"").sent
-    return [*begun, _Exchange(sent=request, awaited=artifact.digest[:_DIGEST_CHARACTERS].encode())]
+    sent = _frames(MessageType.MODEL_INFO, len(begun) + 1, b"", b"").sent
+    return [*begun, _Exchange(sent=sent, awaited=artifact.digest[:_DIGEST_CHARACTERS].encode())]
 
 
 def _inference(network: Network, inputs: Sequence[Array], sequence: int) -> Iterator[_Exchange]:
@@ -178,17 +176,19 @@ def _inference(network: Network, inputs: Sequence[Array], sequence: int) -> Iter
     for index, array in enumerate(inputs):
         data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
         for offset in range(0, len(data), step):
-            payload = write_request(index, offset, data[offset : offset + step])
+            payload = request(MessageType.WRITE_INPUT, index, offset) + data[offset : offset + step]
             yield _frames(MessageType.WRITE_INPUT, sequence, payload, b"")
             sequence += 1
-    started = _frames(MessageType.RUN, sequence, run_request(profile=False, reset=bool(network.states)), b"")
+    flags = RESET if network.states else 0
+    started = _frames(MessageType.RUN, sequence, request(MessageType.RUN, flags), b"")
     yield _Exchange(sent=started.sent, awaited=_header(MessageType.RUN | RESPONSE, sequence))
     for index, array in enumerate(network.run(inputs)):
         data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
         for offset in range(0, len(data), MAX_PAYLOAD_BYTES):
             sequence += 1
             piece = data[offset : offset + MAX_PAYLOAD_BYTES]
-            yield _frames(MessageType.READ_OUTPUT, sequence, output_request(index, offset, len(piece)), piece)
+            asked = request(MessageType.READ_OUTPUT, index, offset, len(piece))
+            yield _frames(MessageType.READ_OUTPUT, sequence, asked, piece)
 
 
 def _frames(kind: MessageType, sequence: int, payload: bytes, answer: bytes) -> _Exchange:
