@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.firmware.thumb import Instruction, instructions
+from ferrule.firmware.frames import Code
+from ferrule.firmware.thumb_effect import WIDE, selects_zero
 
 pytestmark = pytest.mark.cc
 
@@ -51,15 +52,15 @@ def assemble(compiler: str, folder: Path) -> Path:
 
 
 def test_code_is_told_from_data(arm_gcc: str, tmp_path: Path) -> None:
-    found = list(instructions(assemble(arm_gcc, tmp_path)))
-    words = [each.first << 16 | each.second if each.size_bytes == 4 else each.first for each in found]
+    found = list(Code(assemble(arm_gcc, tmp_path)).instructions())
+    words = [first << 16 | second if first >= WIDE else first for _, first, second in found]
     assert len(found) == 11
-    assert [each.address for each in found] == sorted(each.address for each in found)
+    assert found == sorted(found)
     assert words[0] == 0x4288
     assert words[-2:] == [0x4770, 0xBF00]
-    assert tuple(word for word, each in zip(words, found, strict=True) if each.selects_zero) == SELECTS_ZERO
+    assert tuple(word for word, (_, *each) in zip(words, found, strict=True) if selects_zero(*each)) == SELECTS_ZERO
 
 
 def test_a_move_is_no_select() -> None:
-    assert not Instruction(0, 0xEA5F, 0x0002).selects_zero  # movs.w r0, r2
-    assert not Instruction(0, 0x4770, 0).selects_zero
+    assert not selects_zero(0xEA5F, 0x0002)  # movs.w r0, r2
+    assert not selects_zero(0x4770, 0)

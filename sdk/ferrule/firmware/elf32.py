@@ -70,10 +70,7 @@ class Elf32:
         (table, entry_bytes, count, names) = _HEADER.unpack_from(self._data)
         rows = [_SECTION.unpack_from(self._data, table + entry_bytes * index) for index in range(count)]
         strings = rows[names][4] if rows else 0
-        self.sections = tuple(
-            ElfSection(self._text(strings + row[0]), row[1], row[2], row[3], row[4], row[5], row[6], row[7])
-            for row in rows
-        )
+        self.sections = tuple(ElfSection(self._text(strings + name), *row[:7]) for name, *row in rows)
 
     def contents(self, section: ElfSection) -> bytes:
         """Return a section's bytes."""

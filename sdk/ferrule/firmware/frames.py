@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import bisect
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferrule.firmware.elf32 import FUNCTION, Elf32
-from ferrule.firmware.thumb import WIDE
-from ferrule.firmware.thumb_effect import Effect, Flow, effect
+from ferrule.firmware.thumb_effect import WIDE, Effect, Flow, effect
+
+_ADDRESS_END = 1 << 32
 
 
 @dataclass(slots=True)
@@ -85,16 +86,22 @@ class Code:
                 return first, data[at + 2] | data[at + 3] << 8 if wide else 0
         return None
 
+    def instructions(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the address of each instruction with its two halfwords, by address."""
+        for (start, is_code), end in zip(self._marks, [*self._mark_places[1:], _ADDRESS_END], strict=True):
+            at = start
+            while is_code and at < end and (words := self.instruction(at)) is not None:
+                yield at, *words
+                at += 4 if words[0] >= WIDE else 2
+
     def table(self, address: int, entry_bytes: int) -> list[int] | None:
         """Return the targets of a table of offsets that follows a table branch; None if it is not marked as data."""
         mark = bisect.bisect_right(self._mark_places, address) - 1
         if mark < 0 or self._marks[mark] != (address, False) or mark + 1 == len(self._marks):
             return None
-        end = self._marks[mark + 1][0]
-        words = [self.word(at & ~3) or 0 for at in range(address, end - entry_bytes + 1, entry_bytes)]
-        places = range(address, end - entry_bytes + 1, entry_bytes)
+        places = range(address, self._marks[mark + 1][0] - entry_bytes + 1, entry_bytes)
         mask = 0xFF if entry_bytes == 1 else 0xFFFF
-        offsets = [word >> 8 * (at & 3) & mask for at, word in zip(places, words, strict=True)]
+        offsets = [(self.word(at & ~3) or 0) >> 8 * (at & 3) & mask for at in places]
         return [address + 2 * offset for offset in offsets if offset]
 
     def is_inside(self, entry: int, address: int) -> bool:

@@ -61,10 +61,10 @@ class _Graph:
         reset, *handlers = self._vectors()
         depth = self.depth(reset)
         handler = max(handlers, key=self.depth)
-        saved = frame_bytes + _ALIGNMENT
+        exception = frame_bytes + _ALIGNMENT + self.depth(handler)
         return StackBound(
-            size_bytes=_rounded(depth + saved + self.depth(handler)),
-            exception_bytes=saved + self.depth(handler),
+            size_bytes=-(-(depth + exception) // 8) * 8,  # as `placement.stack_bytes` is
+            exception_bytes=exception,
             path=tuple(self._code.name(each) for each in self._path(reset)),
         )
 
@@ -122,8 +122,3 @@ class _Graph:
             words += [self._code.word(start + 4 * each) or 0 for each in range(count)] if start is not None else []
         handlers = {word & ~1: None for word in words[_RESET + 1 :] if word}
         return [words[_RESET] & ~1, *handlers]
-
-
-def _rounded(size_bytes: int) -> int:
-    """Return a size as a multiple of 8, as `placement.stack_bytes` is."""
-    return -(-size_bytes // 8) * 8

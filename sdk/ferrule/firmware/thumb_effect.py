@@ -6,9 +6,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from ferrule.firmware.thumb import WIDE
-
+WIDE = 0xE800
+"""First halfwords from this value on begin an instruction of 32 bits (Armv7-M ARM, A5.1)."""
 _SP, _LR, _PC = 13, 14, 15
+_ZERO_REGISTER = 15
 _UNCONDITIONAL = 0xE
 """From this condition on, the encoding of B means UDF and SVC."""
 _STACK_REGISTERS = {0x08, 0x09, 0x14, 0x88, 0x89, 0x94}
@@ -55,6 +56,12 @@ _END = Effect(Flow.END)
 def effect(address: int, first: int, second: int) -> Effect:
     """Return the effect of the instruction at an address; `second` counts only for one of 32 bits."""
     return _narrow(address, first) if first < WIDE else _wide(address, first, second)
+
+
+def selects_zero(first: int, second: int) -> bool:
+    """Return whether it is CSEL, CSINC, CSINV or CSNEG with the zero register, such as CSET (Armv8-M ARM, C2.4)."""
+    is_select = first & 0xFFF0 == 0xEA50 and second & 0xC000 == 0x8000
+    return is_select and _ZERO_REGISTER in {first & 0xF, second & 0xF}
 
 
 def _signed(value: int, bits: int) -> int:

@@ -28,7 +28,8 @@ from ferrule.emulation.renode.script import (
 )
 from ferrule.emulation.renode.server import RenodeServer
 from ferrule.firmware import read_image
-from ferrule.firmware.thumb import instructions
+from ferrule.firmware.frames import Code
+from ferrule.firmware.thumb_effect import selects_zero
 from ferrule.interface import option
 
 RESOLUTION = 2.0
@@ -43,9 +44,9 @@ def _require_correct_selects(machine: Machine, found: tuple[int, int]) -> None:
     """Raise RenodeError if this release computes instructions of the firmware wrongly."""
     if found > LAST_WITH_WRONG_SELECTS or machine.board.cpu.type != "cortex-m55":
         return
-    wrong = [each for each in instructions(machine.elf) if each.selects_zero]
+    wrong = [address for address, *words in Code(machine.elf).instructions() if selects_zero(*words)]
     if wrong:
-        place = f"{address_text(wrong[0].address)} ({read_image(machine.elf).describe(wrong[0].address)})"
+        place = f"{address_text(wrong[0])} ({read_image(machine.elf).describe(wrong[0])})"
         raise RenodeError(
             f"the firmware contains CSET or other conditional selects with the zero register ({len(wrong)}, first at "
             f"{place}); Renode up to 1.16.1 reads the program counter in place of zero",
