@@ -136,9 +136,9 @@ def test_the_script_names_the_tests_of_a_change() -> None:
 
 @pytest.mark.parametrize("variable", ["CMSIS_PATH", "CMSIS_RTX_PATH", "ZEPHYR_BASE"])
 def test_the_product_names_the_same_repositories(variable: str) -> None:
-    from ferrule.firmware.platforms.cmsis import CmsisPlatform
+    from ferrule.firmware.platforms.cmsis import CMSIS_PLATFORM
     from ferrule.firmware.platforms.zephyr_tools import ZephyrTools
 
-    needs = {need.name: need.remedy for tools in (CmsisPlatform.tools, ZephyrTools()) for need in tools.needs()}
+    needs = {need.name: need.remedy for tools in (CMSIS_PLATFORM.tools, ZephyrTools()) for need in tools.needs()}
     words = trees()[variable].repository.removeprefix("github.com/").split("/")[-1]
     assert words.lower() in needs[variable].lower()

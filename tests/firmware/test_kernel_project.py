@@ -19,11 +19,10 @@ from ferrule.backends import BackendId, Device
 from ferrule.boards import board_names, load_board
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, Project
-from ferrule.firmware.platforms import PLATFORMS
-from ferrule.firmware.platforms.kernel import KernelPlatform
+from ferrule.firmware.platforms.kernels import FREERTOS_KERNEL, THREADX_KERNEL
 from ferrule.resources import root
 
-KERNELS = {name: each.kernel for name, each in PLATFORMS.items() if isinstance(each, KernelPlatform)}
+KERNELS = {each.name: each for each in (FREERTOS_KERNEL, THREADX_KERNEL)}
 YOURS = {"freertos": "kernel/FreeRTOSConfig.h", "threadx": "kernel/tx_user.h"}
 Make = Callable[[str, Path], Project]
 

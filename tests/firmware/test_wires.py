@@ -18,7 +18,6 @@ from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware import PLATFORMS, Job, ProjectRequest, emit, spare_uarts, wires
-from ferrule.firmware.uart import DRIVERS
 from ferrule.resources import root
 from ferrule.testing import Adapter, build_driver
 
@@ -77,14 +76,6 @@ def test_one_uart_for_two() -> None:
 
 def request(made: Artifact, board: Board = BOARD) -> ProjectRequest:
     return ProjectRequest(program=Program(artifacts=(made,)), board=board, toolchain="zig", optimization="O2")
-
-
-def test_a_driver_that_might_wait_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = BOARD.link_uart.type
-    drivers = {**DRIVERS, kind: replace(DRIVERS[kind], tells_room=False)}
-    monkeypatch.setattr("ferrule.firmware.uart.DRIVERS", drivers)
-    with pytest.raises(FerruleError, match=r"'far0' can't be behind uart1: .* has no ferrule_uart_cmsdk_can_write"):
-        PLATFORMS["bare-metal"].files(request(artifact({})))
 
 
 def test_a_uart_without_a_driver_is_refused() -> None:

@@ -17,7 +17,7 @@ from ferrule import Network, generate
 from ferrule.boards import load_board
 from ferrule.emulation import Machine, engine
 from ferrule.firmware import Job, Project
-from ferrule.firmware.platforms.cmsis import CmsisPlatform
+from ferrule.firmware.platforms.cmsis import CMSIS_PLATFORM
 
 IN_TURNS = {
     "status": 0,
@@ -89,7 +89,8 @@ def packs() -> dict[str, str]:
 def build(folder: Path, *options: str) -> Path:
     """Build a project with the commands of `ferrule run`, and return the firmware's path."""
     packs()
-    tools = CmsisPlatform.tools
+    tools = CMSIS_PLATFORM.tools
+    assert tools is not None
     for need in tools.needs():
         if not need.found:
             lacking(need.name, need.remedy)

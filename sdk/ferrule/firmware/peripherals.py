@@ -24,7 +24,7 @@ def device_peripherals(backends: Sequence[BackendId], job: Job) -> list[Peripher
     for backend in backends:
         devices += [each for each in job.devices if each.backend == backend] or [default_device(backend)]
     found = []
-    for device, target in placed(devices, job):
+    for device, target in placed(devices, job.load_board(), job.backend_source()):
         driver = target.driver(device) if isinstance(target, DeviceTarget) else None
         if driver is None or driver.base is None or driver.model is None:
             raise FerruleError(

@@ -116,16 +116,12 @@ def place_devices(
         FerruleError: a device's backend does not exist or has no devices, its binding is invalid, or the board has no
             free place for it.
     """
-    firmware = {device.backend: _face(guarded(registry.create(device.backend))) for device in devices}
-    for device in devices:
-        if not isinstance(firmware[device.backend], DeviceTarget):
+    for device, target in placed(devices, board, registry):
+        if not isinstance(target, DeviceTarget):
             raise FerruleError(
                 f"device '{device.name}': {device.backend} has no devices, it runs on the core",
                 hint="`ferrule backends` lists the backends with devices",
             )
-    for device in _placed(devices, firmware, board).values():
-        target = firmware[device.backend]
-        assert isinstance(target, DeviceTarget)
         yield device, target.driver(device)
 
 
@@ -180,16 +176,14 @@ def _emitted(
     return artifact
 
 
-def placed(devices: Sequence[Device], job: Job) -> list[tuple[Device, FirmwareTarget]]:
-    """Return devices with their places on the job's board in their bindings, and the firmware faces of their backends.
+def placed(devices: Sequence[Device], board: Board, registry: BackendRegistry) -> list[tuple[Device, FirmwareTarget]]:
+    """Return devices with their places on a board in their bindings, and the firmware faces of their backends.
 
     Raises:
         FerruleError: a backend does not exist or has no firmware face, or the board has no place for a device.
     """
-    registry = job.backend_source()
     faces = {each.backend: _face(guarded(registry.create(each.backend))) for each in devices}
-    found = _placed(devices, faces, job.load_board())
-    return [(device, faces[device.backend]) for device in found.values()]
+    return [(device, faces[device.backend]) for device in _placed(devices, faces, board).values()]
 
 
 def _others(board: Board, devices: Sequence[Device]) -> list[Region]:

@@ -13,12 +13,10 @@ from ferrule.errors import FerruleError
 
 @frozen
 class UartDriver:
-    """A polling driver in `src_c/drivers` with the functions <prefix>_init, <prefix>_read and <prefix>_write."""
+    """A polling driver in `src_c/drivers` with the functions <prefix>_init, _read, _write and _can_write."""
 
     name: str
     """The name of its C file, and of its header in `ferrule/drivers`."""
-    tells_room: bool = True
-    """Whether the driver has <prefix>_can_write, which the drivers of devices behind the UART need."""
     clocked: bool = True
     """Whether the driver's configuration has a field `clock_hz` for the frequency of the UART's clock."""
     buffer: str | None = None

@@ -4,24 +4,24 @@
 from collections.abc import Mapping
 
 from ferrule.errors import unknown_name
-from ferrule.firmware.platforms.bare_metal import BareMetalPlatform
-from ferrule.firmware.platforms.cmsis import CmsisPlatform
-from ferrule.firmware.platforms.kernel import KernelPlatform
+from ferrule.firmware.platforms.bare_metal import BARE_METAL_PLATFORM
+from ferrule.firmware.platforms.cmsis import CMSIS_PLATFORM
+from ferrule.firmware.platforms.kernel import kernel_platform
 from ferrule.firmware.platforms.kernels import FREERTOS_KERNEL, THREADX_KERNEL
 from ferrule.firmware.platforms.own_build import LIBRARIES, LIBRARY
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.platforms.zephyr import ZephyrPlatform
+from ferrule.firmware.platforms.zephyr import ZEPHYR_PLATFORM
 from ferrule.firmware.probe import ToolStatus
 
 DEFAULT_PLATFORM = "bare-metal"
 PLATFORMS: Mapping[str, Platform] = {
     platform.name: platform
     for platform in (
-        BareMetalPlatform(),
-        CmsisPlatform(),
-        KernelPlatform(FREERTOS_KERNEL),
-        KernelPlatform(THREADX_KERNEL),
-        ZephyrPlatform(),
+        BARE_METAL_PLATFORM,
+        CMSIS_PLATFORM,
+        kernel_platform(FREERTOS_KERNEL),
+        kernel_platform(THREADX_KERNEL),
+        ZEPHYR_PLATFORM,
     )
 }
 """The platforms by name, the default first."""

@@ -3,70 +3,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from ferrule._frozen import frozen
-from ferrule._typing import override
-from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, SELF_TEST, Contribution, startup
+from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, Contribution
 from ferrule.firmware.mlperf_tiny import is_runner
 from ferrule.firmware.platforms.freestanding import (
     BOARD_FOLDER,
     MAIN,
     code_of,
     device_interrupts,
+    freestanding_library,
     project_values,
     shared_files,
     uart_lines,
 )
-from ferrule.firmware.platforms.library import LOCK, POWER, Library, link_of
+from ferrule.firmware.platforms.library import LOCK, POWER, link_of
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.template import render
-from ferrule.firmware.uart import uart_driver
+from ferrule.firmware.template import rendered
 
 
-@frozen(kw_only=False)
-class BareMetalPlatform(Platform):
-    """A program without an operating system: `main` runs the model once and then serves the link forever."""
-
-    name = "bare-metal"
-
-    title = "no operating system: a Makefile, a CMakeLists.txt, start-up code and a linker script"
-
-    tools = None
-
-    @override
-    def files(self, request: ProjectRequest) -> ProjectFiles:
-        program, board = request.program, request.board
-        library = Library.of(
-            *program.contributions,
-            RUNTIME,
-            MLPERF_TINY if is_runner(request.app) else link_of(program),
-            startup(board.cache_line_bytes),
-            uart_driver(board).contribution,
-            *_adapter(request),
-            *(SELF_TEST if request.self_test else ()),
-        )
-        code = code_of(request, library)
-        values = project_values(request, code, "bare_metal")
-        generated = {
+def _files(request: ProjectRequest) -> ProjectFiles:
+    program, board = request.program, request.board
+    link = MLPERF_TINY if is_runner(request.app) else link_of(program)
+    library = freestanding_library(request, RUNTIME, link, *_adapter(request))
+    code = code_of(request, library)
+    values = project_values(request, code, "bare_metal")
+    starters = (MAIN, "Makefile", "CMakeLists.txt", "README.md", *((POWER,) if program.devices else ()))
+    return ProjectFiles(
+        generated={
             **shared_files(request, library, values, f"bare_metal/{LOCK}.j2"),
-            "ferrule.mk": _rendered("ferrule.mk.j2", values),
-        }
-        return ProjectFiles(
-            generated=generated,
-            starters={
-                MAIN: _rendered("main.c.j2", values),
-                "Makefile": _rendered("Makefile.j2", values),
-                "CMakeLists.txt": _rendered("CMakeLists.txt.j2", values),
-                "README.md": _rendered("README.md.j2", values),
-                **({POWER: _rendered(f"{POWER}.j2", values)} if program.devices else {}),
-            },
-            contributions=library.contributions,
-            code=code,
-            board_folder=f"{BOARD_FOLDER}/{board.name}",
-            build_hint="make -C {folder}",
-        )
+            **rendered(values, {"ferrule.mk": "bare_metal/ferrule.mk.j2"}),
+        },
+        starters=rendered(values, {name: f"bare_metal/{name}.j2" for name in starters}),
+        contributions=library.contributions,
+        code=code,
+        board_folder=f"{BOARD_FOLDER}/{board.name}",
+        build_hint="make -C {folder}",
+    )
 
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
@@ -84,5 +57,9 @@ def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
     )
 
 
-def _rendered(template: str, values: Mapping[str, object]) -> bytes:
-    return render(f"bare_metal/{template}", **values).encode()
+BARE_METAL_PLATFORM = Platform(
+    name="bare-metal",
+    title="no operating system: a Makefile, a CMakeLists.txt, start-up code and a linker script",
+    files=_files,
+)
+"""Programs without an operating system: `main` runs the model once and then serves the link forever."""

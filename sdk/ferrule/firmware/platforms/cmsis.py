@@ -8,11 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ferrule._frozen import frozen
-from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME, STARTUP, Contribution, startup
-from ferrule.boards import Board
+from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME, STARTUP, startup
 from ferrule.codegen import Program
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
@@ -37,8 +34,8 @@ from ferrule.firmware.platforms.library import (
     model_sources,
 )
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.platforms.tools import GCC, Tree, TreeTools
-from ferrule.firmware.template import render
+from ferrule.firmware.platforms.tools import GCC, Tree, TreeTools, gcc_notes
+from ferrule.firmware.template import rendered
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization
 from ferrule.firmware.wires import wires
 from ferrule.reading import list_folder, read_text
@@ -102,43 +99,43 @@ TREES = (
 )
 
 
-@frozen(kw_only=False)
-class CmsisPlatform(Platform):
-    """A program in which a thread of CMSIS-RTOS2 runs the model once and then serves the link."""
-
-    name = "cmsis"
-
-    no_self_test = (
-        "the linker script, the start-up and the converted files are those of your device's pack and its tools, "
-        "which have no step of Ferrule's after their link"
+def _files(request: ProjectRequest) -> ProjectFiles:
+    program = request.program
+    board = cmsis_board(request.board, _interrupts(program))
+    values = _values(request, board)
+    library = Library.of(*program.contributions, *_PLATFORM, link_of(program))
+    generated = dict(_GENERATED)
+    if program.arena:
+        generated[LOCK] = f"cmsis/{LOCK}.j2"
+    if program.devices:
+        generated |= {"devices.c": "cmsis/devices.c.j2", devices_header(program): "bare_metal/devices.h.j2"}
+    return ProjectFiles(
+        generated={
+            **model_files(program),
+            **library.files,
+            **rendered(values, generated),
+            SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
+            **_layers(request),
+        },
+        starters={
+            **rendered(values, _STARTERS | ({POWER: f"cmsis/{POWER}.j2"} if values["names"] else {})),
+            **_solution(request, board),
+        },
+        contributions=library.contributions,
+        build_hint=f"cbuild {{folder}}/{program.symbol}.csolution.yml --packs",
+        notes=gcc_notes(request.toolchain),
     )
 
-    title = "CMSIS 6 with RTX5: a csolution for CMSIS-Toolbox, and a CMakeLists.txt"
 
-    tools = TreeTools(platform="cmsis", title="CMSIS and RTX5", trees=TREES)
-
-    @override
-    def files(self, request: ProjectRequest) -> ProjectFiles:
-        board = cmsis_board(request.board, _interrupts(request.program))
-        values = _values(request, board)
-        library = Library.of(*request.program.contributions, *_platform(request.program))
-        generated = {
-            **model_files(request.program),
-            **library.files,
-            **_rendered(values, _GENERATED),
-            **(_rendered(values, {LOCK: "cmsis/arena_lock.c.j2"}) if request.program.arena else {}),
-            **(_rendered(values, _devices(request.program)) if request.program.devices else {}),
-            SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
-        }
-        starters = _rendered(values, {**_STARTERS, **({POWER: f"cmsis/{POWER}.j2"} if values["names"] else {})})
-        return ProjectFiles(
-            generated=generated | _layers(request),
-            starters=starters | _solution(request, board),
-            contributions=library.contributions,
-            build_hint=f"cbuild {{folder}}/{request.program.symbol}.csolution.yml --packs",
-            notes=() if request.toolchain == GCC.name else (f"it is built by {GCC.name}, not by {request.toolchain}",),
-        )
-
+CMSIS_PLATFORM = Platform(
+    name="cmsis",
+    title="CMSIS 6 with RTX5: a csolution for CMSIS-Toolbox, and a CMakeLists.txt",
+    files=_files,
+    tools=TreeTools(platform="cmsis", title="CMSIS and RTX5", trees=TREES),
+    no_self_test="the linker script, the start-up and the converted files are those of your device's pack and its "
+    "tools, which have no step of Ferrule's after their link",
+)
+"""Programs in which a thread of CMSIS-RTOS2 runs the model once and then serves the link."""
 
 _GENERATED: Mapping[str, str] = {
     "ferrule.cmake": "cmsis/ferrule.cmake.j2",
@@ -149,15 +146,11 @@ _GENERATED: Mapping[str, str] = {
     f"{BOARD_FOLDER}/system.c": "cmsis/system.c.j2",
     f"{BOARD_FOLDER}/usart.c": "cmsis/usart.c.j2",
 }
-_STARTERS: Mapping[str, str] = {
+_STARTERS: dict[str, str] = {
     "main.c": "cmsis/main.c.j2",
     "CMakeLists.txt": "cmsis/CMakeLists.txt.j2",
     "README.md": "cmsis/README.md.j2",
 }
-
-
-def _platform(program: Program) -> tuple[Contribution, ...]:
-    return (*_PLATFORM, link_of(program))
 
 
 def _device_headers(program: Program) -> list[str]:
@@ -170,18 +163,10 @@ def _interrupts(program: Program) -> list[tuple[str, int]]:
     return [(name, line) for name, line in lines if line is not None]
 
 
-def _devices(program: Program) -> dict[str, str]:
-    return {"devices.c": "cmsis/devices.c.j2", devices_header(program): "bare_metal/devices.h.j2"}
-
-
-def _rendered(values: Mapping[str, object], templates: Mapping[str, str]) -> dict[str, bytes]:
-    return {name: render(template, **values).encode() for name, template in templates.items()}
-
-
 def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
     """Return the contents of the model's layer and of the platform's layer."""
     program = request.program
-    own, platform = Library.of(*program.contributions), Library.of(*_platform(program))
+    own, platform = Library.of(*program.contributions), Library.of(*_PLATFORM, link_of(program))
     kernels = tuple(name for name in own.sources if name not in own.third_party)
     link = tuple(name for name in model_sources(program) if name.endswith(f"_link{program.writer.source_suffix}"))
     rest = tuple(name for name in platform.sources if name not in own.sources)
@@ -199,14 +184,13 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
         LayerFiles(
             groups={"Link": link, "Ferrule": (*rest, *devices, *lock), "Board": board},
             include_dirs=(*((".",) if devices else ()), *platform.include_dirs),
-            defines={**dict(DEFINITIONS), **_cache(request.board), **link_of(program).defines},
+            defines={
+                **dict(DEFINITIONS),
+                **startup(request.board.cache_line_bytes).defines,
+                **link_of(program).defines,
+            },
         ),
     )
-
-
-def _cache(board: Board) -> Mapping[str, str]:
-    """Return the macro that states the lines of the core's data cache; nothing without one."""
-    return startup(board.cache_line_bytes).defines
 
 
 def _layers(request: ProjectRequest) -> dict[str, bytes]:

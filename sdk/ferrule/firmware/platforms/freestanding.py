@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from ferrule._version import VERSION
-from ferrule.backends.contribution import UART_DRIVERS, Contribution
-from ferrule.boards import Board
+from ferrule.backends.contribution import SELF_TEST, UART_DRIVERS, Contribution, startup
 from ferrule.codegen import DeviceUse
 from ferrule.errors import FerruleError
 from ferrule.firmware import seal
@@ -19,7 +18,7 @@ from ferrule.firmware.mlperf_tiny import is_runner, runner_values
 from ferrule.firmware.plan import SCRIPT_NAME, SourceSet
 from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, ProjectRequest
-from ferrule.firmware.template import render
+from ferrule.firmware.template import rendered
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
 from ferrule.firmware.uart import UartDriver, uart_driver
 from ferrule.firmware.wires import WireUse, wires
@@ -38,19 +37,8 @@ def uart_lines(request: ProjectRequest) -> tuple[Contribution, ...]:
 
 
 def line_drivers(request: ProjectRequest) -> tuple[tuple[WireUse, UartDriver], ...]:
-    """Return the devices behind UARTs, each with the driver of its UART.
-
-    Raises:
-        FerruleError: the driver cannot report whether the transmitter can accept a byte, so a write could wait forever.
-    """
-    found = tuple((wire, uart_driver(request.board, wire.uart)) for wire in wires(request.program, request.board))
-    for wire, driver in found:
-        if not driver.tells_room:
-            raise FerruleError(
-                f"device '{wire.use.device.name}' can't be behind {wire.uart.name}: the driver {driver.header} has no "
-                f"{driver.prefix}_can_write, without which a write may wait forever"
-            )
-    return found
+    """Return the devices behind UARTs, each with the driver of its UART; FerruleError if there is none."""
+    return tuple((wire, uart_driver(request.board, wire.uart)) for wire in wires(request.program, request.board))
 
 
 def device_interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
@@ -72,6 +60,13 @@ def device_interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
             )
         owners[line] = use.device.name
     return uses
+
+
+def freestanding_library(request: ProjectRequest, runtime: Contribution, *own: Contribution) -> Library:
+    """Return the contributions of a project: the model's, the run time, start-up, and the platform's `own`."""
+    board, tested = request.board, SELF_TEST if request.self_test else ()
+    common = (runtime, startup(board.cache_line_bytes), uart_driver(board).contribution)
+    return Library.of(*request.program.contributions, *common, *own, *tested)
 
 
 def code_of(request: ProjectRequest, library: Library, own: Iterable[str] = ()) -> SourceSet:
@@ -131,27 +126,17 @@ def shared_files(
     request: ProjectRequest, library: Library, values: Mapping[str, object], lock: str
 ) -> dict[str, bytes]:
     """Return the generated files that every such project has; `lock` is the template of a shared arena's lock."""
-    program = request.program
-    rendered = {"ferrule.cmake": "bare_metal/ferrule.cmake.j2", "toolchain.cmake": "bare_metal/toolchain.cmake.j2"}
+    program, board = request.program, request.board
+    templates = {"ferrule.cmake": "bare_metal/ferrule.cmake.j2", "toolchain.cmake": "bare_metal/toolchain.cmake.j2"}
     if program.devices:
-        rendered |= {"devices.c": "bare_metal/devices.c.j2", devices_header(program): "bare_metal/devices.h.j2"}
+        templates |= {"devices.c": "bare_metal/devices.c.j2", devices_header(program): "bare_metal/devices.h.j2"}
     if program.arena:
-        rendered[LOCK] = lock
+        templates[LOCK] = lock
     return {
         **model_files(program),
         **library.files,
-        **board_files(request.board),
-        SCRIPT_NAME: linker_script(request.board).encode(),
-        **{name: render(template, **values).encode() for name, template in rendered.items()},
+        **{f"{BOARD_FOLDER}/{board.path_among_boards(path).as_posix()}": read_bytes(path) for path in board.files},
+        SCRIPT_NAME: linker_script(board).encode(),
+        **rendered(values, templates),
         **({SEAL: read_bytes(Path(seal.__file__))} if request.self_test else {}),
     }
-
-
-def board_files(board: Board) -> dict[str, bytes]:
-    """Return the board's files by path in the project; their relative positions are preserved."""
-    return dict(_each_board_file(board))
-
-
-def _each_board_file(board: Board) -> Iterator[tuple[str, bytes]]:
-    for path in board.files:
-        yield f"{BOARD_FOLDER}/{board.path_among_boards(path).as_posix()}", read_bytes(path)

@@ -5,26 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ferrule._frozen import frozen
-from ferrule._typing import override
-from ferrule.backends.contribution import BARE_METAL, RUNTIME, SELF_TEST, Contribution, startup
+from ferrule.backends.contribution import BARE_METAL, RUNTIME, Contribution
 from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.freestanding import (
     MAIN,
     code_of,
     device_interrupts,
+    freestanding_library,
     project_values,
     shared_files,
     uart_lines,
 )
-from ferrule.firmware.platforms.library import LOCK, Library, link_of
+from ferrule.firmware.platforms.library import LOCK, link_of
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.platforms.tools import GCC, Tree, TreeTools
-from ferrule.firmware.template import render
-from ferrule.firmware.uart import uart_driver
+from ferrule.firmware.platforms.tools import GCC, Tree, TreeTools, gcc_notes
+from ferrule.firmware.template import rendered
 
 KERNEL_FOLDER = "kernel"
 """The folder of a project with the kernel's configuration for the board."""
@@ -59,75 +59,49 @@ class Kernel:
         return self.ports[board.cpu.type][board.cpu.hard_float]
 
 
-@frozen(kw_only=False)
-class KernelPlatform(Platform):
-    """A program in which a thread of a kernel runs the model once and then serves the link."""
+def kernel_platform(kernel: Kernel) -> Platform:
+    """Return the platform of programs in which a thread of a kernel runs the model once and then serves the link."""
+    return Platform(
+        name=kernel.name,
+        title=f"{kernel.title}: a CMakeLists.txt, start-up code and a linker script",
+        files=partial(_files, kernel),
+        tools=TreeTools(platform=kernel.name, title=kernel.title, trees=(kernel.tree,)),
+    )
 
-    kernel: Kernel
 
-    @property
-    @override
-    def name(self) -> str:
-        return self.kernel.name
-
-    @property
-    @override
-    def title(self) -> str:
-        return f"{self.kernel.title}: a CMakeLists.txt, start-up code and a linker script"
-
-    @property
-    @override
-    def tools(self) -> TreeTools:
-        return TreeTools(platform=self.kernel.name, title=self.kernel.title, trees=(self.kernel.tree,))
-
-    @override
-    def files(self, request: ProjectRequest) -> ProjectFiles:
-        chosen = request.toolchain
-        request = replace(request, toolchain=GCC.name)
-        program, board, kernel = request.program, request.board, self.kernel
-        library = Library.of(
-            *program.contributions,
-            replace(RUNTIME, defines=_THREAD),
-            link_of(program),
-            startup(board.cache_line_bytes),
-            uart_driver(board).contribution,
-            *self._adapter(request),
-            *(SELF_TEST if request.self_test else ()),
-        )
-        own = tuple(f"{KERNEL_FOLDER}/{name}" for name in kernel.sources)
-        values = {
-            **project_values(request, code_of(request, library, own), kernel.name),
-            "kernel": kernel,
-            "port": kernel.port(board),
-        }
-        generated = {
+def _files(kernel: Kernel, request: ProjectRequest) -> ProjectFiles:
+    chosen = request.toolchain
+    request = replace(request, toolchain=GCC.name)
+    runtime, link = replace(RUNTIME, defines=_THREAD), link_of(request.program)
+    library = freestanding_library(request, runtime, link, *_adapter(kernel, request))
+    own = tuple(f"{KERNEL_FOLDER}/{name}" for name in kernel.sources)
+    values = {
+        **project_values(request, code_of(request, library, own), kernel.name),
+        "kernel": kernel,
+        "port": kernel.port(request.board),
+    }
+    generated = {name: f"{kernel.name}/{Path(name).name}.j2" for name in ("kernel.cmake", *own)}
+    starters = {
+        MAIN: f"{kernel.name}/main.c.j2",
+        "CMakeLists.txt": "kernel/CMakeLists.txt.j2",
+        "README.md": "kernel/README.md.j2",
+        f"{KERNEL_FOLDER}/{kernel.configuration}": f"{kernel.name}/{kernel.configuration}.j2",
+    }
+    return ProjectFiles(
+        generated={
             **shared_files(request, library, values, f"{kernel.name}/{LOCK}.j2"),
-            "kernel.cmake": _rendered(f"{kernel.name}/kernel.cmake.j2", values),
-            **{name: _rendered(f"{kernel.name}/{Path(name).name}.j2", values) for name in own},
-        }
-        configuration = f"{kernel.name}/{kernel.configuration}.j2"
-        return ProjectFiles(
-            generated=generated,
-            starters={
-                MAIN: _rendered(f"{kernel.name}/main.c.j2", values),
-                "CMakeLists.txt": _rendered("kernel/CMakeLists.txt.j2", values),
-                "README.md": _rendered("kernel/README.md.j2", values),
-                f"{KERNEL_FOLDER}/{kernel.configuration}": _rendered(configuration, values),
-            },
-            contributions=library.contributions,
-            build_hint=f"ferrule build {{folder}}, where {kernel.tree.variable} names {kernel.tree.what}",
-            notes=() if chosen == GCC.name else (f"it is built by {GCC.name}, not by {chosen}",),
-        )
-
-    def _adapter(self, request: ProjectRequest) -> tuple[Contribution, ...]:
-        """Return the kernel's clock, and for devices its adapter, with interrupts and UARTs if drivers need them."""
-        clock = f"{self.kernel.name}_cycles"
-        if not request.program.devices:
-            return (self.kernel.adapter.part(clock),)
-        lines = uart_lines(request)
-        interrupts = (BARE_METAL.part("interrupt"),) if device_interrupts(request) else ()
-        return (self.kernel.adapter, *interrupts, *lines)
+            **rendered(values, generated),
+        },
+        starters=rendered(values, starters),
+        contributions=library.contributions,
+        build_hint=f"ferrule build {{folder}}, where {kernel.tree.variable} names {kernel.tree.what}",
+        notes=gcc_notes(chosen),
+    )
 
 
-def _rendered(template: str, values: Mapping[str, object]) -> bytes:
-    return render(template, **values).encode()
+def _adapter(kernel: Kernel, request: ProjectRequest) -> tuple[Contribution, ...]:
+    """Return the kernel's clock, and for devices its adapter, with interrupts and UARTs if drivers need them."""
+    if not request.program.devices:
+        return (kernel.adapter.part(f"{kernel.name}_cycles"),)
+    interrupts = (BARE_METAL.part("interrupt"),) if device_interrupts(request) else ()
+    return (kernel.adapter, *interrupts, *uart_lines(request))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from ferrule._frozen import frozen
@@ -20,7 +21,7 @@ from ferrule.firmware.platforms.library import Library, model_files, model_sourc
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import PlatformTools
 from ferrule.firmware.probe import ToolStatus
-from ferrule.firmware.template import render
+from ferrule.firmware.template import rendered
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 from ferrule.reading import read_bytes
 
@@ -71,103 +72,83 @@ class _YourBuild(PlatformTools):
         )
 
 
-@frozen(kw_only=False)
-class LibraryPlatform(Platform):
-    """A static library, without a main function, start-up code, linker script or link."""
+def _no_link(_program: Program, _board: Board) -> Peripheral:
+    raise FerruleError("a library has no link")
 
-    adapter: str
-    """The platform whose adapter of the device API is in the library; empty for none."""
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{LIBRARY}-{self.adapter}" if self.adapter else LIBRARY
+def _library_platform(adapter: str) -> Platform:
+    """Return the platform of static libraries, without a main function, start-up code, linker script or link.
 
-    @property
-    @override
-    def title(self) -> str:
-        adapter = f", with the device adapter for {self.adapter}" if self.adapter else ""
-        return f"a library for your own build{adapter}: a CMake package, a list for make, and plain lists"
+    `adapter` is the platform whose adapter of the device API is in the library; empty for none.
+    """
+    name, inside = (f"{LIBRARY}-{adapter}", f", with the device adapter for {adapter}") if adapter else (LIBRARY, "")
+    return Platform(
+        name=name,
+        title=f"a library for your own build{inside}: a CMake package, a list for make, and plain lists",
+        files=partial(_files, adapter),
+        tools=_YourBuild(name),
+        link_uart=_no_link,
+    )
 
-    @property
-    @override
-    def tools(self) -> PlatformTools:
-        return _YourBuild(self.name)
 
-    @override
-    def link_uart(self, program: Program, board: Board) -> Peripheral:
-        raise FerruleError("a library has no link")
-
-    @override
-    def files(self, request: ProjectRequest) -> ProjectFiles:
-        artifact = request.program.single
-        if artifact is None:
-            raise FerruleError(
-                f"a library has one model, {len(request.program.artifacts)} are given",
-                hint="generate a library for each: one program can have several",
-            )
-        adapter = [part.part(*names) for part, names in _ADAPTERS[self.adapter]] if artifact.devices else []
-        tested = SELF_TEST if request.self_test else ()
-        library = Library.of(*artifact.contributions, *adapter, *_cache(request), *tested)
-        model = {name: data for name, data in model_files(request.program).items() if not _is_link(artifact, name)}
-        own = [name for name in model_sources(request.program) if not _is_link(artifact, name)]
-        code = library.code(own, MODEL_FOLDER)
-        values = {
-            "version": VERSION,
-            "artifact": artifact,
-            "model": artifact.graph,
-            "board": request.board,
-            "adapter": self.adapter if artifact.devices else "",
-            **asdict(code),
-            "third_party_warnings": THIRD_PARTY_WARNINGS,
-            "optimization": check_optimization(request.optimization),
-            "seal": SEAL if request.self_test else "",
-            "esp_idf": self.adapter == FREERTOS_KERNEL.name,
-        }
-        return ProjectFiles(
-            generated={
-                **model,
-                **library.files,
-                **{name: _rendered(f"{name}.j2", values) for name in ("CMakeLists.txt", "ferrule.mk", "README.md")},
-                f"{artifact.symbol}-config.cmake": _rendered("config.cmake.j2", values),
-                **({SEAL: read_bytes(Path(seal.__file__))} if request.self_test else {}),
-                **({ESP_IDF: _rendered(f"{ESP_IDF}.j2", values)} if values["esp_idf"] else {}),
-                "sources.txt": _lines(code.sources),
-                "include_dirs.txt": _lines((*code.include_dirs, *code.system_include_dirs)),
-            },
-            starters={},
-            contributions=library.contributions,
-            code=code,
-            build_hint=f"find_package({artifact.symbol}) in CMake, or as {{folder}}/README.md states",
-            notes=tuple(self._notes(artifact)),
+def _files(adapter: str, request: ProjectRequest) -> ProjectFiles:
+    artifact = request.program.single
+    if artifact is None:
+        raise FerruleError(
+            f"a library has one model, {len(request.program.artifacts)} are given",
+            hint="generate a library for each: one program can have several",
         )
-
-    def _notes(self, artifact: Artifact) -> Iterable[str]:
-        if self.adapter and not artifact.devices:
-            yield f"the model runs on the core alone: the adapter for {self.adapter} is left out"
-        if not self.adapter and artifact.devices:
-            names = ", ".join(use.device.name for use in artifact.devices)
-            yield f"the model uses {names}: the program needs an adapter of its platform (docs/platforms.md)"
-
-
-def _cache(request: ProjectRequest) -> tuple[Contribution, ...]:
-    """Return the headers with the macro by which the executor maintains the data cache of the board's core, if any."""
+    parts = [part.part(*names) for part, names in _ADAPTERS[adapter]] if artifact.devices else []
     line = request.board.cache_line_bytes
-    return (replace(HEADERS, defines={"FERRULE_CACHE_LINE": f"{line}u"}),) if line else ()
+    if line:  # by this macro the executor maintains the data cache of the board's core
+        parts.append(replace(HEADERS, defines={"FERRULE_CACHE_LINE": f"{line}u"}))
+    library = Library.of(*artifact.contributions, *parts, *(SELF_TEST if request.self_test else ()))
+    link = f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_link."  # it describes the model for the serial link
+    model = {name: data for name, data in model_files(request.program).items() if not name.startswith(link)}
+    own = [name for name in model_sources(request.program) if not name.startswith(link)]
+    code = library.code(own, MODEL_FOLDER)
+    values: dict[str, object] = {
+        "version": VERSION,
+        "artifact": artifact,
+        "model": artifact.graph,
+        "board": request.board,
+        "adapter": adapter if artifact.devices else "",
+        **asdict(code),
+        "third_party_warnings": THIRD_PARTY_WARNINGS,
+        "optimization": check_optimization(request.optimization),
+        "seal": SEAL if request.self_test else "",
+        "esp_idf": adapter == FREERTOS_KERNEL.name,
+    }
+    names = ("CMakeLists.txt", "ferrule.mk", "README.md", *((ESP_IDF,) if values["esp_idf"] else ()))
+    templates = {name: f"library/{name}.j2" for name in names}
+    return ProjectFiles(
+        generated={
+            **model,
+            **library.files,
+            **rendered(values, {**templates, f"{artifact.symbol}-config.cmake": "library/config.cmake.j2"}),
+            **({SEAL: read_bytes(Path(seal.__file__))} if request.self_test else {}),
+            "sources.txt": _lines(code.sources),
+            "include_dirs.txt": _lines((*code.include_dirs, *code.system_include_dirs)),
+        },
+        starters={},
+        contributions=library.contributions,
+        code=code,
+        build_hint=f"find_package({artifact.symbol}) in CMake, or as {{folder}}/README.md states",
+        notes=tuple(_notes(adapter, artifact)),
+    )
 
 
-def _is_link(artifact: Artifact, name: str) -> bool:
-    """Return whether a file describes the model for the serial link."""
-    return name.startswith(f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_link.")
+def _notes(adapter: str, artifact: Artifact) -> Iterable[str]:
+    if adapter and not artifact.devices:
+        yield f"the model runs on the core alone: the adapter for {adapter} is left out"
+    if not adapter and artifact.devices:
+        names = ", ".join(use.device.name for use in artifact.devices)
+        yield f"the model uses {names}: the program needs an adapter of its platform (docs/platforms.md)"
 
 
 def _lines(names: Iterable[str | Path]) -> bytes:
     return "".join(f"{name}\n" for name in names).encode()
 
 
-def _rendered(template: str, values: Mapping[str, object]) -> bytes:
-    return render(f"library/{template}", **values).encode()
-
-
-LIBRARIES: Mapping[str, Platform] = {platform.name: platform for platform in map(LibraryPlatform, _ADAPTERS)}
+LIBRARIES: Mapping[str, Platform] = {platform.name: platform for platform in map(_library_platform, _ADAPTERS)}
 """The libraries by name, the one without an adapter first."""

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Protocol
 
 from ferrule._frozen import frozen
 from ferrule.backends.contribution import Contribution
@@ -58,38 +57,20 @@ class ProjectFiles:
     """Notes for the user, one line each, such as a feature that the board does not support."""
 
 
-class Platform(Protocol):
-    """Generates projects for one platform: an RTOS or bare metal."""
+@frozen
+class Platform:
+    """Generates projects of one kind: for an RTOS, for bare metal, or a library for a program's own build."""
 
-    @property
-    def name(self) -> str:
-        """The name that users select the platform by, such as "bare-metal"."""
-        ...
-
-    @property
-    def no_self_test(self) -> str:
-        """Why its projects cannot have a self-test, see `Job.self_test`; "" if they can."""
-        return ""
-
-    @property
-    def title(self) -> str:
-        """A short description of the platform."""
-        ...
-
-    @property
-    def tools(self) -> PlatformTools | None:
-        """The tools that build the projects; None if `ferrule build` compiles `ProjectFiles.sources` itself."""
-        ...
-
-    def link_uart(self, program: Program, board: Board) -> Peripheral:
-        """Return the board's UART that a project's link uses; FerruleError if none is left for it."""
-        del program
-        return board.link_uart
-
-    def files(self, request: ProjectRequest) -> ProjectFiles:
-        """Return the project's files; equal requests return equal bytes.
-
-        Raises:
-            FerruleError: the platform does not support the board, the toolchain or the model; the message states why.
-        """
-        ...
+    name: str
+    """The name that users select the platform by, such as "bare-metal"."""
+    title: str
+    """A short description of the platform."""
+    files: Callable[[ProjectRequest], ProjectFiles]
+    """Returns a project's files; equal requests return equal bytes. FerruleError if the platform does not support the
+    board, the toolchain or the model; the message states why."""
+    tools: PlatformTools | None = None
+    """The tools that build the projects; None if `ferrule build` compiles `ProjectFiles.code` itself."""
+    no_self_test: str = ""
+    """Why its projects cannot have a self-test, see `Job.self_test`; "" if they can."""
+    link_uart: Callable[[Program, Board], Peripheral] = lambda _, board: board.link_uart
+    """Returns the board's UART that a project's link uses; FerruleError if none is left for it."""

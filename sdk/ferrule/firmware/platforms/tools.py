@@ -27,6 +27,11 @@ GCC = GccToolchain()
 """The kernels' ports are those for GCC; csolution's other compilers need a different linker script."""
 
 
+def gcc_notes(toolchain: str) -> tuple[str, ...]:
+    """Return the note for a project whose job has another toolchain than the one that builds it."""
+    return () if toolchain == GCC.name else (f"it is built by {GCC.name}, not by {toolchain}",)
+
+
 class PlatformTools(Protocol):
     """The tools that build a platform's projects: programs, and trees that variables of the environment name."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ferrule._frozen import frozen
-from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, LINK, RUNTIME, Contribution, merged
 from ferrule.backends.firmware import address_fields
@@ -18,7 +16,7 @@ from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files, model_sources
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.zephyr_tools import NEWEST_TRIED, ZEPHYR_BOARDS, ZephyrBoard, ZephyrTools
-from ferrule.firmware.template import render
+from ferrule.firmware.template import rendered
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 from ferrule.firmware.wires import spare_uarts, wires
 from ferrule.reading import files_below, list_folder, read_bytes
@@ -45,54 +43,57 @@ _NATIVE_STEMS = ("native_sim", "native_sim_64")
 """File name stems for native_sim with 32 and 64 bits that all releases understand."""
 
 
-@frozen(kw_only=False)
-class ZephyrPlatform(Platform):
-    """An application whose main thread runs the model once and then serves the link."""
+def _link_uart(program: Program, board: Board) -> Peripheral:
+    known = ZEPHYR_BOARDS.get(board.name)
+    return board.link_uart if known is None else board.peripheral(_link(known, program, board))
 
-    name = "zephyr"
 
-    no_self_test = (
-        "Zephyr's build links it, makes zephyr.hex and zephyr.bin of the same link before any step of an "
-        "application runs, and starts before the application: a record filled later is not in what is flashed"
+def _files(request: ProjectRequest) -> ProjectFiles:
+    program = request.program
+    others = {memory_of(region) for artifact in program.artifacts for region in artifact.storage.others}
+    if others:
+        names = ", ".join(sorted(others))
+        raise FerruleError(
+            f"the workspace has parts in memory {names}, which devices reach, and a project for Zephyr cannot "
+            "place them there",
+            hint="give the devices the workspace's memory among their `regions`, leave out options that name a "
+            "memory for scratch, or choose another platform",
+        )
+    soft = program.in_software
+    library = Library.of(*program.contributions, *(() if soft is None else soft.contributions), *_MODULE)
+    values = _values(request)
+    return ProjectFiles(
+        generated={
+            **model_files(program),
+            **library.files,
+            **_module_files(),
+            **_glue(program, values),
+            **_native_files(program, values),
+        },
+        starters={**rendered(values, _STARTERS), **_board_files(request, values)},
+        contributions=merged((*library.contributions, _ADAPTER)),
+        build_hint=f"west build -b {_platforms(request)[-1]} {{folder}}",
+        notes=tuple(_notes(request)),
     )
 
-    title = "Zephyr 3.5 or later: an application with shell and log, and a module with the model"
 
-    tools = ZephyrTools()
-
-    @override
-    def link_uart(self, program: Program, board: Board) -> Peripheral:
-        known = ZEPHYR_BOARDS.get(board.name)
-        return board.link_uart if known is None else board.peripheral(_link(known, program, board))
-
-    @override
-    def files(self, request: ProjectRequest) -> ProjectFiles:
-        program = request.program
-        others = {memory_of(region) for artifact in program.artifacts for region in artifact.storage.others}
-        if others:
-            names = ", ".join(sorted(others))
-            raise FerruleError(
-                f"the workspace has parts in memory {names}, which devices reach, and a project for Zephyr cannot "
-                "place them there",
-                hint="give the devices the workspace's memory among their `regions`, leave out options that name a "
-                "memory for scratch, or choose another platform",
-            )
-        soft = program.in_software
-        library = Library.of(*program.contributions, *(() if soft is None else soft.contributions), *_MODULE)
-        values = _values(request)
-        return ProjectFiles(
-            generated={
-                **model_files(program),
-                **library.files,
-                **_module_files(),
-                **_glue(program, values),
-                **_native_files(program, values),
-            },
-            starters={**_starters(values), **_board_files(request, values)},
-            contributions=merged((*library.contributions, _ADAPTER)),
-            build_hint=f"west build -b {_platforms(request)[-1]} {{folder}}",
-            notes=tuple(_notes(request)),
-        )
+ZEPHYR_PLATFORM = Platform(
+    name="zephyr",
+    title="Zephyr 3.5 or later: an application with shell and log, and a module with the model",
+    files=_files,
+    tools=ZephyrTools(),
+    no_self_test="Zephyr's build links it, makes zephyr.hex and zephyr.bin of the same link before any step of an "
+    "application runs, and starts before the application: a record filled later is not in what is flashed",
+    link_uart=_link_uart,
+)
+"""Applications whose main thread runs the model once and then serves the link."""
+_STARTERS: Mapping[str, str] = {
+    "src/main.c": "zephyr/main.c.j2",
+    **{
+        name: f"zephyr/{name}.j2"
+        for name in ("CMakeLists.txt", "Kconfig", "README.md", "one_uart.conf", "prj.conf", "sample.yaml", "west.yml")
+    },
+}
 
 
 def _values(request: ProjectRequest) -> dict[str, object]:
@@ -130,11 +131,8 @@ def _native_files(program: Program, values: Mapping[str, object]) -> dict[str, b
     headers = tuple(dict.fromkeys(use.driver.header for use in soft.devices))
     values = {**values, "program": soft, "wires": {}, "addresses": {}, "device_headers": headers}
     variant = _variant(soft, f"{_NATIVE_FOLDER}/", f"{_NATIVE_FOLDER}/devices.c")
-    return {
-        **model_files(soft, f"{_NATIVE_FOLDER}/{MODEL_FOLDER}"),
-        f"{_NATIVE_FOLDER}/devices.c": _rendered("devices.c.j2", values),
-        f"{_NATIVE_FOLDER}/sources.cmake": _rendered("sources.cmake.j2", {**values, "variant": variant}),
-    }
+    templates = {f"{_NATIVE_FOLDER}/{name}": f"zephyr/{name}.j2" for name in ("devices.c", "sources.cmake")}
+    return model_files(soft, f"{_NATIVE_FOLDER}/{MODEL_FOLDER}") | rendered({**values, "variant": variant}, templates)
 
 
 def _variant(program: Program, folder: str, devices: str) -> dict[str, object]:
@@ -168,25 +166,18 @@ def _module_files() -> dict[str, bytes]:
 
 def _glue(program: Program, values: Mapping[str, object]) -> dict[str, bytes]:
     files = {
-        "zephyr/module.yml": "module.yml.j2",
-        "zephyr/Kconfig": "module.Kconfig.j2",
-        "zephyr/CMakeLists.txt": "module.CMakeLists.txt.j2",
+        "sources.cmake": "sources.cmake.j2",
+        "module.yml": "module.yml.j2",
+        "Kconfig": "module.Kconfig.j2",
+        "CMakeLists.txt": "module.CMakeLists.txt.j2",
     }
     if program.devices:
-        files |= {"zephyr/devices.c": "devices.c.j2", f"zephyr/{devices_header(program)}": "devices.h.j2"}
+        files |= {"devices.c": "devices.c.j2", devices_header(program): "devices.h.j2"}
     if program.arena:
-        files |= {f"zephyr/{LOCK}": "arena_lock.c.j2"}
+        files[LOCK] = f"{LOCK}.j2"
     variant = _variant(program, "", "zephyr/devices.c")
-    sources = _rendered("sources.cmake.j2", {**values, "variant": variant})
-    return {"zephyr/sources.cmake": sources, **{name: _rendered(each, values) for name, each in files.items()}}
-
-
-def _starters(values: Mapping[str, object]) -> dict[str, bytes]:
-    names = ("CMakeLists.txt", "Kconfig", "README.md", "one_uart.conf", "prj.conf", "sample.yaml", "west.yml")
-    return {
-        "src/main.c": _rendered("main.c.j2", values),
-        **{name: _rendered(f"{name}.j2", values) for name in names},
-    }
+    templates = {f"zephyr/{name}": f"zephyr/{template}" for name, template in files.items()}
+    return rendered({**values, "variant": variant}, templates)
 
 
 def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[str, bytes]:
@@ -195,13 +186,15 @@ def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[
     files: dict[str, bytes] = {}
     if _runs_natively(request):
         native: dict[str, object] = {"link": _NATIVE_LINK, "nodes": (), "wires": {}, "pins": {}}
-        overlay = _rendered("board.overlay.j2", {**values, **native})
-        files |= {f"boards/{stem}.overlay": overlay for stem in _NATIVE_STEMS}
+        files |= rendered({**values, **native}, _overlays(_NATIVE_STEMS))
     if board is not None:
         link = _link(board, request.program, request.board)
-        overlay = _rendered("board.overlay.j2", {**values, "link": link, "nodes": nodes, "pins": board.pins})
-        files |= {f"boards/{stem}.overlay": overlay for stem in board.stems}
+        files |= rendered({**values, "link": link, "nodes": nodes, "pins": board.pins}, _overlays(board.stems))
     return files
+
+
+def _overlays(stems: Iterable[str]) -> dict[str, str]:
+    return {f"boards/{stem}.overlay": "zephyr/board.overlay.j2" for stem in stems}
 
 
 def _nodes(program: Program) -> tuple[DeviceUse, ...]:
@@ -266,7 +259,3 @@ def _notes(request: ProjectRequest) -> Iterable[str]:
 
 def _has_single_uart(board: Board) -> bool:
     return sum(peripheral.type.startswith("UART.") for peripheral in board.peripherals) == 1
-
-
-def _rendered(template: str, values: Mapping[str, object]) -> bytes:
-    return render(f"zephyr/{template}", **values).encode()
