@@ -18,7 +18,6 @@ class Core:
     def __init__(self) -> None:
         self.registers = {name: index for index, name in enumerate(REGISTERS)}
         self.memory = bytearray(256)
-        self.breakpoints: set[int] = set()
 
     def register(self, name: str) -> int:
         return self.registers[name]
@@ -36,9 +35,6 @@ class Core:
             return False
         self.memory[offset : offset + len(data)] = data
         return True
-
-    def set_breakpoint(self, address: int, wanted: bool) -> None:
-        (self.breakpoints.add if wanted else self.breakpoints.discard)(address)
 
 
 @pytest.fixture

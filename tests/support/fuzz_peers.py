@@ -335,11 +335,6 @@ class Core:
         self._memory[address : address + len(data)] = data
         return True
 
-    def set_breakpoint(self, address: int, wanted: bool) -> None:
-        """Do nothing."""
-        assert 0 <= address < 2**32, address
-        del wanted
-
 
 _GDB = (
     *("?", "g", "G" + "00" * 68, "p0", "pf", "P0=00000000", "Pf=00010000", "m0,10", "M0,2:0102", "c", "c100", "s"),

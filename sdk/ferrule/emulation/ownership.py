@@ -410,31 +410,24 @@ def _tensor(plan: OwnershipPlan, found: Violated) -> str:
 def _reason(plan: OwnershipPlan, found: Violated, tensor: str) -> str:
     which = f"tensor '{tensor}'" if tensor else "bytes of no tensor"
     own = _operands(plan, found.step)
-    match found.violation:
-        case Violation.READS_NOTHING:
-            return f"{which}, which was not written there in this inference"
-        case Violation.READS_OTHER:
-            return f"they hold {which}, and the layer uses {own}"
-        case Violation.WRITES_OUTSIDE:
-            return f"the layer has no output or scratch there, which is the place of {which}; it uses {own}"
-        case Violation.OVERWRITES:
-            return f"they hold {which}, which is needed later"
-        case Violation.ACCESSES_BUSY:
-            return f"{which} belongs to the device that runs the layer, until it is done"
-        case Violation.OUTSIDE_LAYER:
-            return f"{which}, and the device runs no layer now"
-        case Violation.READS_STALE:
-            return f"{which} was written by a device, and the data cache was not invalidated since"
-        case Violation.READS_UNCLEAN:
-            return f"{which} was written by the core, and the data cache was not cleaned since"
-        case Violation.WRITES_UNDER:
-            return f"{which}, and the data cache has a dirty line there, which may be written back later"
-        case Violation.DROPS:
-            return f"{which} is needed, and the bytes that the core wrote are only in the data cache"
-        case Violation.WRITES_CONSTANT:
-            return f"{which} is constant"
-        case Violation.SHARES_LINE:
-            return f"the line has bytes of {which}, which a device wrote and the data cache does not have"
+    return _REASONS[found.violation].format(which=which, own=own)
+
+
+_REASONS: Mapping[Violation, str] = {
+    Violation.READS_NOTHING: "{which}, which was not written there in this inference",
+    Violation.READS_OTHER: "they hold {which}, and the layer uses {own}",
+    Violation.WRITES_OUTSIDE: "the layer has no output or scratch there, which is the place of {which}; it uses {own}",
+    Violation.OVERWRITES: "they hold {which}, which is needed later",
+    Violation.ACCESSES_BUSY: "{which} belongs to the device that runs the layer, until it is done",
+    Violation.OUTSIDE_LAYER: "{which}, and the device runs no layer now",
+    Violation.READS_STALE: "{which} was written by a device, and the data cache was not invalidated since",
+    Violation.READS_UNCLEAN: "{which} was written by the core, and the data cache was not cleaned since",
+    Violation.WRITES_UNDER: "{which}, and the data cache has a dirty line there, which may be written back later",
+    Violation.DROPS: "{which} is needed, and the bytes that the core wrote are only in the data cache",
+    Violation.WRITES_CONSTANT: "{which} is constant",
+    Violation.SHARES_LINE: "the line has bytes of {which}, which a device wrote and the data cache does not have",
+}
+"""By violation: the reason in words; `own` are the operands of the layer."""
 
 
 def _operands(plan: OwnershipPlan, step: int) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from ferrule.backends import BackendId, Device
@@ -40,10 +40,13 @@ def serial_model(
         FerruleError: the backend's devices are not behind serial lines, or the binding is invalid.
     """
     source = registry or default_registry()
-    name = backend or _only(source)
+    names = [backend] if backend else _wired(source)
+    if len(names) != 1:
+        raise FerruleError("name the backend whose device is served: --backend", hint=_known(names))
+    (name,) = names
     target = guarded(source.create(name)).firmware_target()
     if not isinstance(target, WiredTarget):
-        raise FerruleError(f"devices of {name} are not behind a serial line", hint=_known(source))
+        raise FerruleError(f"devices of {name} are not behind a serial line", hint=_known(_wired(source)))
     driver = target.driver(Device(name=DEVICE, backend=BackendId(name), binding=binding or {}))
     if driver.wire is None or driver.wire.model is None:
         raise FerruleError(f"{name} has no model of its devices")
@@ -94,19 +97,12 @@ def _wired(registry: BackendRegistry) -> list[str]:
     return [name for name in registry.ids() if _is_wired(name, registry)]
 
 
+def _known(names: Sequence[str]) -> str:
+    return f"backends with such devices: {', '.join(names) or 'none'}"
+
+
 def _is_wired(name: str, registry: BackendRegistry) -> bool:
     try:
         return isinstance(guarded(registry.create(name)).firmware_target(), WiredTarget)
     except FerruleError:  # a backend that is not usable here is no candidate; selecting it by name reports why
         return False
-
-
-def _known(registry: BackendRegistry) -> str:
-    return f"backends with such devices: {', '.join(_wired(registry)) or 'none'}"
-
-
-def _only(registry: BackendRegistry) -> str:
-    found = _wired(registry)
-    if len(found) != 1:
-        raise FerruleError("name the backend whose device is served: --backend", hint=_known(registry))
-    return found[0]

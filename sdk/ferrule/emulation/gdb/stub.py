@@ -45,9 +45,6 @@ class GdbTarget(Protocol):
     def write_memory(self, address: int, data: bytes) -> bool:
         """Write bytes to a memory, including code; return False if they do not lie within one memory."""
 
-    def set_breakpoint(self, address: int, wanted: bool) -> None:
-        """Set or remove a breakpoint, which halts the core before an instruction."""
-
 
 class Resume(Enum):
     """GDB's request to resume the core."""
@@ -66,6 +63,8 @@ class GdbStub:
         self._target = target
         self.acknowledges = True
         """Whether packets are acknowledged; False once GDB has requested QStartNoAckMode."""
+        self.breakpoints: set[int] = set()
+        """The addresses of instructions before which the core halts."""
         self._handlers: dict[bytes, Callable[[bytes], bytes | Resume]] = {
             b"?": lambda _rest: b"S05",
             b"g": lambda _rest: b"".join(self._hex(name) for name in REGISTERS),
@@ -140,7 +139,7 @@ class GdbStub:
         kind, address, *_ = rest.split(b",")
         if kind not in {b"0", b"1"}:
             return UNKNOWN  # watchpoints
-        self._target.set_breakpoint(_number(address) & ~1, wanted)
+        (self.breakpoints.add if wanted else self.breakpoints.discard)(_number(address) & ~1)
         return OK
 
     def _query(self, rest: bytes) -> bytes:

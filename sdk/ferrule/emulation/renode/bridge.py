@@ -23,6 +23,7 @@ a, b and c of 32 bits each and d of 64 bits, all little-endian), followed by c b
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
@@ -74,17 +75,10 @@ class BridgeMessage:
         return HEADER.pack(self.kind, self.a, self.b, len(self.data) or self.c, self.d) + self.data
 
 
-def receive(stream: Stream) -> BridgeMessage:
-    """Read the header of the next message, without the data that follows it."""
-    kind, a, b, c, d = HEADER.unpack(stream.read(HEADER.size))
+def receive(stream: Stream, first: bytes = b"") -> BridgeMessage:
+    """Read the header of the next message, without the data that follows it; `first` was read before."""
+    kind, a, b, c, d = HEADER.unpack(first + stream.read(HEADER.size - len(first)))
     return BridgeMessage(kind=kind, a=a, b=b, c=c, d=d)
-
-
-def receive_data(stream: Stream, size_bytes: int) -> bytes:
-    """Read the data that follows a header; RenodeError if it is too long."""
-    if size_bytes > MOST_BYTES:
-        raise RenodeError(f"a message of {size_bytes} B, at most {MOST_BYTES} are allowed")
-    return stream.read(size_bytes)
 
 
 class BridgeServer:
@@ -111,10 +105,10 @@ class BridgeServer:
         first = self._stream.read_some(HEADER.size)
         if not first:
             return False
-        kind, a, b, c, d = HEADER.unpack(first + self._stream.read(HEADER.size - len(first)))
+        request = receive(self._stream, first)
         value, event, refusal, fault = 0, 0, "", None
         try:
-            value = self._perform(BridgeMessage(kind=kind, a=a, b=b, c=c, d=d))
+            value = self._perform(request)
         except BusError as error:
             refusal = str(error) or "refused"
         except DeviceFaultError as error:
@@ -159,11 +153,11 @@ class BridgeServer:
         self._stream.close()
 
 
+@dataclass
 class BridgeBus:
     """The guest's memory through the bridge: one round trip per block of any size."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+    _stream: Stream
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return a copy of the bytes at an address."""
@@ -188,18 +182,20 @@ class BridgeBus:
         reply = receive(self._stream)
         if reply.kind != Kind.DATA:
             raise RenodeError(f"the bridge sent {reply.kind} where DATA was expected")
-        data = receive_data(self._stream, reply.c)
+        if reply.c > MOST_BYTES:
+            raise RenodeError(f"a message of {reply.c} B, at most {MOST_BYTES} are allowed")
+        data = self._stream.read(reply.c)
         if reply.a:
             raise BusError(data.decode("utf-8", "replace"), address=address)
         return data
 
 
+@dataclass
 class _Line:
     """Sends every change of the interrupt line to the bridge, ahead of the next answer."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._level = False
+    _stream: Stream
+    _level: bool = False
 
     def set(self, level: bool) -> None:
         """Raise or lower the line; setting the current level again sends nothing."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 
 import numpy as np
@@ -157,10 +157,11 @@ class CosimulationPeer:
         self._level: bool | None = None
         self._edges: list[bool] = []
         self._resetting = False
+        self._ticks = False
         self._deferred: deque[Message] = deque()
         self.warnings: list[str] = []
         """The reasons of refused register accesses, which Renode only logs."""
-        self._model.attach(bus=CosimulationBus(self), irq=_Line(self))
+        self._model.attach(bus=CosimulationBus(self), irq=self)
 
     @classmethod
     def connect(
@@ -210,9 +211,9 @@ class CosimulationPeer:
             case Action.INTERRUPT:
                 self._reply(Message(action=Action.OK))  # models have no inputs
             case action if action in READS:
-                self._serve_read(request, READS[Action(action)])
+                self._serve_access(request, READS[Action(action)], write=False)
             case action if action in WRITES:
-                self._serve_write(request, WRITES[Action(action)])
+                self._serve_access(request, WRITES[Action(action)], write=True)
             case _:
                 raise RenodeError(f"Renode requests the action {request.action}, which a peripheral does not have")
         return True
@@ -241,8 +242,8 @@ class CosimulationPeer:
         self._send(Message(action=PUSHES[width], address=address, data=value, index=self._index))
         self._await(Action.PUSH_CONFIRMATION)
 
-    def set_line(self, level: bool) -> None:
-        """Raise or lower the interrupt line; changes are sent before the next reply.
+    def set(self, level: bool) -> None:
+        """Raise or lower the interrupt line, as which a model has the peer; changes are sent before the next reply.
 
         The core is halted until then and its interrupt controller takes several rises as one, so a fall and a rise that
         follow a rise which is not sent yet are left out.
@@ -264,35 +265,27 @@ class CosimulationPeer:
         finally:
             self._resetting = False
 
-    def _serve_read(self, request: Message, width: int) -> None:
-        action, value = Action.READ_FROM_BUS, 0
+    def _serve_access(self, request: Message, width: int, *, write: bool) -> None:
+        reply = Message(action=Action.OK, index=request.index)
+        if not write:
+            reply = replace(reply, action=Action.READ_FROM_BUS, address=request.address)
         try:
-            value = self._model.read(request.address, width)
-        except BusError as error:
-            self.warnings.append(str(error))
-            action = Action.ERROR
-        except DeviceFaultError:
-            self._reply(Message(action=Action.ERROR, address=request.address, index=request.index))
-            raise
-        self._flush_interrupt()
-        self._reply(Message(action=action, address=request.address, data=value, index=request.index))
-
-    def _serve_write(self, request: Message, width: int) -> None:
-        action = Action.OK
-        try:
-            self._model.write(request.address, width, request.data & ((1 << 8 * width) - 1))
-            if self._ticks:
-                self._model.next_event()  # not needed here, but checked as everywhere else
+            if not write:
+                reply = replace(reply, data=self._model.read(request.address, width))
             else:
-                self._model.settle()
+                self._model.write(request.address, width, request.data & ((1 << 8 * width) - 1))
+                if self._ticks:
+                    self._model.next_event()  # not needed here, but checked as everywhere else
+                else:
+                    self._model.settle()
         except BusError as error:
             self.warnings.append(str(error))
-            action = Action.ERROR
+            reply = replace(reply, action=Action.ERROR)
         except DeviceFaultError:
-            self._reply(Message(action=Action.ERROR, index=request.index))
+            self._reply(replace(reply, action=Action.ERROR))
             raise
         self._flush_interrupt()
-        self._reply(Message(action=action, index=request.index))
+        self._reply(reply)
 
     def _serve_tick(self, cycles: int) -> None:
         try:
@@ -321,8 +314,6 @@ class CosimulationPeer:
         if True not in self._edges:
             return True
         return self._wire is WireFormat.V1_16 and self.get(SYSTICK_RELOAD, 4) == 0
-
-    _ticks = False
 
     def use_ticks(self) -> None:
         """Let the model's time pass with Renode's ticks; otherwise it needs no time, and writes complete at once."""
@@ -371,11 +362,11 @@ class CosimulationPeer:
         self._async.send(message.encode(self._wire))
 
 
+@dataclass
 class CosimulationBus:
     """The guest's memory through the co-simulation socket; slow, with a round trip for every 8 bytes."""
 
-    def __init__(self, peer: CosimulationPeer) -> None:
-        self._peer = peer
+    _peer: CosimulationPeer
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return a copy of the bytes at an address."""
@@ -404,12 +395,3 @@ def _pieces(address: int, size_bytes: int) -> list[tuple[int, int]]:
         pieces.append((address, width))
         address += width
     return pieces
-
-
-class _Line:
-    def __init__(self, peer: CosimulationPeer) -> None:
-        self._set: Callable[[bool], None] = peer.set_line
-
-    def set(self, level: bool) -> None:
-        """Raise or lower the line."""
-        self._set(level)

@@ -8,9 +8,9 @@ Renode serves one client at a time and listens on all interfaces: run it in a se
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Protocol
 
 from ferrule._frozen import frozen
 from ferrule._typing import override
@@ -51,24 +51,27 @@ class Width(IntEnum):
     QUAD_WORD = 8
 
 
-class Transport(Protocol):
+class Transport(ABC):
     """A protocol that carries commands to Renode."""
 
     us_per_count: float
     """Microseconds per count of a time on the wire."""
 
-    def ask(self, command: Command, payload: bytes) -> bytes:
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    @abstractmethod
+    def ask(self, command: int, payload: bytes) -> bytes:
         """Send a command and return the data of the answer.
 
         Raises:
             ControlError: Renode refused the command.
             RenodeConnectionError: the connection broke, or no answer arrived in time.
         """
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
+        self._stream.close()
 
 
 class LegacyControl(Transport):
@@ -87,7 +90,7 @@ class LegacyControl(Transport):
 
     def __init__(self, stream: Stream, versions: Mapping[Command, int] = VERSIONS) -> None:
         """Perform the handshake; ControlError if Renode has other versions of the commands."""
-        self._stream = stream
+        super().__init__(stream)
         pairs = b"".join(struct.pack("<BB", command, version) for command, version in versions.items())
         stream.send(struct.pack("<H", len(versions)) + pairs)
         code = self._byte()
@@ -97,7 +100,7 @@ class LegacyControl(Transport):
             raise ControlError(f"Renode answers the handshake with code {code}, expected {self._READY}")
 
     @override
-    def ask(self, command: Command, payload: bytes) -> bytes:
+    def ask(self, command: int, payload: bytes) -> bytes:
         self._stream.send(b"RE" + struct.pack("<BI", command, len(payload)) + payload)
         while True:
             code = self._byte()
@@ -108,7 +111,7 @@ class LegacyControl(Transport):
                 continue
             return self._answer(command, code)
 
-    def _answer(self, command: Command, code: int) -> bytes:
+    def _answer(self, command: int, code: int) -> bytes:
         if code == self._FATAL:
             raise ControlError(f"Renode ends the connection: {self._text()}")
         if code not in {self._FAILED, self._INVALID, self._DATA, self._DONE}:
@@ -119,7 +122,7 @@ class LegacyControl(Transport):
         if code == self._FAILED:
             raise ControlError(f"Renode refuses {_name(answered)}: {self._text()}")
         if answered != command:
-            raise ControlError(f"Renode answers {_name(answered)}, {command.name} was requested")
+            raise ControlError(f"Renode answers {_name(answered)}, {_name(command)} was requested")
         return self._stream.read(self._size()) if code == self._DATA else b""
 
     def _byte(self) -> int:
@@ -134,10 +137,6 @@ class LegacyControl(Transport):
     def _text(self) -> str:
         return self._stream.read(self._size()).decode("utf-8", "replace")
 
-    @override
-    def close(self) -> None:
-        self._stream.close()
-
 
 class FramedControl(Transport):
     """The protocol after 1.16.1: frames with ids, times in nanoseconds; not tested with a release of Renode."""
@@ -150,15 +149,12 @@ class FramedControl(Transport):
 
     def __init__(self, stream: Stream) -> None:
         """Check the version of the protocol; ControlError if Renode has another."""
-        self._stream = stream
+        super().__init__(stream)
         self._next = 0
-        self._ask(self._CHECK_VERSION, struct.pack("<I", self.PROTOCOL_VERSION))
+        self.ask(self._CHECK_VERSION, struct.pack("<I", self.PROTOCOL_VERSION))
 
     @override
-    def ask(self, command: Command, payload: bytes) -> bytes:
-        return self._ask(command, payload)
-
-    def _ask(self, command: int, payload: bytes) -> bytes:
+    def ask(self, command: int, payload: bytes) -> bytes:
         number = self._BY_CLIENT | self._next
         self._next = (self._next + 1) % self._BY_CLIENT
         self._send(number, command, self._REQUEST, payload)
@@ -188,10 +184,6 @@ class FramedControl(Transport):
             raise ControlError(f"Renode announces a frame of {size} B, expected 3 to {MAX_DATA_BYTES}")
         command, kind = struct.unpack("<HB", self._stream.read(3))
         return number, command, kind, self._stream.read(size - 3)
-
-    @override
-    def close(self) -> None:
-        self._stream.close()
 
 
 MAX_DATA_BYTES = 64 << 20

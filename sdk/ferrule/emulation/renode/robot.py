@@ -11,6 +11,8 @@ import socket
 import time
 import xmlrpc.client
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from xml.parsers.expat import ExpatError
 
 from ferrule._frozen import frozen
@@ -52,9 +54,8 @@ class RobotServer(Closing):
         self, port: int, host: str = "127.0.0.1", *, timeout_s: float = 120.0, connector: Connector | None = None
     ) -> None:
         """Create a client without connecting yet; `connector` replaces direct connections to the port."""
-        self._transport = _Transport(connector or (lambda to, limit: socket.create_connection((host, to), limit)))
-        self._transport.port = port
-        self._transport.timeout_s = timeout_s
+        connect = connector or (lambda to, limit: socket.create_connection((host, to), limit))
+        self._transport = _Transport(partial(connect, port, timeout_s), timeout_s)
         self._name = f"robot server on {host}:{port}"
 
     def keywords(self) -> list[str]:
@@ -131,12 +132,12 @@ class RobotServer(Closing):
         return answer
 
 
+@dataclass
 class TerminalTester:
     """Waits for text that a firmware sends on a UART; time-outs are in virtual time, which passes only during waits."""
 
-    def __init__(self, server: RobotServer, number: int) -> None:
-        self._server = server
-        self.number = number
+    _server: RobotServer
+    number: int
 
     def wait_for_line(self, text: str, *, timeout_s: float = 8.0, regex: bool = False) -> UartLine:
         """Wait for a line that contains a text; KeywordError with Renode's report if none arrives in time."""
@@ -182,24 +183,23 @@ def _reason(text: str) -> str:
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, connect: Callable[[], socket.socket]) -> None:
-        super().__init__("127.0.0.1")
+    def __init__(self, connect: Callable[[], socket.socket], timeout_s: float) -> None:
+        super().__init__("127.0.0.1", timeout=timeout_s)
         self._make = connect
 
     @override
     def connect(self) -> None:
         self.sock = self._make()
+        self.sock.settimeout(self.timeout)
 
 
 class _Transport(xmlrpc.client.Transport):
     """HTTP with a time-out that never repeats a request, since a command must not run twice."""
 
-    port = 0
-    timeout_s = 120.0
-
-    def __init__(self, connector: Connector) -> None:
+    def __init__(self, connect: Callable[[], socket.socket], timeout_s: float) -> None:
         super().__init__(use_builtin_types=True)
-        self._connector = connector
+        self.timeout_s = timeout_s
+        self._connect = connect
         self._open: _Connection | None = None
         self._used = 0.0
 
@@ -209,13 +209,8 @@ class _Transport(xmlrpc.client.Transport):
             self.close()
         self._used = time.monotonic()
         if self._open is None:
-            self._open = _Connection(self._connect)
+            self._open = _Connection(self._connect, self.timeout_s)
         return self._open
-
-    def _connect(self) -> socket.socket:
-        connected = self._connector(self.port, self.timeout_s)
-        connected.settimeout(self.timeout_s)
-        return connected
 
     def call(self, request: bytes) -> object:
         """Send a request and return the single value of its answer."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule.boards import Board
@@ -17,11 +18,11 @@ ROLES = ("link", "console")
 """What the port of a real board may be; which of them it is depends on the firmware."""
 
 
+@dataclass
 class SerialSession(Session):
     """A real board, of which only the port is visible, be it the link or the console."""
 
-    def __init__(self, channel: SerialChannel) -> None:
-        self._channel = channel
+    _channel: SerialChannel
 
     @override
     def channel(self, name: str = "link") -> Channel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,13 +23,13 @@ _Commands = dict[tuple[int, frozenset[str]], Command]
 """By layer and by the inputs and outputs that lie elsewhere."""
 
 
+@dataclass
 class Returns:
     """Calls functions when functions of the firmware return."""
 
-    def __init__(self, guest: Guest) -> None:
-        self._guest = guest
-        self._waiting: dict[int, list[Callable[[], None]]] = {}
-        """By the address to which a function returns."""
+    _guest: Guest
+    _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict)
+    """By the address to which a function returns."""
 
     def on_return(self, call: Callable[[], None]) -> None:
         """Call a function when the function that the core has just entered returns."""

@@ -9,7 +9,6 @@ from ferrule.devices import DeviceFaultError
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.gdb import GdbConnection, GdbStub, Resume
 from ferrule.emulation.gdb.packets import Event, Packet
-from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import Stop
 from ferrule.emulation.unicorn.processor import Processor
 
@@ -19,34 +18,6 @@ TRAPPED, INTERRUPTED, FAULTED, TERMINATED = b"S05", b"S02", b"S0b", b"X0b"
 _FATAL = (Stop.LOCKUP, Stop.RESET, Stop.EXCEPTION, Stop.ERROR)
 
 
-class _Target:
-    """Adapts the guest to GDB's stub."""
-
-    def __init__(self, guest: Guest) -> None:
-        self._guest = guest
-        self.breakpoints: set[int] = set()
-
-    def register(self, name: str) -> int:
-        return self._guest.register(name)
-
-    def set_register(self, name: str, value: int) -> None:
-        if name == "pc":
-            value |= 1  # the Thumb bit, without which the core would fault
-        self._guest.set_register("xpsr_nzcvqg" if name == "xpsr" else name, value)
-
-    def read_memory(self, address: int, size_bytes: int) -> bytes:
-        return self._guest.read_memory(address, size_bytes)
-
-    def write_memory(self, address: int, data: bytes) -> bool:
-        return self._guest.write_memory(address, data)
-
-    def set_breakpoint(self, address: int, wanted: bool) -> None:
-        if wanted:
-            self.breakpoints.add(address)
-        else:
-            self.breakpoints.discard(address)
-
-
 class Debugger:
     """Runs a processor under GDB's control."""
 
@@ -54,8 +25,7 @@ class Debugger:
         self._processor = processor
         self._guest = processor.guest
         self._connection = connection
-        self._target = _Target(self._guest)
-        self._stub = GdbStub(self._target)
+        self._stub = GdbStub(self._guest)
         self._stands = True
         self._attached = True
 
@@ -118,10 +88,10 @@ class Debugger:
         stop = self._processor.step()  # also steps off a breakpoint
         if stop in _FATAL:
             return self._end(stop)
-        if how is Resume.STEP or self._guest.register("pc") in self._target.breakpoints:
+        if how is Resume.STEP or self._guest.register("pc") in self._stub.breakpoints:
             self._halt(TRAPPED)
         else:
-            self._processor.set_breakpoints(sorted(self._target.breakpoints))
+            self._processor.set_breakpoints(sorted(self._stub.breakpoints))
             self._stands = False
         return None
 

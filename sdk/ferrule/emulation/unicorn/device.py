@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,11 +21,11 @@ from ferrule.emulation.unicorn.ownership import Ownership
 from ferrule.emulation.unicorn.processor import Processor
 
 
+@dataclass
 class GuestBus(MemoryView):
     """The guest's memory as a bus for DMA, without copies."""
 
-    def __init__(self, guest: Guest) -> None:
-        self._guest = guest
+    _guest: Guest
 
     @override
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
@@ -83,18 +84,9 @@ class BoardDevice:
         self._work: dict[int | None, DeviceWork] = {}
 
     @property
-    def rises(self) -> int:
-        """How often the device has raised its interrupt line."""
-        return self.model.rises
-
-    @property
     def idle_since(self) -> int | None:
         """The time since when the device has had nothing to do; None while it is at work."""
         return self._attachment.idle_since
-
-    def registers(self) -> Mapping[str, int]:
-        """Return the device's registers by name."""
-        return self.model.registers()
 
     def begin(self, operator: int) -> None:
         """Note that an operator begins: the device works for its own operators, until the next of them begins."""

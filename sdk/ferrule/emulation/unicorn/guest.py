@@ -349,8 +349,8 @@ class Guest:
         return {name: self.register(name) for name in layout.FAULT_REGISTERS}
 
     def set_register(self, name: str, value: int) -> None:
-        """Set a core register."""
-        self.engine.reg_write(self.register_id(name), value)
+        """Set a core register; the Thumb bit of `pc`, without which the core would fault, is added."""
+        self.engine.reg_write(self.register_id("xpsr_nzcvqg" if name == "xpsr" else name), value | (name == "pc"))
 
     def executed(self) -> int:
         """Return the number of instructions executed since reset."""

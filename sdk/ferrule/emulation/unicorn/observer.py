@@ -56,7 +56,7 @@ class Observer:
             assert each.interrupt is not None
             if self._processor.is_enabled(each.interrupt):
                 self._masked.discard(each.name)
-            elif self._devices[each.name].rises:
+            elif self._devices[each.name].model.rises:
                 self._masked.add(each.name)
 
     def _wait(self) -> None:
@@ -78,13 +78,13 @@ class Observer:
         for each in self._rules:
             notes = [*self._mask_notes(each), *self._late_notes(each.name)]
             if notes:
-                found[each.name] = Observation(notes=tuple(notes), registers=self._devices[each.name].registers())
+                found[each.name] = Observation(notes=tuple(notes), registers=self._devices[each.name].model.registers())
         return found
 
     def _mask_notes(self, rules: DeviceRules) -> Sequence[str]:
         if rules.name not in self._masked:
             return []
-        rises = self._devices[rules.name].rises
+        rises = self._devices[rules.name].model.rises
         what = "was masked and not enabled again" if rules.name in self._enabled else "was never enabled"
         return [f"interrupt {rules.interrupt} {what}; the device has raised it {rises:,} times"]
 

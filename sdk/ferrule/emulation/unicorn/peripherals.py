@@ -20,14 +20,12 @@ TRACE_BYTES = 0x1000
 """Window size of the data watchpoint and trace unit (Armv7-M ARM, C1.8), of which CTRL and CYCCNT are modelled."""
 
 
-class CycleCounter:
-    """CYCCNT, which counts instructions while DEMCR.TRCENA and CTRL.CYCCNTENA are set and the core is awake."""
-
-    def __init__(self, guest: Guest, processor: Processor, address: int) -> None:
-        self._state = layout.CycleCounterState(guest=ctypes.pointer(guest.state))
-        guest.map_c(address, TRACE_BYTES, "ferrule_cycle_counter_read", "ferrule_cycle_counter_write", self._state)
-        guest.synchronise(address, TRACE_BYTES)
-        processor.attach_trace("ferrule_cycle_counter_enable", self._state)
+def attach_cycle_counter(guest: Guest, processor: Processor, address: int) -> None:
+    """Attach CYCCNT, which counts instructions while DEMCR.TRCENA and CTRL.CYCCNTENA are set and the core is awake."""
+    state = layout.CycleCounterState(guest=ctypes.pointer(guest.state))
+    guest.map_c(address, TRACE_BYTES, "ferrule_cycle_counter_read", "ferrule_cycle_counter_write", state)
+    guest.synchronise(address, TRACE_BYTES)
+    processor.attach_trace("ferrule_cycle_counter_enable", state)
 
 
 class BitBand:
@@ -80,7 +78,7 @@ def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:
             receive = interrupt_line(peripheral, kind.receive_output, board)
             uarts[peripheral.name] = Uart(guest, peripheral, transmit, receive)
         elif peripheral.type in TRACE_TYPES:
-            CycleCounter(guest, processor, peripheral.address)
+            attach_cycle_counter(guest, processor, peripheral.address)
         elif peripheral.type in BIT_BAND_TYPES:
             BitBand(guest, peripheral)
     for tag in board.tags:

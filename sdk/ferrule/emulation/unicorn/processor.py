@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
@@ -45,12 +46,12 @@ def _priority_mask(board: Board) -> int:
     return ALL_PRIORITY_BITS
 
 
+@dataclass
 class InterruptLine:
     """An input of the interrupt controller."""
 
-    def __init__(self, processor: Processor, number: int) -> None:
-        self._processor = processor
-        self.number = number
+    _processor: Processor
+    number: int
 
     def set(self, level: bool) -> None:
         """Set the level; the interrupt becomes pending on a rise, and when its handler ends with the level high."""
@@ -63,16 +64,13 @@ class Timer:
     def __init__(self, processor: Processor, index: int, function: Callable[[], None]) -> None:
         self._processor = processor
         self._index = index
-        self._callback = EXPIRE(lambda _context: self._expire())
-        self._function = function
+        self._callback = EXPIRE(lambda _context: processor.guest.guarded(function))
 
     def set(self, due: int | None) -> None:
         """Schedule one call of the function at the time `due`; None cancels it."""
         moment = NEVER if due is None else min(max(due, 0), NEVER)
-        self._processor.arm(self._index, moment, self._callback)
-
-    def _expire(self) -> None:
-        self._processor.guest.guarded(self._function)
+        processor = self._processor
+        processor.guest.hooks.ferrule_core_set_timer(processor.core, self._index, moment, self._callback, None)
 
 
 class Processor:
@@ -83,7 +81,8 @@ class Processor:
         self._hooks = guest.hooks
         self._timers: list[Timer] = []
         self._state = (ctypes.c_char * guest.hooks.ferrule_core_bytes())()
-        self._core = ctypes.addressof(self._state)
+        self.core = ctypes.addressof(self._state)
+        """The address of its `struct ferrule_core`."""
         architecture = ARCHITECTURES.get(board.cpu.type, 7)
         config = layout.CoreConfig(
             architecture=architecture,
@@ -94,39 +93,36 @@ class Processor:
         )
         for index, name in enumerate(layout.FAULT_REGISTERS):
             config.register_ids[index] = guest.register_id(name)
-        self._hooks.ferrule_core_reset(self._core, ctypes.byref(guest.state), ctypes.byref(config))
+        self._hooks.ferrule_core_reset(self.core, ctypes.byref(guest.state), ctypes.byref(config))
         for peripheral in board.peripherals:
             if peripheral.type == NVIC_TYPE:
-                self._map(peripheral.address)
-
-    def _map(self, address: int) -> None:
-        read, write = "ferrule_system_control_read", "ferrule_system_control_write"
-        self.guest.map_c(address, REGISTERS_BYTES, read, write, self._state)
-        self.guest.synchronise(address, REGISTERS_BYTES)
+                read, write = "ferrule_system_control_read", "ferrule_system_control_write"
+                guest.map_c(peripheral.address, REGISTERS_BYTES, read, write, self._state)
+                guest.synchronise(peripheral.address, REGISTERS_BYTES)
 
     def attach_trace(self, function: str, unit: ctypes.Structure) -> None:
         """Make the C hooks report every change of DEMCR.TRCENA to a unit by calling `function`."""
         entry = ctypes.cast(getattr(self._hooks, function), ctypes.c_void_p)
-        self._hooks.ferrule_core_attach_trace(self._core, entry, ctypes.addressof(unit))
+        self._hooks.ferrule_core_attach_trace(self.core, entry, ctypes.addressof(unit))
 
     @property
     def now(self) -> int:
         """The time at the end of the current basic block; exact while the guest is stopped."""
-        return int(self._hooks.ferrule_core_time(self._core))
+        return int(self._hooks.ferrule_core_time(self.core))
 
     @property
     def exact_now(self) -> int:
         """The time before the accessing instruction; valid only during an access to a synchronised peripheral."""
-        return int(self._hooks.ferrule_core_exact_time(self._core))
+        return int(self._hooks.ferrule_core_exact_time(self.core))
 
     @property
     def awaits_event(self) -> bool:
         """Whether a SysTick interrupt or a timer is scheduled."""
-        return int(self._hooks.ferrule_core_next_event(self._core)) != NEVER
+        return int(self._hooks.ferrule_core_next_event(self.core)) != NEVER
 
     def set_irq(self, line: int, level: bool) -> None:
         """Set the level of an interrupt line, counted from 0."""
-        self._hooks.ferrule_core_set_line(self._core, line, level)
+        self._hooks.ferrule_core_set_line(self.core, line, level)
 
     def line(self, number: int) -> InterruptLine:
         """Return the interrupt line with a number, counted from 0."""
@@ -134,7 +130,7 @@ class Processor:
 
     def is_enabled(self, line: int) -> bool:
         """Return whether the firmware has enabled an interrupt line."""
-        return bool(self._hooks.ferrule_core_is_line_enabled(self._core, line))
+        return bool(self._hooks.ferrule_core_is_line_enabled(self.core, line))
 
     def timer(self, function: Callable[[], None]) -> Timer:
         """Return a new timer that calls a function.
@@ -147,17 +143,13 @@ class Processor:
         self._timers.append(Timer(self, len(self._timers), function))
         return self._timers[-1]
 
-    def arm(self, index: int, due: int, callback: object) -> None:
-        """Set a timer by index; used by `Timer.set`."""
-        self._hooks.ferrule_core_set_timer(self._core, index, due, callback, None)
-
     def run(self, instructions: int) -> layout.Stop:
         """Run for about `instructions` instructions, or until another reason stops the guest; return the reason.
 
         Raises:
             Exception: what a device model raised.
         """
-        return self._stopped(self._hooks.ferrule_core_run(self._core, instructions))
+        return self._stopped(self._hooks.ferrule_core_run(self.core, instructions))
 
     def cut(self) -> None:
         """Make `run` return after the current block or call of a model; for any thread."""
@@ -172,7 +164,7 @@ class Processor:
         Raises:
             Exception: what a device model raised.
         """
-        return self._stopped(self._hooks.ferrule_core_step(self._core))
+        return self._stopped(self._hooks.ferrule_core_step(self.core))
 
     def _stopped(self, stop: int) -> layout.Stop:
         failure, self.guest.failure = self.guest.failure, None
@@ -193,15 +185,15 @@ class Processor:
     def read_register(self, offset: int, size_bytes: int) -> int:
         """Read a register of the system control space as the firmware would; only while the guest is stopped."""
         self.guest.state.now = self.guest.executed()
-        return int(self._hooks.ferrule_system_control_read(None, offset, size_bytes, self._core))
+        return int(self._hooks.ferrule_system_control_read(None, offset, size_bytes, self.core))
 
     def write_register(self, offset: int, size_bytes: int, value: int) -> None:
         """Write a register of the system control space as the firmware would; only while the guest is stopped."""
         self.guest.state.now = self.guest.executed()
-        self._hooks.ferrule_system_control_write(None, offset, size_bytes, value, self._core)
+        self._hooks.ferrule_system_control_write(None, offset, size_bytes, value, self.core)
 
     @property
     def fault(self) -> layout.CoreFault | None:
         """The last fault, recorded before any handler ran; None if there is none."""
-        fault: layout.CoreFault = self._hooks.ferrule_core_fault(self._core).contents
+        fault: layout.CoreFault = self._hooks.ferrule_core_fault(self.core).contents
         return fault if fault.exception else None

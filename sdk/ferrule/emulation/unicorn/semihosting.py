@@ -47,7 +47,7 @@ def perform(guest: Guest, say: Callable[[bytes], None]) -> None:
             f"the firmware makes the semihosting call {operation:#04x}, which is not carried out",
             hint="SYS_WRITEC, SYS_WRITE0, SYS_EXIT and SYS_EXIT_EXTENDED are; the host's files are out of reach",
         )
-    guest.set_register("pc", guest.register("pc") + CALL_BYTES | 1)
+    guest.set_register("pc", guest.register("pc") + CALL_BYTES)
 
 
 def _text(guest: Guest, address: int) -> bytes:

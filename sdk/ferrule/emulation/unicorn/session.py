@@ -7,6 +7,7 @@ import math
 import struct
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NoReturn
 
 from ferrule._typing import override
@@ -46,12 +47,12 @@ IDLE_PATIENCE_INSTRUCTIONS = 100_000
 """Instructions of polling an empty UART after which the firmware counts as waiting for input, unless a timer runs."""
 
 
+@dataclass
 class UnicornChannel(Channel):
     """The channel of one emulated UART."""
 
-    def __init__(self, session: UnicornSession, uart: Uart) -> None:
-        self._session = session
-        self._uart = uart
+    _session: UnicornSession
+    _uart: Uart
 
     @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
@@ -79,11 +80,11 @@ class UnicornChannel(Channel):
         """Do nothing: the session owns the UART."""
 
 
+@dataclass
 class GuestMemory(BoardMemory):
     """The memory of a guest between two pieces of its run."""
 
-    def __init__(self, guest: Guest) -> None:
-        self._guest = guest
+    _guest: Guest
 
     @override
     def read(self, address: int, size_bytes: int) -> bytes:
@@ -396,7 +397,7 @@ class UnicornSession(EmulatorSession):
         return [
             f"registers of device {device.model.name}: {registers_text(found)}"
             for device in failed or self._devices
-            if (found := device.registers())
+            if (found := device.model.registers())
         ]
 
     @override

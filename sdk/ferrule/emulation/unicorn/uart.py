@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ferrule._frozen import frozen
 from ferrule.boards import Peripheral
@@ -138,12 +139,12 @@ class Uart:
         return notes
 
 
+@dataclass
 class UartWire:
     """A serial line between a UART of the guest and a device model; bytes are carried while the guest is stopped."""
 
-    def __init__(self, uart: Uart, model: HostedSerialModel) -> None:
-        self._uart = uart
-        self._model = model
+    _uart: Uart
+    _model: HostedSerialModel
 
     def carry(self) -> bool:
         """Deliver the bytes that each end has sent to the other; return whether the guest received any."""
