@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.boards import MemoryKind, board_names, load_board, read_platform
-from ferrule.boards.board import Setup
+from ferrule.boards.description import Setup
 from ferrule.errors import FerruleError
 from ferrule.resources import root
 

@@ -238,7 +238,7 @@ class RenodeBoard(Board):
 
     @override
     def report(self) -> str:
-        return "\n".join(self._attachment.notes)
+        return "\n".join(self._attachment.model.notes)
 
     def _served(self, value: int = 0) -> int:
         """Run the handler while an interrupt is pending; raise the attachment's failure, as the session does."""

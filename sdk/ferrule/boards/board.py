@@ -10,6 +10,7 @@ from pathlib import Path
 from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.target import AddressRange, CoreFeatures, Memory
+from ferrule.boards.description import Expansion, Setup
 from ferrule.boards.repl import Interrupt, Value
 from ferrule.boards.tags import Tag
 from ferrule.errors import FerruleError, unknown_name
@@ -77,32 +78,6 @@ class Placement:
     """Size of the stack; DEFAULT_STACK_BYTES if the board states none."""
     stack_is_stated: bool
     """Whether the board states the size; otherwise a build may reserve less, as its bound allows."""
-
-
-@frozen
-class Expansion:
-    """A free range of bus addresses and an interrupt for an accelerator that only the emulated board has."""
-
-    address: int
-    size_bytes: int = 0x1000
-    """The largest window of registers that fits."""
-    interrupt: int
-    """Input of the interrupt controller, counted from 0; the emulated controller has it even if the chip's does not."""
-
-
-@frozen
-class Setup:
-    """A read-modify-write of a register that the real chip needs before its UARTs work."""
-
-    address: int
-    clear: int
-    """Bits to clear; they are cleared before `set` is applied."""
-    set: int
-    """Bits to set."""
-    why: str
-    """The reason in one line, with its source."""
-    uart: str | None = None
-    """The UART that needs the change; None if every firmware needs it."""
 
 
 @frozen

@@ -8,17 +8,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from ferrule.backends.target import Memory, MemoryKind
 from ferrule.boards.board import (
     DEFAULT_STACK_BYTES,
     NANOSECONDS_PER_SECOND,
     Board,
     Cpu,
-    Expansion,
     Peripheral,
     Placement,
     QemuMachine,
-    Setup,
     check_name,
 )
 from ferrule.boards.cores import CORES, cpu
@@ -106,6 +106,8 @@ def _load(folder: Path) -> Board:
     with place(str(file)):
         _check_caches(core, memories)
         _check_lines(peripherals, core)
+        _check_expansions((*places, *tagged), description, core)
+        _check_setup((*peripherals, *tagged), by_name, description)
         return Board(
             name=folder.name,
             title=description.title,
@@ -117,8 +119,8 @@ def _load(folder: Path) -> Board:
             console_uart=_uart(by_name, description.uarts.console, "uarts.console"),
             placement=_placement(memories, description),
             qemu=_qemu(places, by_name, description),
-            expansions=_expansions((*places, *tagged), description, core),
-            setup=_setup((*peripherals, *tagged), by_name, description),
+            expansions=description.expansions,
+            setup=description.setup,
             tags=tagged,
             flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
             folder=folder,
@@ -270,21 +272,12 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription) -> P
         )
     if stack_bytes % 8:
         raise FerruleError(f"placement.stack_bytes is {stack_bytes}, which is not a multiple of 8")
-    return Placement(
-        code=wanted.code,
-        weights=wanted.weights,
-        data=wanted.data,
-        workspace=wanted.workspace,
-        stack=wanted.stack,
-        stack_bytes=stack_bytes,
-        stack_is_stated=wanted.stack_bytes is not None,
-    )
+    parts = msgspec.structs.asdict(wanted) | {"stack_bytes": stack_bytes}
+    return Placement(**parts, stack_is_stated=wanted.stack_bytes is not None)
 
 
-def _expansions(
-    places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, core: Cpu
-) -> tuple[Expansion, ...]:
-    """Return the places for accelerators; FerruleError if one is occupied or malformed."""
+def _check_expansions(places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, core: Cpu) -> None:
+    """Raise FerruleError if a place for accelerators is occupied or malformed."""
     spans = [
         (address, address + each.size_bytes, each.name)
         for each in places
@@ -297,7 +290,6 @@ def _expansions(
         for interrupt in each.interrupts
         if interrupt.target == "nvic"
     }
-    found = []
     for index, each in enumerate(description.expansions):
         where, end = f"expansions[{index}]", each.address + each.size_bytes
         for key, value in (("address", each.address), ("size_bytes", each.size_bytes)):
@@ -313,17 +305,14 @@ def _expansions(
         if each.interrupt >= CORES[core.type].interrupts:
             lines_of = f"a {core.type} has 0 to {CORES[core.type].interrupts - 1}"
             raise FerruleError(f"{where}: interrupt {each.interrupt} does not exist: {lines_of}")
-        spans.append((each.address, end, f"expansions[{index}]"))
-        lines[each.interrupt] = f"expansions[{index}]"
-        found.append(Expansion(address=each.address, size_bytes=each.size_bytes, interrupt=each.interrupt))
-    return tuple(found)
+        spans.append((each.address, end, where))
+        lines[each.interrupt] = where
 
 
-def _setup(
+def _check_setup(
     places: tuple[Peripheral | Tag, ...], peripherals: dict[str, Peripheral], description: BoardDescription
-) -> tuple[Setup, ...]:
-    """Return the register changes for start-up; FerruleError if the board lacks such a register."""
-    found = []
+) -> None:
+    """Raise FerruleError if the board lacks a register that start-up changes."""
     for index, each in enumerate(description.setup):
         where = f"setup[{index}]"
         if each.address % 4:
@@ -336,9 +325,7 @@ def _setup(
         if not 0 < len(each.why.strip()) <= _WHY_COLUMNS:
             raise FerruleError(f"{where}: why must be one line of text with at most {_WHY_COLUMNS} columns")
         if each.uart is not None:
-            _uart(peripherals, each.uart, f"setup[{index}].uart")
-        found.append(Setup(address=each.address, clear=each.clear, set=each.set, why=each.why, uart=each.uart))
-    return tuple(found)
+            _uart(peripherals, each.uart, f"{where}.uart")
 
 
 def _qemu(

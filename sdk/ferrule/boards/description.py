@@ -59,22 +59,28 @@ class UartDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     console: str
 
 
-class ExpansionDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Element of the array `expansions`."""
+class Expansion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Element of the array `expansions`: free addresses and an interrupt for an accelerator of the emulated board."""
 
     address: _NotNegative
     size_bytes: _Positive = EXPANSION_BYTES
+    """The largest window of registers that fits."""
     interrupt: _NotNegative
+    """Input of the interrupt controller, counted from 0; the emulated controller has it even if the chip's does not."""
 
 
-class SetupDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Table `[[setup]]`."""
+class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table `[[setup]]`: a read-modify-write of a register that the real chip needs before its UARTs work."""
 
     address: _Word
     clear: _Word = 0
+    """Bits to clear; they are cleared before `set` is applied."""
     set: _Word = 0
+    """Bits to set."""
     why: str
+    """The reason in one line, with its source."""
     uart: str | None = None
+    """The UART that needs the change; None if every firmware needs it."""
 
 
 class QemuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -105,8 +111,8 @@ class BoardDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     memories: dict[str, MemoryDescription]
     placement: PlacementDescription
     uarts: UartDescription
-    setup: tuple[SetupDescription, ...] = ()
-    expansions: tuple[ExpansionDescription, ...] = ()
+    setup: tuple[Setup, ...] = ()
+    expansions: tuple[Expansion, ...] = ()
     qemu: QemuDescription | None = None
     flags: FlagsDescription = FlagsDescription()
 

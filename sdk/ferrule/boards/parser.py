@@ -9,6 +9,7 @@ board's), its parent, the folder of Ferrule's own boards and, for files that Ren
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -153,6 +154,15 @@ class _Parser:
         if token.kind is not TokenKind.MARK or token.text != mark:
             raise self._error(token, f"expected '{mark}' {where}, found {token}")
 
+    def _until(self, close: str, separator: str, where: str, unclosed: FerruleError) -> Iterator[None]:
+        """Yield before each item up to a closing mark; the caller reads the item."""
+        while not self._take(close):
+            if self._peek().kind is TokenKind.END:
+                raise unclosed
+            yield
+            if not self._is(close):
+                self._expect(separator, where)
+
     def _name(self, what: str) -> str:
         token = self._next()
         if token.kind is not TokenKind.NAME:
@@ -221,13 +231,9 @@ class _Parser:
         return draft
 
     def _braced_attributes(self, draft: _Draft) -> None:
-        opening = self._tokens[self._at - 1]
-        while not self._take("}"):
-            if self._peek().kind is TokenKind.END:
-                raise self._error(opening, f"the '{{' of '{draft.name}' is not closed")
+        unclosed = self._error(self._tokens[self._at - 1], f"the '{{' of '{draft.name}' is not closed")
+        for _ in self._until("}", ";", "between two attributes in braces", unclosed):
             self._attribute(draft, ends_at_line=False)
-            if not self._is("}"):
-                self._expect(";", "between two attributes in braces")
 
     def _attribute(self, draft: _Draft, *, ends_at_line: bool) -> None:
         token = self._peek()
@@ -321,25 +327,16 @@ class _Parser:
         return Range(begin=begin, size=size)
 
     def _list(self, opening: Token, depth: int) -> tuple[Value, ...]:
-        values: list[Value] = []
-        while not self._take("]"):
-            if self._peek().kind is TokenKind.END:
-                raise self._error(opening, "this '[' is not closed")
-            values.append(self._value(depth + 1))
-            if not self._is("]"):
-                self._expect(",", "between two values of a list")
-        return tuple(values)
+        turns = self._until("]", ",", "between two values of a list", self._error(opening, "this '[' is not closed"))
+        return tuple(self._value(depth + 1) for _ in turns)
 
     def _dictionary(self, opening: Token, depth: int) -> Dictionary:
         items: list[tuple[Value, Value]] = []
-        while not self._take("}"):
-            if self._peek().kind is TokenKind.END:
-                raise self._error(opening, "this '{' is not closed")
+        unclosed = self._error(opening, "this '{' is not closed")
+        for _ in self._until("}", ";", "between two items of a dictionary", unclosed):
             key = self._value(depth + 1)
             self._expect(":", "after the key of a dictionary")
             items.append((key, self._value(depth + 1)))
-            if not self._is("}"):
-                self._expect(";", "between two items of a dictionary")
         return Dictionary(items=tuple(items))
 
     def _new_object(self, depth: int) -> NewObject:
@@ -347,14 +344,11 @@ class _Parser:
         type_name = self._name("the name of a class").removeprefix(_PREFIX)
         properties: dict[str, Value] = {}
         if self._take("{"):
-            while not self._take("}"):
-                if self._peek().kind is TokenKind.END:
-                    raise self._error(token, f"the '{{' of 'new {type_name}' is not closed")
+            unclosed = self._error(token, f"the '{{' of 'new {type_name}' is not closed")
+            for _ in self._until("}", ";", "between two properties in braces", unclosed):
                 name = self._name("the name of a property")
                 self._expect(":", f"after '{name}'")
                 properties[name] = self._value(depth + 1)
-                if not self._is("}"):
-                    self._expect(";", "between two properties in braces")
         return NewObject(type=type_name, properties=properties)
 
     def _interrupts(self, draft: _Draft) -> None:

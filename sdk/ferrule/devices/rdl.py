@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,23 +140,13 @@ def _maps(node: AddrmapNode, prefix: str, base: int) -> Iterator[tuple[str, Addr
 
 def _places(node: AddressableNode) -> list[tuple[str, int]]:
     """Return the index, as part of a name, and the offset of each element of an array, or those of the only one."""
-    if not node.is_array:
-        return [("", node.raw_address_offset)]
-    places = [("", node.raw_address_offset)]
-    stride = node.array_stride or 0
     sizes = node.array_dimensions or []
-    for depth, size in enumerate(sizes):
-        step = stride
-        for inner in sizes[depth + 1 :]:
-            step *= inner
-        if len(places) * size > ELEMENTS:
-            raise FerruleError(f"{node.inst_name} has more than {ELEMENTS} elements")
-        places = [
-            (f"{name}_{number}" if name else str(number), offset + number * step)
-            for name, offset in places
-            for number in range(size)
-        ]
-    return places
+    if math.prod(sizes) > ELEMENTS:
+        raise FerruleError(f"{node.inst_name} has more than {ELEMENTS} elements")
+    return [
+        ("_".join(map(str, index)), node.raw_address_offset + number * (node.array_stride or 0))
+        for number, index in enumerate(product(*map(range, sizes)))
+    ]
 
 
 def _registers(node: AddressableNode, prefix: str, base: int, notes: list[str]) -> Iterator[Register]:

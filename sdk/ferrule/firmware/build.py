@@ -224,11 +224,11 @@ def _measure(link: LinkStep, board: Board, commands: Commands) -> TooLargeError 
 def _overflow(image: Image, board: Board) -> TooLargeError | None:
     begins = {memory.name: memory.address for memory in roomy_memories(board)}
     for memory, sections in _by_memory(image, board).items():
-        need = max(end for _, end, _ in sections) - begins[memory]
+        need = max(end for _, end in sections) - begins[memory]
         if need > board.memory(memory).size_bytes:
             parts: dict[str, int] = {}
-            for section, _, size in sections:
-                parts[section.group] = parts.get(section.group, 0) + size
+            for section, _ in sections:
+                parts[section.group] = parts.get(section.group, 0) + section.size_bytes
             return TooLargeError(board, memory, need, tuple(parts.items()), _roomier(image))
     return None
 
@@ -241,14 +241,16 @@ def _roomier(image: Image) -> tuple[str, ...]:
             board = load_board(name)
         except FerruleError:
             continue
-        needs = {memory: sum(size for _, _, size in sections) for memory, sections in _by_memory(image, board).items()}
-        if all(need <= board.memory(memory).size_bytes for memory, need in needs.items()):
+        if all(
+            sum(section.size_bytes for section, _ in sections) <= board.memory(memory).size_bytes
+            for memory, sections in _by_memory(image, board).items()
+        ):
             found.append(name)
     return tuple(found)
 
 
-def _by_memory(image: Image, board: Board) -> dict[str, list[tuple[Section, int, int]]]:
-    """Return each memory's sections with end and size; initialised data is listed for both of its memories."""
+def _by_memory(image: Image, board: Board) -> dict[str, list[tuple[Section, int]]]:
+    """Return each memory's sections with their ends; initialised data is listed for both of its memories."""
     homes = {
         ".text": board.placement.code,
         ".rodata": board.placement.code,
@@ -261,13 +263,11 @@ def _by_memory(image: Image, board: Board) -> dict[str, list[tuple[Section, int,
         ".ferrule_workspace": board.placement.workspace,
         **{f".ferrule_workspace.{memory.name}": memory.name for memory in board.memories},
     }
-    found: dict[str, list[tuple[Section, int, int]]] = {}
+    found: dict[str, list[tuple[Section, int]]] = {}
     for section in image.sections:
-        home = homes.get(section.name)
-        if home is None:
-            continue
-        found.setdefault(home, []).append((section, section.address + section.size_bytes, section.size_bytes))
+        places = [(homes[section.name], section.address)] if section.name in homes else []
         if section.name == ".data":
-            end = section.load_address + section.size_bytes
-            found.setdefault(board.placement.code, []).append((section, end, section.size_bytes))
+            places.append((board.placement.code, section.load_address))
+        for home, address in places:
+            found.setdefault(home, []).append((section, address + section.size_bytes))
     return found

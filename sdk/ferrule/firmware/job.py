@@ -88,12 +88,9 @@ class Job:
             if isinstance(value, (str, Device)):
                 raise FerruleError(f"{name} is {value!r}, expected a list", hint=f"write {name}=[{value!r}]")
             object.__setattr__(self, name, tuple(value))
-        if self.arena not in {SEPARATE, SHARED}:
-            raise unknown_name("arena", self.arena, (SEPARATE, SHARED), where="in a Job")
-        if self.overlap not in OVERLAPS:
-            raise unknown_name("overlap", self.overlap, list(OVERLAPS), where="in a Job")
-        if self.goal not in GOALS:
-            raise unknown_name("goal", self.goal, list(GOALS), where="in a Job")
+        for name, known in (("arena", (SEPARATE, SHARED)), ("overlap", OVERLAPS), ("goal", GOALS)):
+            if getattr(self, name) not in known:
+                raise unknown_name(name, getattr(self, name), known, where="in a Job")
         if self.input_rows and (self.goal != Goal.MEMORY or self.arena == SHARED):
             raise FerruleError(
                 f"{name_of('input_rows')} with goal {self.goal!r} and arena {self.arena!r}, expected the goal 'memory' "

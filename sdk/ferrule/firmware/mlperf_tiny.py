@@ -71,8 +71,6 @@ class RunnerValues:
     """The values of a main.c that answers the runner."""
 
     benchmark: Benchmark
-    vendor: str
-    received_bytes: int
     quantized_elements: int
     """Elements of the buffer for the quantised input; 0 if there is none."""
     cycles_per_us: int
@@ -117,16 +115,15 @@ def runner_values(app: str, program: Program, board: Board) -> RunnerValues:
         raise FerruleError(f"model '{graph.name}' has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs")
     (source,), (result,) = graph.inputs, graph.outputs
     benchmark = _benchmark(app.partition(":")[2], graph.name, source, result)
+    (input_scale, input_zero_point), (output_scale, output_zero_point) = _quantization(source), _quantization(result)
     return RunnerValues(
         benchmark=benchmark,
-        vendor=VENDOR,
-        received_bytes=benchmark.received_bytes,
         quantized_elements=source.elements if benchmark.conversion is Conversion.FLOAT32 else 0,
         cycles_per_us=board.clock_hz // _MEGAHERTZ,
-        input_scale=_literal(_scale(source)),
-        input_zero_point=_zero_point(source),
-        output_scale=_literal(_scale(result)),
-        output_zero_point=_zero_point(result),
+        input_scale=input_scale,
+        input_zero_point=input_zero_point,
+        output_scale=output_scale,
+        output_zero_point=output_zero_point,
     )
 
 
@@ -158,14 +155,9 @@ def _sizes(source: TensorInfo, result: TensorInfo) -> tuple[int, int]:
     return source.elements, result.elements
 
 
-def _scale(info: TensorInfo) -> float:
-    return 1.0 if info.quantization is None else info.quantization.scales[0]
-
-
-def _zero_point(info: TensorInfo) -> int:
-    return 0 if info.quantization is None else info.quantization.zero_points[0]
-
-
-def _literal(value: float) -> Verbatim:
-    text = str(np.float32(value))
-    return Verbatim(f"{text}f" if "." in text or "e" in text else f"{text}.0f")
+def _quantization(info: TensorInfo) -> tuple[Verbatim, int]:
+    """Return the scale of a tensor, as a literal in C, and its zero point."""
+    found = info.quantization
+    text = str(np.float32(1.0 if found is None else found.scales[0]))
+    literal = Verbatim(f"{text}f" if "." in text or "e" in text else f"{text}.0f")
+    return literal, 0 if found is None else found.zero_points[0]

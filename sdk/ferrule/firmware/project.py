@@ -295,7 +295,9 @@ def make_firmware(model: Artifact | Program, job: Job, progress: Progress = say_
         bound = made[1].stack
     except StackTooSmallError as error:
         bound, made = error.bound, None
-    wanted = DEFAULT_STACK_BYTES if bound.size_bytes is None else _with_margin(bound.size_bytes)
+    wanted = DEFAULT_STACK_BYTES
+    if bound.size_bytes is not None:
+        wanted = -(-(bound.size_bytes + max(bound.size_bytes // 4, _LEAST_MARGIN)) // 8) * 8
     if made is not None and wanted <= SMALLEST_STACK_BYTES:
         return made
     return _made(program, replace(job, board=reserving(board, wanted)), progress)
@@ -308,7 +310,3 @@ def _made(program: Program, job: Job, progress: Progress) -> tuple[Project, Imag
 
 def _program(model: Artifact | Program) -> Program:
     return model if isinstance(model, Program) else Program(artifacts=(model,))
-
-
-def _with_margin(bound_bytes: int) -> int:
-    return -(-(bound_bytes + max(bound_bytes // 4, _LEAST_MARGIN)) // 8) * 8

@@ -54,11 +54,12 @@ class Toolchain(Protocol):
     """The command that installs the toolchain."""
     usual_optimization: Optimization
     """The better one of O3 and Os, as measured on the MLPerf Tiny models and on int16 and float32 kernels."""
-
-    @property
-    def portable_command(self) -> tuple[str, ...]:
-        """The compiler's command for a Makefile, without a path of this machine."""
-        ...
+    portable_command: tuple[str, ...]
+    """The compiler's command for a Makefile, without a path of this machine."""
+    libraries: tuple[str, ...]
+    """Linker arguments placed after the object files when the runtime is linked."""
+    builds_runtime: bool
+    """Whether the runtime is compiled on first use, which takes seconds."""
 
     def find(self) -> tuple[str, ...] | None:
         """Return the compiler's command with its full path, or None if it is not installed."""
@@ -91,16 +92,6 @@ class Toolchain(Protocol):
         """
         ...
 
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """Linker arguments placed after the object files when the runtime is linked."""
-        ...
-
-    @property
-    def builds_runtime(self) -> bool:
-        """Whether the runtime is compiled on first use, which takes seconds."""
-        ...
-
 
 @frozen
 class ZigToolchain(Toolchain):
@@ -109,11 +100,9 @@ class ZigToolchain(Toolchain):
     name: str = "zig"
     remedy: str = f"pip install 'ferrule[run]', or use another compiler: {option('toolchain', 'arm-none-eabi-gcc')}"
     usual_optimization: Optimization = "Os"
-
-    @property
-    @override
-    def portable_command(self) -> tuple[str, ...]:
-        return ("python3", "-m", "ziglang", "cc")
+    portable_command: tuple[str, ...] = ("python3", "-m", "ziglang", "cc")
+    libraries: tuple[str, ...] = ()
+    builds_runtime: bool = True
 
     @override
     def find(self) -> tuple[str, ...] | None:
@@ -141,10 +130,6 @@ class ZigToolchain(Toolchain):
             _PAGE_SIZE,
         )
 
-    libraries = ()
-
-    builds_runtime = True
-
 
 @frozen
 class GccToolchain(Toolchain):
@@ -153,11 +138,9 @@ class GccToolchain(Toolchain):
     name: str = "arm-none-eabi-gcc"
     remedy: str = "apt-get install gcc-arm-none-eabi"
     usual_optimization: Optimization = "O3"
-
-    @property
-    @override
-    def portable_command(self) -> tuple[str, ...]:
-        return (self.name,)
+    portable_command: tuple[str, ...] = ("arm-none-eabi-gcc",)
+    libraries: tuple[str, ...] = ("-lgcc",)
+    builds_runtime: bool = False
 
     @override
     def find(self) -> tuple[str, ...] | None:
@@ -185,10 +168,6 @@ class GccToolchain(Toolchain):
             "-Wl,--gc-sections",
             _PAGE_SIZE,
         )
-
-    libraries = ("-lgcc",)
-
-    builds_runtime = False
 
 
 TOOLCHAINS: tuple[Toolchain, ...] = (ZigToolchain(), GccToolchain())

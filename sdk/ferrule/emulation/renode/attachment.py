@@ -43,7 +43,7 @@ class Attachment(ABC):
 
     def __init__(self, device: AttachedDevice, board: Board, limit_s: float | None) -> None:
         self._device = device
-        self._model = BoardModel(device, board, limit_s=limit_s)
+        self.model = BoardModel(device, board, limit_s=limit_s)
         self._thread: threading.Thread | None = None
         self._error: RenodeError | None = None
         self._ended = False
@@ -51,21 +51,11 @@ class Attachment(ABC):
     @property
     def failure(self) -> EngineError | None:
         """The first failure: a refused access, a fault of the model, or a broken connection."""
-        if self._model.failure is not None:
-            return self._model.failure
+        if self.model.failure is not None:
+            return self.model.failure
         if self._error is not None and not self._ended:
             return EngineError(f"device {self._device.name}: {self._error}", hint=self._error.hint)
         return None
-
-    @property
-    def stuck(self) -> bool:
-        """Whether the model does not return from a call, so that Renode waits for it or was told not to."""
-        return self._model.stuck
-
-    @property
-    def notes(self) -> list[str]:
-        """Facts about the device for the report of a run that did not end, one sentence each."""
-        return self._model.notes
 
     @abstractmethod
     def entry(self) -> BridgedDevice | CosimulatedDevice:
@@ -91,7 +81,7 @@ class Attachment(ABC):
         """Wait for the thread to end; to be called when Renode has ended or is about to."""
         self._ended = True
         if self._thread is not None:
-            self._thread.join(0 if self.stuck else END_TIMEOUT_S)
+            self._thread.join(0 if self.model.stuck else END_TIMEOUT_S)
 
     def ending(self) -> None:
         """Note that Renode is being ended, so that a broken connection is no longer a failure."""
@@ -134,8 +124,8 @@ class BridgeAttachment(Attachment):
         with self._listener:
             connected, _ = self._listener.accept()
         with Stream(connected, name="bridge", timeout_s=None) as stream:
-            self._model.abandon = stream.shut_down
-            server = BridgeServer(self._model, stream)
+            self.model.abandon = stream.shut_down
+            server = BridgeServer(self.model, stream)
             while self._serve_one(server):
                 pass
 
@@ -178,11 +168,11 @@ class CosimulationAttachment(Attachment):
             for port in (main, other)
         ]
         wire = WireFormat.V1_16 if self._release >= (1, 16) else WireFormat.V1_15
-        self._peer = CosimulationPeer(self._model, *streams, wire=wire)
-        self._model.abandon = streams[0].shut_down
+        self._peer = CosimulationPeer(self.model, *streams, wire=wire)
+        self.model.abandon = streams[0].shut_down
         if self._ticks:
             self._peer.use_ticks()
-        self._model.reset()
+        self.model.reset()
         self._start()
         robot.execute(f"{path} Connect")
 

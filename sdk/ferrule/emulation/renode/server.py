@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from ferrule.emulation.renode import bridge
@@ -25,17 +26,17 @@ class RenodeServer:
     """
 
     def __init__(self) -> None:
-        self._scratch = ScratchFolder()
-        self._process: RenodeProcess | None = None
-        self._robot: RobotServer | None = None
         self._included = False
-        try:
-            self._process = RenodeProcess(find_renode() or Path("renode"), self._scratch.path)
-            self._robot = RobotServer(self._process.robot_port(), connector=self._process.connect)
-            self.release = release(self._robot.execute("version"))
-        except BaseException:
-            self.stop()
-            raise
+        with ExitStack() as held:
+            self._scratch = held.enter_context(ScratchFolder())
+            self.process = RenodeProcess(find_renode() or Path("renode"), self._scratch.path)
+            """The process."""
+            held.callback(self.process.stop)
+            self.robot = RobotServer(self.process.robot_port(), connector=self.process.connect)
+            """The server that runs keywords."""
+            held.callback(self._quit)
+            self.release = release(self.robot.execute("version"))
+            self._held = held.pop_all()
 
     @property
     def folder(self) -> Path:
@@ -46,18 +47,6 @@ class RenodeServer:
     def is_running(self) -> bool:
         """Whether neither `stop` nor an end of the process has ended it."""
         return self._scratch.is_open and self.process.poll() is None
-
-    @property
-    def process(self) -> RenodeProcess:
-        """The process."""
-        assert self._process is not None
-        return self._process
-
-    @property
-    def robot(self) -> RobotServer:
-        """The server that runs keywords."""
-        assert self._robot is not None
-        return self._robot
 
     def execute(self, command: str) -> None:
         """Execute a command of the script that creates a machine.
@@ -81,12 +70,11 @@ class RenodeServer:
 
     def stop(self) -> None:
         """End Renode; a second call does nothing."""
-        if self._robot is not None and self._process is not None and self._scratch.is_open:
-            try:
-                self._robot.stop()
-                self._process.wait(END_S)
-            except RenodeError:
-                self._robot.close()
-        if self._process is not None:
-            self._process.stop()
-        self._scratch.close()
+        self._held.close()
+
+    def _quit(self) -> None:
+        try:
+            self.robot.stop()
+            self.process.wait(END_S)
+        except RenodeError:
+            self.robot.close()

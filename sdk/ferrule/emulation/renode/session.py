@@ -146,9 +146,9 @@ class RenodeSession(ProcessSession):
     def check_devices(self) -> None:
         for attachment in self._attachments:
             if attachment.failure is not None:
-                if attachment.stuck:
+                if attachment.model.stuck:
                     time.sleep(2 * POLL_S)  # it may still be interrupted; until then Renode waits for it
-                self._failure = attachment.failure if attachment.stuck else self._with_report(attachment.failure)
+                self._failure = attachment.failure if attachment.model.stuck else self._with_report(attachment.failure)
                 raise self._failure
         super().check_devices()
 
@@ -189,7 +189,7 @@ class RenodeSession(ProcessSession):
         if record is not None:
             reason, registers = record.reason, dict(record.registers)
         notes = [f"{executed} instructions executed", *process.last_errors()]
-        notes += [note for attachment in self._attachments for note in attachment.notes]
+        notes += [note for attachment in self._attachments for note in attachment.model.notes]
         if not process.isolated:
             notes.append("Renode's servers listen on all interfaces of this machine")
         return self._report(reason, registers, notes=notes)
@@ -211,4 +211,4 @@ class RenodeSession(ProcessSession):
 
     def _is_sound(self) -> bool:
         """Return whether Renode itself can go on: no model hangs in a call, and no server of Renode's has failed."""
-        return not self._broken and not any(each.stuck or each.failure is not None for each in self._attachments)
+        return not self._broken and not any(each.model.stuck or each.failure is not None for each in self._attachments)

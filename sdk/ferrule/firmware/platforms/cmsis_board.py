@@ -22,16 +22,25 @@ _TARGET_TYPE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 class CmsisCore:
     """A processor core as CMSIS names it."""
 
-    device: str
-    """Name of the generic device in ARM::Cortex_DFP."""
-    header: str
-    """File name of CMSIS-Core's header for the core."""
+    letters: str
+    """What its names in CMSIS end with, such as M4."""
+    revision: str
     rtx_handlers: str
     """Name of RTX5's file with the exception handlers for GCC."""
-    macros: tuple[tuple[str, str], ...]
-    """Names and values of the macros that a device's header defines before it includes CMSIS-Core's header."""
+    macros: tuple[tuple[str, str], ...] = ()
+    """The macros that only devices with this core define, as `CmsisBoard.macros`."""
     secure: bool = False
     """Whether the core has security states; the firmware runs in the secure state."""
+
+    @property
+    def device(self) -> str:
+        """Name of the generic device in ARM::Cortex_DFP."""
+        return f"ARM::ARMC{self.letters}"
+
+    @property
+    def header(self) -> str:
+        """File name of CMSIS-Core's header for the core."""
+        return f"core_c{self.letters.lower()}.h"
 
 
 @frozen
@@ -62,6 +71,8 @@ class CmsisBoard:
     """A board as CMSIS sees it."""
 
     core: CmsisCore
+    macros: tuple[tuple[str, str], ...]
+    """Names and values of the macros that a device's header defines before it includes CMSIS-Core's header."""
     usarts: tuple[Usart, ...]
     link_usart: int
     """The n in Driver_USART<n> of the link."""
@@ -109,8 +120,10 @@ def cmsis_board(board: Board, interrupts: Sequence[tuple[str, int]] = ()) -> Cms
         )
     usarts = tuple(_usart(board, index, uart) for index, uart in enumerate(board.peripherals_of(USART_CLASS)))
     link = next(usart.index for usart in usarts if usart.name == board.link_uart.name)
+    core = _core(board)
     found = CmsisBoard(
-        core=_core(board),
+        core=core,
+        macros=((f"__C{core.letters}_REV", core.revision), *_macros(board.cpu), *core.macros),
         usarts=usarts,
         link_usart=link,
         devices=tuple(Vector(number=number, stem=f"Interrupt{number}", owner=name) for name, number in interrupts),
@@ -134,40 +147,25 @@ def _check_lines(board: Board, found: CmsisBoard) -> None:
 
 
 def _core(board: Board) -> CmsisCore:
-    make = _CORES.get(board.cpu.type)
-    if make is None:
+    core = _CORES.get(board.cpu.type)
+    if core is None:
         raise FerruleError(
             f"board {board.name}: its core {board.cpu.type} is not supported in CMSIS projects",
             hint=f"known: {', '.join(_CORES)}",
         )
-    return CmsisCore(
-        device=f"ARM::ARMC{make.letters}",
-        header=f"core_c{make.letters.lower()}.h",
-        rtx_handlers=make.rtx_handlers,
-        macros=((f"__C{make.letters}_REV", make.revision), *_macros(board.cpu), *make.macros),
-        secure=make.secure,
-    )
+    return core
 
 
-@frozen
-class _Make:
-    letters: str
-    revision: str
-    rtx_handlers: str
-    macros: tuple[tuple[str, str], ...] = ()
-    secure: bool = False
-
-
-_CORES: Mapping[str, _Make] = {
-    "cortex-m3": _Make(letters="M3", revision="0x0201U", rtx_handlers="irq_armv7m.S"),
-    "cortex-m4": _Make(letters="M4", revision="0x0001U", rtx_handlers="irq_armv7m.S"),
-    "cortex-m7": _Make(
+_CORES: Mapping[str, CmsisCore] = {
+    "cortex-m3": CmsisCore(letters="M3", revision="0x0201U", rtx_handlers="irq_armv7m.S"),
+    "cortex-m4": CmsisCore(letters="M4", revision="0x0001U", rtx_handlers="irq_armv7m.S"),
+    "cortex-m7": CmsisCore(
         letters="M7",
         revision="0x0101U",
         rtx_handlers="irq_armv7m.S",
         macros=(("__ICACHE_PRESENT", "1U"), ("__DCACHE_PRESENT", "1U"), ("__DTCM_PRESENT", "0U")),
     ),
-    "cortex-m33": _Make(
+    "cortex-m33": CmsisCore(
         letters="M33",
         revision="0x0004U",
         rtx_handlers="irq_armv8mml.S",

@@ -14,7 +14,7 @@ from ferrule.errors import FerruleError
 from ferrule.firmware import seal
 from ferrule.firmware.compile_commands import editor_compiler
 from ferrule.firmware.linker import linker_script
-from ferrule.firmware.mlperf_tiny import is_runner, runner_values
+from ferrule.firmware.mlperf_tiny import VENDOR, is_runner, runner_values
 from ferrule.firmware.plan import SCRIPT_NAME, SourceSet
 from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, ProjectRequest
@@ -88,6 +88,7 @@ def project_values(request: ProjectRequest, code: SourceSet, adapter: str) -> di
         "main_headers": main_headers(request.program),
         "program": request.program,
         "runner": runner_values(request.app, request.program, board) if is_runner(request.app) else None,
+        "vendor": VENDOR,
         "board": board,
         "driver": uart_driver(board),
         "interrupts": interrupts,
