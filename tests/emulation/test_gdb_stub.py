@@ -104,11 +104,11 @@ def test_memory(core: Core, stub: GdbStub) -> None:
     assert stub.answer(b"m0,4") == stub.answer(b"M0,1:00") == stub.answer(b"M104,3:beef") == b"E01"
 
 
-def test_breakpoints(core: Core, stub: GdbStub) -> None:
+def test_breakpoints(stub: GdbStub) -> None:
     assert stub.answer(b"Z0,101,2") == stub.answer(b"Z1,200,2") == b"OK"
-    assert core.breakpoints == {0x100, 0x200}
+    assert stub.breakpoints == {0x100, 0x200}
     assert stub.answer(b"z0,100,2") == b"OK"
-    assert core.breakpoints == {0x200}
+    assert stub.breakpoints == {0x200}
     assert stub.answer(b"Z2,100,4") == b""  # watchpoints are not supported
 
 

@@ -17,6 +17,7 @@ from ferrule.backends.firmware import DeviceDriver, LoweredOp, LoweringContext, 
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.target import Target
 from ferrule.boards import Board, load_board
+from ferrule.boards.description import Expansion
 from ferrule.devices import Register, RegisterModel, RegisterTable
 from ferrule.dom import Call, Identifier
 from ferrule.emulation.attached import attached_devices
@@ -101,11 +102,10 @@ def bases(bindings: Sequence[Mapping[str, int]], board: str | Board = "mps2-an38
 def resized(*places: tuple[int, int]) -> Board:
     """Return a board with places of these addresses and sizes."""
     board = load_board("mps2-an386")
-    first = board.expansions[0]
     return replace(
         board,
         expansions=tuple(
-            replace(first, address=address, size_bytes=size, interrupt=28 + index)
+            Expansion(address=address, size_bytes=size, interrupt=28 + index)
             for index, (address, size) in enumerate(places)
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -36,7 +36,6 @@ DESCRIPTION_NAME = "board.toml"
 SEARCH_VARIABLE = "FERRULE_BOARDS"
 
 _MEMORIES = ("Memory.MappedMemory", "Memory.ArrayMemory")
-_CORE = "CPU.CortexM"
 _ADDRESS_END = 1 << 32
 _WHY_COLUMNS = 90
 LONGEST_NAME = 100
@@ -95,7 +94,7 @@ def _load(folder: Path) -> Board:
     description = read_description(file)
     platform = read_platform(folder / description.platform)
     memories = _memories(platform, description, file)
-    core = _cpu(platform, description, file)
+    core = cpu(platform, description.cpu, file)
     peripherals = tuple(
         _peripheral(entry) for entry in platform.entries.values() if entry.type not in _MEMORIES and _on_bus(entry)
     )
@@ -104,8 +103,7 @@ def _load(folder: Path) -> Board:
     _check_overlaps(places, platform)
     by_name = {peripheral.name: peripheral for peripheral in peripherals}
     with place(str(file)):
-        _check_caches(core, memories)
-        _check_lines(peripherals, core)
+        _check_core(core, memories, peripherals)
         _check_expansions((*places, *tagged), description, core)
         _check_setup((*peripherals, *tagged), by_name, description)
         return Board(
@@ -129,20 +127,19 @@ def _load(folder: Path) -> Board:
         )
 
 
-def _cpu(platform: Platform, description: BoardDescription, file: Path) -> Cpu:
-    cores = platform.of_type(_CORE)
-    if len(cores) != 1:
-        raise FerruleError(f"{platform.file}: {len(cores)} entries of type {_CORE}, exactly one is supported")
-    return cpu(cores[0], description.cpu, file)
-
-
-def _check_caches(core: Cpu, memories: tuple[Memory, ...]) -> None:
+def _check_core(core: Cpu, memories: tuple[Memory, ...], peripherals: tuple[Peripheral, ...]) -> None:
     for memory in memories:
         if memory.cacheable and not CORES[core.type].has_data_cache:
             raise FerruleError(
                 f"memories.{memory.name} is cacheable, but a {core.type} has no data cache",
                 hint="a cache outside of the core is not supported: leave it off for this memory",
             )
+    for peripheral in peripherals:
+        for line in peripheral.interrupts:
+            if line.target == "nvic" and line.index >= core.interrupts:
+                raise FerruleError(
+                    f"cpu.interrupts is {core.interrupts}, but '{peripheral.name}' has interrupt {line.index}"
+                )
 
 
 def _on_bus(entry: Entry) -> bool:
@@ -219,24 +216,19 @@ def _peripheral(entry: Entry) -> Peripheral:
     )
 
 
+def _spans(places: Iterable[Memory | Peripheral | Tag]) -> list[tuple[int, int, str]]:
+    """Return the first address, the end and the name of each place, also for its aliases."""
+    return [
+        (address, address + each.size_bytes, each.name)
+        for each in places
+        for address in (each.address, *(() if isinstance(each, Tag) else each.aliases))
+    ]
+
+
 def _check_overlaps(places: tuple[Memory | Peripheral, ...], platform: Platform) -> None:
-    spans = sorted(
-        (address, address + place.size_bytes, place.name)
-        for place in places
-        for address in (place.address, *place.aliases)
-    )
-    for (_, end, name), (begin, _, other) in itertools.pairwise(spans):
+    for (_, end, name), (begin, _, other) in itertools.pairwise(sorted(_spans(places))):
         if begin < end:
             raise FerruleError(f"{platform.file}: '{name}' and '{other}' overlap at {begin:#010x}")
-
-
-def _check_lines(peripherals: tuple[Peripheral, ...], core: Cpu) -> None:
-    for peripheral in peripherals:
-        for line in peripheral.interrupts:
-            if line.target == "nvic" and line.index >= core.interrupts:
-                raise FerruleError(
-                    f"cpu.interrupts is {core.interrupts}, but '{peripheral.name}' has interrupt {line.index}"
-                )
 
 
 def _uart(peripherals: dict[str, Peripheral], name: str, key: str) -> Peripheral:
@@ -278,11 +270,7 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription) -> P
 
 def _check_expansions(places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, core: Cpu) -> None:
     """Raise FerruleError if a place for accelerators is occupied or malformed."""
-    spans = [
-        (address, address + each.size_bytes, each.name)
-        for each in places
-        for address in (each.address, *(() if isinstance(each, Tag) else each.aliases))
-    ]
+    spans = _spans(places)
     lines = {
         interrupt.index: each.name
         for each in places

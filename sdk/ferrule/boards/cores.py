@@ -9,9 +9,10 @@ from pathlib import Path
 from ferrule._frozen import frozen
 from ferrule.boards.board import Cpu
 from ferrule.boards.description import CpuDescription
-from ferrule.boards.repl import Entry
+from ferrule.boards.repl import Platform
 from ferrule.errors import FerruleError
 
+_CORE = "CPU.CortexM"
 FPUS = ("none", "fpv4-sp-d16", "fpv5-sp-d16", "fpv5-d16")
 
 
@@ -50,12 +51,16 @@ CORES: Mapping[str, Core] = {
 """Supported cores by Arm's name in lower case."""
 
 
-def cpu(entry: Entry, description: CpuDescription, file: Path) -> Cpu:
-    """Return the core described by a platform description's entry and the table `[cpu]` of `file`.
+def cpu(platform: Platform, description: CpuDescription, file: Path) -> Cpu:
+    """Return the core described by a platform description and the table `[cpu]` of `file`.
 
     Raises:
-        FerruleError: the core is not supported, or it cannot have a feature that the table states.
+        FerruleError: there is not one core, it is not supported, or it cannot have a feature that the table states.
     """
+    entries = platform.of_type(_CORE)
+    if len(entries) != 1:
+        raise FerruleError(f"{platform.file}: {len(entries)} entries of type {_CORE}, exactly one is supported")
+    entry = entries[0]
     kind = entry.text("cpuType")
     if kind is None:
         raise FerruleError(f"{entry.place}: '{entry.name}' has no cpuType")

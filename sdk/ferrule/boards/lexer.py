@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -69,13 +70,13 @@ def tokenize(text: str, file: Path) -> list[Token]:
     return list(_Lexer(text, file).tokens())
 
 
+@dataclass
 class _Lexer:
-    def __init__(self, text: str, file: Path) -> None:
-        self._text = text
-        self._file = file
-        self._at = 0
-        self._line = 1
-        self._line_start = 0
+    _text: str
+    _file: Path
+    _at: int = 0
+    _line: int = 1
+    _line_start: int = 0
 
     def tokens(self) -> Iterator[Token]:
         first = True
@@ -94,27 +95,21 @@ class _Lexer:
             if kind in {"space", "comment"}:
                 first = self._skip(piece) or first
                 continue
-            if depth == 0 and first and self._tab_before():
+            if depth == 0 and first and "\t" in self._text[self._line_start : self._at]:
                 raise place_error(self._file, self._line, "indented by a tab", hint="indent by four spaces")
-            yield self._token(kind, piece, first=first)
+            self._check(piece)
+            column = self._at - self._line_start
+            yield Token(kind=TokenKind[kind.upper()], text=piece, line=self._line, column=column, first=first)
             depth = max(0, depth + (piece in {"{", "["}) - (piece in {"}", "]"}))
             first = False
             self._skip(piece)
         yield Token(kind=TokenKind.END, text="", line=self._line, column=0, first=True)
-
-    def _token(self, kind: str, piece: str, *, first: bool) -> Token:
-        column = self._at - self._line_start
-        self._check(piece)
-        return Token(kind=TokenKind[kind.upper()], text=piece, line=self._line, column=column, first=first)
 
     def _check(self, piece: str) -> None:
         """Raise FerruleError for text that cannot be printed as it is, except for line breaks and tabs."""
         check_text(
             piece.replace("\n", " ").replace("\t", " ").replace("\r", " "), f"{self._file}:{self._line}: the text"
         )
-
-    def _tab_before(self) -> bool:
-        return "\t" in self._text[self._line_start : self._at]
 
     def _skip(self, piece: str) -> bool:
         """Advance past a piece of text; return whether it contains a line break."""

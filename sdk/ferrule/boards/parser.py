@@ -186,7 +186,8 @@ class _Parser:
         if not self._peek().first:
             raise self._error(self._peek(), f"{self._peek()} is not supported after 'using'")
         own = self._parents[0].parent
-        starts = (self._file.parent.resolve(), own, own.parent, root() / "boards", *_renode_root(self._parents[0]))
+        renode = [folder for folder in self._parents[0].parents if is_file(folder / _ROOT_MARK)][:1]
+        starts = (self._file.parent.resolve(), own, own.parent, root() / "boards", *renode)
         path = next(filter(None, (_existing(start / _text(token)) for start in starts)), None)
         if path is None:
             hint = f"paths in 'using' start from {' or '.join(dict.fromkeys(str(start) for start in starts))}"
@@ -210,7 +211,9 @@ class _Parser:
         if self._peek().kind is TokenKind.NAME and not self._peek().first:
             raise self._error(self._peek(), f"{self._peek()} is not understood after the registration of '{name}'")
         if self._take("{"):
-            self._braced_attributes(draft)
+            unclosed = self._error(self._tokens[self._at - 1], f"the '{{' of '{draft.name}' is not closed")
+            for _ in self._until("}", ";", "between two attributes in braces", unclosed):
+                self._attribute(draft, ends_at_line=False)
         while self._peek().first and self._peek().column and self._peek().kind is not TokenKind.END:
             self._attribute(draft, ends_at_line=True)
 
@@ -229,11 +232,6 @@ class _Parser:
         draft = _Draft(name=name, type=type_name, file=self._file, line=token.line)
         self._entries[name] = draft
         return draft
-
-    def _braced_attributes(self, draft: _Draft) -> None:
-        unclosed = self._error(self._tokens[self._at - 1], f"the '{{' of '{draft.name}' is not closed")
-        for _ in self._until("}", ";", "between two attributes in braces", unclosed):
-            self._attribute(draft, ends_at_line=False)
 
     def _attribute(self, draft: _Draft, *, ends_at_line: bool) -> None:
         token = self._peek()
@@ -310,7 +308,9 @@ class _Parser:
             case TokenKind.MARK, "<":
                 return self._range(token)
             case TokenKind.MARK, "[":
-                return self._list(token, depth)
+                unclosed = self._error(token, "this '[' is not closed")
+                turns = self._until("]", ",", "between two values of a list", unclosed)
+                return tuple(self._value(depth + 1) for _ in turns)
             case TokenKind.MARK, "{":
                 return self._dictionary(token, depth)
         raise self._error(token, f"expected a value, found {token}")
@@ -325,10 +325,6 @@ class _Parser:
         if not 0 <= begin < _ADDRESS_END or not 0 < size <= _ADDRESS_END:
             raise self._error(opening, f"the range <{begin:#x}, {token.text}> is empty or out of bounds")
         return Range(begin=begin, size=size)
-
-    def _list(self, opening: Token, depth: int) -> tuple[Value, ...]:
-        turns = self._until("]", ",", "between two values of a list", self._error(opening, "this '[' is not closed"))
-        return tuple(self._value(depth + 1) for _ in turns)
 
     def _dictionary(self, opening: Token, depth: int) -> Dictionary:
         items: list[tuple[Value, Value]] = []
@@ -423,11 +419,6 @@ def _existing(path: Path) -> Path | None:
         return path.resolve() if is_file(path) else None
     except (OSError, ValueError):  # too long, a loop of links, or a null character
         return None
-
-
-def _renode_root(file: Path) -> list[Path]:
-    """Return the folder of the Renode installation that contains a file, or an empty list."""
-    return [folder for folder in file.parents if is_file(folder / _ROOT_MARK)][:1]
 
 
 def _text(token: Token) -> str:

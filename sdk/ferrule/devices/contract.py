@@ -114,15 +114,12 @@ class Command:
         """Return whether the command may write these bytes of one operand, and if so, note that they are written."""
         for each in self.operands:
             if each.writable and each.address <= address and end <= each.end:
-                self._wrote(address, end)
+                begin = address
+                if self.written and self.written[-1][1] == address:
+                    begin, _ = self.written.pop()
+                self.written.append((begin, end))
                 return True
         return False
-
-    def _wrote(self, address: int, end: int) -> None:
-        if self.written and self.written[-1][1] == address:
-            self.written[-1] = (self.written[-1][0], end)
-        else:
-            self.written.append((address, end))
 
     def misaligned(self, alignment: int, address: int, end: int) -> Operand | None:
         """Return an operand in a range whose address is not aligned; None if there is none."""

@@ -114,13 +114,8 @@ class RegisterModel(DeviceModel):
             if register is not None and width < register.size_bytes:
                 shift = 8 * (offset - register.offset)
                 return register, ((1 << 8 * width) - 1) << shift, shift
-        raise BusError(
-            f"{self.table.name}: a {what} of {width} B at offset {offset:#x}, "
-            + ("where there is no register" if register is None else f"expected {self._widths(register)}"),
-            address=offset,
-        )
-
-    def _widths(self, register: Register) -> str:
-        if self.table.narrow_accesses and register.size_bytes > 1:
-            return f"at most {register.size_bytes} B for {register.name}"
-        return f"{register.size_bytes} B for {register.name}"
+        reason = "where there is no register"
+        if register is not None:
+            most = "at most " if self.table.narrow_accesses and register.size_bytes > 1 else ""
+            reason = f"expected {most}{register.size_bytes} B for {register.name}"
+        raise BusError(f"{self.table.name}: a {what} of {width} B at offset {offset:#x}, {reason}", address=offset)

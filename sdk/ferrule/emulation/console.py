@@ -6,8 +6,9 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
-from ferrule.emulation.crash import CrashReport, EngineError, ExitError
+from ferrule.emulation.crash import EngineError, ExitError
 from ferrule.emulation.engine import Session
 from ferrule.errors import FerruleError
 
@@ -69,7 +70,14 @@ class Console:
         wanted = _compiled(pattern)
         found, why = self._search(wanted, timeout_s, wall_s)
         if found is None:
-            raise self._missing(wanted.pattern, why)
+            message = (
+                f"{self.name}: /{wanted.pattern}/ did not come: {why}; since the last match the firmware has printed"
+            )
+            lines = [message, self._tail()]
+            with suppress(EngineError):  # a firmware that has ended has no state, and the text says more
+                report = self._session.crash_report("the firmware was stopped")
+                lines += [] if report is None else [str(report)]
+            raise ExpectationError("\n".join(lines))
         return found
 
     def read_until_quiet(self, timeout_s: float = TIMEOUT_S, *, wall_s: float = WALL_S) -> str:
@@ -173,17 +181,6 @@ class Console:
     def _instructions(self) -> int | None:
         counters = self._session.counters()
         return counters.instructions if counters.unit == "instructions" else None
-
-    def _missing(self, pattern: str, why: str) -> ExpectationError:
-        message = f"{self.name}: /{pattern}/ did not come: {why}; since the last match the firmware has printed"
-        message, report = f"{message}\n{self._tail()}", self._report()
-        return ExpectationError(message if report is None else f"{message}\n{report}")
-
-    def _report(self) -> CrashReport | None:
-        try:
-            return self._session.crash_report("the firmware was stopped")
-        except EngineError:  # a firmware that has ended has no state, and the text says more
-            return None
 
 
 def _compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ferrule._frozen import frozen
-from ferrule.codegen import Artifact, Call, DeviceUse, Program
+from ferrule.codegen import Artifact, Call, Program
 from ferrule.devices import Range
 from ferrule.devices.contract import Operand
 from ferrule.emulation.crash import EngineError
@@ -112,7 +112,16 @@ def contract_plan(program: Program, image: Image) -> ContractPlan:
         return ContractPlan(unchecked=error.args[0].removeprefix(UNCHECKED))
     return ContractPlan(
         models=models,
-        devices=tuple(_rules(use, image) for use in program.devices),
+        devices=tuple(
+            DeviceRules(
+                name=use.device.name,
+                tensor_alignment=use.driver.tensor_alignment if use.is_master else 1,
+                transfer_alignment=use.driver.transfer_alignment,
+                handle=image.find(f"{use.name}_device"),
+                interrupt=use.driver.interrupt,
+            )
+            for use in program.devices
+        ),
         next=image.address_of(NEXT),
         ran=image.find(RAN),
         finish=image.find(FINISH),
@@ -171,13 +180,3 @@ def _operands(artifact: Artifact, owned: OwnedStorage, layer: str) -> Iterator[O
 def _operand(owned: OwnedStorage, name: str) -> Operand:
     """Return a tensor, or a layer's scratch, in the workspace."""
     return Operand(name=name, address=owned.buffers[owned.numbers[name]].address, size_bytes=owned.sizes[name])
-
-
-def _rules(use: DeviceUse, image: Image) -> DeviceRules:
-    return DeviceRules(
-        name=use.device.name,
-        tensor_alignment=use.driver.tensor_alignment if use.is_master else 1,
-        transfer_alignment=use.driver.transfer_alignment,
-        handle=image.find(f"{use.name}_device"),
-        interrupt=use.driver.interrupt,
-    )

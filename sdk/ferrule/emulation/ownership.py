@@ -385,7 +385,9 @@ def ownership_error(plan: OwnershipPlan, found: Violated) -> OwnershipError:
     busy = [name for name in found.busy if name != found.device]
     note = f"; device {', '.join(busy)} is still at work" if busy else ""
     tensor = _tensor(plan, found)
-    message = f"ownership: {where}, {access}{cause}: {_reason(plan, found, tensor)}{note}"
+    which = f"tensor '{tensor}'" if tensor else "bytes of no tensor"
+    reason = _REASONS[found.violation].format(which=which, own=_operands(plan, found.step))
+    message = f"ownership: {where}, {access}{cause}: {reason}{note}"
     return OwnershipError(message, found, layer=layer, tensor=tensor)
 
 
@@ -405,12 +407,6 @@ def _tensor(plan: OwnershipPlan, found: Violated) -> str:
         return plan.buffers[found.holder].name
     live = [each for each in near if each.last >= found.step]
     return chosen.name if chosen is not None else live[0].name if live else ""
-
-
-def _reason(plan: OwnershipPlan, found: Violated, tensor: str) -> str:
-    which = f"tensor '{tensor}'" if tensor else "bytes of no tensor"
-    own = _operands(plan, found.step)
-    return _REASONS[found.violation].format(which=which, own=own)
 
 
 _REASONS: Mapping[Violation, str] = {

@@ -20,25 +20,18 @@ _OUTPUTS = {"-MD", "-Werror"}
 
 def compile_commands(plan: BuildPlan, folder: Path) -> str:
     """Return the database of a plan with absolute paths; `folder` is the folder of the project."""
-    command = plan.toolchain.require()
+    command, target = plan.toolchain.require(), plan.toolchain.target_flags(plan.board)
+    compiler = editor_compiler(plan.toolchain, plan.board, command)
     entries = [
         {
             "directory": str(folder.resolve()),
             "file": str(step.source),
-            "arguments": editor_arguments(step.argv, command, plan.toolchain, plan.board),
+            "arguments": [*compiler, *_without(step.argv[len(command) :], target)],
             "output": str(step.output),
         }
         for step in plan.compile
     ]
     return json.dumps(entries, indent=1) + "\n"
-
-
-def editor_arguments(
-    argv: Sequence[str], command: Sequence[str], toolchain: Toolchain, board: Board
-) -> tuple[str, ...]:
-    """Return a compiler's command without its outputs and with the target in the spelling of clang or gcc."""
-    rest = tuple(_without(argv[len(command) :], toolchain.target_flags(board)))
-    return (*editor_compiler(toolchain, board, command), *rest)
 
 
 def editor_compiler(toolchain: Toolchain, board: Board, command: Sequence[str]) -> tuple[str, ...]:
@@ -48,6 +41,7 @@ def editor_compiler(toolchain: Toolchain, board: Board, command: Sequence[str]) 
 
 
 def _without(argv: Sequence[str], target: Sequence[str]) -> Iterator[str]:
+    """Yield a compiler's arguments without its outputs and the flags that select the target."""
     words = iter(argv[len(target) :] if tuple(argv[: len(target)]) == tuple(target) else argv)
     for word in words:
         if word in _WITH_VALUE:

@@ -18,7 +18,6 @@ from ferrule.firmware.arena import ArenaPart, arena_of
 from ferrule.firmware.job import Job
 from ferrule.firmware.placement import emit_program
 from ferrule.firmware.project import SMALLEST_STACK_BYTES
-from ferrule.memory import Region
 from ferrule.network import Network
 
 
@@ -103,10 +102,11 @@ def roomier_boards(networks: Sequence[Network], job: Job) -> tuple[str, ...]:
     The plan is that for the core of the job's board; `fits` plans for each core.
     """
     program = emit_program(networks, job, limited=False)
+    others = [each for artifact in program.artifacts for each in artifact.storage.arenas if each.name != REGION]
     found = []
     for board in _boards():
         places = {memory.name for memory in board.memories}
-        if all(memory_of(region) in places for region in _others(program)) and not any(
+        if all(memory_of(region) in places for region in others) and not any(
             need.missing_bytes for need in _needs(program, board)
         ):
             found.append(board.name)
@@ -117,12 +117,6 @@ def _boards() -> Iterator[Board]:
     for name in board_names():
         with suppress(FerruleError):
             yield load_board(name)
-
-
-def _others(program: Program) -> Iterator[Region]:
-    """Yield the arenas outside of the workspace."""
-    for artifact in program.artifacts:
-        yield from (region for region in artifact.storage.arenas if region.name != REGION)
 
 
 def _needs(program: Program, board: Board) -> tuple[MemoryNeed, ...]:

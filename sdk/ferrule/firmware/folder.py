@@ -124,7 +124,11 @@ class _Update:
                 hint="choose another folder",
             )
         self._recovers = is_file(folder / PENDING_NAME)
-        self._known = _known_hashes(self._old, folder)
+        self._known = {name: {value} for name, value in self._old.files.items()}
+        """By generated file: the hashes of the manifest, and of an update that was killed."""
+        if self._recovers:
+            for name, value in read_manifest(folder, PENDING_NAME).files.items():
+                self._known.setdefault(name, set()).add(value)
         self._files = {**generated, **starters}
         self._starters = starters
         self._manifest = manifest
@@ -235,15 +239,6 @@ class _Update:
         return msgspec.structs.replace(
             self._manifest, files={name: files[name] for name in sorted(files)}, starters=tuple(starters)
         )
-
-
-def _known_hashes(old: Manifest, folder: Path) -> dict[str, set[str]]:
-    """Return the hashes that each generated file may have: those of the manifest and of an update that was killed."""
-    known = {name: {value} for name, value in old.files.items()}
-    if is_file(folder / PENDING_NAME):
-        for name, value in read_manifest(folder, PENDING_NAME).files.items():
-            known.setdefault(name, set()).add(value)
-    return known
 
 
 def _equal(one: Path, other: Path) -> bool:

@@ -33,10 +33,6 @@ class Frame:
         """Note a call."""
         self.calls[target] = max(depth, self.calls.get(target, 0))
 
-    def call_pointer(self, depth: int) -> None:
-        """Note a call through a pointer."""
-        self.pointer_depth = max(depth, self.pointer_depth or 0)
-
 
 class Code:
     """The code of a firmware, by function."""
@@ -190,7 +186,7 @@ class _Walk:
         if flow is Flow.BRANCH or flow is Flow.BRANCH_IF:
             self._waiting.append((does.target, depth))
         elif flow is Flow.POINTER_CALL or flow is Flow.POINTER_JUMP:
-            self._frame.call_pointer(depth)
+            self._frame.pointer_depth = max(depth, self._frame.pointer_depth or 0)
         elif flow is Flow.TABLE:
             targets = self._code.table(following, does.target)
             if targets is None:

@@ -60,17 +60,14 @@ def stack_guard(board: Board) -> StackGuard | None:
     placement = board.placement
     low = board.memory(placement.stack).address
     if placement.stack not in {placement.code, placement.weights}:
+        places = [(base, each.size_bytes) for each in board.memories for base in (each.address, *each.aliases)]
+        places += [(each.address, each.size_bytes) for each in (*board.peripherals, *board.tags)]
         for log2 in range(_LARGEST_GUARD, _RESERVED_GUARD - 1, -1):
-            if low % (1 << log2) == 0 and low >= 1 << log2 and _is_free(board, low - (1 << log2), low):
+            begin = low - (1 << log2)
+            is_free = all(base + size_bytes <= begin or base >= low for base, size_bytes in places)
+            if is_free and begin >= 0 and begin % (1 << log2) == 0:
                 return StackGuard(log2=log2, reserved=False)
     return StackGuard(log2=_RESERVED_GUARD, reserved=True)
-
-
-def _is_free(board: Board, low: int, high: int) -> bool:
-    """Return whether a range of addresses has no memory, peripheral or tag."""
-    places = [(base, each.size_bytes) for each in board.memories for base in (each.address, *each.aliases)]
-    places += [(each.address, each.size_bytes) for each in (*board.peripherals, *board.tags)]
-    return all(base + size_bytes <= low or base >= high for base, size_bytes in places)
 
 
 def roomy_memories(board: Board) -> tuple[Memory, ...]:

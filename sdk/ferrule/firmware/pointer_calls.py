@@ -110,7 +110,12 @@ class Pointers:
         """What each function is for."""
         for each in files:
             for place, key in each.pointers():
-                self.kinds[key] = self.kinds.get(key, Kind(0)) | self._kind(place, key)
+                found = (
+                    kind
+                    for where, function, kind in _FUNCTIONS
+                    if re.fullmatch(where, place) and self._matches(function, key)
+                )
+                self.kinds[key] = self.kinds.get(key, Kind(0)) | next(found, Kind.OTHER)
 
     def called_by(self, keys: Iterable[str]) -> Kind:
         """Return the kinds of functions that a function with these names calls through pointers."""
@@ -122,12 +127,6 @@ class Pointers:
                 if self._matches(pattern, key):
                     return kinds
         return _UNKNOWN_CALLER
-
-    def _kind(self, place: str, key: str) -> Kind:
-        for where, function, kind in _FUNCTIONS:
-            if re.fullmatch(where, place) and self._matches(function, key):
-                return kind
-        return Kind.OTHER
 
     def _matches(self, pattern: str, key: str) -> bool:
         """Return whether a name matches; GCC appends `.constprop.0` and the like to names of functions."""

@@ -71,6 +71,7 @@ def sbom(
     ]
     references = [str(model["bom-ref"]) for model in models]
     own = {name: data for name, data in generated.items() if not name.startswith(f"{LIBRARY_FOLDER}/")}
+    edited = [_generated(starters) | {"bom-ref": _STARTERS, "name": "files to edit, as generated"}] if starters else []
     own_parts = [_GENERATED, *([_STARTERS] if starters else [])]
     body: dict[str, object] = {
         "version": 1,
@@ -78,7 +79,7 @@ def sbom(
             "tools": {"components": [_FERRULE, *([] if compiler is None else [compiler.component()])]},
             "component": _firmware(program, identities),
         },
-        "components": [*models, *_inputs(read), _generated(own), *_starters(starters), *parts],
+        "components": [*models, *_inputs(read), _generated(own), *edited, *parts],
         "dependencies": [
             {"ref": _FIRMWARE, "dependsOn": [*references, *own_parts, *(str(part["bom-ref"]) for part in parts)]},
             {"ref": _GENERATED, "dependsOn": [*references, *([_INPUTS] if read else [])]},
@@ -138,13 +139,6 @@ def _generated(files: Mapping[str, bytes]) -> dict[str, object]:
     }
 
 
-def _starters(files: Mapping[str, bytes]) -> list[dict[str, object]]:
-    """Return main.c and the build files as they were generated, as a list of one; the user may edit them."""
-    if not files:
-        return []
-    return [_generated(files) | {"bom-ref": _STARTERS, "name": "files to edit, as generated"}]
-
-
 def _contribution(part: Contribution) -> dict[str, object]:
     hashes = part.hashes
     digest = part.digest_by(hashes)
@@ -158,16 +152,12 @@ def _contribution(part: Contribution) -> dict[str, object]:
         ],
         "components": _files(hashes),
     }
-    shipped = any(part.folder.resolve().is_relative_to(folder) for folder in _shipped())
+    own = (Path(__file__).parents[1], *(root() / name for name in ("include", "platforms", "src_c")))
+    shipped = any(part.folder.resolve().is_relative_to(folder) for folder in own)
     found["purl"] = f"{_FERRULE_URL}#{part.name}" if shipped else f"pkg:generic/{quote(part.name)}@{digest[:16]}"
     if part.licence != _UNKNOWN:  # CycloneDX states an unknown licence by leaving it out
         found["licenses"] = [{"expression": part.licence}]
     return found
-
-
-def _shipped() -> tuple[Path, ...]:
-    """Return the folders of this release's own sources."""
-    return (Path(__file__).parents[1], *(root() / name for name in ("include", "platforms", "src_c")))
 
 
 def _files(hashes: Mapping[str, str]) -> list[dict[str, object]]:

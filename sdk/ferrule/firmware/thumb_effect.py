@@ -110,14 +110,10 @@ def _miscellaneous(address: int, word: int) -> Effect:
     if kind & 0x5 == 0x1:
         return Effect(Flow.BRANCH_IF, address + 4 + ((word >> 3 & 0x1F) << 1 | (word & 0x200) >> 3))
     if kind == 0xF and word & 0xF:
-        return Effect(conditional=_conditions(word >> 4 & 1, word & 0xF))
+        then, mask = word >> 4 & 1, word & 0xF
+        last = (mask & -mask).bit_length() - 1  # the lowest bit that is set ends the mask
+        return Effect(conditional=(True, *((mask >> bit & 1) == then for bit in range(3, last, -1))))
     return PLAIN
-
-
-def _conditions(then: int, mask: int) -> tuple[bool, ...]:
-    """Return the instructions of an IT block; the lowest bit that is set ends the mask."""
-    last = (mask & -mask).bit_length() - 1
-    return (True, *((mask >> bit & 1) == then for bit in range(3, last, -1)))
 
 
 def _wide(address: int, first: int, second: int) -> Effect:

@@ -82,10 +82,6 @@ def _try_zig(tool: ToolStatus) -> str | None:
     return _compiles((str(program), "cc", "-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3"), _DIVIDES)
 
 
-def _try_gcc(tool: ToolStatus) -> str | None:
-    return _compiles((str(tool.path), *_CORE, "-nostdlib", "-Wl,--entry=main"), _DIVIDES, link=True)
-
-
 def _try_cc(tool: ToolStatus) -> str | None:
     del tool
     try:
@@ -98,20 +94,18 @@ def _try_version(tool: ToolStatus) -> str | None:
     return None if tool.version else "it does not say its version"
 
 
-def _try_package(tool: ToolStatus) -> str | None:
-    return _fails((sys.executable, "-c", _PROGRAMS[tool.name]))
-
-
 def _says(text: str, *arguments: str, given: str = "") -> Callable[[ToolStatus], str | None]:
     """Return the trial of a program that must say a text when it is run with these arguments and this input."""
     return lambda tool: _fails((str(tool.path), *arguments), given=given, says=text)
 
 
 _TRIALS: Mapping[str, Callable[[ToolStatus], str | None]] = {
-    **dict.fromkeys(_PROGRAMS, _try_package),
+    **dict.fromkeys(_PROGRAMS, lambda tool: _fails((sys.executable, "-c", _PROGRAMS[tool.name]))),
     "ziglang": _try_zig,
     "cc": _try_cc,
-    "arm-none-eabi-gcc": _try_gcc,
+    "arm-none-eabi-gcc": lambda tool: _compiles(
+        (str(tool.path), *_CORE, "-nostdlib", "-Wl,--entry=main"), _DIVIDES, link=True
+    ),
     "qemu-system-arm": _says("mps2-an385", "-machine", "help"),
     "make": _says("made", "-f", "-", given="all:\n\t@echo made\n"),
     "cmake": _says("made", "-E", "echo", "made"),

@@ -160,7 +160,12 @@ class LinkSession(Closing):
     def model_info(self) -> ModelInfo:
         """Return the firmware's description of its model, which is requested only once."""
         if self._info is None:
-            self._info = self._read_model_info()
+            info, *counts = decode_model(self._ask(MessageType.MODEL_INFO))
+            inputs, outputs = (
+                tuple(LinkTensor.decode(self._ask(MessageType.TENSOR_INFO, is_output, index)) for index in range(count))
+                for is_output, count in enumerate(counts)
+            )
+            self._info = replace(info, inputs=inputs, outputs=outputs)
         return self._info
 
     def build_info(self) -> BuildInfo | None:
@@ -254,14 +259,6 @@ class LinkSession(Closing):
     def _chunk_bytes(self) -> int:
         assert self._hello is not None  # callers already have the model info, which needs HELLO
         return min(self._hello.max_payload_bytes, MAX_PAYLOAD_BYTES)
-
-    def _read_model_info(self) -> ModelInfo:
-        info, *counts = decode_model(self._ask(MessageType.MODEL_INFO))
-        inputs, outputs = (
-            tuple(LinkTensor.decode(self._ask(MessageType.TENSOR_INFO, is_output, index)) for index in range(count))
-            for is_output, count in enumerate(counts)
-        )
-        return replace(info, inputs=inputs, outputs=outputs)
 
     def _write_input(self, index: int, data: bytes) -> None:
         step = self._chunk_bytes() - WRITE_HEADER_BYTES

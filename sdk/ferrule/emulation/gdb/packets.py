@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum, auto
 
 from ferrule._frozen import frozen
@@ -10,7 +11,9 @@ from ferrule._frozen import frozen
 LARGEST = 16384
 """Largest payload, in bytes, that a receiver must accept; longer packets may be dropped as damaged."""
 INTERRUPT = 0x03
-_START, _END, _ESCAPE, _REPEAT = b"$#}*"
+_START, _END, _ESCAPE = b"$#}"
+_SPECIAL, _PAIR = re.compile(rb"[$#}*]"), re.compile(rb"\}(.?)", re.DOTALL)
+"""The bytes to escape in a payload, and an escaped one."""
 _ESCAPED = 0x20
 
 
@@ -32,26 +35,8 @@ class Packet:
 
 def frame(payload: bytes) -> bytes:
     """Return the packet for a payload, escaped and with its checksum."""
-    body = bytearray()
-    for byte in payload:
-        if byte in (_START, _END, _ESCAPE, _REPEAT):
-            body += bytes([_ESCAPE, byte ^ _ESCAPED])
-        else:
-            body.append(byte)
-    return b"$%s#%02x" % (bytes(body), sum(body) & 0xFF)
-
-
-def _unescape(body: bytes) -> bytes:
-    out, escaped = bytearray(), False
-    for byte in body:
-        if escaped:
-            out.append(byte ^ _ESCAPED)
-            escaped = False
-        elif byte == _ESCAPE:
-            escaped = True
-        else:
-            out.append(byte)
-    return bytes(out)
+    body = _SPECIAL.sub(lambda found: bytes([_ESCAPE, found[0][0] ^ _ESCAPED]), payload)
+    return b"$%s#%02x" % (body, sum(body) & 0xFF)
 
 
 class PacketReader:
@@ -83,4 +68,5 @@ class PacketReader:
         del data[: end + 3]
         if digits.lower() != b"%02x" % (sum(body) & 0xFF):
             return Event.DAMAGED
-        return Packet(payload=_unescape(body))
+        payload = _PAIR.sub(lambda found: bytes(byte ^ _ESCAPED for byte in found[1]), body)
+        return Packet(payload=payload)

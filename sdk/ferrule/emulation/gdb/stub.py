@@ -16,11 +16,8 @@ _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
 
 def _description() -> bytes:
-    rows = [
-        f'<reg name="{name}" bitsize="32"{types.get(name, "")}/>'
-        for types in ({"sp": ' type="data_ptr"', "pc": ' type="code_ptr"'},)
-        for name in REGISTERS
-    ]
+    types = {"sp": ' type="data_ptr"', "pc": ' type="code_ptr"'}
+    rows = [f'<reg name="{name}" bitsize="32"{types.get(name, "")}/>' for name in REGISTERS]
     return (
         '<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd"><target><architecture>arm</architecture>'
         f'<feature name="org.gnu.gdb.arm.m-profile">{"".join(rows)}</feature></target>'

@@ -132,18 +132,14 @@ def _test(networks: Sequence[Network], program: Program, board: Board) -> Iterat
         yield "    Boot"
         yield from _steps(known)
         samples = pattern_sample(network.inputs)
-        if _is_checked(network, samples):
+        integers = all(np.issubdtype(info.dtype.numpy, np.integer) for info in network.outputs)
+        if integers and sum(sample.nbytes for sample in samples) <= MOST_INPUT_BYTES:
             yield ""
             yield f"One Inference Is Bit-Exact{which and f' With The Model{which}'}"
             yield "    Boot"
             yield from _steps([*known, *_inference(network, samples, len(known) + 1)])
         if artifact is not program.artifacts[-1]:
             yield ""
-
-
-def _is_checked(network: Network, samples: Sequence[Array]) -> bool:
-    integers = all(np.issubdtype(info.dtype.numpy, np.integer) for info in network.outputs)
-    return integers and sum(sample.nbytes for sample in samples) <= MOST_INPUT_BYTES
 
 
 def _steps(exchanges: Sequence[_Exchange]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -171,7 +172,7 @@ class DeviceContract:
 
         def returned() -> None:
             for command in left:
-                self.account.end(command, f"was aborted, since the run has failed with {_signed(status)}")
+                self.account.end(command, f"was aborted, since the run has failed with {ctypes.c_int32(status).value}")
             for device in {name for command in left for name in command.devices}:
                 self._given_up[device] = [command for command in left if device in command.devices]
 
@@ -223,7 +224,3 @@ class _Run:
 
     def _step(self, index: int) -> ContractStep | None:
         return self._contract.steps[index] if 0 <= index < len(self._contract.steps) else None
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 32) if word >> 31 else word

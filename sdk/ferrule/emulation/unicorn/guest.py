@@ -74,7 +74,8 @@ class Guest:
         self._handle = self.engine._uch  # noqa: SLF001 (the binding has no way to add a hook in C)
         self.state = layout.GuestState()
         self._kept: list[object] = []
-        self._memories: list[mmap.mmap] = []
+        self._storages: list[mmap.mmap] = []
+        """The memory of each window."""
         self._asked: list[_Asked] = []
         self._prepare_state()
         for memory in board.memories:
@@ -113,7 +114,6 @@ class Guest:
     def _map_memory(self, memory: Memory) -> None:
         size = -(-memory.size_bytes // PAGE_BYTES) * PAGE_BYTES
         storage = mmap.mmap(-1, size)
-        self._memories.append(storage)
         address = ctypes.addressof(ctypes.c_char.from_buffer(storage))
         constant = memory.kind is MemoryKind.FLASH
         # unicorn makes writes to memory without code several times faster; see ferrule_guest_allow_code()
@@ -129,6 +129,7 @@ class Guest:
             window = layout.Window(base, memory.size_bytes, address, constant, constant)
             self.state.windows[self.state.window_count] = window
             self.state.window_count += 1
+            self._storages.append(storage)
 
     def allow_code(self) -> None:
         """Let the core execute all memories from now on, instead of from its first attempt on."""
@@ -162,14 +163,9 @@ class Guest:
             _, storage, offset = found
             storage[offset : offset + len(segment.data)] = segment.data
 
-    def _storages(self) -> list[tuple[layout.Window, mmap.mmap]]:
-        by_address = {ctypes.addressof(ctypes.c_char.from_buffer(storage)): storage for storage in self._memories}
-        windows = self.state.windows[: self.state.window_count]
-        return [(window, by_address[window.data]) for window in windows]
-
     def _place(self, address: int, size_bytes: int) -> tuple[layout.Window, mmap.mmap, int] | None:
         """Return the memory that has all bytes of a range, with their offset in it; None if there is none."""
-        for window, storage in self._storages():
+        for window, storage in zip(self.state.windows, self._storages, strict=False):
             offset = address - window.address
             if offset >= 0 and size_bytes >= 0 and offset + size_bytes <= window.bytes:
                 return window, storage, offset

@@ -37,21 +37,15 @@ def compiled_hooks() -> Path:
     ).file()
 
 
-def _check_layout(library: ctypes.CDLL) -> None:
-    for function, mirror in (
-        ("ferrule_guest_bytes", layout.GuestState),
-        ("ferrule_fault_bytes", layout.CoreFault),
-        ("ferrule_core_config_bytes", layout.CoreConfig),
-        ("ferrule_cycle_counter_bytes", layout.CycleCounterState),
-        ("ferrule_uart_bytes", layout.UartState),
-        ("ferrule_ownership_bytes", layout.OwnershipState),
-    ):
-        size = getattr(library, function)
-        size.restype = U64
-        if size() != ctypes.sizeof(mirror):
-            raise EngineError(f"{mirror.__name__} differs from the C hooks: {ctypes.sizeof(mirror)} and {size()} B")
-
-
+_MIRRORS = (
+    ("ferrule_guest_bytes", layout.GuestState),
+    ("ferrule_fault_bytes", layout.CoreFault),
+    ("ferrule_core_config_bytes", layout.CoreConfig),
+    ("ferrule_cycle_counter_bytes", layout.CycleCounterState),
+    ("ferrule_uart_bytes", layout.UartState),
+    ("ferrule_ownership_bytes", layout.OwnershipState),
+)
+"""The functions that return the sizes of structs, and the structs as they are here."""
 EXPIRE = ctypes.CFUNCTYPE(None, POINTER)
 """Type of the function that a timer calls."""
 _GUEST, _CONFIG, _FAULT, _OWNERSHIP, _UART = map(
@@ -95,8 +89,11 @@ def load_hooks() -> ctypes.CDLL:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         raise EngineError(f"can't load the compiled unicorn hooks: {error}", hint=f"remove {path.parent}") from error
-    _check_layout(library)
-    for function, result, arguments in _PROTOTYPES:
+    for function, result, arguments in (*_PROTOTYPES, *((name, U64, ()) for name, _ in _MIRRORS)):
         entry = getattr(library, function)
         entry.restype, entry.argtypes = result, arguments
+    for function, mirror in _MIRRORS:
+        own, other = ctypes.sizeof(mirror), getattr(library, function)()
+        if own != other:
+            raise EngineError(f"{mirror.__name__} differs from the C hooks: {own} and {other} B")
     return library

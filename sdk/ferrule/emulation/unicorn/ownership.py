@@ -81,36 +81,40 @@ class Ownership:
     # ---- the tables
 
     def _fill(self) -> None:
-        plan, state = self._plan, self.state
-        buffers = (layout.OwnedBufferState * max(len(plan.buffers), 1))()
-        for row, each in zip(buffers, plan.buffers, strict=False):
-            row.address, row.bytes, row.last = each.address, each.size_bytes, each.last
-            row.input = KEPT if each.is_kept else each.is_input
-            row.becomes = 0 if each.becomes is None else FIRST_BUFFER + each.becomes
-        uses: list[tuple[int, int]] = []
+        plan = self._plan
+        buffers = [
+            layout.OwnedBufferState(
+                address=each.address,
+                bytes=each.size_bytes,
+                last=each.last,
+                input=KEPT if each.is_kept else each.is_input,
+                becomes=0 if each.becomes is None else FIRST_BUFFER + each.becomes,
+            )
+            for each in plan.buffers
+        ]
+        uses: list[layout.OwnedUseState] = []
         first = [0]
         for step in plan.steps:
             roles: dict[int, int] = {}
             for numbers, role in ((step.reads, READS), (step.writes, WRITES), (step.replaces, REPLACES)):
                 for number in numbers:
                     roles[number] = roles.get(number, 0) | role
-            uses += roles.items()
+            uses += (layout.OwnedUseState(buffer=FIRST_BUFFER + number, roles=bits) for number, bits in roles.items())
             first.append(len(uses))
-        rows = (layout.OwnedUseState * max(len(uses), 1))()
-        for use, (number, bits) in zip(rows, uses, strict=False):
-            use.buffer, use.roles = FIRST_BUFFER + number, bits
         numbers_of = {name: number for number, name in enumerate(self._names)}
         devices = [NO_DEVICE if step.device is None else numbers_of.get(step.device, NO_DEVICE) for step in plan.steps]
-        self._keep("buffers", buffers)
-        self._keep("uses", rows)
-        self._keep("first_use", (ctypes.c_uint32 * len(first))(*first))
-        self._keep("device", (ctypes.c_int32 * max(len(devices), 1))(*devices))
-        self._keep("begun", (ctypes.c_uint8 * max(len(plan.steps), 1))(*(step.begun for step in plan.steps)))
-        self._keep("flying", (ctypes.c_uint32 * max(len(plan.steps), 1))())
-        self._keep("flying_roles", (ctypes.c_uint8 * state.buffer_count)())
-        self._keep("roles", (ctypes.c_uint8 * state.buffer_count)())
+        no_roles = [0] * self.state.buffer_count
+        self._keep("buffers", layout.OwnedBufferState, buffers)
+        self._keep("uses", layout.OwnedUseState, uses)
+        self._keep("first_use", layout.U32, first)
+        self._keep("device", layout.I32, devices)
+        self._keep("begun", layout.U8, [step.begun for step in plan.steps])
+        self._keep("flying", layout.U32, [0] * len(plan.steps))
+        self._keep("flying_roles", layout.U8, no_roles)
+        self._keep("roles", layout.U8, no_roles)
 
-    def _keep(self, field: str, table: ctypes.Array[Any]) -> None:
+    def _keep(self, field: str, kind: Any, rows: Sequence[Any]) -> None:  # noqa: ANN401 a type of ctypes
+        table = (kind * max(len(rows), 1))(*rows)
         self._kept.append(table)
         setattr(self.state, field, ctypes.addressof(table))
 

@@ -37,15 +37,6 @@ LINES: Mapping[int, int] = {6: 32, 7: 240, 8: 480}
 ALL_PRIORITY_BITS = 0xFF
 
 
-def _priority_mask(board: Board) -> int:
-    """Return the mask of implemented priority bits; all bits if the platform description does not state it."""
-    for controller in board.peripherals_of(NVIC_TYPE):
-        mask = controller.properties.get("priorityMask")
-        if isinstance(mask, int):
-            return mask & ALL_PRIORITY_BITS
-    return ALL_PRIORITY_BITS
-
-
 @dataclass
 class InterruptLine:
     """An input of the interrupt controller."""
@@ -84,10 +75,12 @@ class Processor:
         self.core = ctypes.addressof(self._state)
         """The address of its `struct ferrule_core`."""
         architecture = ARCHITECTURES.get(board.cpu.type, 7)
+        masks = (each.properties.get("priorityMask") for each in board.peripherals_of(NVIC_TYPE))
         config = layout.CoreConfig(
             architecture=architecture,
             lines=LINES[architecture],
-            priority_mask=_priority_mask(board),
+            priority_mask=next((mask for mask in masks if isinstance(mask, int)), ALL_PRIORITY_BITS)
+            & ALL_PRIORITY_BITS,
             cpu_id=CPU_IDS[board.cpu.type],
             vector_table=vector_table,
         )

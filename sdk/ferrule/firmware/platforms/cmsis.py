@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ferrule._version import VERSION
 from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME, STARTUP, startup
-from ferrule.codegen import Program
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms.cmsis_board import CmsisBoard, cmsis_board
@@ -100,9 +99,12 @@ TREES = (
 
 
 def _files(request: ProjectRequest) -> ProjectFiles:
-    program = request.program
-    board = cmsis_board(request.board, _interrupts(program))
-    values = _values(request, board)
+    program, name, level = request.program, request.program.symbol, check_optimization(request.optimization)
+    interrupts = ((use.name, use.driver.interrupt) for use in program.devices)
+    board = cmsis_board(request.board, [(each, line) for each, line in interrupts if line is not None])
+    layers = model, platform = _split(request)
+    values = _values(request, board, layers)
+    model_name = f"{name}.clayer.yml"
     library = Library.of(*program.contributions, *_PLATFORM, link_of(program))
     generated = dict(_GENERATED)
     if program.arena:
@@ -115,14 +117,17 @@ def _files(request: ProjectRequest) -> ProjectFiles:
             **library.files,
             **rendered(values, generated),
             SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
-            **_layers(request),
+            model_name: model_layer(name, model).encode(),
+            PLATFORM_LAYER: platform_layer(request.board.name, platform, SCRIPT_NAME).encode(),
+            "cdefault.yml": default_yaml(_compile_flags(request), _LINK_FLAGS).encode(),
         },
         starters={
             **rendered(values, _STARTERS | ({POWER: f"cmsis/{POWER}.j2"} if values["names"] else {})),
-            **_solution(request, board),
+            f"{name}.csolution.yml": solution_yaml(name, request.board, board, level).encode(),
+            f"{name}.cproject.yml": project_yaml(name, ("main.c",), (model_name, PLATFORM_LAYER)).encode(),
         },
         contributions=library.contributions,
-        build_hint=f"cbuild {{folder}}/{program.symbol}.csolution.yml --packs",
+        build_hint=f"cbuild {{folder}}/{name}.csolution.yml --packs",
         notes=gcc_notes(request.toolchain),
     )
 
@@ -151,16 +156,6 @@ _STARTERS: dict[str, str] = {
     "CMakeLists.txt": "cmsis/CMakeLists.txt.j2",
     "README.md": "cmsis/README.md.j2",
 }
-
-
-def _device_headers(program: Program) -> list[str]:
-    usart = ("ferrule/platform/cmsis_usart.h",) if any(use.driver.wire for use in program.devices) else ()
-    return sorted({"ferrule/platform/cmsis.h", *usart, *(use.driver.header for use in program.devices)})
-
-
-def _interrupts(program: Program) -> list[tuple[str, int]]:
-    lines = ((use.name, use.driver.interrupt) for use in program.devices)
-    return [(name, line) for name, line in lines if line is not None]
 
 
 def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
@@ -193,25 +188,6 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
     )
 
 
-def _layers(request: ProjectRequest) -> dict[str, bytes]:
-    model, platform = _split(request)
-    name = request.program.symbol
-    return {
-        f"{name}.clayer.yml": model_layer(name, model).encode(),
-        PLATFORM_LAYER: platform_layer(request.board.name, platform, SCRIPT_NAME).encode(),
-        "cdefault.yml": default_yaml(_compile_flags(request), _LINK_FLAGS).encode(),
-    }
-
-
-def _solution(request: ProjectRequest, board: CmsisBoard) -> dict[str, bytes]:
-    name = request.program.symbol
-    level = check_optimization(request.optimization)
-    return {
-        f"{name}.csolution.yml": solution_yaml(name, request.board, board, level).encode(),
-        f"{name}.cproject.yml": project_yaml(name, ("main.c",), (f"{name}.clayer.yml", PLATFORM_LAYER)).encode(),
-    }
-
-
 _LINK_FLAGS = ("-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-Wl,--gc-sections")
 
 
@@ -223,9 +199,9 @@ def _compile_flags(request: ProjectRequest) -> tuple[str, ...]:
     return tuple(flag for flag in flags if flag not in core and not flag.startswith(("-O", "-std=", "-ffreestanding")))
 
 
-def _values(request: ProjectRequest, board: CmsisBoard) -> dict[str, object]:
+def _values(request: ProjectRequest, board: CmsisBoard, layers: Sequence[LayerFiles]) -> dict[str, object]:
     program = request.program
-    layers = _split(request)
+    usart = ("ferrule/platform/cmsis_usart.h",) if any(use.driver.wire for use in program.devices) else ()
     return {
         "version": VERSION,
         "main_headers": main_headers(request.program),
@@ -240,7 +216,7 @@ def _values(request: ProjectRequest, board: CmsisBoard) -> dict[str, object]:
         "wires": {wire.use.name: (wire, board.usart(wire.uart)) for wire in wires(program, request.board)},
         "usarts": board.usarts,
         "link_usart": board.link_usart,
-        "device_headers": _device_headers(program),
+        "device_headers": sorted({"ferrule/platform/cmsis.h", *usart, *(use.driver.header for use in program.devices)}),
         "names": [use.name for use in program.devices if use.driver.wire is None],
         "toolchain": GCC,
         "sources": tuple(sorted(source for layer in layers for source in layer.sources)),

@@ -120,7 +120,12 @@ def cmsis_board(board: Board, interrupts: Sequence[tuple[str, int]] = ()) -> Cms
         )
     usarts = tuple(_usart(board, index, uart) for index, uart in enumerate(board.peripherals_of(USART_CLASS)))
     link = next(usart.index for usart in usarts if usart.name == board.link_uart.name)
-    core = _core(board)
+    core = _CORES.get(board.cpu.type)
+    if core is None:
+        raise FerruleError(
+            f"board {board.name}: its core {board.cpu.type} is not supported in CMSIS projects",
+            hint=f"known: {', '.join(_CORES)}",
+        )
     found = CmsisBoard(
         core=core,
         macros=((f"__C{core.letters}_REV", core.revision), *_macros(board.cpu), *core.macros),
@@ -128,11 +133,6 @@ def cmsis_board(board: Board, interrupts: Sequence[tuple[str, int]] = ()) -> Cms
         link_usart=link,
         devices=tuple(Vector(number=number, stem=f"Interrupt{number}", owner=name) for name, number in interrupts),
     )
-    _check_lines(board, found)
-    return found
-
-
-def _check_lines(board: Board, found: CmsisBoard) -> None:
     for vector, other in itertools.pairwise(found.vectors):
         if vector.number == other.number:
             raise FerruleError(
@@ -144,16 +144,7 @@ def _check_lines(board: Board, found: CmsisBoard) -> None:
             f"board {board.name}: interrupt {found.vector_count - 1} does not exist, the core has 0 to {LINES - 1}",
             hint="give the device another interrupt",
         )
-
-
-def _core(board: Board) -> CmsisCore:
-    core = _CORES.get(board.cpu.type)
-    if core is None:
-        raise FerruleError(
-            f"board {board.name}: its core {board.cpu.type} is not supported in CMSIS projects",
-            hint=f"known: {', '.join(_CORES)}",
-        )
-    return core
+    return found
 
 
 _CORES: Mapping[str, CmsisCore] = {

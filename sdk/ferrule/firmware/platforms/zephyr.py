@@ -99,6 +99,8 @@ _STARTERS: Mapping[str, str] = {
 def _values(request: ProjectRequest) -> dict[str, object]:
     program = request.program
     known, placement = ZEPHYR_BOARDS.get(request.board.name), request.board.placement
+    wired = wires(program, request.board)
+    uart = ("ferrule/platform/zephyr_uart.h",) if wired else ()
     return {
         "version": VERSION,
         "newest_tried": f"v{NEWEST_TRIED}",
@@ -118,8 +120,8 @@ def _values(request: ProjectRequest) -> dict[str, object]:
         "native_folder": _NATIVE_FOLDER if program.in_software is not None else "",
         "third_party_warnings": THIRD_PARTY_WARNINGS,
         "addresses": {use.name: _address(use) for use in _nodes(program) if address_fields(use.driver)},
-        "device_headers": tuple(dict.fromkeys(_device_headers(request))),
-        "wires": {wire.use.name: wire for wire in wires(program, request.board)},
+        "device_headers": tuple(dict.fromkeys((*uart, *(use.driver.header for use in program.devices)))),
+        "wires": {wire.use.name: wire for wire in wired},
     }
 
 
@@ -147,13 +149,6 @@ def _variant(program: Program, folder: str, devices: str) -> dict[str, object]:
         "system_include_dirs": library.system_include_dirs,
         "defines": library.defines,
     }
-
-
-def _device_headers(request: ProjectRequest) -> Iterable[str]:
-    if wires(request.program, request.board):
-        yield "ferrule/platform/zephyr_uart.h"
-    for use in request.program.devices:
-        yield use.driver.header
 
 
 def _module_files() -> dict[str, bytes]:

@@ -245,19 +245,12 @@ def _has_workspace(base: Path) -> bool:
 
 def _modules() -> dict[str, Path]:
     """Return the modules that the variable lists by name: as their description states it, or that of the folder."""
-    paths = [Path(each) for each in os.environ.get(_MODULES, "").split(";") if each]
-    return {_module_name(path): path for path in paths}
-
-
-def _module_name(module: Path) -> str:
-    description = module / "zephyr" / "module.yml"
-    found = _MODULE_NAME.search(read_text(description, errors="replace")) if is_file(description) else None
-    return module.name if found is None else found[1]
-
-
-def _cores_module(base: Path) -> str:
-    """Return the module with the headers of Cortex-M cores, as the tree uses it: cmsis, or cmsis_6 after 4.1."""
-    return "cmsis_6" if is_file(base / "modules" / "cmsis_6" / "cmsis_core.h") else "cmsis"
+    modules = {}
+    for path in [Path(each) for each in os.environ.get(_MODULES, "").split(";") if each]:
+        description = path / "zephyr" / "module.yml"
+        found = _MODULE_NAME.search(read_text(description, errors="replace")) if is_file(description) else None
+        modules[path.name if found is None else found[1]] = path
+    return modules
 
 
 def _check_modules(tree: ZephyrTree, board: str, wanted: Sequence[str]) -> None:
@@ -274,7 +267,9 @@ def _check_modules(tree: ZephyrTree, board: str, wanted: Sequence[str]) -> None:
 
 
 def _modules_status(base: Path) -> ToolStatus:
-    named, module = os.environ.get(_MODULES), _cores_module(base)
+    named = os.environ.get(_MODULES)
+    # the module with the headers of Cortex-M cores is another one after 4.1
+    module = "cmsis_6" if is_file(base / "modules" / "cmsis_6" / "cmsis_core.h") else "cmsis"
     lost = [str(path) for path in _modules().values() if not is_folder(path / "zephyr")]
     problem = None
     if lost:
