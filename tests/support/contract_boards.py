@@ -122,7 +122,7 @@ def unicorn(machine: Machine, model: ContractDevice, *, gdb: bool = False) -> It
     options = EngineOptions(gdb=0 if gdb else None)
     with UnicornSession(replace(machine, devices=(device,), options=options)) as session:
         if session._debugger is not None:
-            threading.Thread(target=_continue, args=(session._debugger.port,), daemon=True).start()
+            threading.Thread(target=_continue, args=(session._debugger._connection.port,), daemon=True).start()
         yield UnicornBoard(session)
 
 

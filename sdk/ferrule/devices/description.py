@@ -3,32 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
-from ferrule.devices.rdl import read_rdl
-from ferrule.devices.svd import Peripheral, read_svd
+from ferrule.devices.rdl import RdlFile, read_rdl
+from ferrule.devices.svd import SvdFile, read_svd
 from ferrule.errors import FerruleError
 
 SUFFIXES = (".rdl", ".svd", ".xml")
 
 
-class Description(Protocol):
-    """The peripherals of a device that a file describes."""
-
-    path: Path
-    device: str
-    """Name of the device; empty if the file states none."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the peripherals."""
-        ...
-
-    def peripheral(self, name: str, *, prefer: Sequence[str] = ()) -> Peripheral:
-        """Return a peripheral by name; `prefer` has patterns for registers that overlap."""
-        ...
+Description = RdlFile | SvdFile
+"""The peripherals of a device that a file describes."""
 
 
 def read_description(path: Path) -> Description:

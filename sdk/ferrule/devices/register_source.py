@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 
@@ -34,14 +34,14 @@ def template_values(peripheral: Peripheral) -> dict[str, Verbatim]:
 
 def names_used(table: RegisterTable) -> tuple[str, ...]:
     """Return the names of `ferrule.devices` that the table's source needs, sorted."""
-    names = {"Register", "RegisterTable"} if table.registers else {"RegisterTable"}
-    for register in table.registers:
-        names |= {"Access"} if register.access != "rw" else set()
-        for field in register.fields:
-            names |= {"Field"} | ({"Access"} if field.access is not None else set())
-            for value in field.values:
-                names |= {"EnumeratedValue"} | ({"Usage"} if value.usage != "read-write" else set())
-    return tuple(sorted(names))
+    return tuple(sorted(set(_types(table))))
+
+
+def _types(value: object) -> Iterator[str]:
+    if isinstance(value, Enum) or is_dataclass(value):
+        yield type(value).__name__
+    for _, part in _parts(value):
+        yield from _types(part)
 
 
 def _lines(start: str, value: object, end: str, depth: int) -> list[str]:

@@ -25,21 +25,17 @@ class EmulatorSession(Session):
         self._image = read_image(machine.elf)
         self._failure: EngineError | None = None
         """The error that ended the session; None while it runs."""
-        self._stopped = False
+        self.is_over = False
+        """Whether the session has been stopped."""
 
     def require_running(self) -> None:
         """Raise the EngineError that ended the session, if any."""
         if self._failure is not None:
             raise self._failure
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the session has been stopped."""
-        return self._stopped
-
     @override
     def stop(self) -> None:
-        self._stopped = True
+        self.is_over = True
         if self._failure is None:
             self._failure = EngineError("the session is over")
         self._end()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -186,16 +185,9 @@ class Image:
 
     def symbol_at(self, address: int) -> Symbol | None:
         """Return the function or object that contains an address, or None."""
-        address_even = address & ~1
-        index = bisect.bisect_right(self._addresses, address_even)
-        while index > 0:
-            index -= 1
-            symbol = self._sized[index]
-            if symbol.address <= address_even < symbol.address + symbol.size_bytes:
-                return symbol
-            if address_even - symbol.address > self._longest:
-                return None
-        return None
+        even = address & ~1
+        found = (each for each in reversed(self.symbols) if each.address <= even < each.address + each.size_bytes)
+        return next(found, None)
 
     def describe(self, address: int) -> str:
         """Return the symbol and offset of an address as `name+0x12`, or `?` outside all symbols."""
@@ -208,18 +200,6 @@ class Image:
     @cached_property
     def _by_name(self) -> Mapping[str, Symbol]:
         return {symbol.name: symbol for symbol in self.symbols}
-
-    @cached_property
-    def _sized(self) -> tuple[Symbol, ...]:
-        return tuple(symbol for symbol in self.symbols if symbol.size_bytes)
-
-    @cached_property
-    def _addresses(self) -> list[int]:
-        return [symbol.address for symbol in self._sized]
-
-    @cached_property
-    def _longest(self) -> int:
-        return max((symbol.size_bytes for symbol in self._sized), default=0)
 
 
 def read_image(path: Path) -> Image:

@@ -121,26 +121,27 @@ def verify(
         )
         for each, expected, artifact in zip(found, identities, program.artifacts, strict=True)
     )
-    skipped = Check(name="code", state=State.NOT_CHECKED, text="as asked")
-    checked = _code(image, program, job, found[0], project, progress) if code else skipped
-    return FirmwareVerification(models=models, checks=(checked, _self_test(image)), needed=code)
+    states = {
+        "code": _code(image, program, job, found[0], project, progress) if code else (State.NOT_CHECKED, "as asked"),
+        "selftest": _self_test(image),
+    }
+    checks = tuple(Check(name=name, state=state, text=text) for name, (state, text) in states.items())
+    return FirmwareVerification(models=models, checks=checks, needed=code)
 
 
-def _self_test(image: Image) -> Check:
+def _self_test(image: Image) -> tuple[State, str]:
     """Compare what the self-test compares on the board with what is recorded in the file."""
-    name = "selftest"
     if not image.has(RECORD_SYMBOL):
-        text = spelled(f"the firmware was generated without {option('self_test')}")
-        return Check(name=name, state=State.NOT_RECORDED, text=text)
+        return State.NOT_RECORDED, spelled(f"the firmware was generated without {option('self_test')}")
     try:
         wrong = damaged(read_bytes(image.path))
     except (SealError, OSError) as error:
-        return Check(name=name, state=State.NOT_CHECKED, text=str(error))
+        return State.NOT_CHECKED, str(error)
     if wrong is None:
-        return Check(name=name, state=State.NOT_CHECKED, text="not recorded: run python3 seal.py on the ELF file")
+        return State.NOT_CHECKED, "not recorded: run python3 seal.py on the ELF file"
     if wrong:
-        return Check(name=name, state=State.DIFFERENT, text=f"damaged: {', '.join(wrong)}")
-    return Check(name=name, state=State.EQUAL, text="the CRC-32 of code, constants and weights, as recorded")
+        return State.DIFFERENT, f"damaged: {', '.join(wrong)}"
+    return State.EQUAL, "the CRC-32 of code, constants and weights, as recorded"
 
 
 def compare_tables(image: Image, artifact: Artifact) -> Check:
@@ -181,16 +182,14 @@ def _first(found: bytes, expected: bytes) -> str:
 
 def _code(
     image: Image, program: Program, job: Job, stated: BuildInfo, folder: Path | None, progress: Progress
-) -> Check:
-    def unchecked(reason: str) -> Check:
-        return Check(name="code", state=State.NOT_CHECKED, text=reason)
-
+) -> tuple[State, str]:
+    """Compare the code with that of a project built now."""
     if platform(job.platform).tools is not None:
-        return unchecked(f"the tools of {job.platform} build it")
+        return State.NOT_CHECKED, f"the tools of {job.platform} build it"
     name = next(each.name for each in TOOLCHAINS if (each.name == "zig") != stated.compiler.startswith("GCC"))
     levels = [flag.removeprefix("-") for flag in stated.flags.split() if flag.removeprefix("-") in OPTIMIZATIONS]
     if not levels:
-        return unchecked("the firmware does not state the flags of its build")
+        return State.NOT_CHECKED, "the firmware does not state the flags of its build"
     board = job.load_board()
     stack = _stack_bytes(image, board)
     with ScratchFolder() as scratch:
@@ -206,14 +205,14 @@ def _code(
             _take_starters(scratch.path / "project", folder)
             built = build_project(project, progress=progress)
         except MissingToolError as error:
-            return unchecked(f"{error} ({error.hint})")
+            return State.NOT_CHECKED, f"{error} ({error.hint})"
         except StackTooSmallError as error:
-            return Check(name="code", state=State.DIFFERENT, text=str(error))
+            return State.DIFFERENT, str(error)
         except FerruleError as error:
-            return unchecked(f"the build fails: {str(error).splitlines()[0]}")
+            return State.NOT_CHECKED, f"the build fails: {str(error).splitlines()[0]}"
         compilers = {each.compiler for each in read_identities(built)}
         if stated.compiler not in compilers:
-            return unchecked(f"it was built by {stated.compiler or '?'}, here is {', '.join(compilers)}")
+            return State.NOT_CHECKED, f"it was built by {stated.compiler or '?'}, here is {', '.join(compilers)}"
         return compare_images(image, built)
 
 
@@ -235,15 +234,13 @@ def _stack_bytes(image: Image, board: Board) -> int | None:
     return top - limit if 0 < top - limit <= board.memory(board.placement.stack).size_bytes else None
 
 
-def compare_images(image: Image, built: Image) -> Check:
-    """Compare all that is loaded onto the board, section by section, with a new build."""
+def compare_images(image: Image, built: Image) -> tuple[State, str]:
+    """Compare all that is loaded onto the board, section by section, with a new build; return the result in words."""
     wrong = list(_differences(image, built))
     if wrong:
-        return Check(name="code", state=State.DIFFERENT, text="; ".join(wrong))
+        return State.DIFFERENT, "; ".join(wrong)
     size = sum(len(segment.data) for segment in built.segments)
-    return Check(
-        name="code", state=State.EQUAL, text=f"{size:,} B in {len(built.segments)} segments, with all constants"
-    )
+    return State.EQUAL, f"{size:,} B in {len(built.segments)} segments, with all constants"
 
 
 def _differences(image: Image, built: Image) -> Iterator[str]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
-from ferrule._frozen import frozen
 from ferrule.devices.registers import ELEMENTS, Register, RegisterTable
 from ferrule.devices.svd.derivation import Derivation
 from ferrule.devices.svd.fields import FieldReader
@@ -110,8 +110,7 @@ def _interrupt(element: Element) -> Interrupt:
     return Interrupt(name=name, number=number(element, "value"), doc=element.words("description"))
 
 
-@frozen(kw_only=False)
-class _Found:
+class _Found(NamedTuple):
     """A register and the element that declares it."""
 
     register: Register
@@ -138,7 +137,7 @@ class _Reader:
         places: dict[int, _Found] = {}
         names: dict[str, _Found] = {}
         kept: list[Register] = []
-        conflicts: list[tuple[Register, Element, Register]] = []
+        conflicts: list[tuple[_Found, _Found]] = []
         for each in (*chosen, *others):
             other = self._in_the_way(each, places, names)
             if other is None:
@@ -146,9 +145,18 @@ class _Reader:
             elif self._is_preferred(other.register):
                 self.notes.append(f"{each.register.name}: left out, since it overlaps {other.register.name}")
             else:
-                conflicts.append((each.register, each.element, other.register))
+                conflicts.append((each, other))
         if conflicts:
-            raise _overlap(conflicts)
+            lines = [
+                f"{one.register.name} and {other.register.name} (line {one.element.line})"
+                for one, other in conflicts[:_CONFLICTS]
+            ]
+            if len(conflicts) > _CONFLICTS:
+                lines.append(f"{len(conflicts) - _CONFLICTS} more")
+            raise conflicts[0][0].element.wrong(
+                f"registers overlap or have the same name: {', '.join(lines)}",
+                f"choose the ones to read by {name_of('prefer')}, a name or a pattern; '*' takes the first of each",
+            )
         return sorted(kept, key=lambda register: register.offset)
 
     def _is_preferred(self, register: Register) -> bool:
@@ -158,12 +166,12 @@ class _Reader:
         """Return a register that overlaps another one or has its name; otherwise take its places."""
         elements = each.register.elements()
         own = [byte for single in elements for byte in range(single.offset, single.offset + single.size_bytes)]
-        for other in (*(places.get(byte) for byte in own), *(names.get(single.name) for single in elements)):
-            if other is not None:
-                return other
-        places.update(dict.fromkeys(own, each))
-        names.update({single.name: each for single in elements})
-        return None
+        others = (*(places.get(byte) for byte in own), *(names.get(single.name) for single in elements))
+        other = next(filter(None, others), None)
+        if other is None:
+            places |= dict.fromkeys(own, each)
+            names |= {single.name: each for single in elements}
+        return other
 
     def _walk(
         self, container: Element, scopes: tuple[Element, ...], prefix: str, base: int, properties: Properties
@@ -238,13 +246,3 @@ def _size(element: Element, name: str, size: int, note: Note) -> int:
                 note(f"has {size} bits, read as {width}")
             return width
     raise element.wrong(f"register {name} has {size} bits, expected 1 to 32")
-
-
-def _overlap(conflicts: Sequence[tuple[Register, Element, Register]]) -> FerruleError:
-    lines = [f"{one.name} and {other.name} (line {element.line})" for one, element, other in conflicts[:_CONFLICTS]]
-    if len(conflicts) > _CONFLICTS:
-        lines.append(f"{len(conflicts) - _CONFLICTS} more")
-    return conflicts[0][1].wrong(
-        f"registers overlap or have the same name: {', '.join(lines)}",
-        hint=f"choose the ones to read by {name_of('prefer')}, a name or a pattern; '*' takes the first of each",
-    )

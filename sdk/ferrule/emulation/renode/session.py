@@ -16,8 +16,6 @@ from ferrule.emulation.process_session import ProcessSession
 from ferrule.emulation.renode.attachment import Attachment, AttachmentKind, attach
 from ferrule.emulation.renode.errors import RenodeError
 from ferrule.emulation.renode.install import OLDEST
-from ferrule.emulation.renode.process import RenodeProcess
-from ferrule.emulation.renode.robot import RobotServer
 from ferrule.emulation.renode.script import (
     PLATFORM_FILE,
     QUANTUM_S,
@@ -90,11 +88,11 @@ class RenodeSession(ProcessSession):
             raise
 
     @property
-    def _running(self) -> tuple[RenodeProcess, RobotServer]:
+    def _live(self) -> RenodeServer:
         self.require_running()
         if self._server is None:
             raise EngineError("the session has not begun")
-        return self._server.process, self._server.robot
+        return self._server
 
     def _raised(self, error: Exception) -> EngineError:
         """Return a device's failure, if there is one, otherwise Renode's error as an EngineError."""
@@ -137,7 +135,7 @@ class RenodeSession(ProcessSession):
         """Return the error for a Renode that ended unexpectedly; a device's failure takes precedence."""
         self._broken = True
         if self._failure is None:
-            process, _ = self._running
+            process = self._live.process
             failures = [each.failure for each in self._attachments if each.failure is not None]
             self._failure = failures[0] if failures else process.died()
         return self._failure
@@ -159,7 +157,7 @@ class RenodeSession(ProcessSession):
         return reported
 
     def _execute(self, command: str) -> str:
-        _, robot = self._running
+        robot = self._live.robot
         try:
             return robot.execute(command)
         except RenodeError as error:
@@ -177,7 +175,7 @@ class RenodeSession(ProcessSession):
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
-        process, _ = self._running
+        process = self._live.process
         self._execute("pause")
         registers = {
             name: int(self._execute(f"sysbus.{self._core} GetRegister {number}"), 0)

@@ -129,11 +129,6 @@ class Debugger:
         self._processor.set_breakpoints(())
         self.close()
 
-    @property
-    def port(self) -> int:
-        """The TCP port on which it waits for GDB."""
-        return self._connection.port
-
     def close(self) -> None:
         """Disconnect from GDB; a second call does nothing."""
         self._attached = False

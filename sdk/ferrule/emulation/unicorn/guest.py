@@ -210,15 +210,8 @@ class Guest:
         """Attach a peripheral whose functions `read` and `write` are in the C hooks."""
         self._kept.append(unit)
         user = ctypes.addressof(unit)
-        error = self._library.uc_mmio_map(
-            self._handle,
-            address,
-            _pages(size_bytes),
-            self._address_of(self.hooks, read),
-            user,
-            self._address_of(self.hooks, write),
-            user,
-        )
+        functions = (self._address_of(self.hooks, read), user, self._address_of(self.hooks, write), user)
+        error = self._library.uc_mmio_map(self._handle, address, _pages(size_bytes), *functions)
         self.check(error, f"map a peripheral at {address:#x}")
 
     def map_watched(

@@ -62,10 +62,8 @@ def interrupt_line(peripheral: Peripheral, output: str | None, board: Board) -> 
     `output` is None for a peripheral with only one.
     """
     controllers = {each.name for each in board.peripherals if each.type == NVIC_TYPE}
-    for interrupt in peripheral.interrupts:
-        if interrupt.source == output and interrupt.target in controllers:
-            return interrupt.index
-    return None
+    lines = (each.index for each in peripheral.interrupts if each.source == output and each.target in controllers)
+    return next(lines, None)
 
 
 def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ferrule._version import VERSION
 from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME, STARTUP, startup
 from ferrule.firmware.linker import linker_script
-from ferrule.firmware.plan import SCRIPT_NAME
+from ferrule.firmware.plan import SCRIPT_NAME, SourceSet
 from ferrule.firmware.platforms.cmsis_board import CmsisBoard, cmsis_board
 from ferrule.firmware.platforms.cmsis_solution import (
     COMPONENTS,
@@ -171,19 +171,18 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
     return (
         LayerFiles(
             groups={"Model": tuple(n for n in model_sources(program) if n not in link), "Kernels": kernels},
-            third_party=own.third_party,
-            include_dirs=(MODEL_FOLDER, *own.include_dirs),
-            system_include_dirs=own.system_include_dirs,
-            defines=own.defines,
+            code=own.code((), MODEL_FOLDER),
         ),
         LayerFiles(
             groups={"Link": link, "Ferrule": (*rest, *devices, *lock), "Board": board},
-            include_dirs=(*((".",) if devices else ()), *platform.include_dirs),
-            defines={
-                **dict(DEFINITIONS),
-                **startup(request.board.cache_line_bytes).defines,
-                **link_of(program).defines,
-            },
+            code=SourceSet(
+                include_dirs=(*((".",) if devices else ()), *platform.include_dirs),
+                defines={
+                    **dict(DEFINITIONS),
+                    **startup(request.board.cache_line_bytes).defines,
+                    **link_of(program).defines,
+                },
+            ),
         ),
     )
 
@@ -220,12 +219,12 @@ def _values(request: ProjectRequest, board: CmsisBoard, layers: Sequence[LayerFi
         "names": [use.name for use in program.devices if use.driver.wire is None],
         "toolchain": GCC,
         "sources": tuple(sorted(source for layer in layers for source in layer.sources)),
-        "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.include_dirs)),
-        "third_party": tuple(name for layer in layers for name in layer.third_party),
+        "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.code.include_dirs)),
+        "third_party": tuple(name for layer in layers for name in layer.code.third_party),
         "third_party_warnings": THIRD_PARTY_WARNINGS,
-        "system_include_dirs": tuple(name for layer in layers for name in layer.system_include_dirs),
+        "system_include_dirs": tuple(name for layer in layers for name in layer.code.system_include_dirs),
         "cmake_folder": CMAKE_FOLDER,
-        "definitions": [each for layer in reversed(layers) for each in layer.defines.items()],
+        "definitions": [each for layer in reversed(layers) for each in layer.code.defines.items()],
         "script": SCRIPT_NAME,
         "core_flags": GCC.target_flags(request.board),
         "compile_flags": ("-std=c11", *_compile_flags(request)),

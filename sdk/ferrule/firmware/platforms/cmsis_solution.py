@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from ferrule._frozen import frozen
 from ferrule._version import VERSION
 from ferrule.boards import Board, Cpu
+from ferrule.firmware.plan import SourceSet
 from ferrule.firmware.platforms.cmsis_board import CmsisBoard
 from ferrule.firmware.toolchain import Optimization
 from ferrule.firmware.yaml_text import YamlValue, yaml_text
@@ -34,18 +35,13 @@ class LayerFiles:
 
     groups: Mapping[str, tuple[str, ...]]
     """C files, as paths relative to the project, by name of their group."""
-    third_party: tuple[str, ...] = ()
-    """C files that are compiled without warnings, in a separate group."""
-    include_dirs: tuple[str, ...]
-    system_include_dirs: tuple[str, ...] = ()
-    """Include folders of third-party code."""
-    defines: Mapping[str, str] = field(default_factory=dict)
-    """Macros defined for all C files of the program."""
+    code: SourceSet
+    """The third-party files, which are a group of their own, and the folders and macros of all files."""
 
     @property
     def sources(self) -> tuple[str, ...]:
         """The files of all groups."""
-        return (*(source for group in self.groups.values() for source in group), *self.third_party)
+        return (*(source for group in self.groups.values() for source in group), *map(str, self.code.third_party))
 
 
 def solution_yaml(name: str, board: Board, cmsis: CmsisBoard, optimization: Optimization) -> str:
@@ -128,14 +124,15 @@ def default_yaml(compile_flags: Sequence[str], link_flags: Sequence[str]) -> str
 def _paths(files: LayerFiles) -> dict[str, YamlValue]:
     """Return files, folders and macros; csolution does not distinguish system include folders."""
     groups = [_group(name, sources) for name, sources in files.groups.items() if sources]
-    if files.third_party:
-        groups.append({**_group("Third party", files.third_party), "warnings": "off"})
+    code = files.code
+    if code.third_party:
+        groups.append({**_group("Third party", code.third_party), "warnings": "off"})
     found: dict[str, YamlValue] = {
         "groups": groups,
-        "add-path": [f"./{folder}" for folder in (*files.include_dirs, *files.system_include_dirs)],
+        "add-path": [f"./{folder}" for folder in (*code.include_dirs, *code.system_include_dirs)],
     }
-    if files.defines:
-        found["define"] = [_define(name, value) for name, value in files.defines.items()]
+    if code.defines:
+        found["define"] = [_define(name, value) for name, value in code.defines.items()]
     return found
 
 
@@ -145,5 +142,5 @@ def _define(name: str, value: str) -> YamlValue:
     return {name: int(value) if value.isdigit() else value}
 
 
-def _group(name: str, sources: Sequence[str]) -> dict[str, YamlValue]:
+def _group(name: str, sources: Iterable[str | Path]) -> dict[str, YamlValue]:
     return {"group": name, "files": [{"file": f"./{source}"} for source in sources]}

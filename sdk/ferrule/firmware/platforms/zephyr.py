@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 
 from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, LINK, RUNTIME, Contribution, merged
@@ -142,12 +143,9 @@ def _variant(program: Program, folder: str, devices: str) -> dict[str, object]:
     glue = (*((devices,) if program.devices else ()), *((f"zephyr/{LOCK}",) if program.arena else ()))
     library = Library.of(*(part for part in program.contributions if part.name != DEVICE.name))
     return {
+        **asdict(library.code((), f"{folder}{MODEL_FOLDER}")),
         "library_sources": library.sources,
         "model_sources": (*model_sources(program, f"{folder}{MODEL_FOLDER}"), *glue),
-        "third_party": library.third_party,
-        "include_dirs": (f"{folder}{MODEL_FOLDER}", *library.include_dirs),
-        "system_include_dirs": library.system_include_dirs,
-        "defines": library.defines,
     }
 
 
