@@ -19,6 +19,10 @@ def address_text(address: int) -> str:
     return f"0x{address >> 16:04x}_{address & 0xFFFF:04x}"
 
 
+Registers = Mapping[str, int]
+"""Values of the core's registers, by name."""
+
+
 @frozen
 class CrashReport:
     """The state of a firmware when it failed, and the reason for the report."""
@@ -27,7 +31,7 @@ class CrashReport:
     pc: int
     symbol: str
     """The function at pc and the offset in it, `?` outside all functions."""
-    registers: Mapping[str, int]
+    registers: Registers
     instruction: str | None = None
     """The instruction at pc; None unless a disassembler is installed (`pip install capstone`)."""
     notes: tuple[str, ...] = field(default=())
@@ -49,7 +53,7 @@ class CrashReport:
         return "\n".join([self.summary, *(f"  {note}" for note in self.notes), *rows])
 
 
-def called_from(image: Image, registers: Mapping[str, int]) -> str:
+def called_from(image: Image, registers: Registers) -> str:
     """Return a note on the call whose return address is in lr."""
     return f"called from {image.describe((registers.get('lr', 0) - 2) & ~1)}, if lr still has the return address"
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ferrule._typing import override
-from ferrule.emulation.crash import CrashReport, EngineError, called_from, disassemble
+from ferrule.emulation.crash import CrashReport, EngineError, Registers, called_from, disassemble
 from ferrule.emulation.engine import Machine, Session
 from ferrule.emulation.fault_record import FAULT_RECORD, FaultRecord, fault_record
 from ferrule.errors import unknown_name
@@ -62,7 +62,7 @@ class EmulatorSession(Session):
         return fault_record(self._record_words(self._image.address_of(FAULT_RECORD)))
 
     def _report(
-        self, reason: str, registers: Mapping[str, int], code: bytes | None = None, notes: Sequence[str] = ()
+        self, reason: str, registers: Registers, code: bytes | None = None, notes: Sequence[str] = ()
     ) -> CrashReport:
         """Return the report on a firmware stopped with these registers; `code` at pc defaults to the image's bytes."""
         pc = registers.get("pc", 0)

@@ -6,14 +6,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
-from ferrule.firmware.manifest import MANIFEST_NAME, PENDING_NAME, Manifest, manifest_bytes, read_manifest
+from ferrule.firmware.manifest import MANIFEST_NAME, PENDING_NAME, Files, Manifest, manifest_bytes, read_manifest
 from ferrule.interface import option
 from ferrule.reading import confined, exists, is_file, is_folder, read_bytes
 from ferrule.record import made
@@ -40,8 +40,8 @@ def sha256(data: bytes) -> str:
 
 def write_folder(
     folder: Path,
-    generated: Mapping[str, bytes],
-    starters: Mapping[str, bytes],
+    generated: Files,
+    starters: Files,
     manifest: Manifest,
     *,
     force: bool = False,
@@ -71,7 +71,7 @@ def write_folder(
     return ()
 
 
-def create_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+def create_folder(folder: Path, files: Files) -> None:
     """Create a folder with files, given by path relative to it, atomically; an empty folder may exist already.
 
     Raises:
@@ -108,9 +108,7 @@ def _refuse_busy(folder: Path) -> None:
 class _Update:
     """The update of an existing project: all decisions are made before the first change."""
 
-    def __init__(
-        self, folder: Path, generated: Mapping[str, bytes], starters: Mapping[str, bytes], manifest: Manifest
-    ) -> None:
+    def __init__(self, folder: Path, generated: Files, starters: Files, manifest: Manifest) -> None:
         if not is_file(folder / MANIFEST_NAME):
             raise FerruleError(
                 f"{folder} is not empty and holds no generated project",
@@ -158,7 +156,7 @@ class _Update:
         )
         return (*(Kept(name=name, beside=target) for name, target in aside.items()), *kept)
 
-    def _commit(self, files: Mapping[str, bytes], gone: Sequence[str]) -> None:
+    def _commit(self, files: Files, gone: Sequence[str]) -> None:
         """Write all files beside their places, move them there in this order, and make the pending manifest valid."""
         for name in (*files, *gone):
             self._check_place(name)
@@ -228,7 +226,7 @@ class _Update:
             with contextlib.suppress(OSError):  # the folder still contains other files
                 (self._folder / name).parent.rmdir()
 
-    def _new_manifest(self, edited: frozenset[str], news: Mapping[str, bytes]) -> Manifest:
+    def _new_manifest(self, edited: frozenset[str], news: Files) -> Manifest:
         """Return the manifest with the original hashes of edited starters, and those of the files beside them."""
         files = {
             **self._manifest.files,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,8 @@ from ferrule.errors import FerruleError
 from ferrule.interface import either
 from ferrule.reading import read_bytes
 
+Files = Mapping[str, bytes]
+"""The contents of files, by path relative to the folder of a project, with `/` as the separator."""
 MANIFEST_NAME = "ferrule-project.json"
 PENDING_NAME = "ferrule-project.pending.json"
 """The manifest that a project gets at the end of an update; it is there only during the update, or after its death."""

@@ -16,6 +16,7 @@ from ferrule._version import VERSION
 from ferrule.backends.contribution import Contribution
 from ferrule.codegen import Artifact, Program
 from ferrule.codegen.identity import Identity
+from ferrule.firmware.manifest import Files
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER
 from ferrule.resources import root
 
@@ -27,6 +28,9 @@ _FERRULE_URL = f"pkg:pypi/ferrule@{VERSION}"
 """The package URL (purl, ECMA-427) of this release, of which the shipped contributions are parts."""
 _FERRULE = {"type": "application", "name": "ferrule", "version": VERSION, "purl": _FERRULE_URL}
 
+Entry = dict[str, object]
+"""An object of the bill's JSON."""
+
 
 @frozen
 class Compiler:
@@ -35,9 +39,9 @@ class Compiler:
     name: str
     said: str
 
-    def component(self) -> dict[str, object]:
+    def component(self) -> Entry:
         """Return the compiler as a component."""
-        found: dict[str, object] = {"type": "application", "name": self.name}
+        found: Entry = {"type": "application", "name": self.name}
         numbers = _VERSION.search(re.sub(r"\(.*?\)", "", self.said))
         if numbers is None:
             return found
@@ -52,8 +56,8 @@ def sbom(
     program: Program,
     identities: Sequence[Identity],
     contributions: tuple[Contribution, ...],
-    generated: Mapping[str, bytes],
-    starters: Mapping[str, bytes],
+    generated: Files,
+    starters: Files,
     read: Mapping[str, str],
     compiler: Compiler | None,
 ) -> bytes:
@@ -73,7 +77,7 @@ def sbom(
     own = {name: data for name, data in generated.items() if not name.startswith(f"{LIBRARY_FOLDER}/")}
     edited = [_generated(starters) | {"bom-ref": _STARTERS, "name": "files to edit, as generated"}] if starters else []
     own_parts = [_GENERATED, *([_STARTERS] if starters else [])]
-    body: dict[str, object] = {
+    body: Entry = {
         "version": 1,
         "metadata": {
             "tools": {"components": [_FERRULE, *([] if compiler is None else [compiler.component()])]},
@@ -95,7 +99,7 @@ def sbom(
     return json.dumps(head | body, indent=2).encode() + b"\n"
 
 
-def _firmware(program: Program, identities: Sequence[Identity]) -> dict[str, object]:
+def _firmware(program: Program, identities: Sequence[Identity]) -> Entry:
     first = identities[0]
     own = {"model": first.model, "plan": first.plan} if program.single else {}
     facts = {**own, "sources": first.sources, "platform": first.platform, "board": first.board}
@@ -107,7 +111,7 @@ def _firmware(program: Program, identities: Sequence[Identity]) -> dict[str, obj
     }
 
 
-def _model(artifact: Artifact, identity: Identity, reference: str) -> dict[str, object]:
+def _model(artifact: Artifact, identity: Identity, reference: str) -> Entry:
     return {
         "type": "machine-learning-model",
         "bom-ref": reference,
@@ -116,10 +120,10 @@ def _model(artifact: Artifact, identity: Identity, reference: str) -> dict[str, 
     }
 
 
-def _inputs(read: Mapping[str, str]) -> list[dict[str, object]]:
+def _inputs(read: Mapping[str, str]) -> list[Entry]:
     named = sorted({(Path(path).name, digest) for path, digest in read.items()})
     components = [_file(name, digest) for name, digest in named]
-    described: dict[str, object] = {
+    described: Entry = {
         "type": "data",
         "bom-ref": _INPUTS,
         "name": "files that were read",
@@ -128,7 +132,7 @@ def _inputs(read: Mapping[str, str]) -> list[dict[str, object]]:
     return [described] if named else []
 
 
-def _generated(files: Mapping[str, bytes]) -> dict[str, object]:
+def _generated(files: Files) -> Entry:
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     return {
         "type": "library",
@@ -139,10 +143,10 @@ def _generated(files: Mapping[str, bytes]) -> dict[str, object]:
     }
 
 
-def _contribution(part: Contribution) -> dict[str, object]:
+def _contribution(part: Contribution) -> Entry:
     hashes = part.hashes
     digest = part.digest_by(hashes)
-    found: dict[str, object] = {
+    found: Entry = {
         "type": "library",
         "bom-ref": f"{LIBRARY_FOLDER}/{part.name}@{digest[:16]}",
         "name": part.name,
@@ -160,9 +164,9 @@ def _contribution(part: Contribution) -> dict[str, object]:
     return found
 
 
-def _files(hashes: Mapping[str, str]) -> list[dict[str, object]]:
+def _files(hashes: Mapping[str, str]) -> list[Entry]:
     return [_file(name, value) for name, value in sorted(hashes.items())]
 
 
-def _file(name: str, digest: str) -> dict[str, object]:
+def _file(name: str, digest: str) -> Entry:
     return {"type": "file", "name": name, "hashes": [{"alg": "SHA-256", "content": digest}]}

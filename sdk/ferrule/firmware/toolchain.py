@@ -19,6 +19,8 @@ from ferrule.errors import FerruleError, MissingToolError, unknown_name
 from ferrule.interface import option
 from ferrule.reading import is_file
 
+Words = tuple[str, ...]
+"""A command, or a part of its arguments."""
 Optimization = Literal["O3", "O2", "Os"]
 OPTIMIZATIONS: tuple[Optimization, ...] = get_args(Optimization)
 
@@ -54,18 +56,18 @@ class Toolchain(Protocol):
     """The command that installs the toolchain."""
     usual_optimization: Optimization
     """The better one of O3 and Os, as measured on the MLPerf Tiny models and on int16 and float32 kernels."""
-    portable_command: tuple[str, ...]
+    portable_command: Words
     """The compiler's command for a Makefile, without a path of this machine."""
-    libraries: tuple[str, ...]
+    libraries: Words
     """Linker arguments placed after the object files when the runtime is linked."""
     builds_runtime: bool
     """Whether the runtime is compiled on first use, which takes seconds."""
 
-    def find(self) -> tuple[str, ...] | None:
+    def find(self) -> Words | None:
         """Return the compiler's command with its full path, or None if it is not installed."""
         ...
 
-    def require(self) -> tuple[str, ...]:
+    def require(self) -> Words:
         """Return the compiler's command as `find` does; MissingToolError if it is not installed."""
         command = self.find()
         if command is None:
@@ -76,15 +78,15 @@ class Toolchain(Protocol):
         """Return the compiler's version in one line; MissingToolError if it is not installed."""
         ...
 
-    def target_flags(self, board: Board) -> tuple[str, ...]:
+    def target_flags(self, board: Board) -> Words:
         """Return the flags that select the core, for both compiling and linking."""
         ...
 
-    def compile_flags(self, board: Board, optimization: Optimization) -> tuple[str, ...]:
+    def compile_flags(self, board: Board, optimization: Optimization) -> Words:
         """Return all flags of a compile step except those for warnings, include folders and files."""
         return (*self.target_flags(board), *_LANGUAGE, f"-{optimization}")
 
-    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
+    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> Words:
         """Return all flags of the link step except the linker script, for linking through the compiler driver.
 
         `runtime` links the compiler's arithmetic routines (64-bit division, floats without an FPU); without it, a
@@ -100,12 +102,12 @@ class ZigToolchain(Toolchain):
     name: str = "zig"
     remedy: str = f"pip install 'ferrule[run]', or use another compiler: {option('toolchain', 'arm-none-eabi-gcc')}"
     usual_optimization: Optimization = "Os"
-    portable_command: tuple[str, ...] = ("python3", "-m", "ziglang", "cc")
-    libraries: tuple[str, ...] = ()
+    portable_command: Words = ("python3", "-m", "ziglang", "cc")
+    libraries: Words = ()
     builds_runtime: bool = True
 
     @override
-    def find(self) -> tuple[str, ...] | None:
+    def find(self) -> Words | None:
         program = ziglang_program()
         return None if program is None else (str(program), "cc")
 
@@ -114,12 +116,12 @@ class ZigToolchain(Toolchain):
         return "zig " + _first_line((self.require()[0], "version"))
 
     @override
-    def target_flags(self, board: Board) -> tuple[str, ...]:
+    def target_flags(self, board: Board) -> Words:
         abi = "eabihf" if board.cpu.hard_float else "eabi"
         return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(board.cpu)}", *board.flags.get(self.name, ()))
 
     @override
-    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
+    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> Words:
         return (
             *self.target_flags(board),
             f"-{optimization}",
@@ -138,12 +140,12 @@ class GccToolchain(Toolchain):
     name: str = "arm-none-eabi-gcc"
     remedy: str = "apt-get install gcc-arm-none-eabi"
     usual_optimization: Optimization = "O3"
-    portable_command: tuple[str, ...] = ("arm-none-eabi-gcc",)
-    libraries: tuple[str, ...] = ("-lgcc",)
+    portable_command: Words = ("arm-none-eabi-gcc",)
+    libraries: Words = ("-lgcc",)
     builds_runtime: bool = False
 
     @override
-    def find(self) -> tuple[str, ...] | None:
+    def find(self) -> Words | None:
         path = shutil.which(self.name)
         return None if path is None else (path,)
 
@@ -152,14 +154,14 @@ class GccToolchain(Toolchain):
         return _first_line((*self.require(), "--version"))
 
     @override
-    def target_flags(self, board: Board) -> tuple[str, ...]:
+    def target_flags(self, board: Board) -> Words:
         cpu = board.cpu
         core = f"-mcpu={cpu.type}{_gcc_extensions(cpu)}"
         fpu = ("-mfloat-abi=hard", f"-mfpu={cpu.fpu}") if cpu.hard_float else ("-mfloat-abi=soft",)
         return ("-mthumb", core, *fpu, *board.flags.get(self.name, ()))
 
     @override
-    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> tuple[str, ...]:
+    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> Words:
         return (
             *self.target_flags(board),
             f"-{optimization}",
@@ -218,14 +220,14 @@ def _zig_cpu(cpu: Cpu) -> str:
     return cpu.type.replace("-", "_") + fpu + dsp + mve
 
 
-def _first_line(command: tuple[str, ...]) -> str:
+def _first_line(command: Words) -> str:
     """Return the first line that a command prints, once for each state of its program."""
     status = Path(command[0]).stat() if Path(command[0]).is_absolute() else None
     return _printed(command, None if status is None else (status.st_mtime_ns, status.st_size))
 
 
 @cache
-def _printed(command: tuple[str, ...], _state: tuple[int, int] | None) -> str:
+def _printed(command: Words, _state: tuple[int, int] | None) -> str:
     try:
         return first_line(run(command, 60, environment=tool_environment()))
     except CommandError as error:

@@ -9,6 +9,7 @@ from ferrule.rendering import one_line, yaml_scalar
 
 YamlValue = str | int | Mapping[str, "YamlValue"] | Sequence["YamlValue"] | None
 """The values that can be written; mappings keep their order."""
+YamlMap = dict[str, YamlValue]
 
 
 def yaml_text(value: Mapping[str, YamlValue], *, comment: str = "") -> str:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ferrule._frozen import frozen
 from ferrule.devices.registers import EnumeratedValue, Field, Usage
 from ferrule.devices.svd.derivation import Derivation
-from ferrule.devices.svd.values import access_of, identifier, number, number_in, places_of, read_clears
+from ferrule.devices.svd.values import Note, access_of, identifier, number, number_in, places_of, read_clears
 from ferrule.devices.svd.xml_tree import Element
 
 _BIT_RANGE = re.compile(r"\[([0-9]{1,3}):([0-9]{1,3})\]")
@@ -29,7 +29,7 @@ class FieldReader:
     effect: str
     """What a write of the register does, as the file spells it."""
     size_bits: int
-    note: Callable[[str], None]
+    note: Note
     """Takes what a table cannot express, after the name of a field."""
 
     def fields(self) -> tuple[Field, ...]:
@@ -83,7 +83,7 @@ class FieldReader:
             values=self._values(element, width, note),
         )
 
-    def _values(self, field: Element, width: int, note: Callable[[str], None]) -> tuple[EnumeratedValue, ...]:
+    def _values(self, field: Element, width: int, note: Note) -> tuple[EnumeratedValue, ...]:
         kept: dict[str, EnumeratedValue] = {}
         for child in field.all("enumeratedValues"):
             element = self.derivation.resolved(child, (*self.scopes, field))
@@ -107,7 +107,7 @@ def _with_one_usage(values: tuple[EnumeratedValue, ...]) -> tuple[EnumeratedValu
     return tuple(replace(each, usage=Usage.READ_WRITE) for each in values)
 
 
-def _value(element: Element, width: int, usage: Usage, note: Callable[[str], None]) -> EnumeratedValue | None:
+def _value(element: Element, width: int, usage: Usage, note: Note) -> EnumeratedValue | None:
     """Return an enumerated value; None for one that a table cannot express, which is noted."""
     default = element.words("isDefault")
     if default in {"true", "1"}:

@@ -17,7 +17,7 @@ from ferrule.devices.hosting import HostedSerialModel
 from ferrule.devices.register_text import registers_text
 from ferrule.devices.watchdog import WATCHDOG
 from ferrule.emulation.contract import ContractCounts
-from ferrule.emulation.crash import CrashReport, EngineError, ExitError, address_text
+from ferrule.emulation.crash import CrashReport, EngineError, ExitError, Registers, address_text
 from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, DeviceWork, Machine, Observation
 from ferrule.emulation.fault_record import FIELDS, FaultRecord
@@ -241,7 +241,7 @@ class UnicornSession(EmulatorSession):
         except DeviceFaultError as error:
             self._fail(error, self._guest.registers())
 
-    def _fail(self, error: EngineError | DeviceFaultError, registers: Mapping[str, int]) -> NoReturn:
+    def _fail(self, error: EngineError | DeviceFaultError, registers: Registers) -> NoReturn:
         found: EngineError | DeviceFaultError = self._constant_written(error) or error
         if isinstance(found, OwnershipError):
             self._failure = found.reported(self._stand(found.reason, registers))
@@ -368,7 +368,7 @@ class UnicornSession(EmulatorSession):
     def _error(
         self,
         reason: str,
-        registers: Mapping[str, int] | None = None,
+        registers: Registers | None = None,
         executed: int | None = None,
         hint: str | None = None,
     ) -> EngineError:
@@ -378,9 +378,7 @@ class UnicornSession(EmulatorSession):
     def crash_report(self, reason: str) -> CrashReport:
         return self._stand(reason)
 
-    def _stand(
-        self, reason: str, registers: Mapping[str, int] | None = None, executed: int | None = None
-    ) -> CrashReport:
+    def _stand(self, reason: str, registers: Registers | None = None, executed: int | None = None) -> CrashReport:
         """Return the report on the guest; its registers and the count of instructions default to the current ones."""
         registers = registers or self._guest.registers()
         notes = (

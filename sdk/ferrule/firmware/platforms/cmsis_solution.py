@@ -12,7 +12,7 @@ from ferrule.boards import Board, Cpu
 from ferrule.firmware.plan import SourceSet
 from ferrule.firmware.platforms.cmsis_board import CmsisBoard
 from ferrule.firmware.toolchain import Optimization
-from ferrule.firmware.yaml_text import YamlValue, yaml_text
+from ferrule.firmware.yaml_text import YamlMap, YamlValue, yaml_text
 
 COMPONENTS = (
     "ARM::CMSIS:CORE",
@@ -46,11 +46,11 @@ class LayerFiles:
 
 def solution_yaml(name: str, board: Board, cmsis: CmsisBoard, optimization: Optimization) -> str:
     """Return <name>.csolution.yml, with the board as the only target type and the builds Release and Debug."""
-    target: dict[str, YamlValue] = {"type": board.name, "device": cmsis.core.device}
+    target: YamlMap = {"type": board.name, "device": cmsis.core.device}
     processor = _processor(board.cpu, cmsis)
     if processor:
         target["processor"] = processor
-    content: dict[str, YamlValue] = {
+    content: YamlMap = {
         "description": f"The model {name} on {board.name}",
         "created-by": f"ferrule@{VERSION}",
         "created-for": TOOLBOX,
@@ -68,9 +68,9 @@ def solution_yaml(name: str, board: Board, cmsis: CmsisBoard, optimization: Opti
     return yaml_text({"solution": content}, comment=_STARTER)
 
 
-def _processor(cpu: Cpu, cmsis: CmsisBoard) -> dict[str, YamlValue]:
+def _processor(cpu: Cpu, cmsis: CmsisBoard) -> YamlMap:
     """Return the settings in which the board's core differs from the generic device."""
-    found: dict[str, YamlValue] = {}
+    found: YamlMap = {}
     if cmsis.core.secure:
         found["trustzone"] = "secure-only"
     if not cpu.hard_float:
@@ -84,7 +84,7 @@ def _processor(cpu: Cpu, cmsis: CmsisBoard) -> dict[str, YamlValue]:
 
 def project_yaml(name: str, sources: Sequence[str], layers: Sequence[str]) -> str:
     """Return <name>.cproject.yml, with the program's own sources, the components and the layers."""
-    content: dict[str, YamlValue] = {
+    content: YamlMap = {
         "description": f"Runs the model {name} once, then serves it over the link",
         "groups": [_group("Application", sources)],
         "components": [{"component": component} for component in COMPONENTS],
@@ -96,7 +96,7 @@ def project_yaml(name: str, sources: Sequence[str], layers: Sequence[str]) -> st
 
 def model_layer(name: str, files: LayerFiles) -> str:
     """Return the layer with the model, which does not depend on CMSIS and fits into any solution."""
-    content: dict[str, YamlValue] = {
+    content: YamlMap = {
         "type": "AI",
         "description": f"The model {name}, its weights and its kernels",
         **_paths(files),
@@ -106,7 +106,7 @@ def model_layer(name: str, files: LayerFiles) -> str:
 
 def platform_layer(board: str, files: LayerFiles, script: str) -> str:
     """Return the layer with the device API on CMSIS, the link and the board."""
-    content: dict[str, YamlValue] = {
+    content: YamlMap = {
         "type": "Board",
         "description": f"Ferrule's devices and link on CMSIS-RTOS2, and start-up of {board}",
         **_paths(files),
@@ -117,17 +117,17 @@ def platform_layer(board: str, files: LayerFiles, script: str) -> str:
 
 def default_yaml(compile_flags: Sequence[str], link_flags: Sequence[str]) -> str:
     """Return cdefault.yml, with the options that csolution has no keys for."""
-    misc: dict[str, YamlValue] = {"for-compiler": "GCC", "C": list(compile_flags), "Link": list(link_flags)}
+    misc: YamlMap = {"for-compiler": "GCC", "C": list(compile_flags), "Link": list(link_flags)}
     return yaml_text({"default": {"misc": [misc]}}, comment=_GENERATED)
 
 
-def _paths(files: LayerFiles) -> dict[str, YamlValue]:
+def _paths(files: LayerFiles) -> YamlMap:
     """Return files, folders and macros; csolution does not distinguish system include folders."""
     groups = [_group(name, sources) for name, sources in files.groups.items() if sources]
     code = files.code
     if code.third_party:
         groups.append({**_group("Third party", code.third_party), "warnings": "off"})
-    found: dict[str, YamlValue] = {
+    found: YamlMap = {
         "groups": groups,
         "add-path": [f"./{folder}" for folder in (*code.include_dirs, *code.system_include_dirs)],
     }
@@ -142,5 +142,5 @@ def _define(name: str, value: str) -> YamlValue:
     return {name: int(value) if value.isdigit() else value}
 
 
-def _group(name: str, sources: Iterable[str | Path]) -> dict[str, YamlValue]:
+def _group(name: str, sources: Iterable[str | Path]) -> YamlMap:
     return {"group": name, "files": [{"file": f"./{source}"} for source in sources]}

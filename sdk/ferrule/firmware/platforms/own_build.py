@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from ferrule.firmware import seal
 from ferrule.firmware.platforms.kernels import FREERTOS_KERNEL
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.platforms.tools import PlatformTools
+from ferrule.firmware.platforms.tools import PlatformTools, Steps
 from ferrule.firmware.probe import ToolStatus
 from ferrule.firmware.template import rendered
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
@@ -58,7 +58,7 @@ class _YourBuild(PlatformTools):
         raise self._error()
 
     @override
-    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
+    def steps(self, folder: Path, build: Path, board: str) -> Steps:
         raise self._error()
 
     @override

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field
 
 from ferrule._frozen import frozen
 from ferrule.backends.contribution import Contribution
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Program
+from ferrule.firmware.manifest import Files
 from ferrule.firmware.plan import SourceSet
 from ferrule.firmware.platforms.tools import PlatformTools
 
@@ -41,9 +42,9 @@ class ProjectRequest:
 class ProjectFiles:
     """The files of a project by path relative to its folder, with `/` as the separator."""
 
-    generated: Mapping[str, bytes]
+    generated: Files
     """Files rewritten on each generation; if one was edited by hand, the generation stops."""
-    starters: Mapping[str, bytes]
+    starters: Files
     """Files meant for editing, such as main.c; one that was edited by hand is left unchanged and reported."""
     contributions: tuple[Contribution, ...] = ()
     """The C code in the project that was not generated, sorted by name."""

@@ -32,6 +32,10 @@ def gcc_notes(toolchain: str) -> tuple[str, ...]:
     return () if toolchain == GCC.name else (f"it is built by {GCC.name}, not by {toolchain}",)
 
 
+Steps = Sequence[tuple[str, Sequence[str]]]
+"""The commands of a build, each with a phase's name."""
+
+
 class PlatformTools(Protocol):
     """The tools that build a platform's projects: programs, and trees that variables of the environment name."""
 
@@ -52,7 +56,7 @@ class PlatformTools(Protocol):
         """Raise FerruleError if these tools do not build for a board of Ferrule's; all needs are met."""
         ...
 
-    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
+    def steps(self, folder: Path, build: Path, board: str) -> Steps:
         """Return the commands that build a project for a board in the folder `build`, each with a phase's name."""
         ...
 
@@ -138,7 +142,7 @@ class TreeTools(PlatformTools):
             tree.check(self.title)
 
     @override
-    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
+    def steps(self, folder: Path, build: Path, board: str) -> Steps:
         del board
         trees = [f"-D{tree.variable}={tree.require()}" for tree in self.trees]
         return cmake_steps(folder, build, self.title, ("--toolchain", str(folder / "toolchain.cmake"), *trees))
@@ -196,7 +200,7 @@ def build_with(tools: PlatformTools, folder: Path, build: Path, board: str, prog
     return program
 
 
-def _run(commands: Commands, steps: Sequence[tuple[str, Sequence[str]]], progress: Progress) -> None:
+def _run(commands: Commands, steps: Steps, progress: Progress) -> None:
     try:
         for phase, argv in steps:
             progress(Step(phase=phase))
@@ -220,9 +224,7 @@ def _forget_others(build: Path, key: str) -> None:
     record.write_text(key, encoding="utf-8")
 
 
-def cmake_steps(
-    folder: Path, build: Path, title: str, options: Sequence[str]
-) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
+def cmake_steps(folder: Path, build: Path, title: str, options: Sequence[str]) -> Steps:
     """Return the commands that configure a project with CMake and build it with ninja."""
     return (
         (f"configuring with {title}", (CMAKE, "-G", "Ninja", "-S", str(folder), "-B", str(build), *options)),

@@ -15,7 +15,7 @@ from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
-from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
+from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Steps, Tree, cmake_steps
 from ferrule.firmware.probe import ToolStatus, probe_program
 from ferrule.reading import is_file, is_folder, read_text
 from ferrule.rendering import Verbatim
@@ -159,9 +159,7 @@ class ZephyrTree:
         name = next(filter(self.has, names), None)
         return name if name is None or self.version[:2] >= _QUALIFIED else name.replace("/", "_")
 
-    def steps(
-        self, source: Path, build: Path, board: str, *options: str
-    ) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
+    def steps(self, source: Path, build: Path, board: str, *options: str) -> Steps:
         """Return the commands that build an application for a board as this tree spells it."""
         python, _ = _interpreter(self.base)
         given = [f"-DBOARD={board}", f"-DPython3_EXECUTABLE={python}", *_toolchain(board)]
@@ -213,7 +211,7 @@ class ZephyrTools(PlatformTools):
         )
 
     @override
-    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
+    def steps(self, folder: Path, build: Path, board: str) -> Steps:
         tree = ZephyrTree.read(ZEPHYR_BASE.require())
         name = tree.name_of(ZEPHYR_BOARDS[board])
         assert name is not None  # as `check` found
