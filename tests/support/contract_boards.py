@@ -23,7 +23,6 @@ from ferrule.devices import DeviceModel, MemoryBus, Range
 from ferrule.emulation import AttachedDevice, EngineOptions, Machine
 from ferrule.emulation.gdb.packets import frame
 from ferrule.emulation.renode.attachment import Attachment, BridgeAttachment, CosimulationAttachment
-from ferrule.emulation.renode.script import CosimulatedDevice
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.errors import FerruleError
 from ferrule.firmware import read_image
@@ -268,7 +267,7 @@ def bridge(model: ContractDevice) -> Iterator[Board]:
     """Attach the model behind FerruleBridge.cs."""
     process: Any = SimpleNamespace(listen=_listen)
     attachment = BridgeAttachment(_device(model), load_board("mps2-an386"), process)
-    end = fake_renode.Bridge(attachment.entry().port, model.size_bytes)
+    end = fake_renode.Bridge(attachment._port, model.size_bytes)
     try:
         yield RenodeBoard(attachment, end)
     finally:
@@ -282,7 +281,6 @@ def cosimulation(model: ContractDevice, *, ticks: bool = False) -> Iterator[Boar
     """Attach the model behind the co-simulation socket."""
     process: Any = SimpleNamespace(connect=lambda port: socket.create_connection(("127.0.0.1", port)))
     attachment = CosimulationAttachment(_device(model), load_board("mps2-an386"), process, (1, 16), ticks=ticks)
-    assert isinstance(attachment.entry(), CosimulatedDevice)
     end = fake_renode.Cosimulated(model.size_bytes, 100, 100 if ticks else 0)
 
     def execute(command: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -133,8 +133,12 @@ class _Update:
 
     def write(self, *, force: bool) -> tuple[Kept, ...]:
         """Update the folder and return the files that were kept for the user."""
-        news = self._news()
-        edited = self._edited_starters()
+        edited = frozenset(name for name in self._old.starters if self._differs(name))
+        news = {
+            f"{name}{NEW_SUFFIX}": self._starters[name]
+            for name in edited
+            if name in self._starters and sha256(self._starters[name]) != self._old.files[name]
+        }
         files = {**self._files, **news}
         candidates = {*files, *self._known} - edited
         in_the_way = sorted(name for name in candidates if self._differs(name))
@@ -169,7 +173,10 @@ class _Update:
             for number, name in enumerate(changed):
                 (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (scratch.path / str(number)).replace(self._folder / name)
-        self._remove(gone)
+        for name in gone:
+            (self._folder / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the folder still contains other files
+                (self._folder / name).parent.rmdir()
         (self._folder / PENDING_NAME).replace(self._folder / MANIFEST_NAME)
 
     def _read(self, name: str) -> bytes | None:
@@ -191,18 +198,6 @@ class _Update:
         if not os.access(above, os.W_OK | os.X_OK):
             raise FerruleError(f"{path} cannot be written: the folder {above} is read-only")
 
-    def _edited_starters(self) -> frozenset[str]:
-        """Return the old starters that differ both from their generated contents and from the new ones."""
-        return frozenset(name for name in self._old.starters if self._differs(name))
-
-    def _news(self) -> dict[str, bytes]:
-        """Return the new contents of edited starters that have changed, by the name of the file beside the starter."""
-        return {
-            f"{name}{NEW_SUFFIX}": self._starters[name]
-            for name in self._edited_starters()
-            if name in self._starters and sha256(self._starters[name]) != self._old.files[name]
-        }
-
     def _differs(self, name: str) -> bool:
         """Return whether a file exists that differs both from its generated contents, if any, and from the new ones."""
         path = self._folder / name
@@ -219,12 +214,6 @@ class _Update:
             number += 1
             target = path.with_name(f"{path.name}{ORIGINAL_SUFFIX}{number}")
         return target.relative_to(self._folder).as_posix()
-
-    def _remove(self, names: Iterable[str]) -> None:
-        for name in names:
-            (self._folder / name).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # the folder still contains other files
-                (self._folder / name).parent.rmdir()
 
     def _new_manifest(self, edited: frozenset[str], news: Files) -> Manifest:
         """Return the manifest with the original hashes of edited starters, and those of the files beside them."""

@@ -97,7 +97,8 @@ def project_files(program: Program, job: Job) -> tuple[tuple[Identity, ...], Pro
 
 def read_identities(image: Image) -> tuple[BuildInfo, ...]:
     """Return the identities in a firmware, by address: one for each model, and none if it was not made by Ferrule."""
-    sizes = _sizes(image)
+    section = image.section(".ferrule_sizes")
+    sizes = None if section is None else struct.unpack("<7I", image.read(section.load_address, 28))
     return tuple(replace(each, sizes=sizes) for segment in image.segments for each in _identities(segment.data))
 
 
@@ -111,13 +112,6 @@ def _identities(data: bytes) -> Iterator[BuildInfo]:
             stated = dict(zip(("platform", "board", "compiler", "flags"), names, strict=True))
             yield BuildInfo(model=model.hex(), plan=plan.hex(), sources=sources.hex(), sizes=None, **stated)
         start = data.find(_START, start + 1)
-
-
-def _sizes(image: Image) -> tuple[int, ...] | None:
-    section = image.section(".ferrule_sizes")
-    if section is None:
-        return None
-    return struct.unpack("<7I", image.read(section.load_address, 28))
 
 
 def linked_sizes(image: Image, workspace_bytes: int) -> tuple[int, ...] | None:

@@ -129,17 +129,18 @@ def runner_values(app: str, program: Program, board: Board) -> RunnerValues:
 
 def _benchmark(name: str, model: str, source: TensorInfo, result: TensorInfo) -> Benchmark:
     found = f"{source.dtype}{list(source.shape)} to {result.dtype}{list(result.shape)}"
+    sizes = source.elements, result.elements
     if name:
         chosen = BENCHMARKS[name]
     else:
-        fitting = [each for each in BENCHMARKS.values() if (each.inputs, each.outputs) == _sizes(source, result)]
+        fitting = [each for each in BENCHMARKS.values() if (each.inputs, each.outputs) == sizes]
         if not fitting:
             listed = ", ".join(f"{each.name}: {each.inputs} to {each.outputs}" for each in BENCHMARKS.values())
             raise FerruleError(
                 f"model '{model}' ({found}) is of no benchmark of MLPerf Tiny", hint=f"they are {listed}"
             )
         chosen = fitting[0]
-    if (chosen.inputs, chosen.outputs) != _sizes(source, result):
+    if (chosen.inputs, chosen.outputs) != sizes:
         raise FerruleError(
             f"model '{model}' is {found}, but benchmark {chosen.name} has {chosen.inputs} elements in and "
             f"{chosen.outputs} out"
@@ -149,10 +150,6 @@ def _benchmark(name: str, model: str, source: TensorInfo, result: TensorInfo) ->
             f"model '{model}' is {found}, but the runner's inputs are for int8, with an output of int8 or float32"
         )
     return chosen
-
-
-def _sizes(source: TensorInfo, result: TensorInfo) -> tuple[int, int]:
-    return source.elements, result.elements
 
 
 def _quantization(info: TensorInfo) -> tuple[Verbatim, int]:

@@ -119,7 +119,9 @@ def plan_build(
         *(("-g",) if debug else ()),
     )
     compiler_flags = toolchain.compile_flags(board, level)
-    objects = folder / "objects" / _digest(folder.parent, (*command, *compiler_flags, *flags))
+    # the digest is the same for the same project in another place
+    words = "\0".join((*command, *compiler_flags, *flags)).replace(str(folder.parent), "")
+    objects = folder / "objects" / hashlib.sha256(words.encode()).hexdigest()[:12]
     steps = tuple(
         CompileStep(
             source=source.resolve(),
@@ -193,8 +195,3 @@ def _outputs(sources: Sequence[Path], folder: Path) -> list[Path]:
         seen[source.stem] = count + 1
         outputs.append(folder / (f"{source.stem}.o" if not count else f"{source.stem}~{count}.o"))
     return outputs
-
-
-def _digest(place: Path, words: Sequence[str]) -> str:
-    """Return a digest of a command, which is the same for the same project in another place."""
-    return hashlib.sha256("\0".join(words).replace(str(place), "").encode()).hexdigest()[:12]

@@ -113,12 +113,13 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
         raise FerruleError("the job names no folder for the project", hint='give out="..."')
     folder = Path(job.out)
     platform(job.platform)
-    toolchain(job.toolchain)
     check_optimization(job.level)
     program = _program(model)
     identities, files = project_files(program, job)
     placement = job.load_board().placement
-    compiler = None if platform(job.platform).tools is not None else _compiler(job.toolchain)
+    compiler, chosen = None, toolchain(job.toolchain)
+    if platform(job.platform).tools is None:
+        compiler = Compiler(name=chosen.name, said="" if chosen.find() is None else chosen.version())
     bill = sbom(program, identities, files.contributions, files.generated, files.starters, inputs(), compiler)
     generated = {**files.generated, SBOM_NAME: bill}
     every = {**generated, **files.starters}
@@ -144,11 +145,6 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
         notes=files.notes,
         build_hint=files.build_hint.format(folder=folder),
     )
-
-
-def _compiler(name: str) -> Compiler:
-    chosen = toolchain(name)
-    return Compiler(name=name, said="" if chosen.find() is None else chosen.version())
 
 
 def load_project(folder: Path) -> Project:

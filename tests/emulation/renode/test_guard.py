@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from ferrule.emulation import AttachedDevice
 from ferrule.emulation.renode import RenodeError
 from ferrule.emulation.renode.guard import BoardBus, BoardModel
 from ferrule.emulation.renode.install import find_renode, flavour, release
-from ferrule.emulation.renode.script import BridgedDevice, CosimulatedDevice, machine_commands, platform_text
+from ferrule.emulation.renode.script import bridged_entry, cosimulated_entry, machine_commands, platform_text
 
 BOARD = load_board("mps2-an386")
 RAM = 0x2000_0000
@@ -86,7 +87,7 @@ DEVICE = AttachedDevice(name="npu", model=Copier(), address=0xA000_0000, interru
 
 
 def test_the_bridge_in_the_platform() -> None:
-    text = platform_text(BOARD, [BridgedDevice(device=DEVICE, port=4000)])
+    text = platform_text(BOARD, [partial(bridged_entry, DEVICE, 4000)])
     assert text.splitlines()[0] == 'using "mps2-an386.repl"'
     assert "npu: Miscellaneous.FerruleBridge @ sysbus 0xa0000000" in text
     assert "    IRQ -> nvic@28" in text
@@ -100,13 +101,13 @@ def test_the_bridge_in_the_platform() -> None:
     ],
 )
 def test_co_simulation_in_the_platform(found: tuple[int, int], lines: list[str]) -> None:
-    text = platform_text(BOARD, [CosimulatedDevice(device=DEVICE, release=found)])
+    text = platform_text(BOARD, [partial(cosimulated_entry, DEVICE, found)])
     assert set(lines) | {"    0 -> nvic@28", '    address: "127.0.0.1"'} <= set(text.splitlines())
 
 
 @pytest.mark.parametrize("found", [(1, 16), (1, 15)])
 def test_ticks_in_the_platform(found: tuple[int, int]) -> None:
-    lines = platform_text(BOARD, [CosimulatedDevice(device=DEVICE, release=found, ticks=True)]).splitlines()
+    lines = platform_text(BOARD, [partial(cosimulated_entry, DEVICE, found, ticks=True)]).splitlines()
     clock = [line for line in lines if line.startswith(("    frequency:", "    limitBuffer:"))]
     assert clock == ["    frequency: 25000000", "    limitBuffer: 1000"]
 

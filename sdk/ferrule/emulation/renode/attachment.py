@@ -19,7 +19,7 @@ from ferrule.emulation.renode.errors import RenodeError
 from ferrule.emulation.renode.guard import BoardModel
 from ferrule.emulation.renode.process import RenodeProcess
 from ferrule.emulation.renode.robot import RobotServer
-from ferrule.emulation.renode.script import BridgedDevice, CosimulatedDevice
+from ferrule.emulation.renode.script import bridged_entry, cosimulated_entry
 from ferrule.emulation.renode.stream import Stream
 
 CONNECT_TIMEOUT_S = 120.0
@@ -58,8 +58,8 @@ class Attachment(ABC):
         return None
 
     @abstractmethod
-    def entry(self) -> BridgedDevice | CosimulatedDevice:
-        """Return the device's entry for the platform description; called once, before Renode loads the description."""
+    def entry(self, board: Board, controller: str) -> str:
+        """Return the device's entry for the platform description, before Renode loads it; see `script.Entry`."""
 
     @abstractmethod
     def connect(self, robot: RobotServer) -> None:
@@ -112,8 +112,8 @@ class BridgeAttachment(Attachment):
         self._start()
 
     @override
-    def entry(self) -> BridgedDevice:
-        return BridgedDevice(device=self._device, port=self._port)
+    def entry(self, board: Board, controller: str) -> str:
+        return bridged_entry(self._device, self._port, board, controller)
 
     @override
     def connect(self, robot: RobotServer) -> None:
@@ -152,8 +152,8 @@ class CosimulationAttachment(Attachment):
         self._peer: CosimulationPeer | None = None
 
     @override
-    def entry(self) -> CosimulatedDevice:
-        return CosimulatedDevice(device=self._device, release=self._release, ticks=self._ticks)
+    def entry(self, board: Board, controller: str) -> str:
+        return cosimulated_entry(self._device, self._release, board, controller, ticks=self._ticks)
 
     @override
     def connect(self, robot: RobotServer) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ferrule._frozen import frozen
-from ferrule.boards import Board, Dictionary, Entry, NewObject, Platform, Value, read_platform
+from ferrule import boards
+from ferrule.boards import Board, Dictionary, NewObject, Platform, Value, read_platform
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
 from ferrule.emulation.renode import bridge
@@ -42,58 +42,46 @@ _NAMESPACES = frozenset(
 """Namespaces of Renode's classes without those that execute scripts or load libraries (Python, CoSimulated, ...)."""
 
 
-@frozen
-class BridgedDevice:
-    """A device behind the bridge, whose model listens on a port."""
-
-    device: AttachedDevice
-    port: int
-
-    def entry(self, board: Board, controller: str) -> str:
-        """Return the device's entry in the platform description."""
-        lines = [
-            f"{self.device.name}: {bridge.CLASS} @ sysbus {self.device.address:#010x}",
-            f"    port: {self.port}",
-            f"    size: {self.device.model.size_bytes:#x}",
-            f"    frequency: {board.clock_hz}",
-        ]
-        if self.device.interrupt is not None:
-            lines.append(f"    IRQ -> {controller}@{self.device.interrupt}")
-        return "\n".join(lines) + "\n"
+Entry = Callable[[Board, str], str]
+"""Returns a device's entry in the platform description of a board, whose interrupt controller has this name."""
 
 
-@frozen
-class CosimulatedDevice:
-    """A device behind Renode's own co-simulation socket."""
+def bridged_entry(device: AttachedDevice, port: int, board: Board, controller: str) -> str:
+    """Return the entry of a device behind the bridge, whose model listens on a port."""
+    lines = [
+        f"{device.name}: {bridge.CLASS} @ sysbus {device.address:#010x}",
+        f"    port: {port}",
+        f"    size: {device.model.size_bytes:#x}",
+        f"    frequency: {board.clock_hz}",
+    ]
+    if device.interrupt is not None:
+        lines.append(f"    IRQ -> {controller}@{device.interrupt}")
+    return "\n".join(lines) + "\n"
 
-    device: AttachedDevice
-    release: tuple[int, int]
-    """Renode's release; before 1.16 its classes have other names and parameters."""
-    ticks: bool = False
-    """Whether Renode sends a tick every `TICK_CYCLES`."""
 
-    def entry(self, board: Board, controller: str) -> str:
-        """Return the device's entry in the platform description."""
-        where = f"@ sysbus <{self.device.address:#010x}, +{self.device.model.size_bytes:#x}>"
-        common = ['    address: "127.0.0.1"', f"    timeout: {COSIMULATION_TIMEOUT_MS}"]
-        if self.release >= (1, 16):
-            lines = [f"{self.device.name}: CoSimulated.CoSimulatedPeripheral {where}", *common]
-            lines += self._clock(board) if self.ticks else ["    frequency: 0"]
-            if self.device.interrupt is not None:
-                lines.append("    cosimToRenodeSignalRange: <0, +1>")
-        else:
-            lines = [f"{self.device.name}: Verilated.VerilatedPeripheral {where}", *common, "    maxWidth: 32"]
-            # its clock cannot be disabled; one tick per second of virtual time is negligible
-            lines += self._clock(board) if self.ticks else ["    frequency: 1", "    limitBuffer: 1"]
-            if self.device.interrupt is not None:
-                lines.append("    numberOfInterrupts: 1")
-        if self.device.interrupt is not None:
-            lines.append(f"    0 -> {controller}@{self.device.interrupt}")
-        return "\n".join(lines) + "\n"
+def cosimulated_entry(
+    device: AttachedDevice, release: tuple[int, int], board: Board, controller: str, *, ticks: bool = False
+) -> str:
+    """Return the entry of a device behind Renode's own co-simulation socket.
 
-    @staticmethod
-    def _clock(board: Board) -> list[str]:
-        return [f"    frequency: {board.clock_hz}", f"    limitBuffer: {TICK_CYCLES}"]
+    Before the release 1.16, its classes have other names and parameters. With `ticks`, Renode sends a tick every
+    `TICK_CYCLES`.
+    """
+    where = f"@ sysbus <{device.address:#010x}, +{device.model.size_bytes:#x}>"
+    common = ['    address: "127.0.0.1"', f"    timeout: {COSIMULATION_TIMEOUT_MS}"]
+    clock = [f"    frequency: {board.clock_hz}", f"    limitBuffer: {TICK_CYCLES}"]
+    if release >= (1, 16):
+        lines = [f"{device.name}: CoSimulated.CoSimulatedPeripheral {where}", *common]
+        lines += clock if ticks else ["    frequency: 0"]
+        interrupts = "    cosimToRenodeSignalRange: <0, +1>"
+    else:
+        lines = [f"{device.name}: Verilated.VerilatedPeripheral {where}", *common, "    maxWidth: 32"]
+        # its clock cannot be disabled; one tick per second of virtual time is negligible
+        lines += clock if ticks else ["    frequency: 1", "    limitBuffer: 1"]
+        interrupts = "    numberOfInterrupts: 1"
+    if device.interrupt is not None:
+        lines += [interrupts, f"    0 -> {controller}@{device.interrupt}"]
+    return "\n".join(lines) + "\n"
 
 
 def _single(platform: Platform, type_name: str) -> str:
@@ -125,7 +113,7 @@ def check_platform(platform: Platform) -> None:
                 )
 
 
-def _points(entry: Entry) -> Iterator[Value]:
+def _points(entry: boards.Entry) -> Iterator[Value]:
     for place in entry.registrations:
         yield place.point
         yield from place.properties.values()
@@ -151,12 +139,12 @@ def core_name(board: Board) -> str:
     return _single(read_platform(board.platform), "CPU.CortexM")
 
 
-def platform_text(board: Board, entries: Sequence[BridgedDevice | CosimulatedDevice]) -> str:
+def platform_text(board: Board, entries: Sequence[Entry]) -> str:
     """Return a platform description that extends the board's own with the devices."""
     controller = _single(read_platform(board.platform), "IRQControllers.NVIC") if entries else ""
     parts = [
         f'using "{REPL_STRING.quote(board.path_for_renode(board.platform).as_posix())}"\n',
-        *(each.entry(board, controller) for each in entries),
+        *(each(board, controller) for each in entries),
     ]
     return "\n".join(parts)
 
@@ -200,9 +188,7 @@ def machine_commands(board: Board, *, bridged: bool, terminals: Mapping[str, int
     return commands
 
 
-def write_files(
-    folder: Path, board: Board, entries: Sequence[BridgedDevice | CosimulatedDevice], elf: Path | None
-) -> None:
+def write_files(folder: Path, board: Board, entries: Sequence[Entry], elf: Path, *, bridged: bool) -> None:
     """Write the files that the commands name: platform descriptions and, if needed, the bridge and the firmware.
 
     Raises:
@@ -215,7 +201,6 @@ def write_files(
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(read_bytes(file))
     (folder / PLATFORM_FILE).write_text(platform_text(board, entries), encoding="utf-8")
-    if any(isinstance(entry, BridgedDevice) for entry in entries):
+    if bridged:
         shutil.copyfile(bridge.SOURCE, folder / bridge.SOURCE.name)
-    if elf is not None:
-        shutil.copyfile(elf, folder / ELF_FILE)
+    shutil.copyfile(elf, folder / ELF_FILE)

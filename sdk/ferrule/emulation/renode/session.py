@@ -109,9 +109,10 @@ class RenodeSession(ProcessSession):
         self._release = server.release
         _require_correct_selects(machine, self._release)
         self._attachments = attach(kind, machine.devices, self._board, process, self._release, machine.callback_s)
-        write_files(server.folder, self._board, [each.entry() for each in self._attachments], machine.elf)
-        ports = {name: process.free_port() for name in self._uarts(machine)}
         bridged = bool(machine.devices) and kind is AttachmentKind.BRIDGE
+        entries = [each.entry for each in self._attachments]
+        write_files(server.folder, self._board, entries, machine.elf, bridged=bridged)
+        ports = {name: process.free_port() for name in self._uarts(machine)}
         for command in machine_commands(self._board, bridged=bridged, terminals=ports):
             server.execute(command)
             if command.endswith(f"@{PLATFORM_FILE}"):

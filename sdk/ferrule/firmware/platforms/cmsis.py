@@ -162,7 +162,8 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
     """Return the contents of the model's layer and of the platform's layer."""
     program = request.program
     own, platform = Library.of(*program.contributions), Library.of(*_PLATFORM, link_of(program))
-    kernels = tuple(name for name in own.sources if name not in own.third_party)
+    code = own.code((), MODEL_FOLDER)
+    kernels = tuple(name for name in own.sources if name not in code.third_party)
     link = tuple(name for name in model_sources(program) if name.endswith(f"_link{program.writer.source_suffix}"))
     rest = tuple(name for name in platform.sources if name not in own.sources)
     board = tuple(sorted(name for name in _GENERATED if name.startswith(BOARD_FOLDER)))
@@ -171,12 +172,12 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
     return (
         LayerFiles(
             groups={"Model": tuple(n for n in model_sources(program) if n not in link), "Kernels": kernels},
-            code=own.code((), MODEL_FOLDER),
+            code=code,
         ),
         LayerFiles(
             groups={"Link": link, "Ferrule": (*rest, *devices, *lock), "Board": board},
             code=SourceSet(
-                include_dirs=(*((".",) if devices else ()), *platform.include_dirs),
+                include_dirs=(*((".",) if devices else ()), *platform.code().include_dirs),
                 defines={
                     **dict(DEFINITIONS),
                     **startup(request.board.cache_line_bytes).defines,

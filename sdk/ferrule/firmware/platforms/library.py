@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -68,14 +68,18 @@ class Library:
         """
         return cls(contributions=merged(contributions))
 
-    def code(self, sources: Iterable[str], *include_dirs: str, first: Sequence[str] = ()) -> SourceSet:
+    def code(self, sources: Iterable[str] = (), *include_dirs: str, first: Sequence[str] = ()) -> SourceSet:
         """Return the library's C files and a project's own: `first` in front, and all others sorted."""
+        own, others = (
+            [part for part in self.contributions if part.warnings is kind]
+            for kind in (Warnings.OWN, Warnings.THIRD_PARTY)
+        )
         return SourceSet(
             sources=(*first, *sorted((*self.sources, *sources))),
-            third_party=self.third_party,
-            include_dirs=(*include_dirs, *self.include_dirs),
-            system_include_dirs=self.system_include_dirs,
-            defines=self.defines,
+            third_party=tuple(sorted(_in_project(part, name) for part in others for name in part.sources)),
+            include_dirs=(*include_dirs, *_include_dirs(own)),
+            system_include_dirs=_include_dirs(others),
+            defines=defines_of(self.contributions),
         )
 
     @property
@@ -92,33 +96,9 @@ class Library:
         """All C files, sorted."""
         return tuple(sorted(_in_project(part, name) for part in self.contributions for name in part.sources))
 
-    @property
-    def third_party(self) -> tuple[str, ...]:
-        """The subset of `sources` that is compiled without warnings, sorted."""
-        parts = self._with(Warnings.THIRD_PARTY)
-        return tuple(sorted(_in_project(part, name) for part in parts for name in part.sources))
 
-    @property
-    def include_dirs(self) -> tuple[str, ...]:
-        """The include folders whose headers are compiled with all warnings."""
-        return self._include_dirs(Warnings.OWN)
-
-    @property
-    def system_include_dirs(self) -> tuple[str, ...]:
-        """Include folders of third-party code."""
-        return self._include_dirs(Warnings.THIRD_PARTY)
-
-    @property
-    def defines(self) -> Mapping[str, str]:
-        """The macros that the contributions define."""
-        return defines_of(self.contributions)
-
-    def _with(self, warnings: Warnings) -> Iterator[Contribution]:
-        return (part for part in self.contributions if part.warnings is warnings)
-
-    def _include_dirs(self, warnings: Warnings) -> tuple[str, ...]:
-        folders = (_in_project(part, name) for part in self._with(warnings) for name in part.include_dirs)
-        return tuple(dict.fromkeys(folders))
+def _include_dirs(parts: Iterable[Contribution]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_in_project(part, name) for part in parts for name in part.include_dirs))
 
 
 def _in_project(part: Contribution, name: str) -> str:
