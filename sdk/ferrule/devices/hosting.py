@@ -388,12 +388,11 @@ def unattached(model: DeviceModel, name: str) -> HostedModel:
     return HostedModel(model, name=name)
 
 
+@dataclass
 class _HostedBus(PassingBus):
     """The bus as a model sees it: its arguments are checked, and errors of the host are noted."""
 
-    def __init__(self, bus: Bus, host: _Hosted) -> None:
-        super().__init__(bus)
-        self._host = host
+    _host: _Hosted
 
     @override
     def pass_on(self, transfer: Callable[[int, int], _T], address: int, size_bytes: int, *, write: bool) -> _T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -93,11 +94,11 @@ class MemoryView(ABC):
         self.view(address, len(data), writable=True)[:] = np.frombuffer(data, np.uint8)
 
 
+@dataclass
 class PassingBus(ABC):
     """A bus in front of another one, which `pass_on` allows, refuses or observes transfer by transfer."""
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
+    _bus: Bus
 
     @abstractmethod
     def pass_on(self, transfer: Callable[[int, int], _T], address: int, size_bytes: int, *, write: bool) -> _T:

@@ -27,11 +27,7 @@ WAIT_S = 0.05
 DEVICE = "accelerator"
 
 
-def serial_model(
-    backend: str | None = None,
-    binding: Mapping[str, str | int] | None = None,
-    registry: BackendRegistry | None = None,
-) -> tuple[str, SerialModel]:
+def serial_model(backend: str | None = None, binding: Mapping[str, str | int] | None = None) -> tuple[str, SerialModel]:
     """Return the name of a backend whose devices are behind serial lines, and a new model of such a device.
 
     `backend` may be None if there is only one such backend.
@@ -39,7 +35,7 @@ def serial_model(
     Raises:
         FerruleError: the backend's devices are not behind serial lines, or the binding is invalid.
     """
-    source = registry or default_registry()
+    source = default_registry()
     names = [backend] if backend else _wired(source)
     if len(names) != 1:
         raise FerruleError("name the backend whose device is served: --backend", hint=_known(names))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -117,15 +118,15 @@ class _Found(NamedTuple):
     element: Element
 
 
+@dataclass
 class _Reader:
     """Reads the registers of one peripheral."""
 
-    def __init__(self, derivation: Derivation, scopes: tuple[Element, ...], prefer: Sequence[str]) -> None:
-        self.notes: list[str] = []
-        self._derivation = derivation
-        self._scopes = scopes
-        self._prefer = prefer
-        self._count = 0
+    _derivation: Derivation
+    _scopes: tuple[Element, ...]
+    _prefer: Sequence[str]
+    notes: list[str] = field(default_factory=list)
+    _count: int = 0
 
     def registers(self, container: Element | None, properties: Properties) -> list[Register]:
         """Return the registers in the order of their offsets."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule.boards import Board
@@ -16,11 +17,11 @@ from ferrule.emulation.renode.session import RenodeSession
 from ferrule.errors import MissingToolError
 
 
+@dataclass(eq=False)
 class RenodeEngine(Engine):
     """Runs the firmware in a process of Renode 1.15 or later; device models run in this process."""
 
-    def __init__(self, kind: AttachmentKind = AttachmentKind.BRIDGE) -> None:
-        self._kind = kind
+    _kind: AttachmentKind = AttachmentKind.BRIDGE
 
     @property
     @override
@@ -50,16 +51,15 @@ class RenodeEngine(Engine):
         return KeptRenode(self._kind)
 
 
+@dataclass(eq=False)
 class KeptRenode(RenodeEngine):
     """Runs one firmware after the other in the same process of Renode, whose start takes most of a short run.
 
     A session ends by removing its machine. After a failure of Renode itself, the next session starts another process.
     """
 
-    def __init__(self, kind: AttachmentKind) -> None:
-        super().__init__(kind)
-        self._server: RenodeServer | None = None
-        self._session: RenodeSession | None = None
+    _server: RenodeServer | None = None
+    _session: RenodeSession | None = None
 
     @override
     def kept(self) -> Engine:

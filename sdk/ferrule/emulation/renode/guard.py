@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ferrule._typing import override
@@ -17,12 +18,11 @@ from ferrule.emulation.engine import AttachedDevice
 _T = TypeVar("_T")
 
 
+@dataclass
 class BoardBus(PassingBus):
     """A bus that refuses accesses outside the board's memories and writes to its flash; Renode only warns of them."""
 
-    def __init__(self, bus: Bus, board: Board) -> None:
-        super().__init__(bus)
-        self._board = board
+    _board: Board
 
     @override
     def pass_on(self, transfer: Callable[[int, int], _T], address: int, size_bytes: int, *, write: bool) -> _T:

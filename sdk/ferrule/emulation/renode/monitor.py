@@ -16,13 +16,14 @@ from ferrule.emulation.renode.stream import Stream
 
 _PROMPT = re.compile(r"(?:^|[\r\n])\(([^()\r\n]+)\) \Z")
 _MOST_CHARACTERS = 64 << 20
+_COMMAND = re.compile(
+    rb"\xff(?:(?P<byte>\xff)|[\xfb-\xfe].|\xfa.*?\xff\xf0|[^\xfa-\xff])|(?P<incomplete>\xff.*)", re.DOTALL
+)
+"""A command: an escaped byte, one with an option, a subnegotiation up to its end, or one of two bytes."""
 
 
 class Telnet:
-    """Removes telnet commands from a stream of bytes that arrives in arbitrary pieces."""
-
-    _IAC, _BEGIN, _END = 0xFF, 0xFA, 0xF0
-    _WITH_OPTION = range(0xFB, 0xFF)
+    """Removes telnet commands (RFC 854) from a stream of bytes that arrives in arbitrary pieces."""
 
     def __init__(self) -> None:
         self._pending = b""
@@ -30,31 +31,11 @@ class Telnet:
     def decode(self, data: bytes) -> bytes:
         """Return the bytes that do not belong to commands; an incomplete command is kept for the next piece."""
         data, self._pending = self._pending + data, b""
-        found, at = bytearray(), 0
-        while at < len(data):
-            if data[at] != self._IAC:
-                found.append(data[at])
-                at += 1
-                continue
-            size = self._command_size(data, at)
-            if size is None:
-                self._pending = data[at:]
-                break
-            if data[at + 1] == self._IAC:
-                found.append(self._IAC)
-            at += size
-        return bytes(found)
+        return _COMMAND.sub(self._plain, data)
 
-    def _command_size(self, data: bytes, at: int) -> int | None:
-        """Return the size in bytes of the command at a position, or None if it is incomplete."""
-        if at + 1 >= len(data):
-            return None
-        if data[at + 1] in self._WITH_OPTION:
-            return 3 if at + 2 < len(data) else None
-        if data[at + 1] == self._BEGIN:
-            end = data.find(bytes([self._IAC, self._END]), at + 2)
-            return None if end < 0 else end + 2 - at
-        return 2
+    def _plain(self, command: re.Match[bytes]) -> bytes:
+        self._pending = command["incomplete"] or b""
+        return command["byte"] or b""
 
 
 class Monitor(Closing):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -228,12 +229,11 @@ class Ownership:
         )
 
 
+@dataclass
 class _CheckedBus(PassingBus):
     """The guest's memory as a bus on which each transfer is checked."""
 
-    def __init__(self, bus: Bus, judge: Judge) -> None:
-        super().__init__(bus)
-        self._judge = judge
+    _judge: Judge
 
     @override
     def pass_on(self, transfer: Callable[[int, int], _T], address: int, size_bytes: int, *, write: bool) -> _T:

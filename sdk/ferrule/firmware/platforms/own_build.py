@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import BARE_METAL, CMSIS, FREERTOS, HEADERS, SELF_TEST, THREADX, Contribution
@@ -19,7 +18,7 @@ from ferrule.firmware import seal
 from ferrule.firmware.platforms.kernels import FREERTOS_KERNEL
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
-from ferrule.firmware.platforms.tools import PlatformTools, Steps
+from ferrule.firmware.platforms.tools import TreeTools
 from ferrule.firmware.probe import ToolStatus
 from ferrule.firmware.template import rendered
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
@@ -39,34 +38,12 @@ _ADAPTERS: Mapping[str, tuple[tuple[Contribution, tuple[str, ...]], ...]] = {
 """By platform: the contributions of its adapter, and the sources of each that are needed."""
 
 
-@frozen(kw_only=False)
-class _YourBuild(PlatformTools):
+class _YourBuild(TreeTools):
     """The build of the user's program, which Ferrule does not know."""
-
-    platform: str
 
     @override
     def needs(self) -> list[ToolStatus]:
-        return []
-
-    @override
-    def compiler(self) -> str:
-        raise self._error()
-
-    @override
-    def check(self, board: str) -> None:
-        raise self._error()
-
-    @override
-    def steps(self, folder: Path, build: Path, board: str) -> Steps:
-        raise self._error()
-
-    @override
-    def program(self, build: Path) -> Path:
-        return build
-
-    def _error(self) -> FerruleError:
-        return FerruleError(
+        raise FerruleError(
             "a library is no firmware: the build of your program compiles it",
             hint="its README.md has the lines for CMake and make",
         )
@@ -86,7 +63,7 @@ def _library_platform(adapter: str) -> Platform:
         name=name,
         title=f"a library for your own build{inside}: a CMake package, a list for make, and plain lists",
         files=partial(_files, adapter),
-        tools=_YourBuild(name),
+        tools=_YourBuild(platform=name, title="", trees=()),
         link_uart=_no_link,
     )
 
