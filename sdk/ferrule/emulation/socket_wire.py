@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import threading
 
 from ferrule.devices import DeviceFaultError, SerialModel
 from ferrule.devices.hosting import HostedSerialModel
 from ferrule.emulation.crash import EngineError
+from ferrule.link.channel import arrives
 
 QUIET_S = 0.02
 """Longest wait for a byte before the model is polled for bytes to send."""
@@ -33,7 +33,7 @@ class SocketWire:
     def _run(self) -> None:
         with contextlib.suppress(OSError, ValueError):  # the session has closed the socket
             while not self._ending.is_set():
-                readable, _, _ = select.select([self._connection], [], [], QUIET_S)
+                readable = arrives(self._connection, QUIET_S)
                 data = self._connection.recv(CHUNK_BYTES) if readable else b""
                 if readable and not data:
                     return

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import threading
 import time
 from dataclasses import dataclass
@@ -15,6 +17,11 @@ from ferrule.errors import MissingToolError
 from ferrule.link.errors import LinkError
 
 DEFAULT_BAUD = 115_200
+
+
+def arrives(source: socket.socket | int, timeout_s: float | None) -> bool:
+    """Return whether a socket or a descriptor can be read within a time, also since it was closed; None waits."""
+    return bool(select.select([source], [], [], timeout_s)[0])
 
 
 class Channel(Protocol):

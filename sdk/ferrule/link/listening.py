@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import select
 import socket
 from urllib.parse import urlsplit
 
 from ferrule._typing import override
-from ferrule.link.channel import Channel
+from ferrule.link.channel import Channel, arrives
 from ferrule.link.errors import LinkError
 
 SCHEME = "listen"
@@ -43,9 +42,7 @@ class ListeningChannel(Channel):
 
     @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        source = self._connection or self._server
-        readable, _, _ = select.select([source], [], [], timeout_s)
-        if not readable:
+        if not arrives(self._connection or self._server, timeout_s):
             return b""
         if self._connection is None:
             self._connection, _ = self._server.accept()

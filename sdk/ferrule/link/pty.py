@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 
 from ferrule._typing import override
 from ferrule.errors import UnsupportedError
-from ferrule.link.channel import Channel
+from ferrule.link.channel import Channel, arrives
 from ferrule.link.errors import LinkError
 
 SCHEME = "pty"
@@ -42,8 +41,7 @@ class PtyChannel(Channel):
 
     @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        readable, _, _ = select.select([self._ours], [], [], timeout_s)
-        return os.read(self._ours, max_bytes) if readable else b""
+        return os.read(self._ours, max_bytes) if arrives(self._ours, timeout_s) else b""
 
     @override
     def write(self, data: bytes) -> None:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import select
 import socket
 from collections import deque
 
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.gdb.packets import Event, Packet, PacketReader, frame
+from ferrule.link.channel import arrives
 
 HOST = "127.0.0.1"
 CHUNK_BYTES = 65536
@@ -57,8 +57,7 @@ class GdbConnection:
         while not self._items:
             if self._peer is None:
                 return None
-            readable, _, _ = select.select([self._peer], [], [], timeout_s)
-            if not readable:
+            if not arrives(self._peer, timeout_s):
                 return None
             try:
                 data = self._peer.recv(CHUNK_BYTES)

@@ -96,13 +96,15 @@ class RenodeSession(ProcessSession):
 
     def _raised(self, error: Exception) -> EngineError:
         """Return a device's failure, if there is one, otherwise Renode's error as an EngineError."""
-        for attachment in self._attachments:
-            if attachment.failure is not None:
-                return attachment.failure
+        if (failure := self._device_failure()) is not None:
+            return failure
         self._broken = True
         if isinstance(error, RenodeError):
             return EngineError(f"Renode: {error}", hint=error.hint)
         return EngineError(f"Renode's servers can't be reached: {error}")
+
+    def _device_failure(self) -> EngineError | None:
+        return next(filter(None, (each.failure for each in self._attachments)), None)
 
     def _load(self, server: RenodeServer, machine: Machine, kind: AttachmentKind) -> None:
         process, robot = server.process, server.robot
@@ -137,8 +139,7 @@ class RenodeSession(ProcessSession):
         self._broken = True
         if self._failure is None:
             process = self._live.process
-            failures = [each.failure for each in self._attachments if each.failure is not None]
-            self._failure = failures[0] if failures else process.died()
+            self._failure = self._device_failure() or process.died()
         return self._failure
 
     @override
@@ -210,4 +211,4 @@ class RenodeSession(ProcessSession):
 
     def _is_sound(self) -> bool:
         """Return whether Renode itself can go on: no model hangs in a call, and no server of Renode's has failed."""
-        return not self._broken and not any(each.model.stuck or each.failure is not None for each in self._attachments)
+        return not self._broken and not (self._device_failure() or any(each.model.stuck for each in self._attachments))

@@ -8,13 +8,14 @@ bytes.
 
 from __future__ import annotations
 
-import select
 import socket
 import time
 
 from ferrule._typing import override
 from ferrule.emulation.renode.errors import RenodeConnectionError
+from ferrule.emulation.renode.stream import Stream
 from ferrule.link import Channel
+from ferrule.link.channel import arrives
 
 _CHUNK_BYTES = 65536
 
@@ -24,9 +25,7 @@ class SocketTerminal(Channel):
 
     def __init__(self, connected: socket.socket, *, timeout_s: float = 60.0) -> None:
         """Take over a connection; `timeout_s` limits the duration of a `write`."""
-        connected.settimeout(timeout_s)
-        if connected.family in {socket.AF_INET, socket.AF_INET6}:
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._stream = Stream(connected, name="UART", timeout_s=timeout_s)
         self._socket = connected
         self._received = b""
 
@@ -55,8 +54,7 @@ class SocketTerminal(Channel):
 
     def _receive(self, deadline: float) -> bytes:
         try:
-            readable, _, _ = select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))
-            if not readable:
+            if not arrives(self._socket, max(0.0, deadline - time.monotonic())):
                 return b""
             data = self._socket.recv(_CHUNK_BYTES)
         except (OSError, ValueError) as error:  # ValueError: the socket is closed
@@ -68,10 +66,7 @@ class SocketTerminal(Channel):
     @override
     def write(self, data: bytes) -> None:
         """Send bytes to the firmware."""
-        try:
-            self._socket.sendall(data)
-        except OSError as error:
-            raise RenodeConnectionError(f"UART: Renode no longer accepts data: {error}") from error
+        self._stream.send(data)
 
     @override
     def close(self) -> None:
