@@ -23,7 +23,11 @@ _NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 _Word = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF_FFFF)]
 
 
-class CpuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of the file that has these keys and no others."""
+
+
+class CpuDescription(_Table, frozen=True, kw_only=True):
     """Table `[cpu]`."""
 
     fpu: str
@@ -32,7 +36,7 @@ class CpuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     interrupts: _Positive | None = None
 
 
-class MemoryDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MemoryDescription(_Table, frozen=True, kw_only=True):
     """Table `[memories.<name>]`."""
 
     kind: MemoryKind
@@ -41,7 +45,7 @@ class MemoryDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     line_bytes: _NotNegative = 0
 
 
-class PlacementDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PlacementDescription(_Table, frozen=True, kw_only=True):
     """Table `[placement]`."""
 
     code: str
@@ -52,14 +56,14 @@ class PlacementDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     stack_bytes: _Positive | None = None
 
 
-class UartDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class UartDescription(_Table, frozen=True, kw_only=True):
     """Table `[uarts]`: names of peripherals."""
 
     link: str
     console: str
 
 
-class Expansion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Expansion(_Table, frozen=True, kw_only=True):
     """Element of the array `expansions`: free addresses and an interrupt for an accelerator of the emulated board."""
 
     address: _NotNegative
@@ -69,7 +73,7 @@ class Expansion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Input of the interrupt controller, counted from 0; the emulated controller has it even if the chip's does not."""
 
 
-class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Setup(_Table, frozen=True, kw_only=True):
     """Table `[[setup]]`: a read-modify-write of a register that the real chip needs before its UARTs work."""
 
     address: _Word
@@ -83,7 +87,7 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The UART that needs the change; None if every firmware needs it."""
 
 
-class QemuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class QemuDescription(_Table, frozen=True, kw_only=True):
     """Table `[qemu]`."""
 
     machine: str
@@ -92,16 +96,14 @@ class QemuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     serial: dict[str, _NotNegative]
 
 
-class FlagsDescription(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename=lambda name: name.replace("_", "-")
-):
+class FlagsDescription(_Table, frozen=True, kw_only=True, rename=lambda name: name.replace("_", "-")):
     """Table `[flags]`: compiler flags by toolchain, in addition to those derived from the core."""
 
     zig: tuple[str, ...] = ()
     arm_none_eabi_gcc: tuple[str, ...] = ()
 
 
-class BoardDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BoardDescription(_Table, frozen=True, kw_only=True):
     """The whole of board.toml."""
 
     title: str

@@ -57,7 +57,7 @@ class _Hosted:
         call, given = frame.f_code.co_name, frame.f_locals
         what = f"its model did not return within {elapsed_s:.1f} s"
         hint = "the limit is the run's time-out or the model's deadline_s, whichever is shorter"
-        self._keep(self._wrong(what, _call_text(call, given.get("cycles")), given.get("offset"), hint=hint))
+        self._wrong(what, _call_text(call, given.get("cycles")), given.get("offset"), hint=hint)
         self.stuck = self._late = True
 
     def failed(self, error: BaseException, call: str, offset: int | None = None) -> NoReturn:
@@ -69,7 +69,7 @@ class _Hosted:
         if error is self._host_error or error is self.fault or not _is_fault(error):
             raise error
         what = f"its model raised {_error_text(error)}"
-        raise self._keep(self._wrong(what, call, offset, hint=_place(error))) from error
+        raise self._wrong(what, call, offset, hint=_place(error)) from error
 
     def _asked(self, call: str, ask: Callable[[], _T]) -> _T:
         """Return what a function of the model returns; raise as `failed` does."""
@@ -81,17 +81,18 @@ class _Hosted:
     def wrong_answer(self, answer: object, expected: str, call: str, offset: int | None = None) -> NoReturn:
         """Raise the fault for a value that the contract does not allow."""
         what = f"its model returned {_shown(answer)}, expected {expected},"
-        raise self._keep(self._wrong(what, call, offset))
+        raise self._wrong(what, call, offset)
 
     def host_failed(self, error: FerruleError) -> None:
         """Note an error of the host that passes through the model."""
         self._host_error = error
 
     def _wrong(self, what: str, call: str, offset: int | None, *, hint: str | None = None) -> DeviceFaultError:
+        """Keep and return the fault of a call; a model that has failed already keeps its first one."""
         register = None if offset is None else self._register(offset)
         place = "" if offset is None else f" of {register or 'the register'} (offset {offset:#x})"
         text = f"device {self.name}: {what} in {call}{place}"
-        return DeviceFaultError(text, device=self.name, register=register, offset=offset, hint=hint)
+        return self._keep(DeviceFaultError(text, device=self.name, register=register, offset=offset, hint=hint))
 
     def _keep(self, fault: DeviceFaultError) -> DeviceFaultError:
         if self.fault is None:
@@ -287,7 +288,7 @@ class HostedModel(_Hosted):
             self.advance(event)
         what = f"its events do not end, {MOST_EVENTS:,} of them"
         hint = "attach the model with time: the engines unicorn, renode and renode:cosimulation-ticks"
-        raise self._keep(self._wrong(what, "the time after an access", None, hint=hint))
+        raise self._wrong(what, "the time after an access", None, hint=hint)
 
     @property
     def rises(self) -> int:

@@ -218,10 +218,6 @@ def _measure(link: LinkStep, board: Board, commands: Commands) -> TooLargeError 
         return None
     finally:
         link.roomy_output.unlink(missing_ok=True)
-    return _overflow(image, board)
-
-
-def _overflow(image: Image, board: Board) -> TooLargeError | None:
     begins = {memory.name: memory.address for memory in roomy_memories(board)}
     for memory, sections in _by_memory(image, board).items():
         need = max(end for _, end in sections) - begins[memory]

@@ -21,7 +21,6 @@ from ferrule.devices.svd.values import (
     identifier,
     number,
     places_of,
-    plain_name,
     read_clears,
 )
 from ferrule.devices.svd.xml_tree import Element, read_xml
@@ -58,7 +57,8 @@ class SvdFile:
         for element in () if peripherals is None else peripherals.all("peripheral"):
             name = element.words("name")
             for index, distance in places_of(element):
-                self._elements.setdefault(plain_name(name, index), (element, distance))
+                plain = name.replace("[%s]", index).replace("%s", index)
+                self._elements.setdefault(plain, (element, distance))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -64,11 +64,6 @@ def identifier(name: str, *, keep: str = "") -> str:
     return f"_{plain}" if plain[0].isdigit() else plain
 
 
-def plain_name(name: str, index: str) -> str:
-    """Return the name of a peripheral, or of an element of an array of peripherals."""
-    return name.replace("[%s]", index).replace("%s", index)
-
-
 @frozen
 class Dim:
     """An array."""

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ferrule import boards
 from ferrule.boards import Board, Dictionary, NewObject, Platform, Value, read_platform
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
@@ -105,18 +104,15 @@ def check_platform(platform: Platform) -> None:
                     "Renode",
                     hint="only Tag and SilenceRange are; set up registers in board.toml ([[setup]]) or in main.c",
                 )
-        for kind in (entry.type, *_classes((*entry.properties.values(), *_points(entry)))):
+        values = [*entry.properties.values()]
+        for place in entry.registrations:
+            values += (place.point, *place.properties.values())
+        for kind in (entry.type, *_classes(values)):
             if kind.partition(".")[0] not in _NAMESPACES:
                 raise EngineError(
                     f"{entry.place}: '{entry.name}' is of class {kind}, which is not passed on to Renode",
                     hint=f"Renode gets classes of {', '.join(sorted(_NAMESPACES))}, which do not execute scripts",
                 )
-
-
-def _points(entry: boards.Entry) -> Iterator[Value]:
-    for place in entry.registrations:
-        yield place.point
-        yield from place.properties.values()
 
 
 def _classes(values: Iterable[Value]) -> Iterator[str]:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from ferrule.emulation.contract import ContractPlan, DeviceRules
+from ferrule.emulation.contract import ContractPlan
 from ferrule.emulation.engine import Observation
 from ferrule.emulation.unicorn.contract import Returns
 from ferrule.emulation.unicorn.device import BoardDevice
@@ -76,24 +76,17 @@ class Observer:
         """Return what was observed so far, of devices of which there is something to say."""
         found = {}
         for each in self._rules:
-            notes = [*self._mask_notes(each), *self._late_notes(each.name)]
+            notes, model = [], self._devices[each.name].model
+            if each.name in self._masked:
+                what = "masked and not enabled again" if each.name in self._enabled else "never enabled"
+                notes.append(f"interrupt {each.interrupt} was {what}; the device has raised it {model.rises:,} times")
+            late = self._late.get(each.name, [])
+            if late:
+                waits = "1 wait" if len(late) == 1 else f"{len(late):,} waits"
+                notes.append(
+                    f"{waits} ended by the limit although the work was done, {sum(late):,} instructions late in all: "
+                    "no interrupt ended them"
+                )
             if notes:
-                found[each.name] = Observation(notes=tuple(notes), registers=self._devices[each.name].model.registers())
+                found[each.name] = Observation(notes=tuple(notes), registers=model.registers())
         return found
-
-    def _mask_notes(self, rules: DeviceRules) -> Sequence[str]:
-        if rules.name not in self._masked:
-            return []
-        rises = self._devices[rules.name].model.rises
-        what = "was masked and not enabled again" if rules.name in self._enabled else "was never enabled"
-        return [f"interrupt {rules.interrupt} {what}; the device has raised it {rises:,} times"]
-
-    def _late_notes(self, name: str) -> Sequence[str]:
-        late = self._late.get(name, [])
-        if not late:
-            return []
-        waits = "1 wait" if len(late) == 1 else f"{len(late):,} waits"
-        return [
-            f"{waits} ended by the limit although the work was done, {sum(late):,} instructions late in all: "
-            "no interrupt ended them"
-        ]
