@@ -51,9 +51,9 @@ def attached_devices(
 def attached_wires(program: Program | Artifact) -> tuple[AttachedWire, ...]:
     """Return a new model for each device behind a serial line whose driver provides one."""
     return tuple(
-        _wire(use.device.name, use.driver.wire.uart, partial(use.driver.wire.model, use.index))
+        _wire(use.device.name, wire.uart, partial(wire.model, use.index))
         for use in program.devices
-        if use.driver.wire is not None and use.driver.wire.model is not None and use.driver.wire.uart is not None
+        if (wire := use.driver.wire) is not None and wire.model is not None and wire.uart is not None
     )
 
 

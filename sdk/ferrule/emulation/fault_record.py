@@ -56,12 +56,10 @@ class FaultRecord:
     @property
     def reason(self) -> str:
         """The exception and its causes in words."""
-        number = self.fields["exception"]
-        found = causes(self.fields["cfsr"], self.fields["hfsr"])
-        if self.fields["cfsr"] & BFAR_VALID:
-            found.append(f"address {address_text(self.fields['bfar'])}")
-        elif self.fields["cfsr"] & MMFAR_VALID:
-            found.append(f"address {address_text(self.fields['mmfar'])}")
+        fields, number, status = self.fields, self.fields["exception"], self.fields["cfsr"]
+        found = causes(status, fields["hfsr"])
+        if status & (BFAR_VALID | MMFAR_VALID):
+            found.append(f"address {address_text(fields['bfar' if status & BFAR_VALID else 'mmfar'])}")
         name = FAULTS.get(number)
         if name is None:
             name = f"{OTHERS.get(number, f'interrupt {number - 16}')}, which the firmware does not handle,"

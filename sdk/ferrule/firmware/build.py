@@ -247,23 +247,24 @@ def _roomier(image: Image) -> tuple[str, ...]:
 
 def _by_memory(image: Image, board: Board) -> dict[str, list[tuple[Section, int]]]:
     """Return each memory's sections with their ends; initialised data is listed for both of its memories."""
+    placement = board.placement
     homes = {
-        ".text": board.placement.code,
-        ".rodata": board.placement.code,
-        ".ferrule_identity": board.placement.code,
-        ".ferrule_sizes": board.placement.code,
-        ".ferrule_weights": board.placement.weights,
-        ".ferrule_stack": board.placement.stack,
-        ".data": board.placement.data,
-        ".bss": board.placement.data,
-        ".ferrule_workspace": board.placement.workspace,
+        ".text": placement.code,
+        ".rodata": placement.code,
+        ".ferrule_identity": placement.code,
+        ".ferrule_sizes": placement.code,
+        ".ferrule_weights": placement.weights,
+        ".ferrule_stack": placement.stack,
+        ".data": placement.data,
+        ".bss": placement.data,
+        ".ferrule_workspace": placement.workspace,
         **{f".ferrule_workspace.{memory.name}": memory.name for memory in board.memories},
     }
     found: dict[str, list[tuple[Section, int]]] = {}
     for section in image.sections:
         places = [(homes[section.name], section.address)] if section.name in homes else []
         if section.name == ".data":
-            places.append((board.placement.code, section.load_address))
+            places.append((placement.code, section.load_address))
         for home, address in places:
             found.setdefault(home, []).append((section, address + section.size_bytes))
     return found

@@ -19,6 +19,7 @@ from ferrule.firmware.mlperf_tiny import check_app
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms import PLATFORMS, ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.platforms.platform import MODEL_FOLDER
+from ferrule.firmware.toolchain import check_optimization
 from ferrule.interface import name_of
 from ferrule.link import BuildInfo
 from ferrule.network import Network
@@ -77,7 +78,7 @@ def project_files(program: Program, job: Job) -> tuple[tuple[Identity, ...], Pro
         program=program,
         board=usual,
         toolchain=job.toolchain,
-        optimization=job.level,
+        optimization=check_optimization(job.level),
         self_test=job.self_test,
         app=job.app,
     )

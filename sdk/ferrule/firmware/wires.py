@@ -42,19 +42,20 @@ def wires(program: Program | Artifact, board: Board) -> tuple[WireUse, ...]:
     owners: dict[str, str] = {}
     found = []
     for use in program.devices:
-        if use.driver.wire is None:
+        wire, device = use.driver.wire, use.device.name
+        if wire is None:
             continue
-        name = use.driver.wire.uart
+        name = wire.uart
         if name is None:
             raise FerruleError(
-                f"device '{use.device.name}' is behind a serial line, but no UART is named",
-                hint=f'[devices.{use.device.name}] binding = {{ uart = "uart1" }}',
+                f"device '{device}' is behind a serial line, but no UART is named",
+                hint=f'[devices.{device}] binding = {{ uart = "uart1" }}',
             )
         if name not in spare:
-            where = f"on board {board.name} for device '{use.device.name}', beside link and console"
+            where = f"on board {board.name} for device '{device}', beside link and console"
             raise unknown_name("UART", name, spare, where=where)
         if name in owners:
-            raise FerruleError(f"devices '{owners[name]}' and '{use.device.name}' are both behind {name}")
-        owners[name] = use.device.name
-        found.append(WireUse(use=use, uart=spare[name], baud=use.driver.wire.baud))
+            raise FerruleError(f"devices '{owners[name]}' and '{device}' are both behind {name}")
+        owners[name] = device
+        found.append(WireUse(use=use, uart=spare[name], baud=wire.baud))
     return tuple(found)

@@ -328,27 +328,27 @@ class LinkSession(Closing):
         """Send a request with these fields and data, repeat it until its response arrives, and return its payload."""
         if self._hello is None and kind is not MessageType.HELLO:
             self.hello()
-        sequence = self._next_sequence(kind)
+        clock, sequence = self._channel.clock, self._next_sequence(kind)
         payload = request(kind, *fields) + data
         sent = Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode()
         wait_s, attempts, started_s = self._timeout_s, 0, None
-        patience_s = self._channel.clock() + (self._start_timeout_s if kind is MessageType.HELLO else 0.0)
+        patience_s = clock() + (self._start_timeout_s if kind is MessageType.HELLO else 0.0)
         while True:
             self._channel.write(sent)
             attempts += 1
-            deadline_s = self._channel.clock() + wait_s
+            deadline_s = clock() + wait_s
             while (frame := self._receive(sequence, deadline_s)) is not None:
                 if kind is not MessageType.RUN or frame.type != MessageType.STARTED:
                     return _payload(frame, kind)
-                started_s = started_s or self._channel.clock()
+                started_s = started_s or clock()
             if started_s is None:
-                if attempts > self._retries and self._channel.clock() >= patience_s:
+                if attempts > self._retries and clock() >= patience_s:
                     raise LinkTimeoutError(
                         f"the firmware did not answer {kind.name}: {attempts} attempts of {wait_s:g} s each",
                         hint="is the firmware running, its first run over, and the channel its link UART?",
                     )
                 continue
-            left_s = started_s + self._run_timeout_s - self._channel.clock()
+            left_s = started_s + self._run_timeout_s - clock()
             if left_s <= 0:
                 raise LinkTimeoutError(f"the run did not end within {self._run_timeout_s:g} s")
             wait_s = min(2 * wait_s, left_s)  # repeat ever more rarely: only a lost response requires it

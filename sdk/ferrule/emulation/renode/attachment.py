@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from enum import StrEnum
 
 from ferrule._typing import override
 from ferrule.boards import Board, read_platform
 from ferrule.devices import DeviceFaultError
 from ferrule.emulation.crash import EngineError
-from ferrule.emulation.engine import AttachedDevice
+from ferrule.emulation.engine import AttachedDevice, Machine
 from ferrule.emulation.renode.bridge import BridgeServer
 from ferrule.emulation.renode.cosimulation import CosimulationPeer, UntimelyInterruptError, WireFormat
 from ferrule.emulation.renode.errors import RenodeError
@@ -206,15 +205,13 @@ def _check_interrupt(device: AttachedDevice, board: Board, release: tuple[int, i
 
 
 def attach(
-    kind: AttachmentKind,
-    devices: Sequence[AttachedDevice],
-    board: Board,
-    process: RenodeProcess,
-    release: tuple[int, int],
-    limit_s: float | None = None,
+    kind: AttachmentKind, machine: Machine, process: RenodeProcess, release: tuple[int, int]
 ) -> list[Attachment]:
-    """Return an attachment for each device, ready for Renode to load the platform."""
+    """Return an attachment for each device of a machine, ready for Renode to load the platform."""
+    board, limit_s = machine.board, machine.callback_s
     if kind is AttachmentKind.BRIDGE:
-        return [BridgeAttachment(device, board, process, limit_s) for device in devices]
+        return [BridgeAttachment(each, board, process, limit_s) for each in machine.devices]
     ticks = kind is AttachmentKind.COSIMULATION_TICKS
-    return [CosimulationAttachment(device, board, process, release, ticks=ticks, limit_s=limit_s) for device in devices]
+    return [
+        CosimulationAttachment(each, board, process, release, ticks=ticks, limit_s=limit_s) for each in machine.devices
+    ]

@@ -126,23 +126,24 @@ class BridgeServer:
         return True
 
     def _perform(self, request: BridgeMessage) -> int:
+        model = self._model
         if request.d:
-            self._model.advance(request.d)
+            model.advance(request.d)
         match request.kind:
             case Kind.READ if request.b in {1, 2, 4}:
-                return self._model.read(request.a, request.b)
+                return model.read(request.a, request.b)
             case Kind.WRITE if request.b in {1, 2, 4}:
-                self._model.write(request.a, request.b, request.c)
+                model.write(request.a, request.b, request.c)
             case Kind.RESET:
-                self._model.reset()
+                model.reset()
             case Kind.EVENT:
                 pass
-            case Kind.HELLO if (request.a, request.b) == (VERSION, self._model.size_bytes):
-                self._model.reset()
+            case Kind.HELLO if (request.a, request.b) == (VERSION, model.size_bytes):
+                model.reset()
             case Kind.HELLO:
                 raise RenodeError(
                     f"the bridge has version {request.a} and a window of {request.b:#x} B, "
-                    f"expected {VERSION} and {self._model.size_bytes:#x}"
+                    f"expected {VERSION} and {model.size_bytes:#x}"
                 )
             case _:
                 raise RenodeError(f"the bridge requests {request.kind} ({request.b}), which the protocol does not have")

@@ -110,7 +110,7 @@ class RenodeSession(ProcessSession):
         process, robot = server.process, server.robot
         self._release = server.release
         _require_correct_selects(machine, self._release)
-        self._attachments = attach(kind, machine.devices, self._board, process, self._release, machine.callback_s)
+        self._attachments = attach(kind, machine, process, self._release)
         bridged = bool(machine.devices) and kind is AttachmentKind.BRIDGE
         entries = [each.entry for each in self._attachments]
         write_files(server.folder, self._board, entries, machine.elf, bridged=bridged)

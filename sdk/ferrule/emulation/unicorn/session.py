@@ -104,27 +104,25 @@ class UnicornSession(EmulatorSession):
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
         vector_table = self._board.memory(self._board.placement.code).address
-        self._guest = Guest(self._board)
-        self._processor = Processor(self._guest, self._board, vector_table)
-        self._uarts = attach(self._guest, self._processor, self._board)
-        self._guest.load(self._image)
+        guest = self._guest = Guest(self._board)
+        self._processor = Processor(guest, self._board, vector_table)
+        self._uarts = attach(guest, self._processor, self._board)
+        guest.load(self._image)
         limit_s = machine.callback_s
         self._ownership: Ownership | None = None
         if machine.ownership is not None:
             devices = [(device.name, device.ranges) for device in machine.devices]
-            self._ownership = Ownership(self._guest, self._board, machine.ownership, devices)
+            self._ownership = Ownership(guest, self._board, machine.ownership, devices)
         self._contract: DeviceContract | None = None
-        returns = Returns(self._guest)
+        returns = Returns(guest)
         if not machine.contract.unchecked:
-            self._contract = DeviceContract(self._guest, machine.contract, self._place_text, returns)
+            self._contract = DeviceContract(guest, machine.contract, self._place_text, returns)
         self._devices = [
-            BoardDevice(
-                self._guest, self._processor, device, limit_s, self._contract, self._ownership, self._place_text
-            )
+            BoardDevice(guest, self._processor, device, limit_s, self._contract, self._ownership, self._place_text)
             for device in machine.devices
         ]
         self._observer = Observer(
-            self._guest, self._processor, machine.contract, {each.model.name: each for each in self._devices}, returns
+            guest, self._processor, machine.contract, {each.model.name: each for each in self._devices}, returns
         )
         self._wires = [
             UartWire(
@@ -136,7 +134,7 @@ class UnicornSession(EmulatorSession):
         self._slice = SLICE_INSTRUCTIONS
         self._slice_ends = math.inf
         if self._devices and self._image.has(NEXT):
-            self._guest.on_call(self._image.address_of(NEXT), self._begin_operator)
+            guest.on_call(self._image.address_of(NEXT), self._begin_operator)
         if self._devices:
             WATCHDOG.every_look(self._cut)
         self._reset(vector_table)

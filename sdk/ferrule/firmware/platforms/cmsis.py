@@ -35,7 +35,7 @@ from ferrule.firmware.platforms.library import (
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import GCC, Tree, TreeTools, gcc_notes
 from ferrule.firmware.template import rendered
-from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS
 from ferrule.firmware.wires import wires
 from ferrule.reading import list_folder, read_text
 from ferrule.rendering import Verbatim
@@ -99,7 +99,7 @@ TREES = (
 
 
 def _files(request: ProjectRequest) -> ProjectFiles:
-    program, name, level = request.program, request.program.symbol, check_optimization(request.optimization)
+    program, name = request.program, request.program.symbol
     interrupts = ((use.name, use.driver.interrupt) for use in program.devices)
     board = cmsis_board(request.board, [(each, line) for each, line in interrupts if line is not None])
     layers = model, platform = _split(request)
@@ -123,7 +123,7 @@ def _files(request: ProjectRequest) -> ProjectFiles:
         },
         starters={
             **rendered(values, _STARTERS | ({POWER: f"cmsis/{POWER}.j2"} if values["names"] else {})),
-            f"{name}.csolution.yml": solution_yaml(name, request.board, board, level).encode(),
+            f"{name}.csolution.yml": solution_yaml(name, request.board, board, request.optimization).encode(),
             f"{name}.cproject.yml": project_yaml(name, ("main.c",), (model_name, PLATFORM_LAYER)).encode(),
         },
         contributions=library.contributions,
@@ -194,8 +194,7 @@ _LINK_FLAGS = ("-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs", "-W
 def _compile_flags(request: ProjectRequest) -> tuple[str, ...]:
     """Return GCC's flags except those for the core, the optimization level and whatever csolution has keys for."""
     core = GCC.target_flags(request.board)
-    level = check_optimization(request.optimization)
-    flags = GCC.compile_flags(request.board, level)
+    flags = GCC.compile_flags(request.board, request.optimization)
     return tuple(flag for flag in flags if flag not in core and not flag.startswith(("-O", "-std=", "-ffreestanding")))
 
 

@@ -19,7 +19,7 @@ from ferrule.firmware.plan import SCRIPT_NAME, SourceSet
 from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, ProjectRequest
 from ferrule.firmware.template import rendered
-from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, toolchain
 from ferrule.firmware.uart import UartDriver, uart_driver
 from ferrule.firmware.wires import WireUse, wires
 from ferrule.reading import read_bytes
@@ -81,7 +81,7 @@ def project_values(request: ProjectRequest, code: SourceSet, adapter: str) -> di
     """Return the values of the templates of a project; `adapter` names the header of its device adapter."""
     board = request.board
     chosen = toolchain(request.toolchain)
-    level = check_optimization(request.optimization)
+    level = request.optimization
     interrupts, lines = device_interrupts(request), line_drivers(request)
     return {
         "version": VERSION,

@@ -21,7 +21,7 @@ from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, Pr
 from ferrule.firmware.platforms.tools import TreeTools
 from ferrule.firmware.probe import ToolStatus
 from ferrule.firmware.template import rendered
-from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS
 from ferrule.reading import read_bytes
 
 ESP_IDF = "idf_component.yml"
@@ -92,7 +92,7 @@ def _files(adapter: str, request: ProjectRequest) -> ProjectFiles:
         "adapter": adapter if artifact.devices else "",
         **asdict(code),
         "third_party_warnings": THIRD_PARTY_WARNINGS,
-        "optimization": check_optimization(request.optimization),
+        "optimization": request.optimization,
         "seal": SEAL if request.self_test else "",
         "esp_idf": adapter == FREERTOS_KERNEL.name,
     }

@@ -13,6 +13,7 @@ from ferrule.codegen import Program
 from ferrule.firmware.manifest import Files
 from ferrule.firmware.plan import SourceSet
 from ferrule.firmware.platforms.tools import PlatformTools
+from ferrule.firmware.toolchain import Optimization
 
 MODEL_FOLDER = "model"
 """Folder of the model's generated C in every project."""
@@ -30,8 +31,7 @@ class ProjectRequest:
     board: Board
     toolchain: str
     """Name of the default toolchain of a bare-metal project."""
-    optimization: str
-    """O2, O3 or Os."""
+    optimization: Optimization
     self_test: bool = False
     """Whether the firmware has a self-test; see `Job.self_test`."""
     app: str = "link"

@@ -18,7 +18,7 @@ from ferrule.firmware.platforms.library import LOCK, Library, devices_header, ma
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.zephyr_tools import NEWEST_TRIED, ZEPHYR_BOARDS, ZephyrBoard, ZephyrTools
 from ferrule.firmware.template import rendered
-from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS
 from ferrule.firmware.wires import spare_uarts, wires
 from ferrule.reading import files_below, list_folder, read_bytes
 from ferrule.resources import root
@@ -117,7 +117,7 @@ def _values(request: ProjectRequest) -> dict[str, object]:
         "emulated": _is_emulated(request),
         "native": _runs_natively(request),
         "managed": bool(_nodes(request.program)),
-        "optimization": check_optimization(request.optimization),
+        "optimization": request.optimization,
         "native_folder": _NATIVE_FOLDER if program.in_software is not None else "",
         "third_party_warnings": THIRD_PARTY_WARNINGS,
         "addresses": {use.name: _address(use) for use in _nodes(program) if address_fields(use.driver)},
