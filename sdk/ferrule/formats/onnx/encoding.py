@@ -50,6 +50,11 @@ class Encoding:
         return self.type != "int32" and not self.per_channel
 
     @property
+    def is_symmetric(self) -> bool:
+        """Whether 0 is stored as 0."""
+        return not any(point + self.offset for point in self.zero_points)
+
+    @property
     def offset(self) -> int:
         """What turns a value of the model into a stored one."""
         return -128 if self.type == "uint8" else 0

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,7 +22,13 @@ from ferrule.operators.movement.transpose import TransposeDescriptor
 from ferrule.operators.spatial.resize import ResizeDescriptor, float_taps, nearest_pixels
 
 _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
-_NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+_NEAREST: Mapping[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda places: np.ceil(places - 0.5),
+    "round_prefer_ceil": lambda places: np.floor(places + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+"""The pixels that are nearest to places, by rule."""
 _CORNERS = ((False, False), (False, True), (True, False))
 """What RESIZE layers have: align_corners and half_pixel_centers."""
 _TOLERANCE = 1e-4
@@ -45,14 +51,21 @@ def _resize(call: Call) -> Value:
             f"it resizes {list(call.shape())} to {list(sizes)}, expected changes of width and height"
         )
     x = image(call)
-    size = (1, *sizes[2:]) if call.rank() == 3 else sizes[2:]
-    factors = (1.0, *scales[2:]) if call.rank() == 3 else scales[2:]
-    places = [_positions(coordinates, x.shape[1 + axis], size[axis], factors[axis]) for axis in range(2)]
+    height, width = (1, *sizes[2:])[-2:]
+    factors, old = (1.0, *scales[2:])[-2:], x.shape[1:3]
+    places = [_positions(coordinates, *each) for each in zip(old, (height, width), factors, strict=True)]
+    resizes = [
+        ResizeDescriptor(height=height, width=width, align_corners=aligned, half_pixel_centers=centred)
+        for aligned, centred in _CORNERS
+    ]
     if mode == "linear":
-        return as_input(call, _linear(x, (size[0], size[1]), places))
-    rule = node.choice("nearest_mode", "round_prefer_floor", _NEAREST)
-    pixels = [_nearest_pixels(rule, place, x.shape[1 + axis]) for axis, place in enumerate(places)]
-    return as_input(call, _nearest(call, x, (size[0], size[1]), pixels))
+        return as_input(call, _linear(x, resizes, places))
+    nearest = _NEAREST[node.choice("nearest_mode", "round_prefer_floor", [*_NEAREST])]
+    pixels = [  # a position that is an integer or a half is one, whatever float32 made of it
+        np.clip(nearest(np.round(place, 6)), 0, extent - 1).astype(np.int64)
+        for place, extent in zip(places, old, strict=True)
+    ]
+    return as_input(call, _nearest(call, x, resizes, pixels))
 
 
 def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -63,11 +76,10 @@ def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
         raise ModelError(f"its attribute 'axes' is {list(axes)}, expected {-rank} to {rank - 1}")
     factors, sizes = [1.0] * rank, list(shape)
     data, wanted = call.parameter(2, "scales"), call.integers(3, "sizes")
-    if wanted is None and (data is None or data.size == 0):
+    numbers = data if wanted is None else np.array(wanted)
+    if numbers is None or (wanted is None and numbers.size == 0):
         raise ModelError("it has neither scales nor sizes")
-    given: list[float] = (
-        list(wanted) if wanted is not None else [float(each) for each in np.ravel(data if data is not None else ())]
-    )
+    given: list[float] = numbers.reshape(-1).tolist()
     if len(given) != len(axes):
         raise ModelError(f"it has {len(given)} scales or sizes for {len(axes)} axes")
     policy = call.node.choice("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
@@ -98,83 +110,69 @@ def _positions(coordinates: str, extent: int, count: int, factor: float) -> Arra
         scale = shift = offset = 0
     elif coordinates == "half_pixel_symmetric":
         offset += extent / 2 * (1 - count / (extent * factor))
-    result: Array = (index + shift) * scale + offset
-    return result
+    return np.asarray((index + shift) * scale + offset)
 
 
-def _nearest_pixels(rule: str, places: Array, extent: int) -> Array:
-    places = np.round(places, 6)  # a position that is an integer or a half is one, whatever float32 made of it
-    match rule:
-        case "round_prefer_floor":
-            pixels = np.ceil(places - 0.5)
-        case "round_prefer_ceil":
-            pixels = np.floor(places + 0.5)
-        case "floor":
-            pixels = np.floor(places)
-        case _:
-            pixels = np.ceil(places)
-    found: Array = np.clip(pixels, 0, extent - 1).astype(np.int64)
-    return found
-
-
-def _resizes(size: tuple[int, int]) -> Iterator[ResizeDescriptor]:
-    """Yield what RESIZE layers do."""
-    for aligned, centred in _CORNERS:
-        yield ResizeDescriptor(height=size[0], width=size[1], align_corners=aligned, half_pixel_centers=centred)
-
-
-def _nearest(call: Call, x: Value, size: tuple[int, int], pixels: list[Array]) -> Value:
+def _nearest(call: Call, x: Value, resizes: Iterable[ResizeDescriptor], pixels: Sequence[Array]) -> Value:
     """Return a RESIZE_NEAREST_NEIGHBOR if it takes these pixels, and else a GATHER along each axis."""
-    stored = x.shape
-    for descriptor in _resizes(size):
-        if all(
-            np.array_equal(nearest_pixels(descriptor, stored[1 + axis], size[axis]), pixels[axis]) for axis in range(2)
+    rows, columns = pixels
+    height, width = x.shape[1:3]
+    for descriptor in resizes:
+        if np.array_equal(nearest_pixels(descriptor, height, rows.size), rows) and np.array_equal(
+            nearest_pixels(descriptor, width, columns.size), columns
         ):
             return x.then(LayerType.RESIZE_NEAREST_NEIGHBOR, descriptor)
-    if not np.array_equal(pixels[0], np.arange(stored[1])):
-        x = x.then(GatherDescriptor(axis=1), call.array(pixels[0].astype(np.int32), "rows"))
-    return x.then(GatherDescriptor(axis=2), call.array(pixels[1].astype(np.int32), "columns"))
+    if not np.array_equal(rows, np.arange(height)):
+        x = x.then(GatherDescriptor(axis=1), call.array(rows.astype(np.int32), "rows"))
+    return x.then(GatherDescriptor(axis=2), call.array(columns.astype(np.int32), "columns"))
 
 
-def _linear(x: Value, size: tuple[int, int], places: list[Array]) -> Value:
+def _linear(x: Value, resizes: Iterable[ResizeDescriptor], places: Sequence[Array]) -> Value:
     """Return the RESIZE_BILINEAR that interpolates at these places."""
-    stored = x.shape
-    for descriptor in _resizes(size):
-        fits = True
-        for axis in range(2):
-            taps = float_taps(descriptor, stored[1 + axis], size[axis])
-            wanted = np.clip(places[axis], 0, stored[1 + axis] - 1)
-            fits &= bool(np.all(np.abs(taps.lower + taps.weight - wanted) <= _TOLERANCE))
-        if fits:
+    old = x.shape[1:3]
+    for descriptor in resizes:
+        if all(_interpolates(descriptor, extent, place) for extent, place in zip(old, places, strict=True)):
             return x.then(LayerType.RESIZE_BILINEAR, descriptor)
     raise UnsupportedError(
-        f"no RESIZE_BILINEAR interpolates {list(stored[1:3])} to {list(size)} pixels as it does",
+        f"no RESIZE_BILINEAR interpolates {list(old)} to {[place.size for place in places]} pixels as it does",
         hint="resize by sizes, with half_pixel, align_corners or asymmetric coordinates",
     )
 
 
-def _block(call: Call, stored: tuple[int, ...]) -> int:
+def _interpolates(descriptor: ResizeDescriptor, extent: int, places: Array) -> bool:
+    """Whether a RESIZE_BILINEAR interpolates an axis at these places."""
+    taps = float_taps(descriptor, extent, places.size)
+    distance = taps.lower + taps.weight - np.clip(places, 0, extent - 1)
+    return bool(np.all(np.abs(distance) <= _TOLERANCE))
+
+
+def _block(call: Call) -> int:
     size = call.node.integer("blocksize")
     if call.rank() != 4 or size < 1 or size > MAX_EXTENT:
-        raise ModelError(f"its input {list(stored)} is no image, or its block of {size} is out of range")
+        raise ModelError(f"its input {list(call.shape())} is no image, or its block of {size} is out of range")
     return size
 
 
+def _is_crossed(call: Call) -> bool:
+    """Whether the channels of a block lie one after another, not its pixels."""
+    return call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD"
+
+
 def _depth_to_space(call: Call) -> Value:
-    x, size = image(call), _block(call, call.shape())
+    x, size = image(call), _block(call)
     batch, height, width, channels = x.shape
     if channels % (size * size):
         raise ModelError(f"its input has {channels} channels, expected a multiple of {size * size}")
-    if call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD" and channels != size * size:
+    if _is_crossed(call) and channels != size * size:
         parts = x.reshaped((batch * height * width, channels // (size * size), size * size))
         x = parts.then(TransposeDescriptor(permutation=(0, 2, 1))).reshaped((batch, height, width, channels))
     return as_input(call, x.then(DepthToSpaceDescriptor(block_size=size)))
 
 
 def _space_to_depth(call: Call) -> Value:
-    x, size = image(call), _block(call, call.shape())
+    x, size = image(call), _block(call)
     moved = x.then(SpaceToDepthDescriptor(block_size=size))
-    if call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD" and call.shape()[1] > 1:
+    if _is_crossed(call) and call.shape()[1] > 1:
         batch, height, width, channels = moved.shape
         parts = moved.reshaped((batch * height * width, size * size, channels // (size * size)))
         parts = parts.then(TransposeDescriptor(permutation=(0, 2, 1)))

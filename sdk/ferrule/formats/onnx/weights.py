@@ -47,15 +47,14 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
     if not all(0 < scale < np.inf for scale in scales):
         return None
     scaled = _centred(replace(weights, encoding=replace(weights.encoding, scales=scales)))
-    if any(point + scaled.encoding.offset for point in scaled.encoding.zero_points) and not _takes_zero_point(
-        node, weights.data
-    ):
+    if not scaled.encoding.is_symmetric and not _takes_zero_point(node, weights.data):
         return None
     names = [tensors.integers(data), ""]
     if node.has_input(2):
         if node.number("beta", 1.0) != 1:
             return None
-        bias = _bias(node, tensors, data.encoding, scaled.encoding, weights.data.shape[axis] * _groups(node))
+        groups = node.integer("group", 1) if node.op == "ConvTranspose" else 1
+        bias = _bias(node, tensors, data.encoding, scaled.encoding, weights.data.shape[axis] * groups)
         if bias is None:
             return None
         names.append(bias)
@@ -71,24 +70,19 @@ def _takes_zero_point(node: Node, weights: Array) -> bool:
     return node.integer("group", 1) == 1 or weights.shape[1] == 1
 
 
-def _groups(node: Node) -> int:
-    return node.integer("group", 1) if node.op == "ConvTranspose" else 1
-
-
 def _channel_axis(node: Node, weights: Array) -> int | None:
     """Return the axis of the outputs; None if there is none."""
-    if node.op in {"Conv", "ConvTranspose"}:
-        return (0 if node.op == "Conv" else 1) if weights.ndim > 2 else None
-    if weights.ndim != 2:
+    is_matrix = node.op in {"Gemm", "MatMul"}
+    if weights.ndim < 2 or (weights.ndim == 2) != is_matrix:
         return None
-    return 0 if node.op == "Gemm" and node.integer("transB", 0) else 1
+    return 0 if node.op == "Conv" or (node.op == "Gemm" and node.flag("transB")) else 1
 
 
 def _centred(weights: Held) -> Held:
     """Return weights without zero points where int8 can hold them; UnsupportedError for others per channel."""
     encoding, data = weights.encoding, weights.data
     assert data is not None
-    if not any(point + encoding.offset for point in encoding.zero_points):
+    if encoding.is_symmetric:
         return weights
     moved = data.astype(np.int64) - encoding.along(data.ndim)[1]
     if moved.min(initial=0) >= _INT8.min and moved.max(initial=0) <= _INT8.max:
