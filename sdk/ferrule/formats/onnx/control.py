@@ -53,12 +53,8 @@ def _renamed(record: GraphRecord, prefix: str, outer: Mapping[str, str]) -> Grap
         return names.get(name, name)
 
     def node(old: Node) -> Node:
-        return replace(
-            old,
-            inputs=tuple(map(new, old.inputs)),
-            outputs=tuple(map(new, old.outputs)),
-            graphs={key: _renamed(each, prefix, names) for key, each in old.graphs.items()},
-        )
+        graphs = {key: _renamed(each, prefix, names) for key, each in old.graphs.items()}
+        return replace(old.renamed(names), outputs=tuple(map(new, old.outputs)), graphs=graphs)
 
     def value(old: ValueRecord) -> ValueRecord:
         return replace(old, name=new(old.name))
@@ -149,15 +145,16 @@ def _loop(call: Call) -> None:
         raise UnsupportedError(
             f"it has scan outputs ({', '.join(scans)}), which are not supported", hint=_WITHOUT_SCANS
         )
-    _Loop(call, body, initial).add()
+    _Loop(call, body).add()
 
 
 class _Loop:
     """A Loop as a WHILE of the values: count of iterations, condition if there is one, carried and captured ones."""
 
-    def __init__(self, call: Call, body: GraphRecord, initial: Sequence[str]) -> None:
-        self._call, self._body, self._initial = call, body, initial
-        self._has_condition = call.node.has_input(1)
+    def __init__(self, call: Call, body: GraphRecord) -> None:
+        self._call, self._body = call, body
+        self._first = 1 if call.node.has_input(1) else 2
+        """The first of the inputs that the loop carries: the condition, if there is one."""
         self._trips = call.node.source
         self._limit = call.max_iterations
         count = call.constant(0)
@@ -180,27 +177,24 @@ class _Loop:
 
     def add(self) -> None:
         """Add the layer and declare the outputs of the node."""
-        call, carried = self._call, self._body.inputs[2:]
+        call, first = self._call, self._first
+        outer, inner = call.node.inputs[first:], self._body.inputs[first:]
         values = [ValueRecord(name=self._count, type=_NUMBERS[DataType.INT32], shape=())]
-        if self._has_condition:
-            values.append(_described(call, call.node.inputs[1], self._body.inputs[1].name))
-        pairs = zip(self._initial, carried, strict=True)
-        values += [_described(call, outer, value.name) for outer, value in pairs]
+        values += [_described(call, name, value.name) for name, value in zip(outer, inner, strict=True)]
         values += [_described(call, name, name) for name in self._captured]
         condition = _graph(call, self._condition_record(), values, "condition")
         body = _graph(call, self._body_record(), values, "body")
         count = call.array(np.zeros((), np.int32), "count")
-        first = 2 if self._has_condition else 1
-        read = (*call.node.inputs[1:first], *self._initial, *self._captured)
         descriptor = WhileDescriptor(condition=condition, body=body, limit=self._limit)
-        _finish(call, descriptor, count, read, slice(first, first + len(carried)))
+        _finish(call, descriptor, count, (*outer, *self._captured), slice(3 - first, 1 + len(outer)))
 
     def _condition_record(self) -> GraphRecord:
         """Return the graph of: count < trip count, and condition."""
         constants: dict[str, Array] = {}
         trips, counter, made = self._trips, self._count, replace(self._call.node, name="").made
         result, nodes = self._body.inputs[1].name, []
-        if not trips and not self._has_condition:
+        has_condition = self._first == 1
+        if not trips and not has_condition:
             raise UnsupportedError("it has neither a trip count nor a condition, so that it never ends")
         if trips:
             data = self._call.constant(0)
@@ -211,17 +205,11 @@ class _Loop:
                 counter = self._wide
                 nodes.append(made("Cast", [self._count], counter, to=_NUMBERS[DataType.INT64]))
             nodes.append(made("Less", [counter, trips], self._less))
-            if self._has_condition:
+            if has_condition:
                 nodes.append(made("And", [self._less, result], self._both))
-            result = self._both if self._has_condition else self._less
-        return GraphRecord(
-            name="condition",
-            inputs=(),
-            outputs=(_unknown(result),),
-            values={},
-            constants=constants,
-            nodes=tuple(nodes),
-        )
+            result = self._both if has_condition else self._less
+        outputs = (ValueRecord(name=result),)
+        return GraphRecord(name="condition", outputs=outputs, constants=constants, nodes=tuple(nodes))
 
     def _body_record(self) -> GraphRecord:
         """Return the body, which counts, and passes on what it reads from outside."""
@@ -230,22 +218,16 @@ class _Loop:
         constants = {**body.constants, self._one: np.ones((), np.int32), self._less: shape}
         nodes = [made("Cast", [self._count], self._wide, to=_NUMBERS[DataType.INT64])]
         nodes.append(made("Reshape", [self._wide, self._less], number.name))
-        if not self._has_condition:
+        if self._first == 2:
             constants[body.inputs[1].name] = np.ones((), np.bool_)
-        first = 0 if self._has_condition else 1
-        passed = map(_unknown, self._captured)
+        counting, *passed = (ValueRecord(name=name) for name in (self._next, *self._captured))
         counted = made("Add", [self._count, self._one], self._next)
         return replace(
             body,
             constants=constants,
             nodes=(*(nodes if number.name in outer_names(body) else ()), *body.nodes, counted),
-            outputs=(_unknown(self._next), *body.outputs[first:], *passed),
+            outputs=(counting, *body.outputs[self._first - 1 :], *passed),
         )
-
-
-def _unknown(name: str) -> ValueRecord:
-    """Return a tensor of which a file states nothing."""
-    return ValueRecord(name=name, type=0, shape=None)
 
 
 ROWS: Mapping[str, Row] = {

@@ -101,10 +101,8 @@ class Encoding:
 
     def within(self, bounds: tuple[float, float], limits: Sequence[int] | None = None) -> tuple[int, int]:
         """Return the limits of values of the model, by default those of the type, clamped as Clip does."""
-        low, high = self.limits
-        first, last = limits or (low, high)
-        clamped = [min(max(each, bounds[0]), bounds[1]) for each in (first, last)]
-        return int(max(low, min(high, clamped[0]))), int(max(low, min(high, clamped[1])))
+        clamped = np.clip(np.clip(limits or self.limits, *bounds), *self.limits)
+        return int(clamped[0]), int(clamped[1])
 
     def along(self, rank: int) -> tuple[Array, Array]:
         """Return the scales and the zero points with which an array of this rank broadcasts."""

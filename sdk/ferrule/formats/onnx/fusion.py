@@ -8,6 +8,7 @@ Everything here was measured with onnxruntime 1.32.0: `tests/support/onnx_fusion
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +84,7 @@ class _Graph:
         self._stored = dict(constants)
         """Constants, among them those that a QuantizeLinear makes."""
         self._makers: dict[str, _Step] = {}
-        self._readers: dict[str, list[_Edge]] = {}
+        self._readers: defaultdict[str, list[_Edge]] = defaultdict(list)
         self._new = 0
         for node in nodes:
             self._take(node)
@@ -101,7 +102,7 @@ class _Graph:
             self._makers[name] = step
         for graph in node.graphs.values():
             for name in outer_names(graph):
-                self._readers.setdefault(name, []).append((step, -1))
+                self._readers[name].append((step, -1))
 
     def _quantised(self, step: _Step, data: Array) -> Array:
         scale, zero = self._parameters(step)
@@ -113,22 +114,18 @@ class _Graph:
     def _parameters(self, step: _Step) -> tuple[Any, Any]:
         """Return the only scale and the only zero point of a conversion as numbers of their types."""
         point = self._zero_point(step)
-        return self._constants[step.parameters[0]].reshape(-1)[0], np.uint8(0) if point is None else point.reshape(-1)[
-            0
-        ]
+        zero = np.zeros(1, np.uint8) if point is None else point.reshape(-1)
+        return self._constants[step.parameters[0]].reshape(-1)[0], zero[0]
 
     def _add(self, step: _Step) -> None:
         self.steps.append(step)
         self._makers[step.output] = step
         for position, name in enumerate(step.inputs):
-            self._readers.setdefault(name, []).append((step, position))
-
-    def _edges(self, name: str) -> list[_Edge]:
-        return self._readers.get(name, [])
+            self._readers[name].append((step, position))
 
     def _only_edge(self, name: str) -> _Edge | None:
         """Return the only use of a tensor; an output of the graph has another one."""
-        edges = self._edges(name)
+        edges = self._readers[name]
         return edges[0] if len(edges) == 1 and name not in self._outputs else None
 
     def _is_constant(self, step: _Step) -> bool:
@@ -146,10 +143,10 @@ class _Graph:
     def _redirect(self, name: str, edges: Sequence[_Edge], made: Sequence[_Step]) -> None:
         """Let the readers of a tensor read the outputs of conversions instead, one each."""
         moved = {(id(step), position) for step, position in edges}
-        self._readers[name] = [each for each in self._edges(name) if (id(each[0]), each[1]) not in moved]
+        self._readers[name] = [each for each in self._readers[name] if (id(each[0]), each[1]) not in moved]
         for (reader, position), step in zip(edges, made, strict=True):
             reader.inputs[position] = step.output
-            self._readers.setdefault(step.output, []).append((reader, position))
+            self._readers[step.output].append((reader, position))
 
     def _made(self, kind: str, source: str, parameters: tuple[str, ...]) -> _Step:
         self._new += 1
@@ -165,8 +162,8 @@ class _Graph:
     def separate(self) -> None:
         """Give each reader of a DequantizeLinear one of its own."""
         for step in [each for each in self.steps if each.op == _DEQUANTIZE]:
-            edges = [each for each in self._edges(step.output) if each[1] >= 0]
-            shared = step.output in self._outputs or len(edges) < len(self._edges(step.output))
+            edges = [each for each in self._readers[step.output] if each[1] >= 0]
+            shared = step.output in self._outputs or len(edges) < len(self._readers[step.output])
             others = edges if shared else edges[1:]
             made = [self._made(_DEQUANTIZE, step.inputs[0], step.parameters) for _ in others]
             self._redirect(step.output, others, made)
@@ -180,7 +177,7 @@ class _Graph:
                 reader, position = waiting.pop()
                 if reader.op not in MOVING or position != 0 or reader.output in self._outputs:
                     continue
-                found = [each for each in self._edges(reader.output) if each[0].op != _QUANTIZE and each[1] >= 0]
+                found = [each for each in self._readers[reader.output] if each[0].op != _QUANTIZE and each[1] >= 0]
                 if found:
                     self._insert(reader.output, found, step.parameters)
                     waiting += found

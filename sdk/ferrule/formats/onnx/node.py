@@ -137,9 +137,9 @@ class ValueRecord:
     """The declared type and shape of a tensor."""
 
     name: str
-    type: int
+    type: int = 0
     """A number of the enum TensorProto.DataType; 0 if the file states none, or if it is no tensor."""
-    shape: tuple[int | str, ...] | None
+    shape: tuple[int | str, ...] | None = None
     """Unknown extents are texts; None if the rank is unknown."""
 
 
@@ -148,9 +148,9 @@ class GraphRecord:
     """A graph as stored in a file."""
 
     name: str
-    inputs: tuple[ValueRecord, ...]
+    inputs: tuple[ValueRecord, ...] = ()
     outputs: tuple[ValueRecord, ...]
-    values: Mapping[str, ValueRecord]
+    values: Mapping[str, ValueRecord] = field(default_factory=dict)
     """What the file states about further tensors."""
     constants: Mapping[str, Array]
     """The initialisers."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 import numpy as np
 
@@ -87,46 +88,41 @@ class Rewriting:
         maker = self._makers.get(node.source)
         while maker is not None and maker.key in MOVING and maker.inputs:
             maker = self._makers.get(maker.source)
-        if maker is None or maker.key not in DEQUANTIZE or len(maker.inputs) < 2:
-            return None
-        scale = self._constants.get(maker.inputs[1])
+        scale = self._scale(maker)
         return scale if scale is not None and scale.size == 1 and scale.dtype == np.float32 else None
+
+    def _scale(self, node: Node | None) -> Array | None:
+        """Return the scale of a DequantizeLinear; None for other nodes."""
+        is_one = node is not None and node.key in DEQUANTIZE and len(node.inputs) > 1
+        return self._constants.get(node.inputs[1]) if node is not None and is_one else None
 
     def _with_integers(self, node: Node, data_scale: Array, made: list[Node]) -> Node:
         weights, maker = self._constants.get(node.inputs[1]), self._makers.get(node.inputs[1])
         bias = self._constants.get(node.inputs[2]) if node.has_input(2) else None
-        if node.has_input(2) and (bias is None or bias.ndim != 1 or bias.dtype != np.float32):
-            return node
-        if bias is not None and not np.isfinite(bias).all():
+        if node.has_input(2) and not (_is_real(bias) and bias.ndim == 1):
             return node
         inputs = list(node.inputs)
-        if weights is not None and weights.dtype == np.float32 and weights.size and np.isfinite(weights).all():
+
+        def dequantise(position: int, names: Sequence[str], axis: int) -> None:
+            inputs[position] = self._names.take(f"{node.inputs[position]}_dequantised")
+            made.append(node.made("DequantizeLinear", names, inputs[position], axis=axis))
+
+        scale = self._scale(maker)
+        if _is_real(weights) and weights.size:
             names = self._quantised_weights(node.inputs[1], weights)
             scale = self._constants[names[1]]
-            inputs[1] = self._names.take(f"{node.inputs[1]}_dequantised")
-            made.append(node.made("DequantizeLinear", names, inputs[1], axis=1))
-        elif maker is not None and maker.key in DEQUANTIZE and len(maker.inputs) > 1:
-            found = self._constants.get(maker.inputs[1])
-            if found is None or not self._fits(node, maker, found, 0 if bias is None else bias.size):
-                return node
-            scale = found
-        else:
+            dequantise(1, names, 1)
+        elif maker is None or scale is None or not self._fits(node, maker, scale, 0 if bias is None else bias.size):
             return node
         if bias is not None and (names := self._quantised_bias(node.inputs[2], bias, data_scale, scale)):
-            inputs[2] = self._names.take(f"{node.inputs[2]}_dequantised")
-            made.append(node.made("DequantizeLinear", names, inputs[2], axis=0))
+            dequantise(2, names, 0)
         return node.reading(inputs)
 
     def _fits(self, node: Node, maker: Node, scale: Array, channels: int) -> bool:
         """Whether the weights have one scale, or as many as the bias has elements, along the axis of the results."""
-        if scale.size == 1:
-            return True
-        axis = 1 if node.op == "Gemm" and not node.integer("transB", 0) else 0
-        return (
-            scale.ndim == 1
-            and scale.size == channels
-            and not maker.flag("block_size")
-            and maker.integer("axis", 1) == axis
+        axis = 1 if node.op == "Gemm" and not node.flag("transB") else 0
+        return scale.size == 1 or (
+            scale.shape == (channels,) and not maker.flag("block_size") and maker.integer("axis", 1) == axis
         )
 
     def _quantised_weights(self, name: str, data: Array) -> tuple[str, ...]:
@@ -163,3 +159,8 @@ class Rewriting:
         data.setflags(write=False)
         self._constants[name] = data
         return name
+
+
+def _is_real(data: Array | None) -> TypeGuard[Array]:
+    """Whether a tensor is a constant of finite float32 numbers."""
+    return data is not None and data.dtype == np.float32 and bool(np.isfinite(data).all())

@@ -162,22 +162,15 @@ class _Parser:
         )
 
     def attribute(self, attribute: Any) -> Attribute:  # noqa: ANN401
-        match attribute.type:
-            case 1:
-                return float(attribute.f)
-            case 2:
-                return int(attribute.i)
-            case 3:
-                return printable(attribute.s)
-            case 4:
-                return self.array(attribute.t)
-            case 6:
-                return tuple(map(float, attribute.floats))
-            case 7:
-                return tuple(map(int, attribute.ints))
-            case 8:
-                return tuple(printable(each) for each in attribute.strings)
-        raise UnsupportedError(f"its kind is number {attribute.type}, expected numbers, texts, a tensor or a graph")
+        from onnx.helper import get_attribute_value
+
+        if attribute.type not in _READ:
+            raise UnsupportedError(f"its kind is number {attribute.type}, expected numbers, texts, a tensor or a graph")
+        value = get_attribute_value(attribute)
+        if attribute.type == _TENSOR:
+            return self.array(value)
+        result: Attribute = tuple(map(_plain, value)) if isinstance(value, list) else _plain(value)
+        return result
 
     def array(self, tensor: Any) -> Array:  # noqa: ANN401
         """Return the read-only elements of a tensor."""
@@ -239,10 +232,15 @@ class _Parser:
             raise ModelError(f"its place in the file '{location}' is malformed: {error}") from error
 
 
-_GRAPH = 5
-"""AttributeProto.GRAPH."""
+_TENSOR, _GRAPH, _READ = 4, 5, frozenset({1, 2, 3, 4, 6, 7, 8})
+"""AttributeProto.TENSOR, GRAPH, and the kinds of attributes that are numbers, texts or a tensor."""
 _EXTERNAL = 1
 """TensorProto.EXTERNAL."""
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """Return a number as it is, and bytes as a text."""
+    return printable(value) if isinstance(value, bytes) else value
 
 
 def _converted(tensor: Any, raw: bytes | None) -> Array:  # noqa: ANN401
@@ -273,7 +271,7 @@ def _value(record: Any) -> ValueRecord:  # noqa: ANN401
     kind = record.type.WhichOneof("value")
     tensor = record.type.tensor_type
     if kind != "tensor_type":
-        return ValueRecord(name=printable(record.name), type=0, shape=None)
+        return ValueRecord(name=printable(record.name))
     shape = None
     if tensor.HasField("shape"):
         extents: list[int | str] = []

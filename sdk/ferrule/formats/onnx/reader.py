@@ -64,14 +64,15 @@ def read_onnx(
             refused, and the reason.
         MissingToolError: the package `onnx` is not installed.
     """
-    options = _Options(max_iterations=max_iterations, arithmetic=arithmetic)
-    return with_affine_folded(_Reader(parse(data, folder), name, Folding(), options).network())
+    options = _Options(folding=Folding(), max_iterations=max_iterations, arithmetic=arithmetic)
+    return with_affine_folded(_Reader(parse(data, folder), name, options).network())
 
 
 @frozen
 class _Options:
-    """How graphs are read."""
+    """How the graphs of a file are read."""
 
+    folding: Folding
     max_iterations: int
     arithmetic: Arithmetic
 
@@ -79,11 +80,10 @@ class _Options:
 class _Reader:
     """The state while one graph is read."""
 
-    def __init__(self, record: GraphRecord, name: str, folding: Folding, options: _Options) -> None:
+    def __init__(self, record: GraphRecord, name: str, options: _Options) -> None:
         self._record = record
-        self._folding = folding
         self._options = options
-        graph = _prepared(record, folding, options.arithmetic)
+        graph = _prepared(record, options)
         self._nodes = graph.nodes
         self._same = graph.same
         self._emission = Emission(name, graph.constants, graph.types)
@@ -178,11 +178,11 @@ class _Reader:
             call.finish(result)
 
     def _inner(self, record: GraphRecord) -> Network:
-        return _Reader(record, record.name, self._folding, self._options).network()
+        return _Reader(record, record.name, self._options).network()
 
     def _inline(self, node: Node, record: GraphRecord) -> None:
         """Add the layers of a graph in place of a node that always runs it."""
-        graph, emission = _prepared(record, self._folding, self._options.arithmetic), self._emission
+        graph, emission = _prepared(record, self._options), self._emission
         for name, data in graph.constants.items():
             if not emission.has(name):
                 emission.add_constant(name, data)
@@ -211,7 +211,7 @@ class _Reader:
         types = [emission.stored_type(name) for name in node.outputs]
         if any(stored is not None and stored.rounding is not Rounding.TFLM for stored in types):
             return False
-        results = computed(node, emission.constant, self._folding)
+        results = computed(node, emission.constant, self._options.folding)
         for name, result in zip(node.outputs, results or (), strict=False):
             emission.add_constant(name, result)
         return results is not None
@@ -219,9 +219,9 @@ class _Reader:
     def _stand_in(self, node: Node) -> None:
         """Make the outputs of a refused node readable, so that the nodes behind it are checked, too."""
         for name in node.outputs:
-            value = self._record.values.get(name)
+            value = self._record.values.get(name, ValueRecord(name=name))
             try:
-                described = None if value is None else _described(value)
+                described = _described(value)
                 if described is None or self._emission.has(name):
                     self._lost.add(name)
                 else:
@@ -230,7 +230,7 @@ class _Reader:
                 self._lost.add(name)
 
 
-def _prepared(record: GraphRecord, folding: Folding, arithmetic: Arithmetic) -> Normalised:
+def _prepared(record: GraphRecord, options: _Options) -> Normalised:
     """Return the nodes that become layers.
 
     If they cannot be prepared, the error names the nodes whose operator is not supported, too.
@@ -239,7 +239,7 @@ def _prepared(record: GraphRecord, folding: Folding, arithmetic: Arithmetic) -> 
     try:
         if wrong:
             raise together(wrong, "nodes")
-        return quantised(record, normalised(record, folding), folding, arithmetic)
+        return quantised(record, normalised(record, options.folding), options.folding, options.arithmetic)
     except FerruleError as error:
         others = _problems(record.nodes, _check_known)
         raise together([error, *others], "nodes") from None

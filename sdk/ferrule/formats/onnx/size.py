@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,16 +46,25 @@ def afford_fields(data: bytes, descriptor: Any) -> None:  # noqa: ANN401 protobu
         _Count(data).run(descriptor)
 
 
+@cache
+def _message_of(descriptor: Any) -> _Message:  # noqa: ANN401 as above
+    fields = descriptor.fields_by_number.items()
+    return _Message(
+        messages={number: each.message_type for number, each in fields if each.type == _MESSAGE},
+        lists={number: _TYPES[each.type] for number, each in fields if each.type in _TYPES},
+        number_bytes=_ELEMENT_BYTES if descriptor.name == "TensorProto" else _NUMBER_BYTES,
+    )
+
+
 class _Count:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._position = 0
         self._bytes = 0
-        self._known: dict[Any, _Message] = {}
 
     def run(self, descriptor: Any) -> None:  # noqa: ANN401 as above
         """Walk through all fields."""
-        message, end, fields = self._message(descriptor), len(self._data), 0
+        message, end, fields = _message_of(descriptor), len(self._data), 0
         outer: list[tuple[_Message, int]] = []
         while True:
             while self._position >= end:
@@ -77,21 +87,11 @@ class _Count:
                 size = self._varint()
                 if number in message.messages:
                     outer.append((message, end))
-                    message, end = self._message(message.messages[number]), min(self._position + size, end)
+                    message, end = _message_of(message.messages[number]), min(self._position + size, end)
                     continue
                 if number in message.lists:
                     self._bytes += message.number_bytes * self._elements(size, message.lists[number])
                 self._position += size
-
-    def _message(self, descriptor: Any) -> _Message:  # noqa: ANN401 as above
-        if descriptor.full_name not in self._known:
-            fields = descriptor.fields_by_number.items()
-            self._known[descriptor.full_name] = _Message(
-                messages={number: each.message_type for number, each in fields if each.type == _MESSAGE},
-                lists={number: _TYPES[each.type] for number, each in fields if each.type in _TYPES},
-                number_bytes=_ELEMENT_BYTES if descriptor.name == "TensorProto" else _NUMBER_BYTES,
-            )
-        return self._known[descriptor.full_name]
 
     def _elements(self, size: int, width: int) -> int:
         if width:
