@@ -67,14 +67,3 @@ def test_long_networks_take_no_time(length: int) -> None:
     graph = line(*(f"l{index}" for index in range(length)))
     even = {f"l{index}" for index in range(length) if index % 4}
     assert len(extract_subgraphs(graph, even)) == length // 4
-
-
-@given(dags())
-@settings(max_examples=80, deadline=None)
-def test_blocks_find_room_between_others(case: tuple[Graph, frozenset[str]]) -> None:
-    """If gaps between the positions of blocks are narrow, positions are spaced out again, which changes no result."""
-    graph, chosen = case
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ferrule.optimizer.partition._GAP", 2)
-        narrow = [view.names for view in extract_subgraphs(graph, chosen)]
-    assert narrow == [view.names for view in extract_subgraphs(graph, chosen)]

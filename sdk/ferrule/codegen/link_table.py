@@ -121,7 +121,7 @@ def _internals(builder: ExecutorBuilder) -> Iterator[Declaration]:
     yield Variable(name="counters", type=ArrayType(Scalar.UINT32, max(1, len(lowered.layers))))
     without: tuple[Statement, ...] = ()
     if lowered.devices:
-        yield Variable(name="calls", type=ArrayType(StructType("ferrule_link_call"), builder.schedule.longest))
+        yield Variable(name="calls", type=ArrayType(StructType("ferrule_link_call"), len(builder.schedule.calls)))
         yield Variable(name=_USED.name, type=_devices_pointer(builder))
         without = (_UNUSED,)
     call = builder.default_run(_USED if lowered.devices else None)
@@ -193,7 +193,7 @@ def _model(builder: ExecutorBuilder) -> Aggregate:
         "counters": Identifier("counters"),
     }
     if lowered.devices:
-        fields |= {"calls": Identifier("calls"), "call_count": Integer(builder.schedule.longest)}
+        fields |= {"calls": Identifier("calls"), "call_count": Integer(len(builder.schedule.calls))}
     fields |= {
         "run": Identifier("run"),
         "input_count": Integer(len(graph.inputs)),

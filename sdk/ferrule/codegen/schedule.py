@@ -14,8 +14,8 @@ device is activated or deactivated while another one is open, since both may wai
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
 from ferrule._frozen import frozen
@@ -96,34 +96,15 @@ class Activity:
 
 
 @frozen
-class _Bounds:
-    """The indices of the operators before or after which a device is called."""
-
-    pool: tuple[str, ...]
-    activate: int
-    deactivate: int
-    opens: frozenset[int]
-    closes: frozenset[int]
-
-
-_NOTHING = Activity()
-
-
-@frozen
 class Schedule:
     """The device calls of one inference without errors."""
 
-    steps: tuple[ScheduledStep, ...] = field(default=())
+    steps: tuple[ScheduledStep, ...]
 
     @property
     def calls(self) -> tuple[DeviceCall, ...]:
         """All calls, in order."""
         return tuple(call for step in self.steps for call in step.calls)
-
-    @property
-    def longest(self) -> int:
-        """The most calls that any run makes: a failing run skips the remaining calls except releases of devices."""
-        return len(self.calls)
 
 
 def schedule(
@@ -134,50 +115,50 @@ def schedule(
     `uses` has the device use of each operator, or None. `idle` has the indices of operators that do nothing at all,
     such as a reshape. `activities` is by device, in the order in which devices are called at the same position.
     """
-    nothing = frozenset(idle)
-    known = dict(activities or {})
+    nothing, known = frozenset(idle), dict(activities or {})
     for use in uses:
         if use is not None:
-            known.setdefault(use.device, _NOTHING)
+            known.setdefault(use.device, Activity())
     opened = {
-        device: _together(device, activity, uses, nothing)
-        for device, activity in known.items()
-        if any(use is not None and use.device == device for use in uses)
+        device: spans for device, activity in known.items() if (spans := _together(device, activity, uses, nothing))
     }
     sets = _sets(itertools.chain.from_iterable(opened.values()))
-    bounds = {device: _bounds(known[device], spans, sets) for device, spans in opened.items()}
-    finishes: dict[int, list[DeviceCall]] = {}
+    calls: defaultdict[tuple[int, Call], list[DeviceCall]] = defaultdict(list)
+    """By operator and kind: the calls before or after it, in the order in which devices are acquired."""
+
+    def add(call: Call, index: int, *devices: str, operator: int | None = None) -> None:
+        number = index if operator is None else operator
+        calls[index, call] += (DeviceCall(operator=number, device=device, call=call) for device in devices)
+
+    for device, spans in opened.items():
+        members = known[device].pool or (device,)
+        activate = deactivate = max(spans[0].first - known[device].lead, 0)
+        for one in sets:
+            own = [span.last for span in spans if one.meets(span)]
+            if own:
+                add(Call.OPEN, one.first, device)
+                add(Call.CLOSE, own[-1], device)
+                deactivate = one.last
+            if one.first <= activate <= one.last:
+                activate = one.first
+        add(Call.ACTIVATE, activate, *members)
+        add(Call.DEACTIVATE, deactivate, *members)
     for index, use in enumerate(uses):
         if use is not None and use.end is not None:
-            call = DeviceCall(operator=index, device=use.device, call=Call.FINISH)
-            finishes.setdefault(use.end, []).append(call)
-    return Schedule(steps=tuple(_step(index, use, bounds, finishes.get(index, ())) for index, use in enumerate(uses)))
-
-
-def _step(index: int, use: Use | None, bounds: dict[str, _Bounds], finishes: Iterable[DeviceCall]) -> ScheduledStep:
-    """Return the calls around one operator; devices are released in the reverse order of their acquisition."""
-
-    def calls(call: Call, devices: Iterable[str]) -> Iterator[DeviceCall]:
-        return (DeviceCall(operator=index, device=device, call=call) for device in devices)
-
-    def members(devices: Iterable[str]) -> Iterator[str]:
-        return (member for device in devices for member in (bounds[device].pool or (device,)))
-
-    backwards = tuple(reversed(bounds))
-    return ScheduledStep(
-        before=(
-            *calls(Call.ACTIVATE, members(device for device in bounds if bounds[device].activate == index)),
-            *calls(Call.OPEN, (device for device in bounds if index in bounds[device].opens)),
-        ),
-        own=None if use is None else DeviceCall(operator=index, device=use.device, call=use.call),
-        after=(
-            *finishes,
-            *calls(Call.CLOSE, (device for device in backwards if index in bounds[device].closes)),
-            *calls(
-                Call.DEACTIVATE,
-                reversed([*members(device for device in bounds if bounds[device].deactivate == index)]),
-            ),
-        ),
+            add(Call.FINISH, use.end, use.device, operator=index)
+    return Schedule(
+        steps=tuple(
+            ScheduledStep(
+                before=(*calls[index, Call.ACTIVATE], *calls[index, Call.OPEN]),
+                own=None if use is None else DeviceCall(operator=index, device=use.device, call=use.call),
+                after=(
+                    *calls[index, Call.FINISH],
+                    *reversed(calls[index, Call.CLOSE]),
+                    *reversed(calls[index, Call.DEACTIVATE]),
+                ),
+            )
+            for index, use in enumerate(uses)
+        )
     )
 
 
@@ -204,28 +185,7 @@ def _sets(spans: Iterable[Lifetime]) -> list[Lifetime]:
     merged: list[Lifetime] = []
     for span in sorted(spans, key=lambda span: span.first):
         if merged and span.first <= merged[-1].last:
-            merged[-1] = Lifetime(first=merged[-1].first, last=max(merged[-1].last, span.last))
+            merged[-1] = merged[-1].hull(span)
         else:
             merged.append(span)
     return merged
-
-
-def _bounds(activity: Activity, spans: Sequence[Lifetime], sets: Iterable[Lifetime]) -> _Bounds:
-    """Return where a device that has to be open in `spans` is called."""
-    opens, closes = set(), set()
-    activate = deactivate = max(spans[0].first - activity.lead, 0)
-    for one in sets:
-        own = [span.last for span in spans if one.meets(span)]
-        if own:
-            opens.add(one.first)
-            closes.add(own[-1])
-            deactivate = one.last
-        if one.first <= activate <= one.last:
-            activate = one.first
-    return _Bounds(
-        pool=activity.pool,
-        activate=activate,
-        deactivate=deactivate,
-        opens=frozenset(opens),
-        closes=frozenset(closes),
-    )

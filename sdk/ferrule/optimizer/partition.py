@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ferrule.graph import Graph, SubgraphView
 
-_GAP = 1 << 64
-"""Distance between the places of neighbouring blocks, so that other blocks can be moved between them."""
 _DETOUR = object()
 _DONE = object()
+_Place = tuple[int, ...]
 
 
 def extract_subgraphs(graph: Graph, chosen: Collection[str]) -> tuple[SubgraphView, ...]:
@@ -46,17 +45,16 @@ def _edges(graph: Graph, chosen: frozenset[str]) -> Iterator[tuple[int, int]]:
 class _Blocks:
     """Disjoint sets of layers, initially one layer each, that are merged step by step and kept in a runnable order.
 
-    Every block has a place: a number larger than the places of all blocks that it reads from. A path from one block to
-    another passes only through blocks whose places lie between the two.
+    Every block has a place, which is greater than the places of all blocks that it reads from. A path from one block to
+    another passes only through blocks whose places lie between the two. Places are tuples that end with 0, so there is
+    room beside each: a 1 in front of more numbers goes behind it, and a -1 before it.
     """
 
     def __init__(self, graph: Graph) -> None:
         count = len(graph.layers)
         self._parent = list(range(count))
-        self._place = [index * _GAP for index in range(count)]
-        self._next = [*range(1, count + 1), 0]
-        """The blocks in order, as a ring closed by the number `count`."""
-        self._previous = [count, *range(count)]
+        self._place: list[_Place] = [(index, 0) for index in range(count)]
+        self._moves = 0
         self._sources: list[dict[int, None]] = [{} for _ in range(count)]
         """By block: the blocks that it reads from (the keys)."""
         self._readers: list[dict[int, None]] = [{} for _ in range(count)]
@@ -84,10 +82,12 @@ class _Blocks:
         if moved is None:
             return False
         blocks, are_above = moved
-        for block in blocks:
-            self._unlink(block)
-        self._link(blocks, behind=self._previous[first] if are_above else second)
-        self._merge(place=first if are_above else second, other=second if are_above else first)
+        self._moves += 1
+        at = self._place[first if are_above else second]
+        side = (-1, self._moves) if are_above else (1, -self._moves)  # next to the place, inside of earlier moves
+        for number, block in enumerate(blocks):
+            self._place[block] = (*at[:-1], *side, number, 0)
+        self._merge(first, second, at)
         return True
 
     def _related(self, first: int, second: int) -> tuple[list[int], bool] | None:
@@ -112,7 +112,7 @@ class _Blocks:
                     return sorted((b for b in found if b != start), key=self._place.__getitem__), are_above
 
     def _reach(
-        self, neighbours: Sequence[dict[int, None]], found: dict[int, None], goal: int, low: int, high: int
+        self, neighbours: Sequence[dict[int, None]], found: dict[int, None], goal: int, low: _Place, high: _Place
     ) -> Iterator[object]:
         """Add the blocks reached with a place between `low` and `high` to `found`, and yield after each connection.
 
@@ -131,40 +131,9 @@ class _Blocks:
                 yield None
         yield _DONE
 
-    def _unlink(self, block: int) -> None:
-        before, behind = self._previous[block], self._next[block]
-        self._next[before], self._previous[behind] = behind, before
-
-    def _link(self, blocks: Sequence[int], behind: int) -> None:
-        """Link a sequence of unlinked blocks into the ring, after the block `behind`."""
-        end = len(self._parent)
-        following = self._next[behind]
-        room = max(_GAP, len(blocks) + 1)
-        low = self._place[behind] if behind != end else self._place[following] - room
-        high = self._place[following] if following != end else low + room
-        if high - low <= len(blocks):
-            self._space_out()
-            self._link(blocks, behind)
-            return
-        for number, block in enumerate(blocks, 1):
-            self._place[block] = low + (high - low) * number // (len(blocks) + 1)
-            self._next[behind], self._previous[block] = block, behind
-            behind = block
-        self._next[behind], self._previous[following] = following, behind
-
-    def _space_out(self) -> None:
-        end = len(self._parent)
-        block, place = self._next[end], 0
-        while block != end:
-            self._place[block] = place
-            block, place = self._next[block], place + max(_GAP, end + 1)  # a gap large enough for all other blocks
-
-    def _merge(self, *, place: int, other: int) -> None:
-        """Merge two blocks at the position of `place`; the one with more connections keeps its number."""
-        self._unlink(other)
-        behind = self._previous[place]
-        self._unlink(place)
-        gone, kept = sorted((place, other), key=lambda block: len(self._sources[block]) + len(self._readers[block]))
+    def _merge(self, first: int, second: int, place: _Place) -> None:
+        """Merge two blocks at a place; the one with more connections keeps its number."""
+        gone, kept = sorted((first, second), key=lambda block: len(self._sources[block]) + len(self._readers[block]))
         self._parent[gone] = kept
         for mine, theirs in ((self._sources, self._readers), (self._readers, self._sources)):
             for neighbour in mine[gone]:
@@ -173,7 +142,4 @@ class _Blocks:
                     theirs[neighbour][kept] = None
                     mine[kept][neighbour] = None
             mine[gone] = {}
-        self._place[kept] = self._place[place]
-        following = self._next[behind]
-        self._next[behind] = self._previous[following] = kept
-        self._previous[kept], self._next[kept] = behind, following
+        self._place[kept] = place
