@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 from ferrule._frozen import frozen
 from ferrule.codegen.lowered import LoweredLayer, scratches
-from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan
 
 
@@ -39,7 +38,7 @@ def upkeep(storage: StoragePlan) -> tuple[Upkeep, ...]:
     steps = []
     for item in lowered.layers:
         outputs = item.layer.outputs
-        if not _is_shared(item):
+        if not item.is_shared:
             if not _is_view(item, storage):
                 dirty.update(storage.root(name) for name in outputs if name not in lowered.memories)
             steps.append(Upkeep())
@@ -66,7 +65,7 @@ def written_by_devices(storage: StoragePlan) -> frozenset[str]:
     return frozenset(
         storage.root(name)
         for item in storage.lowered.layers
-        if _is_shared(item)
+        if item.is_shared
         for name in item.layer.outputs
         if name not in {tie.buffer for tie in storage.copies(item.layer.name)}
     )
@@ -79,15 +78,10 @@ def _read_by_core(storage: StoragePlan) -> frozenset[str]:
         yield from (info.name for info in storage.lowered.graph.results)
         yield from (each.tie.buffer for each in storage.copied)
         for item in storage.lowered.layers:
-            if not (_is_shared(item) or _is_view(item, storage)):
+            if not (item.is_shared or _is_view(item, storage)):
                 yield from item.layer.present_inputs
 
     return frozenset(map(storage.root, names()))
-
-
-def _is_shared(item: LoweredLayer) -> bool:
-    """Whether a device runs the layer on tensors in the core's memory."""
-    return item.use is not None and item.use.is_master and item.call is Call.RUN
 
 
 def _is_view(item: LoweredLayer, storage: StoragePlan) -> bool:

@@ -72,7 +72,7 @@ class _Crossings:
     def _each(self) -> Iterator[Crossing]:
         graph, storage = self._lowered.graph, self._storage
         for item, lines in zip(self._lowered.layers, upkeep(storage), strict=True):
-            if item.use is not None and item.call in {Call.COPY_TO, Call.COPY_FROM}:
+            if item.use is not None and item.is_copy:
                 yield self._copied(item, item.use)
             elif item.layer.type is LayerType.MEM_COPY:
                 yield self._copied_by_core(item)

@@ -121,10 +121,10 @@ def devices_struct(symbol: str, uses: Iterable[DeviceUse]) -> Struct:
 # ---- the implementation
 
 
-def checked(expression: Expression) -> Iterator[Statement]:
-    """Yield statements that return the status of an expression unless it is FERRULE_OK."""
+def checked(expression: Expression, failed: Expression = STATUS) -> Iterator[Statement]:
+    """Yield statements that return the status of an expression, or `failed`, unless it is FERRULE_OK."""
     yield Assign(STATUS, expression)
-    yield return_if(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), STATUS)
+    yield return_if(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), failed)
 
 
 def numbers(uses: Sequence[DeviceUse]) -> Enumeration:

@@ -31,7 +31,7 @@ def with_copies_close(lowered: LoweredGraph) -> StoragePlan:
     """
     storage = plan_storage(lowered)
     hard = int(_is_hard(storage))
-    copies = [item for item in lowered.layers if item.call in {Call.COPY_TO, Call.COPY_FROM}]
+    copies = [item for item in lowered.layers if item.is_copy]
     for item in copies[: min(MOST_COPIES, _MOST_PLANNED // max(len(lowered.layers), 1))]:
         names = [other.layer.name for other in storage.lowered.layers]
         order = list(_with_copy_close(lowered.graph, names, item.layer, out=item.call is Call.COPY_FROM))

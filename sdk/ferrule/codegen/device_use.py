@@ -39,11 +39,6 @@ class DeviceUse:
         """Whether the device keeps its tensors in its own memory."""
         return self.driver.memory_bytes > 0
 
-    @property
-    def is_master(self) -> bool:
-        """Whether the device itself reads and writes tensors in the core's memory."""
-        return not self.has_memory
-
 
 def used_devices(order: Sequence[str], plan: Plan) -> tuple[dict[str, DeviceUse], tuple[DeviceUse, ...]]:
     """Return, by layer in the given order, the device that runs it through the device API, and all devices by number.

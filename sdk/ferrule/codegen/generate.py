@@ -132,7 +132,7 @@ def _check_copies(storage: StoragePlan) -> None:
     """Raise UnsupportedError if a tensor would have to be copied inside a device's own memory, which nothing can do."""
     lowered = storage.lowered
     for item, each in ((one, untied) for one in lowered.layers for untied in storage.untied(one.layer.name)):
-        if each.tie.buffer in lowered.memories or (item.use is not None and item.use.has_memory):
+        if each.tie.buffer in lowered.memories or item.is_apart:
             raise UnsupportedError(
                 f"layer '{item.layer.name}' ({item.layer.type}) on device {item.device} expects tensor "
                 f"'{each.tie.buffer}' at byte {each.tie.offset} of its scratch, in the device's own memory, where it "

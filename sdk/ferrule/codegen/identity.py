@@ -16,7 +16,6 @@ from ferrule.dom import (
     Const,
     Expression,
     Identifier,
-    Include,
     Linkage,
     Module,
     Section,
@@ -25,6 +24,7 @@ from ferrule.dom import (
     Variable,
     call_of,
     designated,
+    includes,
 )
 
 DIGEST_BYTES = 16
@@ -93,9 +93,9 @@ def identity_files(symbol: str, identity: Identity, banner: str, writer: Writer)
     module = Module(
         name=variable.name,
         doc="The identity of the firmware.",
-        interface_includes=(Include("ferrule/identity.h"),),
+        interface_includes=includes("ferrule/identity.h"),
         interface=(variable,),
-        implementation_includes=(Include("ferrule/section.h"),),
+        implementation_includes=includes("ferrule/section.h"),
         implementation=(variable,),
     )
     return writer.files(module, banner)

@@ -27,7 +27,6 @@ from ferrule.dom import (
     Field,
     Function,
     Identifier,
-    Include,
     IncludeKind,
     Integer,
     Linkage,
@@ -44,6 +43,7 @@ from ferrule.dom import (
     Variable,
     call_of,
     designated,
+    includes,
     return_if,
     unsigned,
 )
@@ -74,21 +74,28 @@ def link_module(builder: ExecutorBuilder) -> Module:
         linkage=Linkage.EXTERNAL,
         doc=f"The model '{one_line(lowered.graph.name)}' in its default workspace, for ferrule_link_serve().",
     )
-    own = Include(builder.prefix, IncludeKind.MODULE)
+    own = builder.prefix
     with_devices = bool(lowered.devices)
     uses = (_use_function(builder),) if with_devices else ()
-    needs_model = not with_devices or builder.default_reset() is not None
     return Module(
         name=f"{builder.prefix}_link",
         doc="The description of the model that the link sends to a host.",
-        interface_includes=(Include("ferrule/link.h"), *((own,) if with_devices else ())),
+        interface_includes=(
+            *includes("ferrule/link.h"),
+            *includes(own if with_devices else "", kind=IncludeKind.MODULE),
+        ),
         interface=(model, *uses),
         implementation_includes=(
-            Include(identity_name(lowered.symbol), IncludeKind.MODULE),
-            *((Include("ferrule/status.h"),) if with_devices else ()),
-            *((Include("ferrule/device.h"),) if _has_statistics(lowered) else ()),
-            *((own,) if needs_model else ()),
-            Include("stddef.h", IncludeKind.STANDARD),
+            *includes(
+                identity_name(lowered.symbol),
+                own if not with_devices or builder.has_state else "",
+                kind=IncludeKind.MODULE,
+            ),
+            *includes(
+                "ferrule/status.h" if with_devices else "",
+                "ferrule/device.h" if _has_statistics(lowered) else "",
+            ),
+            *includes("stddef.h", kind=IncludeKind.STANDARD),
         ),
         implementation=(*_internals(builder), model, *uses),
     )
@@ -124,7 +131,7 @@ def _internals(builder: ExecutorBuilder) -> Iterator[Declaration]:
         yield Variable(name="calls", type=ArrayType(StructType("ferrule_link_call"), len(builder.schedule.calls)))
         yield Variable(name=_USED.name, type=_devices_pointer(builder))
         without = (_UNUSED,)
-    call = builder.default_run(_USED if lowered.devices else None)
+    call = builder.default_run(*([_USED] if lowered.devices else ()))
     yield Function(
         name="run",
         returns=Scalar.INT32,
@@ -169,7 +176,7 @@ def _tensor(builder: ExecutorBuilder, kind: str, member: str, info: TensorInfo) 
         raise UnsupportedError(f"{kind} '{info.name}' has {len(info.shape)} dimensions, the link carries {MAX_RANK}")
     fields: dict[str, Expression] = {
         "name": String(info.name),
-        "data": builder.default_address(kind, member),
+        "data": builder.default_address(kind, member, info),
         "bytes": Integer(info.size_bytes),
     }
     if info.shape:
@@ -201,7 +208,7 @@ def _model(builder: ExecutorBuilder) -> Aggregate:
         "operator_count": Integer(len(lowered.layers)),
         "workspace_bytes": builder.workspace_bytes,
     }
-    if builder.default_reset() is not None:
+    if builder.has_state:
         fields["reset"] = Identifier("reset")
     if _has_statistics(lowered):
         fields["statistic"] = Identifier(_STATISTIC)

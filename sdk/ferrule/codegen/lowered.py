@@ -50,6 +50,21 @@ class LoweredLayer:
     call: Call | None = None
     """The layer's own device call: COPY_TO, COPY_FROM or RUN; None on the core and for a layer without code."""
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether its device keeps its tensors and its scratch in its own memory."""
+        return self.use is not None and self.use.has_memory
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a device runs it on tensors in the core's memory."""
+        return self.use is not None and not self.is_apart and self.call is Call.RUN
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it copies between the core's memory and that of a device."""
+        return self.call in {Call.COPY_TO, Call.COPY_FROM}
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoweredGraph:

@@ -14,7 +14,6 @@ from dataclasses import field, replace
 
 from ferrule._frozen import frozen
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
-from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.interface import option
 from ferrule.memory import ArenaOverflowError
@@ -326,7 +325,7 @@ def _cycles(lowered: LoweredGraph, item: LoweredLayer) -> int:
     """Return the estimated time of a layer; at least 1."""
     if item.op.cycles is not None:
         return max(item.op.cycles, 1)
-    if item.call in {Call.COPY_TO, Call.COPY_FROM}:
+    if item.is_copy:
         copied = sum(info.size_bytes for info in lowered.graph.output_infos(item.layer))
         return max(copied // _BYTES_PER_CYCLE, 1)
     return core_cycles(lowered.graph, item.layer)

@@ -30,8 +30,8 @@ def shared_region(memory: str, size_bytes: int, line_bytes: int, masters: frozen
 
 
 def memory_of(region: Region) -> str:
-    """Return the name of the board's memory of a region that `shared_region` returned."""
-    return region.name.removeprefix(_SHARED)
+    """Return the name of the board's memory of a region that `shared_region` returned; "" for other regions."""
+    return region.name.removeprefix(_SHARED) if region.name.startswith(_SHARED) else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,17 +7,17 @@ import math
 from collections.abc import Sequence
 
 from ferrule.codegen.artifact import Artifact
-from ferrule.codegen.plan import REGION, memory_of
+from ferrule.codegen.plan import memory_of
 from ferrule.dom import (
     ArrayType,
     Function,
-    Include,
     IncludeKind,
     Linkage,
     Module,
     Scalar,
     Section,
     Variable,
+    includes,
 )
 
 _LOCK_DOC = (
@@ -55,7 +55,7 @@ def arena_module(name: str, artifacts: Sequence[Artifact]) -> Module:
             type=ArrayType(Scalar.UINT8, size_bytes),
             linkage=Linkage.EXTERNAL,
             section=Section.WORKSPACE,
-            memory="" if region == REGION else memory_of(regions[region]),
+            memory=memory_of(regions[region]),
             alignment=math.lcm(*(each.alignment(a) for each in storages for a in each.arenas if a.name == region)),
             doc="The workspace of the model that runs.",
         )
@@ -65,8 +65,8 @@ def arena_module(name: str, artifacts: Sequence[Artifact]) -> Module:
         name=name,
         doc=f"The workspace that {len(artifacts)} models share, one running at a time.",
         interface_includes=(
-            Include("ferrule/status.h"),
-            Include("stdint.h", IncludeKind.STANDARD),
+            *includes("ferrule/status.h"),
+            *includes("stdint.h", kind=IncludeKind.STANDARD),
         ),
         interface=(
             *variables,
@@ -78,6 +78,6 @@ def arena_module(name: str, artifacts: Sequence[Artifact]) -> Module:
                 doc="Unlock the arena, in the thread that has locked it.",
             ),
         ),
-        implementation_includes=(Include("ferrule/section.h"),),
+        implementation_includes=includes("ferrule/section.h"),
         implementation=tuple(variables),
     )

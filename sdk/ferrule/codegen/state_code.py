@@ -9,14 +9,10 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.firmware import Blob
-from ferrule.codegen.lowered import offset_name
+from ferrule.codegen.executor_part import ExecutorPart, member, refuse_null
 from ferrule.codegen.plan import STATE
-from ferrule.codegen.storage import StoragePlan
 from ferrule.dom import (
     AddressOf,
-    Block,
-    Const,
-    Dereference,
     Enumeration,
     Enumerator,
     Evaluate,
@@ -25,14 +21,8 @@ from ferrule.dom import (
     Identifier,
     Index,
     Integer,
-    Linkage,
-    Member,
-    Parameter,
-    Pointer,
     Return,
-    Scalar,
     Statement,
-    StructType,
     Unary,
     UnaryOperator,
     call_of,
@@ -44,8 +34,9 @@ from ferrule.memory import STATE_WORD
 
 WORD_OFFSET = Identifier("STATE_WORD_OFFSET")
 VALID = Identifier("STATE_VALID")
+_PLACE = member("memory", STATE)
 _MASK = 0x7FFF_FFFF
-"""Enumerators are at most INT_MAX."""
+"""Enumerators are at most INT_MAX; the word of valid states is its own for each model."""
 
 
 @frozen
@@ -86,59 +77,48 @@ def updates(states: Mapping[str, str], roots: Mapping[str, str]) -> tuple[Update
     return tuple(found)
 
 
-class StateCode:
-    """Generates what the executor of a model with state needs; nothing for other models."""
-
-    def __init__(self, storage: StoragePlan) -> None:
-        self._lowered = storage.lowered
-        self._graph = storage.lowered.graph
-        self._storage = storage
-        self._prefix = f"ferrule_{storage.lowered.symbol}"
+class StateCode(ExecutorPart):
+    """The part of the builder for a model with state; nothing for other models."""
 
     @property
-    def _valid(self) -> int:
-        """The word of valid states, which is its own for each model."""
-        return int(self._lowered.digest[:8], 16) & _MASK | 1
-
-    def __bool__(self) -> bool:
-        return self._storage.state is not None
+    def has_state(self) -> bool:
+        """Whether the model keeps state from run to run."""
+        return self.storage.state is not None
 
     # ---- the interface
 
-    def sizes(self) -> Iterator[Enumerator]:
+    def state_sizes(self) -> Iterator[Enumerator]:
         """Yield the public enumerators of the size and the alignment of the state."""
-        if self._storage.state is not None:
-            count = len(self._graph.states)
+        if self.storage.state is not None:
+            count = len(self.graph.states)
             yield Enumerator(
-                f"{self._prefix}_{STATE}_bytes".upper(),
-                self._storage.state_bytes,
+                self.constant(f"{STATE}_bytes"),
+                self.storage.state_bytes,
                 doc=f"State: {count} value{'' if count == 1 else 's'}, and a mark while the state is valid.",
             )
             yield Enumerator(
-                f"{self._prefix}_{STATE}_alignment".upper(),
-                self._storage.alignment(self._storage.state),
+                self.constant(f"{STATE}_alignment"),
+                self.storage.alignment(self.storage.state),
                 doc="Alignment of the state, in bytes.",
             )
 
-    def rule(self) -> str:
+    def state_rule(self) -> str:
         """Return the description of the error of a run whose state is not valid; "" without state."""
-        if not self:
+        if not self.has_state:
             return ""
         return (
-            f"\n@retval FERRULE_ERR_STATE the state is not valid until {self._prefix}_reset writes it: it was never "
+            f"\n@retval FERRULE_ERR_STATE the state is not valid until {self.prefix}_reset writes it: it was never "
             "written, or a run has failed or not ended"
         )
 
-    def functions(self, checks: Iterable[Statement]) -> Iterator[Function]:
-        """Yield `ferrule_<model>_reset`, which begins with `checks` of its argument."""
-        if self:
-            yield Function(
-                name=f"{self._prefix}_reset",
-                returns=Scalar.INT32,
-                parameters=(Parameter("memory", Pointer(Const(StructType(f"{self._prefix}_memory")))),),
-                body=Block((*checks, *self._reset())),
-                linkage=Linkage.EXTERNAL,
-                doc="Write the initial state to `memory`, whatever it held: the next run begins a new sequence. Before "
+    def reset_function(self) -> Iterator[Function]:
+        """Yield `ferrule_<model>_reset`."""
+        if self.storage.state is not None:
+            yield self.function(
+                "reset",
+                (self.parameter("memory"),),
+                (refuse_null(Identifier("memory")), *self.checked_block(self.storage.state), *self._reset()),
+                "Write the initial state to `memory`, whatever it held: the next run begins a new sequence. Before "
                 "the first run, and after one that failed; not while a run uses this state.\n@retval FERRULE_OK\n"
                 "@retval FERRULE_ERR_ARGUMENT a pointer is null, or the state is misaligned or too small; nothing was "
                 "written",
@@ -146,82 +126,76 @@ class StateCode:
 
     # ---- the run
 
-    def offsets(self, tensors: Iterable[str]) -> Iterator[Enumeration]:
+    def state_offsets(self, tensors: Iterable[str]) -> Iterator[Enumeration]:
         """Yield the offsets of the tensors that have the bytes of states, and the word of valid ones."""
-        if not self:
+        if not self.has_state:
             return
-        rows = [Enumerator(offset_name(self._lowered.variables[name]), self._storage.offset(name)) for name in tensors]
-        rows.append(Enumerator(WORD_OFFSET.name, self._storage.offset(STATE_WORD)))
-        rows.append(Enumerator(VALID.name, self._valid))
+        rows = [Enumerator(self.offset_name(name), self.storage.offset(name)) for name in tensors]
+        rows.append(Enumerator(WORD_OFFSET.name, self.storage.offset(STATE_WORD)))
+        rows.append(Enumerator(VALID.name, int(self.lowered.digest[:8], 16) & _MASK | 1))
         yield Enumeration(
             enumerators=tuple(rows), doc="Offsets of the state's values in its memory, and its mark while it is valid."
         )
 
-    def begin(self) -> Iterator[Statement]:
+    def begin_state(self) -> Iterator[Statement]:
         """Yield the check at the start of a run, which also makes the state invalid until the run has succeeded."""
-        if self:
+        if self.has_state:
             begun = call_of("ferrule_state_begin", self._word(), VALID)
             yield return_if(Unary(UnaryOperator.NOT, begun), Identifier("FERRULE_ERR_STATE"))
 
-    def end(self) -> Iterator[Statement]:
+    def end_state(self) -> Iterator[Statement]:
         """Yield the statement that makes the state valid."""
-        if self:
+        if self.has_state:
             yield Evaluate(call_of("ferrule_state_end", self._word(), VALID))
 
-    def updates(self) -> tuple[Update, ...]:
+    def state_updates(self) -> tuple[Update, ...]:
         """Return the steps of the update after all operators, without the states that operators write in place."""
         roots = {
             name: root
-            for name in (state.result for state in self._graph.states)
-            if (root := self._storage.root(name)) in self._olds
+            for name in (state.result for state in self.graph.states)
+            if (root := self.storage.root(name)) in self._olds
         }
-        placed = {state.source: state.result for state in self._graph.states if not self._is_in_place(state)}
+        placed = {state.source: state.result for state in self.graph.states if not self._is_in_place(state)}
         return updates(placed, roots)
 
     @property
     def _olds(self) -> frozenset[str]:
-        return frozenset(state.source for state in self._graph.states)
+        return frozenset(state.source for state in self.graph.states)
 
     def _is_in_place(self, state: State) -> bool:
         """Whether an operator has written the new value in the old one's place."""
-        if self._graph.tensor(state.result).is_constant:
+        if self.graph.tensor(state.result).is_constant:
             return False
-        placements = self._storage.plan.placements
-        return placements[self._storage.root(state.result)] == placements[state.source]
+        placements = self.storage.plan.placements
+        return placements[self.storage.root(state.result)] == placements[state.source]
 
     # ---- the reset
 
     def initial_values(self) -> Iterator[Blob]:
         """Yield the constants of the initial values that the reset copies; it sets the bytes of the others."""
-        for state in self._graph.states:
+        for state in self.graph.states:
             if _byte(state) is None:
                 yield Blob(name=self._initial(state), data=state.initial)
 
     def _reset(self) -> Iterator[Statement]:
         """Yield the statements after the checks; bytes that no value has, such as the mark, become 0 first."""
-        place, size = self._place(), Identifier(f"{self._prefix}_{STATE}_bytes".upper())
+        place, size = _PLACE, Identifier(self.constant(f"{STATE}_bytes"))
         yield Evaluate(call_of("memset", place, Integer(0), size))
-        for state in self._graph.states:
-            start = AddressOf(Index(place, Identifier(self._offset(state))))
+        for state in self.graph.states:
+            start = AddressOf(Index(place, Identifier(self.offset_name(state.source))))
             whole, byte = unsigned(state.initial.nbytes), _byte(state)
             if byte is None:
                 yield Evaluate(call_of("memcpy", start, Identifier(self._initial(state)), whole))
             elif byte:
                 yield Evaluate(call_of("memset", start, Integer(byte), whole))
-        yield from self.end()
+        yield from self.end_state()
         yield Return(Identifier("FERRULE_OK"))
 
-    def _offset(self, state: State) -> str:
-        return offset_name(self._lowered.variables[state.source])
-
     def _initial(self, state: State) -> str:
-        return f"{self._prefix}_initial_{self._lowered.variables[state.source]}"
-
-    def _place(self) -> Expression:
-        return Member(Dereference(Identifier("memory")), STATE)
+        return f"{self.prefix}_initial_{self.lowered.variables[state.source]}"
 
     def _word(self) -> Expression:
-        return AddressOf(Index(self._place(), WORD_OFFSET))
+        return AddressOf(Index(_PLACE, WORD_OFFSET))
 
 
 def _byte(state: State) -> int | None:

@@ -11,7 +11,6 @@ from functools import cached_property
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, scratches
 from ferrule.codegen.plan import CORE, STATE
-from ferrule.codegen.schedule import Call
 from ferrule.errors import FerruleError
 from ferrule.memory import (
     Access,
@@ -299,7 +298,7 @@ def _placed(
     for item in lowered.layers:
         masters = {} if item.use is None else {item.use.device.name: item.use}
         for name, scratch in scratches(item).items():
-            if item.use is not None and item.use.has_memory:
+            if item.use is not None and item.is_apart:
                 keep(name, item.use)
             else:
                 place(name, masters, 1, lowered.plan.names[scratch.memory] if scratch.memory else None)
@@ -310,7 +309,7 @@ def _users(lowered: LoweredGraph) -> dict[str, dict[str, DeviceUse]]:
     """Return, by tensor, the devices that use it in the core's memory, by their names."""
     users: dict[str, dict[str, DeviceUse]] = {}
     for item in lowered.layers:
-        if item.use is not None and item.use.is_master and item.call is Call.RUN:
+        if item.use is not None and item.is_shared:
             for name in (*item.layer.present_inputs, *item.layer.outputs):
                 users.setdefault(name, {})[item.use.device.name] = item.use
     return users

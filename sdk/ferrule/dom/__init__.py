@@ -27,6 +27,7 @@ from ferrule.dom.declarations import (
     StructMember,
     Variable,
     Visibility,
+    includes,
 )
 from ferrule.dom.expressions import (
     AddressOf,
@@ -133,6 +134,7 @@ __all__ = [
     "While",
     "call_of",
     "designated",
+    "includes",
     "return_if",
     "unsigned",
 ]

@@ -224,6 +224,11 @@ class Include:
     kind: IncludeKind = IncludeKind.PROJECT
 
 
+def includes(*paths: str, kind: IncludeKind = IncludeKind.PROJECT) -> tuple[Include, ...]:
+    """Return the includes of the paths that are not empty."""
+    return tuple(Include(path, kind) for path in paths if path)
+
+
 @frozen
 class Module:
     """A program module: its public interface and its implementation.

@@ -115,7 +115,7 @@ def contract_plan(program: Program, image: Image) -> ContractPlan:
         devices=tuple(
             DeviceRules(
                 name=use.device.name,
-                tensor_alignment=use.driver.tensor_alignment if use.is_master else 1,
+                tensor_alignment=1 if use.has_memory else use.driver.tensor_alignment,
                 transfer_alignment=use.driver.transfer_alignment,
                 handle=image.find(f"{use.name}_device"),
                 interrupt=use.driver.interrupt,
@@ -158,7 +158,7 @@ def _step(artifact: Artifact, owned: OwnedStorage, index: int, *, begun: bool) -
         index=index,
         devices=tuple(pool or [use.device.name]),
         begun=begun,
-        exclusive=use.driver.depth > 1 and use.is_master and not copied,
+        exclusive=use.driver.depth > 1 and not use.has_memory and not copied,
         operands=tuple(_operands(artifact, owned, record.layer)),
     )
 

@@ -37,7 +37,6 @@ from ferrule.dom import (
     Destructor,
     Evaluate,
     Identifier,
-    Include,
     IncludeKind,
     Initialiser,
     Method,
@@ -51,6 +50,7 @@ from ferrule.dom import (
     Statement,
     String,
     Visibility,
+    includes,
     unsigned,
 )
 from ferrule.dom import Member as MemberAccess
@@ -158,16 +158,13 @@ def generate_class(
         name=name,
         doc=_doc(graph, builder),
         interface_includes=(
-            *(Include(header, IncludeKind.LIBRARY) for header in ("arm_compute/core/Types.h", *side.headers)),
-            Include("fstream", IncludeKind.STANDARD),
-            Include("string", IncludeKind.STANDARD),
+            *includes("arm_compute/core/Types.h", *side.headers, kind=IncludeKind.LIBRARY),
+            *includes("fstream", "string", kind=IncludeKind.STANDARD),
         ),
         interface=(class_,),
         implementation_includes=(
-            Include("acl_parameters.h"),
-            Include("cstdint", IncludeKind.STANDARD),
-            Include("limits", IncludeKind.STANDARD),
-            Include("vector", IncludeKind.STANDARD),
+            *includes("acl_parameters.h"),
+            *includes("cstdint", "limits", "vector", kind=IncludeKind.STANDARD),
         ),
         implementation=(class_,),
     )
