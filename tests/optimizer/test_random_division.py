@@ -17,7 +17,7 @@ from ferrule.backends.tensor_handle import MemorySource
 from ferrule.graph import Array, Graph, LayerType, SubgraphView
 from ferrule.network.execution import check_inputs, execute
 from ferrule.network.validation import check_layer
-from ferrule.optimizer import EdgeStrategy, OptimizedNetwork, OptimizerOptions, optimize
+from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.testing.backends.random_networks import random_network
 
 SOURCES = (
@@ -110,10 +110,6 @@ def test_everything_is_decided_and_consistent(seed: int) -> None:
     assert set(result.assignment) == {layer.name for layer in result.graph.layers}
     computed = {tensor.info.name for tensor in result.graph.tensors if not tensor.is_constant}
     assert set(result.factories) == computed
-    connections = {
-        (name, layer.name) for layer in result.graph.layers for name in layer.present_inputs if name in computed
-    }
-    assert result.edges == dict.fromkeys(connections, EdgeStrategy.DIRECT)
     owners = {given.backend for given in result.assignment.values()}
     assert set(result.backends) == owners
     for layer in result.graph.layers:

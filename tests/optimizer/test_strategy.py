@@ -74,7 +74,7 @@ class TestUpstreamVector:
     def test_factories_and_edges(self) -> None:
         handles = selected(chain("s1", "s2", "s3", "s4"), self.BACKENDS, BOTH)
         assert handles.factories == {"in": "D1", "s1": "B1", "s2": "B1", "s3": "C1", "s4": "D1"}
-        assert handles.edges == {
+        assert {edge: access.strategy for edge, access in handles.accesses.items()} == {
             ("in", "s1"): EdgeStrategy.DIRECT,
             ("s1", "s2"): EdgeStrategy.DIRECT,
             ("s2", "s3"): EdgeStrategy.COPY,
@@ -96,7 +96,6 @@ class TestUpstreamVector:
         assert result.factories["[ s3 (0) -> s4 (0) ]"] == "D1"
         assert result.assignment["[ s2 (0) -> s3 (0) ]"].backend == "C"
         assert result.assignment["[ s3 (0) -> s4 (0) ]"].backend == "D"
-        assert set(result.edges.values()) == {EdgeStrategy.DIRECT}
 
     def test_without_import_everything_is_copied(self) -> None:
         result = optimised(chain("s1", "s2", "s3", "s4"), self.BACKENDS)
@@ -209,7 +208,7 @@ def test_a_tensor_that_the_caller_reads_is_in_memory_that_the_process_maps(
     target = FlagFactory("T", imports=MemorySource.DMA_BUF)
     kinds = {"a": backend("Source", factories=[source]), "b": backend("Target", factories=[target])}
     options = OptimizerOptions(import_enabled=True, allocators=(MemorySource.DMA_BUF, HOST))
-    assert selected(network, kinds, options).edges["a", "b"] is strategy
+    assert selected(network, kinds, options).accesses["a", "b"].strategy is strategy
 
 
 class TestTheWritersFactory:

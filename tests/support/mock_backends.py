@@ -308,7 +308,6 @@ def assigned(
         assignment={name: Assignment(backend=found.id, device=str(found.id)) for name, found in chosen.items()},
         devices=tuple(default_device(key) for key in dict.fromkeys(found.id for found in chosen.values())),
         factories=factories,
-        edges={},
         messages=(),
         refusals={},
         options=options or OptimizerOptions(),

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
+
 from ferrule._frozen import frozen
 from ferrule.acl.template import render
 from ferrule.acl.toolchain import AclToolchain
@@ -192,15 +194,7 @@ def class_values(record: ArtifactRecord) -> dict[str, object]:
     """Return what the templates write of an artifact."""
     target = acl_target(record.target)
     tensors = [
-        {
-            "name": tensor.name,
-            "dataset": dataset(tensor),
-            "getter": tensor.getter,
-            "extents": extents(tensor.shape),
-            "shape": tensor.shape,
-            "type": tensor.type,
-            "role": tensor.role,
-        }
+        {**msgspec.structs.asdict(tensor), "dataset": dataset(tensor), "extents": extents(tensor.shape)}
         for tensor in record.tensors
     ]
     return {

@@ -127,7 +127,7 @@ class CWriter(CStatements):
             case Constant():
                 return self._constant(item)
             case Class():
-                return self._declare_class(item)
+                raise self._lacks("classes", item)
             case _:
                 assert_never(item)
 
@@ -155,22 +155,8 @@ class CWriter(CStatements):
                     return self._declare(item)
                 doc = "" if item.linkage is Linkage.EXTERNAL else doc_comment(item.doc)
                 return f"{doc}{self._signature(item)}\n{self.block(item.body, '')}"
-            case Struct():
-                return self._struct(item)
-            case Enumeration():
-                return self._enumeration(item)
-            case Constant():
-                return self._constant(item)
-            case Class():
-                return self._define_class(item)
             case _:
-                assert_never(item)
-
-    def _declare_class(self, item: Class) -> str:
-        raise self._lacks("classes", item)
-
-    def _define_class(self, item: Class) -> str:
-        raise self._lacks("classes", item)
+                return self._declare(item)
 
     def _variable(self, item: Variable) -> str:
         internal = item.linkage is Linkage.INTERNAL
@@ -222,20 +208,12 @@ class CWriter(CStatements):
             yield INDENT + ", ".join(words[start : start + per_line]) + ","
 
     def _struct(self, item: Struct) -> str:
-        lines = [f"struct {self._name(item.name)} {{"]
-        for member in item.members:
-            if member.doc:
-                lines.append(doc_comment(member.doc, INDENT).rstrip("\n"))
-            lines.append(f"{INDENT}{self.declared(member.type, member.name)};")
-        return doc_comment(item.doc) + "\n".join([*lines, "};"])
+        rows = ((member.doc, f"{self.declared(member.type, member.name)};") for member in item.members)
+        return _listed(item.doc, f"struct {self._name(item.name)}", rows)
 
     def _enumeration(self, item: Enumeration) -> str:
-        lines = [f"enum {self._name(item.name)} {{" if item.name else "enum {"]
-        for constant in item.enumerators:
-            if constant.doc:
-                lines.append(doc_comment(constant.doc, INDENT).rstrip("\n"))
-            lines.append(f"{INDENT}{self._name(constant.name)} = {self.integer(constant.value)},")
-        return doc_comment(item.doc) + "\n".join([*lines, "};"])
+        rows = ((each.doc, f"{self._name(each.name)} = {self.integer(each.value)},") for each in item.enumerators)
+        return _listed(item.doc, f"enum {self._name(item.name)}" if item.name else "enum", rows)
 
     def _constant(self, item: Constant) -> str:
         return f"{doc_comment(item.doc)}#define {self._name(item.name)} {self.expression(item.value)}"
@@ -244,6 +222,12 @@ class CWriter(CStatements):
         """Return the head of a function; `end` follows it on the same line."""
         head = f"{_LINKAGES.get(item.linkage, '')}{self.declared(item.returns, item.name)}("
         return filled(head, [self.declared(each.type, each.name) for each in item.parameters] or ["void"], ")") + end
+
+
+def _listed(doc: str, head: str, rows: Iterable[tuple[str, str]]) -> str:
+    """Return a declaration with a line for each row, below the row's comment."""
+    lines = "".join(f"{doc_comment(remark, INDENT)}{INDENT}{text}\n" for remark, text in rows)
+    return f"{doc_comment(doc)}{head} {{\n{lines}}};"
 
 
 C_WRITER = CWriter()

@@ -27,6 +27,7 @@ from ferrule.dom import (
     Constant,
     Construct,
     Constructor,
+    Declaration,
     Declare,
     Destructor,
     Expression,
@@ -204,10 +205,14 @@ class CppWriter(CWriter):
     # ---- classes
 
     @override
-    def _define_class(self, item: Class) -> str:
-        return "\n\n".join(part for part in (self._declare_class(item), self._bodies(item)) if part)
+    def _declare(self, item: Declaration) -> str:
+        return self._declare_class(item) if isinstance(item, Class) else super()._declare(item)
 
     @override
+    def _define(self, item: Declaration) -> str:
+        parts = [super()._define(item), self._bodies(item) if isinstance(item, Class) else ""]
+        return "\n\n".join(filter(None, parts))
+
     def _declare_class(self, item: Class) -> str:
         sections = [
             f"  {_SECTIONS[visibility]}:\n{self._members(item, tuple(members))}\n"

@@ -13,6 +13,7 @@ from ferrule.operators.table import type_of
 from ferrule.operators.transfer import FallbackImportDescriptor, MemCopyDescriptor, MemImportDescriptor
 from ferrule.optimizer.access import Access
 from ferrule.optimizer.decisions import Decisions
+from ferrule.optimizer.domains import connection
 from ferrule.optimizer.optimized import Assignment, Crossing, EdgeStrategy
 from ferrule.optimizer.strategy import Handles
 
@@ -31,27 +32,15 @@ class _Passage:
     label: str
 
 
-@frozen
-class Connected:
-    """The connections after the compatibility layers are inserted, all of them direct."""
+def add_compatibility_layers(
+    decisions: Decisions, handles: Handles
+) -> tuple[dict[str, FactoryId | None], tuple[Crossing, ...]]:
+    """Insert MEM_COPY, MEM_IMPORT and FALLBACK_IMPORT layers; return the factories of all tensors, and the crossings.
 
-    factories: Mapping[str, FactoryId | None]
-    edges: Mapping[tuple[str, str], EdgeStrategy]
-    crossings: tuple[Crossing, ...]
-
-
-def add_compatibility_layers(decisions: Decisions, handles: Handles) -> Connected:
-    """Insert MEM_COPY, MEM_IMPORT and FALLBACK_IMPORT layers, assigned to the reader's backend.
-
-    Each new layer is named after the first connection it serves: "[ writer (output) -> reader (input) ]". A copy from
+    Each new layer is assigned to the reader's backend and named after the first connection that it serves. A copy from
     or to fallback memory is between tensors in plain memory, which FALLBACK_IMPORT layers connect with the ends.
     """
-    inserter = _Inserter(
-        decisions=decisions,
-        editor=GraphEditor(decisions.graph),
-        factories=dict(handles.factories),
-        edges=handles.edges,
-    )
+    inserter = _Inserter(decisions=decisions, editor=GraphEditor(decisions.graph), factories=dict(handles.factories))
     for passage in _passages(decisions.graph, decisions.assignment, handles):
         inserter.insert(passage)
     return inserter.finish()
@@ -62,7 +51,6 @@ class _Inserter:
     decisions: Decisions
     editor: GraphEditor
     factories: dict[str, FactoryId | None]
-    edges: dict[tuple[str, str], EdgeStrategy]
     crossings: list[Crossing] = field(default_factory=list)
     views: dict[str, str] = field(default_factory=dict)
     """By tensor in fallback memory: the same bytes as a tensor in plain memory."""
@@ -86,21 +74,17 @@ class _Inserter:
             )
             name = self._add(passage, name, access.factory, found)
         self.editor.redirect({passage.tensor: name}, passage.readers)
-        for reader in passage.readers:
-            del self.edges[passage.tensor, reader]
-            self.edges[name, reader] = EdgeStrategy.DIRECT
         self.crossings.append(self._crossing(passage, layer))
 
-    def finish(self) -> Connected:
-        """Place each new layer before the first layer that reads its output, and return the connections."""
+    def finish(self) -> tuple[dict[str, FactoryId | None], tuple[Crossing, ...]]:
+        """Place each new layer before the first layer that reads its output; return factories and crossings."""
         for layer in self.editor.layers() if self.added else ():
             for tensor in layer.present_inputs:
                 self._place(tensor, layer.name)
         if self.crossings:
             self.decisions.replace_graph(self.editor.finish())
-        order = {layer.name: index for index, layer in enumerate(self.decisions.graph.layers)}
-        self.crossings.sort(key=lambda crossing: order[crossing.layer])
-        return Connected(factories=self.factories, edges=self.edges, crossings=tuple(self.crossings))
+        self.crossings.sort(key=lambda crossing: self.decisions.graph.position(crossing.layer))
+        return self.factories, tuple(self.crossings)
 
     def _place(self, tensor: str, before: str) -> None:
         layer = self.added.pop(tensor, None)
@@ -119,7 +103,6 @@ class _Inserter:
         self.added[name] = Layer(name=name, type=type_, descriptor=descriptor, inputs=(source,), outputs=(name,))
         self.editor.set_tensor(renamed(self.editor.tensor(passage.tensor), name))
         self.factories[name] = factory
-        self.edges[source, name] = EdgeStrategy.DIRECT
         self.decisions.assignment[name] = passage.owner
         return name
 
@@ -148,14 +131,13 @@ def _passages(graph: Graph, assignment: Mapping[str, Assignment], handles: Handl
     for (tensor, _, access), readers in groups.items():
         first = graph.layer(readers[0])
         producer = graph.producer(tensor)
-        source = f"{tensor} (0)" if producer is None else f"{producer.name} ({producer.outputs.index(tensor)})"
         yield _Passage(
             tensor=tensor,
             source=None if producer is None else assignment[producer.name],
             access=access,
             owner=assignment[first.name],
             readers=tuple(readers),
-            label=f"[ {source} -> {first.name} ({first.inputs.index(tensor)}) ]",
+            label=connection(graph, tensor, first),
         )
 
 

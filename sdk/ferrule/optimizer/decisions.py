@@ -30,7 +30,12 @@ class Decisions:
 
     def give(self, layer: str, device: Device) -> None:
         """Assign a layer to a device and its backend."""
-        self.assignment[layer] = Assignment(backend=device.backend, device=device.name)
+        self.assignment[layer] = Assignment.of(device)
+
+    def layers_on(self, device: Device) -> list[str]:
+        """Return the layers that are assigned to a device."""
+        owner = Assignment.of(device)
+        return [name for name, given in self.assignment.items() if given == owner]
 
     def warn(self, message: str) -> None:
         """Record a message unless it is already recorded."""

@@ -11,6 +11,8 @@ closes no cycle, so neither do the parts. Each part may be divided again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from ferrule._frozen import frozen
 from ferrule.backends.backend import Policy
@@ -23,7 +25,6 @@ from ferrule.graph import Graph, SubgraphView
 from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.effort import LEAST_GAIN, core_cycles
-from ferrule.optimizer.optimized import Assignment
 from ferrule.optimizer.policy import too_small
 from ferrule.optimizer.substitution import Answer
 
@@ -89,14 +90,18 @@ class _Divider:
         self._cycles = cycles
         self._cost = cost
         self._bits = {name: 1 << index for index, name in enumerate(owned)}
+        self._following = {
+            layer.name: [reader.name for tensor in layer.outputs for reader in graph.consumers(tensor)]
+            for layer in graph.layers
+        }
+        self._preceding = {
+            layer.name: [writer.name for writer in map(graph.producer, layer.present_inputs) if writer is not None]
+            for layer in graph.layers
+        }
         self._needs: dict[str, int] = {}
         """By layer: a bit mask of the device's layers that it needs, directly or not; one of them needs itself, too."""
         for layer in graph.layers:
-            needs = self._bits.get(layer.name, 0)
-            for tensor in layer.present_inputs:
-                producer = graph.producer(tensor)
-                needs |= 0 if producer is None else self._needs[producer.name]
-            self._needs[layer.name] = needs
+            self._needs[layer.name] = self._bits.get(layer.name, 0) | self._needs_of(self._preceding[layer.name])
 
     def division(self, view: SubgraphView) -> Division:
         names = frozenset(view.names)
@@ -135,9 +140,9 @@ class _Divider:
     def _before_readers(self, names: frozenset[str], idle: int) -> Iterator[_Cut]:
         """Yield the cuts after which a reader can begin."""
         tried = {names}
-        for reader in self._readers(names):
+        for reader in self._neighbours(names, self._following):
             first = frozenset(name for name in names if self._bits[name] & self._needs[reader])
-            if first in tried:
+            if reader in self._bits or first in tried:
                 continue
             tried.add(first)
             before, rest = self._needs_of(first), names - first
@@ -156,9 +161,9 @@ class _Divider:
     def _behind_writers(self, names: frozenset[str], idle: int) -> Iterator[_Cut]:
         """Yield the cuts whose first part need not wait for a writer."""
         tried = {names}
-        for writer in self._writers(names):
-            rest = self._needing(names, writer)
-            if rest in tried:
+        for writer in self._neighbours(names, self._preceding):
+            rest = names & _closure([writer], self._following.__getitem__)
+            if writer in names or rest in tried:
                 continue
             tried.add(rest)
             first = names - rest
@@ -186,46 +191,27 @@ class _Divider:
 
     def _needs_of(self, names: Iterable[str]) -> int:
         """Return the layers of the device that some layers need, as bits."""
-        needs = 0
-        for name in names:
-            needs |= self._needs[name]
-        return needs
+        return reduce(or_, (self._needs[name] for name in names), 0)
 
-    def _writers(self, names: frozenset[str]) -> Iterator[str]:
-        """Yield the layers that write an input of some layers, in the order of those."""
-        for name in sorted(names, key=self._graph.position):
-            yield from (writer for writer in self._preceding(name) if writer not in names)
-
-    def _needing(self, names: frozenset[str], writer: str) -> frozenset[str]:
-        """Return those of some layers that need another layer."""
-        return names & _closure([writer], self._following)
+    def _neighbours(self, names: Iterable[str], of: Mapping[str, Iterable[str]]) -> Iterator[str]:
+        """Yield what follows or precedes some layers, in the order of those."""
+        return (each for name in sorted(names, key=self._graph.position) for each in of[name])
 
     def _awaited(self, first: frozenset[str], rest: frozenset[str]) -> set[str]:
         """Return the layers elsewhere that the rest needs, and that do not need the first part, nor it them."""
         inside = sum(self._bits[name] for name in first)
-        awaited = _closure(rest, self._preceding) - _closure(first, self._preceding)
+        awaited = _closure(rest, self._preceding.__getitem__) - _closure(first, self._preceding.__getitem__)
         return {name for name in awaited if name not in self._bits and not self._needs[name] & inside}
 
     def _other_work(self, names: frozenset[str], awaited: set[str]) -> int:
         """Return the time of the device's other layers that can run beside awaited ones: they neither need them, nor
         are needed by them, nor need the subgraph.
         """
-        behind = _closure([*names, *awaited], self._following)
+        behind = _closure([*names, *awaited], self._following.__getitem__)
         needed = self._needs_of(awaited)
         return self._time(
             name for name, bit in self._bits.items() if name not in names and name not in behind and not bit & needed
         )
-
-    def _preceding(self, name: str) -> Iterator[str]:
-        for tensor in self._graph.layer(name).present_inputs:
-            producer = self._graph.producer(tensor)
-            if producer is not None:
-                yield producer.name
-
-    def _readers(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the layers elsewhere that read a result of some layers, in the order of those."""
-        for name in sorted(names, key=self._graph.position):
-            yield from (reader for reader in self._following(name) if reader not in self._bits)
 
     def _released(self, first: frozenset[str], before: int) -> set[str]:
         """Return the layers elsewhere that need the first part, and of the device at most the layers in `before`."""
@@ -233,7 +219,7 @@ class _Divider:
         def released(name: str) -> Iterator[str]:
             return (
                 reader
-                for reader in self._following(name)
+                for reader in self._following[name]
                 if reader not in self._bits and not self._needs[reader] & ~before
             )
 
@@ -244,7 +230,7 @@ class _Divider:
         inside = sum(self._bits[name] for name in view.names)
         before: set[str] = set(view.names)
         for layer in reversed(self._graph.layers):
-            if any(reader in before for reader in self._following(layer.name)):
+            if any(reader in before for reader in self._following[layer.name]):
                 before.add(layer.name)
             elif layer.name not in self._bits and not self._needs[layer.name] & inside:
                 yield layer.name
@@ -262,16 +248,12 @@ class _Divider:
         """Return some layers in sets, each of which tensors connect."""
         sets: dict[str, set[str]] = {name: {name} for name in names}
         for name in names:
-            for reader in self._following(name):
+            for reader in self._following[name]:
                 if reader in names and sets[reader] is not sets[name]:
                     small, large = sorted((sets[reader], sets[name]), key=len)
                     large |= small
                     sets |= dict.fromkeys(small, large)
         return list({id(each): each for each in sets.values()}.values())
-
-    def _following(self, name: str) -> Iterator[str]:
-        for tensor in self._graph.layer(name).outputs:
-            yield from (reader.name for reader in self._graph.consumers(tensor))
 
     def _time(self, names: Iterable[str]) -> int:
         return sum(self._cycles[name] for name in names)
@@ -318,14 +300,14 @@ def divide_answers(
     if cost is None or not options.overlap or options.face is not Face.FIRMWARE or options.goal not in _GOALS:
         return list(answers)
     cost += _CACHE_CYCLES * any(memory.line_bytes and memory.kind is MemoryKind.RAM for memory in options.memories)
-    owner = Assignment(backend=candidate.id, device=device.name)
-    owned = [name for name, given in decisions.assignment.items() if given == owner]
     cycles = _cycles(decisions, bench, answers)
     policy = candidate.backend.policy(options.target(device))
     divisions = [
         division if _allowed(answer, division, policy) else Division(parts=(answer.subgraph,))
         for answer, division in zip(
-            answers, divide([answer.subgraph for answer in answers], owned, cycles, cost), strict=True
+            answers,
+            divide([answer.subgraph for answer in answers], decisions.layers_on(device), cycles, cost),
+            strict=True,
         )
     ]
     if sum(division.gain for division in divisions) * LEAST_GAIN < sum(cycles.values()):
@@ -336,7 +318,7 @@ def divide_answers(
         kept, note = _kept(answer, parts, division)
         found += kept
         if note:
-            decisions.notes[f"{_named(answer.subgraph.names)} of {owner.device}: {note}"] = None
+            decisions.notes[f"{_named(answer.subgraph.names)} of {device.name}: {note}"] = None
     return found
 
 

@@ -16,10 +16,10 @@ from ferrule.operators.transfer import DebugDescriptor
 from ferrule.optimizer.access import FactoryTable
 from ferrule.optimizer.assignment import RestartError, assign_layers, check_whole
 from ferrule.optimizer.candidate import STRICT_HINT, BackendSource, Bench, make_bench
-from ferrule.optimizer.compatibility import Connected, add_compatibility_layers
+from ferrule.optimizer.compatibility import add_compatibility_layers
 from ferrule.optimizer.conversion import remove_inverse_conversions
 from ferrule.optimizer.decisions import Decisions
-from ferrule.optimizer.domains import add_copies, add_core_copies, devices_with_memory, reachable_memories, select_edges
+from ferrule.optimizer.domains import add_memory_copies
 from ferrule.optimizer.optimized import OptimizedNetwork
 from ferrule.optimizer.options import OptimizerOptions
 from ferrule.optimizer.reduction import reduce_to_fp16
@@ -54,19 +54,16 @@ def optimize(
     if options.face is Face.HOST:
         table = _factory_table(decisions, bench)
         handles = Selector(decisions.graph, decisions.assignment, table, options).run()
-        connected = add_compatibility_layers(decisions, handles)
+        factories, crossings = add_compatibility_layers(decisions, handles)
     else:
-        apart = devices_with_memory(bench.candidates)
-        add_core_copies(decisions, reachable_memories(bench.candidates, options))
-        edges = select_edges(decisions.graph, decisions.assignment, apart)
-        connected = Connected(factories={}, edges=add_copies(decisions, edges, apart), crossings=())
+        factories, crossings = {}, ()
+        add_memory_copies(decisions, bench.candidates, options)
     return OptimizedNetwork(
         graph=decisions.graph,
         assignment={layer.name: decisions.assignment[layer.name] for layer in decisions.graph.layers},
         devices=tuple(_used_devices(decisions, bench, options)),
-        factories=connected.factories,
-        edges=connected.edges,
-        crossings=connected.crossings,
+        factories=factories,
+        crossings=crossings,
         messages=tuple(decisions.messages),
         notes=tuple(decisions.notes),
         refusals=decisions.refusals,

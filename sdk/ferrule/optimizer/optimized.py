@@ -27,6 +27,11 @@ class Assignment:
     device: str
     """Name of the device instance."""
 
+    @staticmethod
+    def of(device: Device) -> Assignment:
+        """Return the assignment to a device and its backend."""
+        return Assignment(backend=device.backend, device=device.name)
+
 
 class EdgeStrategy(Enum):
     """How a layer accesses a tensor that another layer wrote."""
@@ -78,9 +83,6 @@ class OptimizedNetwork:
     factories: Mapping[str, FactoryId | None]
     """By tensor, without constants: the factory that creates its handle. None if the backend has no factories, so its
     workloads read and write plain memory of the process. Empty for firmware."""
-    edges: Mapping[tuple[str, str], EdgeStrategy]
-    """By tensor and reading layer, without constants. Every copy and import is a separate layer, so these are all
-    DIRECT."""
     messages: tuple[str, ...]
     """Warnings: refusals, fallbacks and options that had no effect."""
     refusals: Mapping[tuple[str, BackendId], str]

@@ -19,27 +19,17 @@ def extract_subgraphs(graph: Graph, chosen: Collection[str]) -> tuple[SubgraphVi
     but merging any two connected views would create a cycle. The result depends only on the graph and on `chosen`.
     """
     blocks = _Blocks(graph)
-    left = list(_edges(graph, frozenset(chosen)))
+    taken = {index for index, layer in enumerate(graph.layers) if layer.name in chosen}
+    left = [(source, index) for index in sorted(taken) for source in blocks.sources[index] if source in taken]
     grown = True
     while grown:
         refused = [(source, target) for source, target in left if not blocks.unite(source, target)]
         grown = len(refused) < len(left)
         left = refused
     members: dict[int, list[str]] = {}
-    for index, layer in enumerate(graph.layers):
-        if layer.name in chosen:
-            members.setdefault(blocks.block(index), []).append(layer.name)
+    for index in sorted(taken):
+        members.setdefault(blocks.block(index), []).append(graph.layers[index].name)
     return tuple(SubgraphView(graph, tuple(found)) for found in members.values())
-
-
-def _edges(graph: Graph, chosen: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yield the connections between chosen layers as (writer index, reader index), in the order of the readers."""
-    for index, layer in enumerate(graph.layers):
-        if layer.name in chosen:
-            for tensor in dict.fromkeys(layer.present_inputs):
-                producer = graph.producer(tensor)
-                if producer is not None and producer.name in chosen:
-                    yield graph.position(producer.name), index
 
 
 class _Blocks:
@@ -55,15 +45,14 @@ class _Blocks:
         self._parent = list(range(count))
         self._place: list[_Place] = [(index, 0) for index in range(count)]
         self._moves = 0
-        self._sources: list[dict[int, None]] = [{} for _ in range(count)]
+        self.sources: list[dict[int, None]] = [{} for _ in range(count)]
         """By block: the blocks that it reads from (the keys)."""
         self._readers: list[dict[int, None]] = [{} for _ in range(count)]
         for index, layer in enumerate(graph.layers):
-            for tensor in layer.present_inputs:
-                producer = graph.producer(tensor)
+            for producer in map(graph.producer, layer.present_inputs):
                 if producer is not None:
                     source = graph.position(producer.name)
-                    self._sources[index][source] = None
+                    self.sources[index][source] = None
                     self._readers[source][index] = None
 
     def block(self, layer: int) -> int:
@@ -99,7 +88,7 @@ class _Blocks:
         low, high = self._place[first], self._place[second]
         above, below = {second: None}, {first: None}
         searches = (
-            self._reach(self._sources, above, first, low, high),
+            self._reach(self.sources, above, first, low, high),
             self._reach(self._readers, below, second, low, high),
         )
         while True:
@@ -133,9 +122,9 @@ class _Blocks:
 
     def _merge(self, first: int, second: int, place: _Place) -> None:
         """Merge two blocks at a place; the one with more connections keeps its number."""
-        gone, kept = sorted((first, second), key=lambda block: len(self._sources[block]) + len(self._readers[block]))
+        gone, kept = sorted((first, second), key=lambda block: len(self.sources[block]) + len(self._readers[block]))
         self._parent[gone] = kept
-        for mine, theirs in ((self._sources, self._readers), (self._readers, self._sources)):
+        for mine, theirs in ((self.sources, self._readers), (self._readers, self.sources)):
             for neighbour in mine[gone]:
                 del theirs[neighbour][gone]
                 if neighbour != kept:

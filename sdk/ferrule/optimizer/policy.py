@@ -10,7 +10,6 @@ from ferrule.optimizer.assignment import assign_layers
 from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.effort import macs
-from ferrule.optimizer.optimized import Assignment
 from ferrule.optimizer.partition import extract_subgraphs
 
 _EVERYTHING = Policy()
@@ -28,9 +27,8 @@ def apply_policy(decisions: Decisions, bench: Bench, candidate: Candidate, devic
     policy = candidate.backend.policy(candidate.options.target(device))
     if policy == _EVERYTHING:
         return
-    owner = Assignment(backend=candidate.id, device=device.name)
     left: list[str] = []
-    for view in extract_subgraphs(decisions.graph, {n for n, given in decisions.assignment.items() if given == owner}):
+    for view in extract_subgraphs(decisions.graph, frozenset(decisions.layers_on(device))):
         if any(name in decisions.settled or _is_hinted(bench, name, candidate) for name in view.names):
             continue
         reason = too_small(view, policy)

@@ -28,11 +28,6 @@ class Handles:
     accesses: Mapping[tuple[str, str], Access]
     """By tensor and reading layer."""
 
-    @property
-    def edges(self) -> dict[tuple[str, str], EdgeStrategy]:
-        """The strategies, by tensor and reading layer."""
-        return {key: access.strategy for key, access in self.accesses.items()}
-
 
 class Selector:
     """Decides tensor by tensor; ties are broken only by the order of the layers and of the preferences."""

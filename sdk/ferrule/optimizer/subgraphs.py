@@ -40,8 +40,7 @@ def optimize_subgraphs(decisions: Decisions, bench: Bench) -> None:
 
 
 def _optimize_on_device(decisions: Decisions, bench: Bench, candidate: Candidate, device: Device) -> None:
-    owner = Assignment(backend=candidate.id, device=device.name)
-    chosen = {name for name, given in decisions.assignment.items() if given == owner} - decisions.settled
+    chosen = {*decisions.layers_on(device)} - decisions.settled
     if not chosen:
         return
     graph, taken = decisions.graph, TakenNames(decisions.graph)
@@ -64,7 +63,7 @@ def _optimize_on_device(decisions: Decisions, bench: Bench, candidate: Candidate
         for layer in substitution.layers
     }
     decisions.replaced |= added
-    decisions.assignment |= dict.fromkeys(added, owner)
+    decisions.assignment |= dict.fromkeys(added, Assignment.of(device))
     decisions.settled |= {*chosen, *added} & set(decisions.assignment)
     for name in rewritten.kept:
         decisions.warn(f"layer '{name}' stays, though {candidate.id} deletes it: it writes an output of the network")

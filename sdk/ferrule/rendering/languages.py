@@ -44,8 +44,8 @@ class Language:
 _QUOTE = r'(?<!\\)"'
 
 
-def _hash(context: Context) -> Region:
-    return Region.of("#", "\n", context)
+def _comments(language: str, opening: str = "#", apart: str = "") -> Region:
+    return Region.of(opening, "\n", Context(f"a comment of {language}", quoting.line_comment, apart=apart))
 
 
 def _block(context: Context) -> Region:
@@ -65,14 +65,14 @@ LANGUAGES = (
     ),
     Language(("*.ld",), quoting.LINKER, (_block(quoting.C_COMMENT),)),
     Language(("*.overlay",), quoting.DEVICETREE, (_block(quoting.C_COMMENT),)),
-    Language(("Makefile", "*.mk"), quoting.MAKE, (_hash(quoting.MAKE_COMMENT),)),
+    Language(("Makefile", "*.mk"), quoting.MAKE, (_comments("a makefile"),)),
     Language(
         ("CMakeLists.txt", "*.CMakeLists.txt", "*.cmake"),
         quoting.CMAKE,
-        (_hash(quoting.CMAKE_COMMENT), Region.of(_QUOTE, _QUOTE, quoting.CMAKE_STRING)),
+        (_comments("a CMake file", apart="#[\0"), Region.of(_QUOTE, _QUOTE, quoting.CMAKE_STRING)),
     ),
-    Language(("*.yml", "*.yaml"), quoting.YAML, (_hash(quoting.YAML_COMMENT),)),
-    Language(("Kconfig", "*.Kconfig", "*.conf"), quoting.KCONFIG, (_hash(quoting.KCONFIG_COMMENT),)),
+    Language(("*.yml", "*.yaml"), quoting.YAML, (_comments("a YAML file"),)),
+    Language(("Kconfig", "*.Kconfig", "*.conf"), quoting.KCONFIG, (_comments("a Kconfig file"),)),
     Language(
         ("*.md",),
         quoting.MARKDOWN,
@@ -90,7 +90,7 @@ LANGUAGES = (
         ("*.toml",),
         quoting.TOML,
         (
-            _hash(quoting.TOML_COMMENT),
+            _comments("a TOML file"),
             Region.of(r"^\[+", r"\]", quoting.TOML_NAME),
             Region.of(_QUOTE, _QUOTE, quoting.TOML_STRING),
         ),
@@ -99,7 +99,7 @@ LANGUAGES = (
     Language(
         ("*.repl",),
         quoting.REPL,
-        (Region.of("//", "\n", quoting.REPL_COMMENT), Region.of(_QUOTE, _QUOTE, quoting.REPL_STRING)),
+        (_comments("a platform description", "//"), Region.of(_QUOTE, _QUOTE, quoting.REPL_STRING)),
     ),
 )
 

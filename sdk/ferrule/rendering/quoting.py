@@ -164,7 +164,7 @@ def _yaml_escaped(character: str) -> str:
     return f"\\u{ord(character):04X}" if ord(character) < 1 << 16 else f"\\U{ord(character):08X}"
 
 
-def _comment(text: str) -> str:
+def line_comment(text: str) -> str:
     """Return text for a comment that ends with its line; a backslash could continue it."""
     return one_line(text).replace("\\", "/")
 
@@ -264,14 +264,10 @@ C_COMMENT = Context("a comment of a C file", _c_remark, apart="*/\\?\0")
 LINKER = Context("a linker script", _only(r"[A-Za-z_.][A-Za-z0-9_.]*", "a symbol or a section"))
 DEVICETREE = Context("a devicetree", _only(_NAME, "a label or a number"))
 MAKE = Context("a makefile", _only(rf"-?{_PATH}", "a plain word"))
-MAKE_COMMENT = Context("a comment of a makefile", _comment)
 CMAKE = Context("a CMake file", _cmake, apart="\0\"'")
 CMAKE_STRING = Context("a string of a CMake file", _cmake_string, apart="\\$\0")
-CMAKE_COMMENT = Context("a comment of a CMake file", _comment, apart="#[\0")
 YAML = Context("a YAML file", yaml_scalar, whole=True)
-YAML_COMMENT = Context("a comment of a YAML file", _comment)
 KCONFIG = Context("a Kconfig file", _only(_NAME, "a plain word"))
-KCONFIG_COMMENT = Context("a comment of a Kconfig file", _comment)
 MARKDOWN = Context("a page", _markdown)
 MARKDOWN_CODE = Context("code in a page", _only(r"[A-Za-z0-9_./+-]+", "a plain word"))
 SHELL = Context("a command in a page", _shell, apart="\\\"'$`")
@@ -281,7 +277,5 @@ JSON_STRING = Context("a string of a JSON file", lambda text: _json(text)[1:-1],
 TOML = Context("a TOML file", _toml, _toml, whole=True)
 TOML_STRING = Context("a string of a TOML file", lambda text: _toml(text)[1:-1], apart="\\")
 TOML_NAME = Context("the name of a TOML table", _only(r"[A-Za-z0-9_-]+", "a bare key"))
-TOML_COMMENT = Context("a comment of a TOML file", _comment)
 REPL = Context("a platform description", _only(_NAME, "a name"))
 REPL_STRING = Context("a string of a platform description", _repl_string, apart="\\")
-REPL_COMMENT = Context("a comment of a platform description", _comment)

@@ -184,13 +184,14 @@ class ClassBuilder:
     def _allocator(member: str) -> Expression:
         return Dereference(method(Identifier(member), "allocator"))
 
-    def function(self, wanted: str, kind: str, *arguments: Expression) -> None:
+    def function(self, wanted: str, kind: str, *arguments: Expression | AclTensor) -> None:
         """Add a function of the library, with the arguments of its configuration; it runs after those before it."""
+        values = (each.pointer if isinstance(each, AclTensor) else each for each in arguments)
         member = self.names.take(wanted)
         type_ = self.target.function(kind)
         self.functions.append(type_.name)
         self.attributes.append(Attribute(name=member, type=type_))
-        self.configuration.append(Evaluate(method(Identifier(member), "configure", *arguments)))
+        self.configuration.append(Evaluate(method(Identifier(member), "configure", *values)))
         self.inference.append(Evaluate(method(Identifier(member), "run")))
 
     def local(self, wanted: str, type_: ClassType, value: Expression | None = None) -> Identifier:
@@ -224,7 +225,7 @@ class ClassBuilder:
         Images are planes in the library, so elements move to the order of the network first, and back afterwards.
         """
         if not _moves(source.shape, target.shape):
-            self.function(f"{wanted}_reshape", "ReshapeLayer", source.pointer, target.pointer)
+            self.function(f"{wanted}_reshape", "ReshapeLayer", source, target)
             return
         current, extents = source, dimensions(source.shape)
         if is_moved(source.shape):
@@ -242,7 +243,7 @@ class ClassBuilder:
                 if is_moved(target.shape)
                 else target
             )
-            self.function(f"{wanted}_reshape", "ReshapeLayer", current.pointer, after.pointer)
+            self.function(f"{wanted}_reshape", "ReshapeLayer", current, after)
             current = after
         if is_moved(target.shape):
             self.permute(f"{wanted}_planes", current, target, PIXELS_TO_PLANES)
@@ -254,7 +255,7 @@ class ClassBuilder:
         """
         complete = (*vector_, *range(len(vector_), 3))
         arguments = Construct(acl("PermutationVector"), tuple(map(unsigned, complete)))
-        self.function(wanted, "Permute", source.pointer, target.pointer, arguments)
+        self.function(wanted, "Permute", source, target, arguments)
 
 
 def _moves(source: Shape, target: Shape) -> bool:

@@ -11,6 +11,7 @@ from ferrule.codegen.acl.rows import (
     LayerView,
     Row,
     activation_of,
+    not_constant,
 )
 from ferrule.codegen.acl.targets import acl_name
 from ferrule.dom import Expression, Float, Integer
@@ -35,7 +36,7 @@ def _binary(kind: str, *arguments: Expression, types: frozenset[DataType] = QUAN
         activation = about.activation if isinstance(about, BinaryDescriptor) else Activation.NONE
         result = part.before_activation(activation)
         operands = [part.aligned(index) for index in range(2)]
-        part.function(kind, *(operand.pointer for operand in operands), result.pointer, *arguments)
+        part.function(kind, *(operand for operand in operands), result, *arguments)
         part.finish_activation(result, activation)
 
     return Row(add=add, check=_binary_check, types=types)
@@ -55,11 +56,11 @@ def _activation(
     def add(part: LayerParts) -> None:
         _activate(part, activation_of(function, *parameters))
 
-    return Row(add=add, check=_not_constant, types=types, accuracy=accuracy)
+    return Row(add=add, check=not_constant, types=types, accuracy=accuracy)
 
 
 def _activate(part: LayerParts, info: Expression) -> None:
-    part.function("ActivationLayer", part.input(0).pointer, part.output(0).pointer, info)
+    part.function("ActivationLayer", part.input(0), part.output(0), info)
 
 
 def _leaky_relu(part: LayerParts) -> None:
@@ -67,7 +68,7 @@ def _leaky_relu(part: LayerParts) -> None:
 
 
 def _prelu(part: LayerParts) -> None:
-    part.function("PReluLayer", part.input(0).pointer, part.aligned(1).pointer, part.output(0).pointer)
+    part.function("PReluLayer", part.input(0), part.aligned(1), part.output(0))
 
 
 def _softmax(part: LayerParts) -> None:
@@ -92,7 +93,7 @@ def _on_matrix(part: LayerParts, kind: str, *arguments: Expression) -> None:
     depth = shape[-1] if shape else 1
     matrix = (part.info(0).elements // depth, depth)
     result = part.result(matrix)
-    part.function(kind, part.input(0, matrix).pointer, result.pointer, *arguments)
+    part.function(kind, part.input(0, matrix), result, *arguments)
     part.finish(result)
 
 
@@ -104,10 +105,10 @@ def _unary(*kinds: str, types: frozenset[DataType] = FLOATS, accuracy: Accuracy 
         for number, kind in enumerate(kinds, start=1):
             output = part.output(0)
             target = output if number == len(kinds) else part.builder.scratch(part.name("step"), output, output.shape)
-            part.function(kind, source.pointer, target.pointer)
+            part.function(kind, source, target)
             source = target
 
-    return Row(add=add, check=_not_constant, types=types, accuracy=accuracy)
+    return Row(add=add, check=not_constant, types=types, accuracy=accuracy)
 
 
 def _add_n(part: LayerParts) -> None:
@@ -115,29 +116,25 @@ def _add_n(part: LayerParts) -> None:
     for index in range(1, len(part.layer.inputs)):
         last = index == len(part.layer.inputs) - 1
         target = output if last else part.builder.scratch(part.name("sum"), output, output.shape)
-        part.function("ArithmeticAddition", total.pointer, part.input(index).pointer, target.pointer, _SATURATE)
+        part.function("ArithmeticAddition", total, part.input(index), target, _SATURATE)
         total = target
 
 
 def _leaky_relu_check(part: LayerView) -> str:
     if part.info(0).dtype is DataType.INT8 and part.options.version == "20.08":
         return "version 20.08 has no int8 kernel for it"
-    return _not_constant(part)
+    return not_constant(part)
 
 
 def _softmax_check(part: LayerView) -> str:
     shape = part.info(0).shape
     if part.info(0).dtype is DataType.INT8 and shape and shape[-1] >= _VECTOR:
         return f"the library is up to 6 steps off for int8 and {_VECTOR} or more values ('{part.info(0).name}')"
-    return _not_constant(part)
+    return not_constant(part)
 
 
 def _sum_check(part: LayerView) -> str:
     return "all of its inputs are constants" if all(map(part.is_constant, range(len(part.layer.inputs)))) else ""
-
-
-def _not_constant(part: LayerView) -> str:
-    return "its input is a constant" if part.is_constant(0) else ""
 
 
 _TO_ZERO = acl_name("RoundingPolicy", "TO_ZERO")
@@ -157,7 +154,7 @@ ROWS = {
     LayerType.RELU6: _activation("LU_BOUNDED_RELU", 6.0, 0.0),
     LayerType.RELU_N1_TO_1: _activation("LU_BOUNDED_RELU", 1.0, -1.0),
     LayerType.LEAKY_RELU: Row(add=_leaky_relu, check=_leaky_relu_check),
-    LayerType.PRELU: Row(add=_prelu, check=_not_constant),
+    LayerType.PRELU: Row(add=_prelu, check=not_constant),
     LayerType.LOGISTIC: _activation("LOGISTIC"),
     LayerType.TANH: _activation("TANH", 1.0, 1.0, accuracy=_BY_EXP),
     LayerType.HARD_SWISH: _activation("HARD_SWISH"),
@@ -176,8 +173,8 @@ ROWS = {
     LayerType.DIV: _binary("ArithmeticDivision", types=FLOATS),
     LayerType.SQUARED_DIFFERENCE: _binary("ElementwiseSquaredDiff"),
     LayerType.ADD_N: Row(add=_add_n, check=_sum_check, types=FLOATS),
-    LayerType.LOG_SOFTMAX: Row(add=_log_softmax, check=_not_constant, types=FLOATS),
-    LayerType.L2_NORMALIZATION: Row(add=_l2_normalization, check=_not_constant, types=FLOATS),
+    LayerType.LOG_SOFTMAX: Row(add=_log_softmax, check=not_constant, types=FLOATS),
+    LayerType.L2_NORMALIZATION: Row(add=_l2_normalization, check=not_constant, types=FLOATS),
     LayerType.QUANTIZE: _unary("QuantizationLayer", types=QUANTIZED),
     LayerType.DEQUANTIZE: _unary("DequantizationLayer", types=QUANTIZED),
 }

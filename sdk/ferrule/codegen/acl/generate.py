@@ -110,15 +110,12 @@ class ArtifactRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @frozen
 class AclArtifact:
-    """A generated class: its document, its files, and the description of both."""
+    """A generated class: its files, and the description of both."""
 
     name: str
     target: AclTarget
     graph: Graph
-    module: Module
     record: ArtifactRecord
-    functions: Mapping[str, tuple[str, ...]]
-    """The classes of the library that each layer uses, in the order in which they run."""
     files: Mapping[str, bytes] = field(repr=False)
     """`<name>.h`, `<name>.cpp`, `<name>.par` and `<name>.par.json`."""
 
@@ -149,7 +146,7 @@ def generate_class(
     side, chosen = acl_target(target), _checked_options(options)
     _check(graph, chosen)
     builder = ClassBuilder(target=side, graph=graph, float16=chosen.float16)
-    functions = _add_layers(builder, graph, chosen)
+    _add_layers(builder, graph, chosen)
     parameters = builder.parameters.contents()
     checksum = crc32(parameters)
     printer = writer or CppWriter()
@@ -190,9 +187,7 @@ def generate_class(
         f"{name}.par": parameters,
         f"{name}.par.json": msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n",
     }
-    return AclArtifact(
-        name=name, target=side, graph=graph, module=module, record=record, functions=functions, files=files
-    )
+    return AclArtifact(name=name, target=side, graph=graph, record=record, files=files)
 
 
 def explain_class(graph: Graph, *, target: str, options: AclOptions | None = None) -> tuple[LayerUse, ...]:
@@ -267,23 +262,18 @@ def _check(graph: Graph, options: AclOptions) -> None:
     )
 
 
-def _add_layers(builder: ClassBuilder, graph: Graph, options: AclOptions) -> dict[str, tuple[str, ...]]:
-    """Add all tensors and layers; return the functions of each layer."""
+def _add_layers(builder: ClassBuilder, graph: Graph, options: AclOptions) -> None:
     members = _members(builder, graph)
     for info in graph.inputs:
         builder.named(info.name, members[info.name])
-    functions: dict[str, tuple[str, ...]] = {}
     for layer in graph.layers:
         builder.remark(f"{layer.name}: {layer.type}")
-        builder.functions = []
         for output in layer.outputs:
             builder.named(output, members[output])
         ROWS[layer.type].add(LayerParts(layer=layer, graph=graph, options=options, builder=builder))
-        functions[layer.name] = tuple(builder.functions)
         for output in layer.outputs:
             arguments = (String(layer.name), String(output), Identifier(members[output]))
             builder.inference.append(Evaluate(Call(Identifier("afterLayer"), arguments)))
-    return functions
 
 
 def _tensor_records(builder: ClassBuilder, graph: Graph) -> Sequence[TensorRecord]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ferrule.codegen.acl.builder import AclTensor, coordinates
 from ferrule.codegen.acl.layouts import dimension_of, dimensions, order, permutation
-from ferrule.codegen.acl.rows import FLOATS, MOVED, Add, Check, LayerParts, LayerView, Row
+from ferrule.codegen.acl.rows import FLOATS, MOVED, Add, Check, LayerParts, LayerView, Row, not_constant
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import (
     Aggregate,
@@ -82,7 +82,7 @@ def pad(part: LayerParts, source: AclTensor, target: AclTensor, sides: Sides, va
         for before, after in _amounts(sides)[: _kept_dimensions(source.shape)]
     )
     padding = Construct(acl("PaddingList"), (Aggregate(amounts),))
-    part.function("PadLayer", source.pointer, target.pointer, padding, _pixel(part, value))
+    part.function("PadLayer", source, target, padding, _pixel(part, value))
 
 
 def _pixel(part: LayerParts, value: float | None) -> Expression:
@@ -108,7 +108,7 @@ def _concatenation(part: LayerParts) -> None:
 def concatenate(part: LayerParts, parts: Sequence[AclTensor], target: AclTensor, axis: int, wanted: str) -> None:
     """Add the concatenation of two or more tensors along an axis."""
     pointers = part.builder.pointers(f"{wanted[1:]}_inputs", parts, constant=True)
-    part.function("ConcatenateLayer", pointers, target.pointer, unsigned(dimension_of(axis, len(target.shape))))
+    part.function("ConcatenateLayer", pointers, target, unsigned(dimension_of(axis, len(target.shape))))
 
 
 def _split(part: LayerParts) -> None:
@@ -119,7 +119,7 @@ def _split(part: LayerParts) -> None:
     rank = len(part.info(0).shape)
     targets = [part.output(index) for index in range(len(part.layer.outputs))]
     pointers = part.builder.pointers(part.name("outputs")[1:], targets, constant=False)
-    part.function("Split", part.input(0).pointer, pointers, unsigned(dimension_of(about.axis % rank, rank)))
+    part.function("Split", part.input(0), pointers, unsigned(dimension_of(about.axis % rank, rank)))
 
 
 def _ranges(part: LayerParts) -> tuple[Range, ...]:
@@ -143,13 +143,13 @@ def slice_between(part: LayerParts, source: AclTensor, target: AclTensor, axes: 
     starts = coordinates([each.start for each in ranges])
     if all(each.step == 1 for each in ranges):
         ends = coordinates([each.start + each.count for each in ranges])
-        part.function("Slice", source.pointer, target.pointer, starts, ends)
+        part.function("Slice", source, target, starts, ends)
     else:
         stops = [each.start + each.step * each.count for each in ranges]
         mask = sum(1 << index for index, stop in enumerate(stops) if stop < 0)  # down to the first element
         strides = Construct(acl("BiStrides"), tuple(Integer(each.step) for each in ranges))
         ends = coordinates([max(stop, 0) for stop in stops])
-        part.function("StridedSlice", source.pointer, target.pointer, starts, ends, strides, Integer(0), Integer(mask))
+        part.function("StridedSlice", source, target, starts, ends, strides, Integer(0), Integer(mask))
 
 
 def _mean(part: LayerParts) -> None:
@@ -157,7 +157,7 @@ def _mean(part: LayerParts) -> None:
     if not axes:
         _reshape(part)
         return
-    part.function("ReduceMean", part.input(0).pointer, coordinates(axes), Boolean(True), result.pointer)
+    part.function("ReduceMean", part.input(0), coordinates(axes), Boolean(True), result)
     part.finish(result)
 
 
@@ -177,9 +177,7 @@ def _reduction(operation: str) -> Add:
             name = part.name(f"{operation.lower()}{number}")
             target = result if last else part.builder.scratch(name, part.output(0), tuple(shape))
             kind = acl_name("ReductionOperation", operation)
-            part.function(
-                "ReductionOperation", source.pointer, target.pointer, unsigned(dimension), kind, Boolean(True)
-            )
+            part.function("ReductionOperation", source, target, unsigned(dimension), kind, Boolean(True))
             source = target
         part.finish(result)
 
@@ -211,7 +209,7 @@ def _slice_check(part: LayerView) -> str:
 
 
 def _reshaped_check(part: LayerView) -> str:
-    return "its input is a constant" if part.is_constant(0) else _requantized(part)
+    return not_constant(part) or _requantized(part)
 
 
 def _requantized(part: LayerView) -> str:
@@ -249,13 +247,11 @@ def _concatenation_check(part: LayerView) -> str:
 
 
 def _reduce_check(part: LayerView) -> str:
-    if part.is_constant(0):
-        return "its input is a constant"
     axes = part.descriptor(ReduceDescriptor).axes
     unchanged = part.info(0).quantization == part.output_info.quantization
     if all(part.info(0).shape[axis] == 1 for axis in axes) and not unchanged:
-        return "it reduces no axis of more than one element, and changes the scale"
-    return rank_reason(part.info(0))
+        return not_constant(part) or "it reduces no axis of more than one element, and changes the scale"
+    return not_constant(part) or rank_reason(part.info(0))
 
 
 def moving(add: Add, check: Check = moved_check) -> Row:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ferrule.codegen.acl.movement import (
     slice_between,
     unreachable_pad,
 )
-from ferrule.codegen.acl.rows import QUANTIZED, Add, LayerParts, LayerView, Row
+from ferrule.codegen.acl.rows import QUANTIZED, Add, LayerParts, LayerView, Row, not_constant
 from ferrule.codegen.acl.targets import acl_name
 from ferrule.dom import Integer
 from ferrule.graph import DataType, LayerType, Shape
@@ -65,18 +65,20 @@ class _Steps:
         self._part.builder.permute(self._name(), self.current, target, permutation(axes))
         self.current = target
 
-    def taken(self, axes: Sequence[Range]) -> AclTensor:
-        """Return a part of the elements; all of them if no axis is shortened or turned."""
-        shape = tuple(each.count for each in axes)
-        if shape == self.current.shape and all(each.step == 1 or each.count == 1 for each in axes):
-            return self.current
-        target = self._scratch(shape)
+    def taken(self, ranges: Mapping[int, Range], target: AclTensor | None = None) -> AclTensor:
+        """Return a part of the elements, by default in a new tensor: ranges of some axes, and all of the others.
+
+        Without a target, it is all of them if no axis is shortened or turned.
+        """
+        shape = self.current.shape
+        axes = [ranges.get(axis, Range(start=0, step=1, count=extent)) for axis, extent in enumerate(shape)]
+        if target is None:
+            wanted = tuple(each.count for each in axes)
+            if wanted == shape and all(each.step == 1 or each.count == 1 for each in axes):
+                return self.current
+            target = self._scratch(wanted)
         slice_between(self._part, self.current, target, axes)
         return target
-
-    def whole(self) -> list[Range]:
-        """Return the range of each axis that takes all elements."""
-        return [Range(start=0, step=1, count=extent) for extent in self.current.shape]
 
     def join(self, parts: Sequence[AclTensor], axis: int) -> None:
         """Concatenate tensors along an axis."""
@@ -106,10 +108,9 @@ def _unpack(part: LayerParts) -> None:
     axis = part.descriptor(UnpackDescriptor).axis
     steps = _Steps(part)
     for index in range(len(part.layer.outputs)):
-        axes = steps.whole()
-        axes[axis] = Range(start=index, step=1, count=1)
         output = part.output(index)
-        part.builder.reshape(steps.taken(axes), output, part.name(f"part{index}"))
+        taken = steps.taken({axis: Range(start=index, step=1, count=1)})
+        part.builder.reshape(taken, output, part.name(f"part{index}"))
 
 
 def _split_v(part: LayerParts) -> None:
@@ -120,18 +121,15 @@ def _split_v(part: LayerParts) -> None:
         return
     start = 0
     for index, count in enumerate(about.sizes):
-        axes = steps.whole()
-        axes[about.axis] = Range(start=start, step=1, count=count)
-        slice_between(part, steps.current, part.output(index), axes)
+        steps.taken({about.axis: Range(start=start, step=1, count=count)}, part.output(index))
         start += count
 
 
 def _reverse(part: LayerParts) -> None:
     steps = _Steps(part)
-    axes = steps.whole()
-    for axis in part.descriptor(ReverseV2Descriptor).axes:
-        axes[axis] = Range(start=axes[axis].count - 1, step=-1, count=axes[axis].count)
-    steps.current = steps.taken(axes)
+    shape = steps.current.shape
+    turned = part.descriptor(ReverseV2Descriptor).axes
+    steps.current = steps.taken({axis: Range(start=shape[axis] - 1, step=-1, count=shape[axis]) for axis in turned})
     steps.finish()
 
 
@@ -142,13 +140,9 @@ def _mirror_pad(part: LayerParts) -> None:
         extent, skipped = steps.current.shape[axis], int(about.reflect)
         parts = [steps.current]
         if before:
-            front = steps.whole()
-            front[axis] = Range(start=skipped + before - 1, step=-1, count=before)
-            parts.insert(0, steps.taken(front))
+            parts.insert(0, steps.taken({axis: Range(start=skipped + before - 1, step=-1, count=before)}))
         if after:
-            back = steps.whole()
-            back[axis] = Range(start=extent - 1 - skipped, step=-1, count=after)
-            parts.append(steps.taken(back))
+            parts.append(steps.taken({axis: Range(start=extent - 1 - skipped, step=-1, count=after)}))
         if len(parts) > 1:
             steps.join(parts, axis)
     steps.finish()
@@ -219,10 +213,13 @@ def _batch_to_space(part: LayerParts) -> None:
         steps.transpose(1, 2, 0, 3)
     whole = [extent * size for extent, size in zip(source[1:-1], about.block, strict=True)]
     steps.reshape(-1, *whole, source[-1])
-    axes = steps.whole()
-    for axis, (before, after) in enumerate(zip(about.before, about.after, strict=True), start=1):
-        axes[axis] = Range(start=before, step=1, count=whole[axis - 1] - before - after)
-    steps.current = steps.taken(axes)
+    sides = zip(whole, about.before, about.after, strict=True)
+    steps.current = steps.taken(
+        {
+            axis: Range(start=before, step=1, count=extent - before - after)
+            for axis, (extent, before, after) in enumerate(sides, start=1)
+        }
+    )
     steps.finish()
 
 
@@ -237,7 +234,7 @@ def _gather(part: LayerParts) -> None:
     vector = part.builder.constant(part.name("indices"), name, places, shape=(places.size,))
     result = part.result((*source.shape[:axis], places.size, *source.shape[axis + 1 :]))
     dimension = Integer(dimension_of(axis, len(source.shape)))
-    part.function("Gather", source.pointer, vector.pointer, result.pointer, dimension)
+    part.function("Gather", source, vector, result, dimension)
     part.finish(result)
 
 
@@ -273,16 +270,14 @@ def _place(operation: str) -> Add:
         steps.reshape(-1, shape[axis])
         result = part.result((part.output_info.elements,))
         kind = acl_name("ReductionOperation", f"ARG_IDX_{operation}")
-        part.function("ArgMinMaxLayer", steps.current.pointer, Integer(0), result.pointer, kind)
+        part.function("ArgMinMaxLayer", steps.current, Integer(0), result, kind)
         part.finish(result)
 
     return add
 
 
 def _place_check(part: LayerView) -> str:
-    if part.is_constant(0):
-        return "its input is a constant"
-    return rank_reason(part.info(0))
+    return not_constant(part) or rank_reason(part.info(0))
 
 
 def _padded_check(part: LayerView) -> str:

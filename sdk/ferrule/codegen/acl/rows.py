@@ -107,15 +107,13 @@ class LayerParts(LayerView):
         """Return the wanted name of an attribute of the layer, such as _y_conv_2d_layer."""
         return f"{self.stem}_{self.kind}_{suffix}"
 
-    def function(self, kind: str, *arguments: Expression, suffix: str = "layer") -> None:
+    def function(self, kind: str, *arguments: Expression | AclTensor, suffix: str = "layer") -> None:
         """Add a function of the library."""
         self.builder.function(self.name(suffix), kind, *arguments)
 
     def activate(self, source: AclTensor, target: AclTensor, activation: Activation) -> None:
         """Add an activation as a function of its own."""
-        self.function(
-            "ActivationLayer", source.pointer, target.pointer, activation_info(activation), suffix="activation"
-        )
+        self.function("ActivationLayer", source, target, activation_info(activation), suffix="activation")
 
     def before_activation(self, activation: Activation) -> AclTensor:
         """Return the tensor in front of an activation that the library does not fuse: the output if there is none."""
@@ -160,6 +158,11 @@ MOVED = Accuracy(steps=0)
 """That of functions that only move or select elements."""
 Check = Callable[[LayerView], str]
 Add = Callable[[LayerParts], None]
+
+
+def not_constant(part: LayerView) -> str:
+    """Return the reason why a layer of a constant is not possible."""
+    return "its input is a constant" if part.is_constant(0) else ""
 
 
 @frozen

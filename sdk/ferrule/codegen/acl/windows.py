@@ -50,9 +50,10 @@ def _conv2d(part: LayerParts) -> None:
     about = part.descriptor(Conv2dDescriptor)
     part.function(
         "ConvolutionLayer",
-        part.input(0).pointer,
-        *_weights_and_bias(part, _weights_conv2d(part)),
-        part.output(0).pointer,
+        part.input(0),
+        _weights(part),
+        _bias(part),
+        part.output(0),
         pad_stride(about.padding, about.stride_h, about.stride_w),
         Construct(acl("WeightsInfo")),
         size(about.dilation_w, about.dilation_h),
@@ -60,30 +61,25 @@ def _conv2d(part: LayerParts) -> None:
     )
 
 
-def _weights_conv2d(part: LayerParts) -> AclTensor:
-    """Add the weights [O, H, W, I] as (W, H, I, O)."""
+def _weights(part: LayerParts) -> AclTensor:
+    """Add the weights, [O, H, W, I] as (W, H, I, O)."""
     return part.builder.constant(part.name("weights"), part.info(1).name, weights=True)
 
 
 def _depthwise_conv2d(part: LayerParts) -> None:
-    about = part.descriptor(DepthwiseConv2dDescriptor)
+    about, data = part.descriptor(DepthwiseConv2dDescriptor), part.tensor(1).data
+    assert data is not None
     part.function(
         "DepthwiseConvolutionLayer",
-        part.input(0).pointer,
-        *_weights_and_bias(part, _weights_depthwise(part)),
-        part.output(0).pointer,
+        part.input(0),
+        part.builder.constant(part.name("weights"), part.info(1).name, stored(data)[0], weights=True),  # (W, H, C)
+        _bias(part),
+        part.output(0),
         pad_stride(about.padding, about.stride_h, about.stride_w),
         unsigned(about.depth_multiplier),
         activation_info(about.activation),
         size(about.dilation_w, about.dilation_h),
     )
-
-
-def _weights_depthwise(part: LayerParts) -> AclTensor:
-    """Add the weights [1, H, W, C] as (W, H, C)."""
-    data = part.tensor(1).data
-    assert data is not None
-    return part.builder.constant(part.name("weights"), part.info(1).name, stored(data)[0], weights=True)
 
 
 def _pool(kind: str, types: frozenset[DataType] = QUANTIZED) -> Row:
@@ -100,7 +96,7 @@ def _pool(kind: str, types: frozenset[DataType] = QUANTIZED) -> Row:
                 Boolean(True),
             ),
         )
-        part.function("PoolingLayer", part.input(0).pointer, result.pointer, info)
+        part.function("PoolingLayer", part.input(0), result, info)
         part.finish_activation(result, about.activation)
 
     return Row(add=add, types=types)
@@ -112,15 +108,14 @@ def _fully_connected(part: LayerParts) -> None:
     outputs, depth = part.info(1).shape
     batch = part.info(0).elements // depth
     source = part.input(0, (batch, depth))
-    weights = part.builder.constant(part.name("weights"), part.info(1).name, weights=True)
+    weights = _weights(part)
     separate = part.info(0).dtype is DataType.INT8 and about.activation.limits[1] is not None
     fused = Activation.NONE if separate else about.activation
     info: Expression = part.builder.local(part.name("info")[1:], acl("FullyConnectedLayerInfo"))
     part.builder.configuration.append(Assign(Member(info, "activation_info"), activation_info(fused)))
     result = part.result((batch, outputs))
     sums = part.builder.scratch(part.name("sums"), result, result.shape) if separate else result
-    bias = _weights_and_bias(part, weights)
-    part.function("FullyConnectedLayer", source.pointer, *bias, sums.pointer, info)
+    part.function("FullyConnectedLayer", source, weights, _bias(part), sums, info)
     if separate:
         part.activate(sums, result, about.activation)
     part.finish(result)
@@ -131,9 +126,10 @@ def _transpose_conv(part: LayerParts) -> None:
     result = part.before_activation(about.activation)
     part.function(
         "DeconvolutionLayer",
-        part.input(0).pointer,
-        *_weights_and_bias(part, _weights_conv2d(part)),
-        result.pointer,
+        part.input(0),
+        _weights(part),
+        _bias(part),
+        result,
         pad_stride(_transposed_padding(part), about.stride_h, about.stride_w),
     )
     part.finish_activation(result, about.activation)
@@ -168,16 +164,13 @@ def _resize(policy: str) -> Add:
                 Boolean(about.align_corners),
             ),
         )
-        part.function("Scale", part.input(0).pointer, part.output(0).pointer, info)
+        part.function("Scale", part.input(0), part.output(0), info)
 
     return add
 
 
-def _weights_and_bias(part: LayerParts, weights: AclTensor) -> tuple[Expression, Expression]:
-    if not part.has(2):
-        return weights.pointer, Null()
-    bias = part.builder.constant(part.name("biases"), part.info(2).name)
-    return weights.pointer, bias.pointer
+def _bias(part: LayerParts) -> AclTensor | Null:
+    return part.builder.constant(part.name("biases"), part.info(2).name) if part.has(2) else Null()
 
 
 def _weighted_check(part: LayerView) -> str:
