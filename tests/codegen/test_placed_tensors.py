@@ -241,6 +241,20 @@ def test_the_memory_of_the_workspace_can_be_named() -> None:
     assert artifact.storage.region("program_0:scratch:fast").name == "sram"
 
 
+def test_tensors_have_other_variables_than_memories() -> None:
+    graph = Graph("names")
+    names = [graph.add_input(tensor(name, 4)) for name in ("shared_dtcm", "sram")]
+    add_program(graph, "program", names, [tensor("y", 4)], program(32, ("shared_dtcm", 0), ("sram", 8), ("y", 16)))
+    graph.set_outputs(["y"])
+    for places, variables in (
+        ({"named": [DTCM]}, ("shared_dtcm_2", "sram_")),
+        ({"others": [DTCM], "named": [DTCM]}, ("shared_dtcm_2", "sram_")),
+        ({"workspace": "dtcm"}, ("shared_dtcm", "sram_")),
+    ):
+        lowered = emit(graph, **places).storage.lowered
+        assert tuple(lowered.variables[name] for name in names) == variables
+
+
 def test_a_memory_that_is_too_small_is_an_error() -> None:
     with pytest.raises(ArenaOverflowError, match="region 'shared_dtcm' holds 32 B"):
         emit(fast((FAST,)), named=[replace(DTCM, size_bytes=32)])

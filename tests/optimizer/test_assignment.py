@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from optimizer_mocks import backend, by_name, line, registry, takes, takes_all, takes_names
 
@@ -130,6 +132,11 @@ class TestDevices:
             "c": "npu0",
         }
         assert [device.name for device in result.devices] == ["npu0", "npu1"]
+
+    def test_a_pool_is_one_of_firmware(self) -> None:
+        pool = tuple(replace(device, pool=True) for device in self.TWO)
+        result = optimize(line("a"), ["A"], registry(A), OptimizerOptions(devices=pool))
+        assert [device.name for device in result.devices] == ["npu0"]
 
     def test_subgraphs_do_not_span_devices(self) -> None:
         compiler = backend("A", optimise=by_name)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from device_networks import HINTS, NPU0, NPU1, crossing, job, sample
+from device_networks import HINTS, NPU0, NPU1, POOL, crossing, job, sample
 from small_networks import int8_input
 
 from ferrule import Network
@@ -41,6 +43,13 @@ def simple(*kinds: str) -> Network:
 def divided(network: Network, **where: str) -> OptimizedNetwork:
     hints = {layer: f"SoftNpu/{device}" for layer, device in where.items()}
     return divide(network, Job(backends=("CpuAcc",), hints=hints, devices=(NPU0, NPU1)))
+
+
+@pytest.mark.parametrize(("device", "used"), [("npu0", ["npu0", "npu1"]), ("alone", ["alone"])])
+def test_all_members_of_a_pool_are_in_use_if_one_has_layers(device: str, used: list[str]) -> None:
+    devices = (*POOL, replace(NPU0, name="alone"))
+    job = Job(backends=("CpuAcc",), hints={"l0": f"SoftNpu/{device}"}, devices=devices)
+    assert [each.name for each in divide(simple("t"), job).devices] == used
 
 
 def test_the_core_alone_needs_no_copies() -> None:

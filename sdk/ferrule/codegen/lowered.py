@@ -196,9 +196,8 @@ def lower(plan: Plan, ordering: Ordering) -> LoweredGraph:
 def _places(plan: Plan, devices: Sequence[DeviceUse]) -> Names:
     """Return the names of variables, with those of memories, states and pools taken; layers have names of their own."""
     places = Names()  # an output may have the same name as its layer
-    for name in dict.fromkeys(region.name for region in (*plan.others, *plan.names.values())):
-        if name != REGION:
-            places.take(name)
+    for name in dict.fromkeys(region.name for region in (*plan.others, *plan.named)):
+        places.take(name)
     for name in _RESERVED if plan.graph.states else ():
         places.take(name)
     for pooled in (each for each in devices if each.pool):
