@@ -15,7 +15,7 @@ from ferrule.errors import FerruleError
 from ferrule.graph import Graph, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import Assignment, EdgeStrategy, OptimizedNetwork, OptimizerOptions, optimize
-from ferrule.optimizer.access import FactoryTable
+from ferrule.optimizer.access import handle_factories
 from ferrule.optimizer.strategy import Handles, Selector
 
 HOST = MemorySource.MALLOC
@@ -50,7 +50,7 @@ def optimised(
 def selected(graph: Graph, backends: Mapping[str, type[Backend]], options: OptimizerOptions) -> Handles:
     """Return the decisions before layers are inserted."""
     assignment = {name: Assignment(backend=kind.id, device=kind.id) for name, kind in backends.items()}
-    return Selector(graph, assignment, FactoryTable(kind() for kind in backends.values()), options).run()
+    return Selector(graph, assignment, handle_factories(kind() for kind in backends.values()), options).run()
 
 
 def types(result: OptimizedNetwork) -> list[LayerType]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ferrule._frozen import frozen
 from ferrule.backends.firmware import SCALARS
 from ferrule.dom import (
     Block,
@@ -37,95 +36,68 @@ _SUFFIXES: Mapping[DataType, str] = {
 }
 
 
-@frozen
-class Conversion:
-    """A quantised input, or output, of a model."""
+def conversions(prefix: str, members: Mapping[str, Sequence[tuple[str, TensorInfo]]]) -> Iterator[Declaration]:
+    """Yield the constants and functions of each "input" and "output" with a scale; the others are real numbers.
 
-    prefix: str
-    """Of the model's names."""
-    member: str
-    """The tensor's name in C."""
-    info: TensorInfo
-    is_input: bool
-
-    @property
-    def constant(self) -> str:
-        """The prefix of the tensor's constants."""
-        return f"{self.prefix}_{self._kind}_{self.member}".upper()
-
-    @property
-    def zero_point(self) -> Enumerator:
-        """The constant with the tensor's zero point."""
-        return Enumerator(f"{self.constant}_ZERO_POINT", self.info.zero_point, doc=f"Of {self._kind} {self._name}.")
-
-    @property
-    def scale(self) -> Constant:
-        """The constant with the tensor's scale."""
-        return Constant(
-            name=f"{self.constant}_SCALE",
-            type=Scalar.FLOAT32,
-            value=Float(self.info.scale),
-            doc=f"The real number that one step of {self._kind} {self._name} stands for.",
-        )
-
-    @property
-    def function(self) -> Function:
-        """The function that converts elements of the tensor."""
-        stored, suffix = SCALARS[self.info.dtype], _SUFFIXES[self.info.dtype]
-        verb = "quantize" if self.is_input else "dequantize"
-        given, made = ("real", "stored") if self.is_input else ("stored", "real")
-        types = {"real": Scalar.FLOAT32, "stored": stored}
-        conversion = f"ferrule_real_to_{suffix}" if self.is_input else f"ferrule_{suffix}_to_real"
-        words = (given, made, "count", f"{self.constant}_ZERO_POINT", f"{self.constant}_SCALE")
-        return Function(
-            name=f"{self.prefix}_{verb}_{self.member}",
-            returns=Scalar.VOID,
-            parameters=(
-                Parameter(given, Pointer(Const(types[given]))),
-                Parameter(made, Pointer(types[made])),
-                Parameter("count", Scalar.SIZE),
-            ),
-            body=Block((Evaluate(call_of(conversion, *map(Identifier, words))),)),
-            linkage=Linkage.INLINE,
-            doc=f"Convert `count` real numbers to elements of input {self._name}: halves are rounded away from zero, "
-            "what is beyond the type becomes its limit, and NaN the zero point. Any context."
-            if self.is_input
-            else f"Convert `count` elements of output {self._name} to the real numbers that they stand for. Any "
-            "context.",
-        )
-
-    @property
-    def _kind(self) -> str:
-        return "input" if self.is_input else "output"
-
-    @property
-    def _name(self) -> str:
-        return f"'{one_line(self.info.name)}'"
-
-
-def conversions(prefix: str, members: Mapping[str, Sequence[tuple[str, TensorInfo]]]) -> tuple[Conversion, ...]:
-    """Return a conversion for each "input" and "output" with a scale, given by C names; the others are real numbers."""
-    return tuple(
-        Conversion(prefix=prefix, member=member, info=info, is_input=kind == "input")
+    `prefix` is that of the model's names, and `members` has the tensors by kind, with their names in C.
+    """
+    found = [
+        _conversion(prefix, kind, member, info)
         for kind, each in members.items()
         for member, info in each
         if is_converted(info)
+    ]
+    if found:
+        yield Enumeration(
+            enumerators=tuple(zero_point for zero_point, _, _ in found),
+            doc="The zero points of quantised inputs and outputs: the elements that stand for 0.0.",
+        )
+    for _, scale, function in found:
+        yield scale
+        yield function
+
+
+def _conversion(prefix: str, kind: str, member: str, info: TensorInfo) -> tuple[Enumerator, Constant, Function]:
+    """Return the constants with a tensor's zero point and scale, and the function that converts its elements."""
+    constant, name, is_input = f"{prefix}_{kind}_{member}".upper(), f"'{one_line(info.name)}'", kind == "input"
+    zero_point = Enumerator(f"{constant}_ZERO_POINT", info.zero_point, doc=f"Of {kind} {name}.")
+    scale = Constant(
+        name=f"{constant}_SCALE",
+        type=Scalar.FLOAT32,
+        value=Float(info.scale),
+        doc=f"The real number that one step of {kind} {name} stands for.",
     )
+    suffix = _SUFFIXES[info.dtype]
+    given, made = ("real", "stored") if is_input else ("stored", "real")
+    types = {"real": Scalar.FLOAT32, "stored": SCALARS[info.dtype]}
+    words = (given, made, "count", zero_point.name, scale.name)
+    function = Function(
+        name=f"{prefix}_{'' if is_input else 'de'}quantize_{member}",
+        returns=Scalar.VOID,
+        parameters=(
+            Parameter(given, Pointer(Const(types[given]))),
+            Parameter(made, Pointer(types[made])),
+            Parameter("count", Scalar.SIZE),
+        ),
+        body=Block(
+            (
+                Evaluate(
+                    call_of(
+                        f"ferrule_real_to_{suffix}" if is_input else f"ferrule_{suffix}_to_real",
+                        *map(Identifier, words),
+                    )
+                ),
+            )
+        ),
+        linkage=Linkage.INLINE,
+        doc=f"Convert `count` real numbers to elements of input {name}: halves are rounded away from zero, "
+        "what is beyond the type becomes its limit, and NaN the zero point. Any context."
+        if is_input
+        else f"Convert `count` elements of output {name} to the real numbers that they stand for. Any context.",
+    )
+    return zero_point, scale, function
 
 
 def is_converted(info: TensorInfo) -> bool:
     """Return whether the header converts between real numbers and the elements of an input or output."""
     return info.quantization is not None and not info.quantization.per_channel and info.dtype in _SUFFIXES
-
-
-def declarations(found: Sequence[Conversion]) -> Iterator[Declaration]:
-    """Yield the constants and functions of a header."""
-    if not found:
-        return
-    yield Enumeration(
-        enumerators=tuple(each.zero_point for each in found),
-        doc="The zero points of quantised inputs and outputs: the elements that stand for 0.0.",
-    )
-    for each in found:
-        yield each.scale
-        yield each.function

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
-from ferrule.codegen.conversions import HEADER, conversions, declarations
+from ferrule.codegen.conversions import HEADER, conversions
 from ferrule.codegen.device_code import devices_struct, public_numbers
 from ferrule.codegen.executor_part import workspace_size
 from ferrule.codegen.plan import REGION, STATE, memory_of
@@ -102,7 +102,7 @@ class ExecutorBuilder(RunCode):
 
     def module(self) -> Module:
         """Return the module of the executor."""
-        found, functions = conversions(self.prefix, self.members), tuple(self._functions())
+        found, functions = tuple(conversions(self.prefix, self.members)), tuple(self._functions())
         return Module(
             name=self.prefix,
             doc=f"Executor of the model '{one_line(self.graph.name)}'.",
@@ -119,7 +119,7 @@ class ExecutorBuilder(RunCode):
                 *self._structs(),
                 *self._defaults(),
                 *functions,
-                *declarations(found),
+                *found,
             ),
             implementation_includes=(
                 *includes(

@@ -140,7 +140,9 @@ def lower(plan: Plan, ordering: Ordering) -> LoweredGraph:
     symbols = {layer.name: names.take(layer.name) for layer in graph.layers}
     given, devices = used_devices(ordering.layers, plan)
     variables = _variables(graph, _places(plan, devices))
-    uses = _without_core_copies(graph, given)
+    uses = {  # the core itself copies between two memories that it reaches
+        name: use for name, use in given.items() if use.has_memory or graph.layer(name).type is not LayerType.MEM_COPY
+    }
     inside = tensor_memories(graph, uses)
     pointers: dict[str, Expression] = {
         name: Identifier(variable) for name, variable in variables.items() if name not in inside
@@ -182,13 +184,14 @@ def lower(plan: Plan, ordering: Ordering) -> LoweredGraph:
                 call=call,
             )
         )
+    needed = {name for use in uses.values() for name in (use.name, *use.pool)}
     return LoweredGraph(
         plan=plan,
         ordering=ordering,
         symbol=symbol,
         layers=tuple(lowered),
         variables=variables,
-        devices=_needed(devices, uses.values()),
+        devices=tuple(use for use in devices if use.name in needed),
         memories=inside,
     )
 
@@ -210,19 +213,6 @@ def _arenas(use: DeviceUse | None, plan: Plan) -> dict[str, Expression]:
     masters = {CORE} if use is None else {CORE, use.device.name}
     reached = {name: Identifier(each.name) for name, each in plan.names.items() if masters <= each.reachable_by}
     return {"": _arena_of(use, plan), **reached}
-
-
-def _needed(devices: Iterable[DeviceUse], uses: Iterable[DeviceUse]) -> tuple[DeviceUse, ...]:
-    """Return the devices that run layers, and the other members of their pools."""
-    names = {name for use in uses for name in (use.name, *use.pool)}
-    return tuple(use for use in devices if use.name in names)
-
-
-def _without_core_copies(graph: Graph, uses: Mapping[str, DeviceUse]) -> dict[str, DeviceUse]:
-    """Return the uses without the copies between two memories that the core reaches: the core makes them."""
-    return {
-        name: use for name, use in uses.items() if use.has_memory or graph.layer(name).type is not LayerType.MEM_COPY
-    }
 
 
 def _arena_of(use: DeviceUse | None, plan: Plan) -> Identifier:

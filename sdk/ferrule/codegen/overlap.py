@@ -62,8 +62,8 @@ def overlapped(storage: StoragePlan) -> StoragePlan:
         ArenaOverflowError: the tensors that are alive at once need too much memory; the hint names the option.
     """
     lowered = storage.lowered
-    waiting = {item.layer.name for item in lowered.layers if not _begins(item) or _copies(item, storage).outputs}
-    copying = {item.layer.name for item in lowered.layers if _copies(item, storage).inputs}
+    waiting = {item.layer.name for item in lowered.layers if not _begins(item)} | _copied(storage, outputs=True)
+    copying = _copied(storage, outputs=False)
     depths = {use.name: max(use.driver.depth, 1) for use in lowered.devices}
     while len(waiting) < len(lowered.layers):
         found = arrange(_tasks(lowered, storage.views, waiting, copying), depths)
@@ -76,8 +76,8 @@ def overlapped(storage: StoragePlan) -> StoragePlan:
         except ArenaOverflowError as error:
             error.hint = f"{error.hint} {OFF_HINT}"
             raise
-        late = {item.layer.name for item in layers if item.layer.name in ends and _copies(item, planned).outputs}
-        early = {item.layer.name for item in layers if _copies(item, planned).inputs}
+        late = _copied(planned, outputs=True) & ends.keys()
+        early = _copied(planned, outputs=False)
         if not late and early <= copying:
             return planned
         waiting |= late
@@ -85,19 +85,16 @@ def overlapped(storage: StoragePlan) -> StoragePlan:
     return storage
 
 
-@frozen
-class _Copies:
-    """Which of a layer's tensors the core copies to or from its scratch."""
+def _copied(storage: StoragePlan, *, outputs: bool) -> set[str]:
+    """Return the layers of which the core copies inputs to their scratch before, or outputs from there after them.
 
-    inputs: bool
-    """Before the layer begins; what writes them must have ended by then."""
-    outputs: bool
-    """After the layer has ended, so the core must wait for it."""
-
-
-def _copies(item: LoweredLayer, storage: StoragePlan) -> _Copies:
-    written = [tie.buffer in item.layer.outputs for tie in storage.copies(item.layer.name)]
-    return _Copies(inputs=not all(written), outputs=any(written))
+    What writes the inputs must have ended before, and the core must wait for the layers of the outputs.
+    """
+    return {
+        item.layer.name
+        for item in storage.lowered.layers
+        if any((tie.buffer in item.layer.outputs) is outputs for tie in storage.copies(item.layer.name))
+    }
 
 
 def arrange(tasks: Sequence[Task], depths: Mapping[str, int]) -> Arrangement:

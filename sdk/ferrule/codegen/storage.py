@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ferrule.codegen.device_use import DeviceUse
-from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, scratches
+from ferrule.codegen.lowered import LoweredGraph, scratches
 from ferrule.codegen.plan import CORE, STATE
 from ferrule.errors import FerruleError
 from ferrule.memory import (
@@ -17,7 +17,6 @@ from ferrule.memory import (
     Alias,
     AliasKind,
     ArenaOverflowError,
-    BufferKind,
     MemoryPlan,
     Overlap,
     Region,
@@ -106,16 +105,11 @@ class StoragePlan:
 
     def scratches(self, layer: str) -> tuple[str, ...]:
         """Return the names of a layer's scratch in the plan."""
-        return self._scratches.get(layer, ())
+        return self._scratches[layer]
 
     @cached_property
     def _scratches(self) -> Mapping[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
-        for request in self.requests:
-            if request.kind is BufferKind.SCRATCH:
-                layer = request.name.rpartition(":scratch")[0]
-                found[layer] = (*found.get(layer, ()), request.name)
-        return found
+        return {item.layer.name: tuple(scratches(item)) for item in self.lowered.layers}
 
     def untied(self, layer: str) -> tuple[Untied, ...]:
         """Return the tensors that the core copies to or from the scratch of a layer, with the reasons."""
@@ -183,7 +177,19 @@ def plan_storage(lowered: LoweredGraph, views: Mapping[str, str] | None = None) 
         accesses=accesses,
         shared=[Alias(output=output, input=source, kind=AliasKind.VIEW) for output, source in views.items()],
         overlaps=[overlap for item in lowered.layers for overlap in item.op.overlaps],
-        ties={item.layer.name: _ties(item) for item in lowered.layers if item.op.placed},
+        ties={
+            item.layer.name: [
+                Tie(
+                    buffer=each.tensor,
+                    scratch=scratch_name(item.layer.name),
+                    offset=each.offset,
+                    preserved=each.preserved,
+                )
+                for each in item.op.placed
+            ]
+            for item in lowered.layers
+            if item.op.placed
+        },
         order=[item.layer.name for item in lowered.layers],
         ends=lowered.ends,
         queues={
@@ -209,15 +215,6 @@ def plan_storage(lowered: LoweredGraph, views: Mapping[str, str] | None = None) 
         others=tuple(each for each in lowered.others if planned.plan.region(each.name).peak_bytes),
         ties=planned.ties,
         copied=planned.untied,
-    )
-
-
-def _ties(item: LoweredLayer) -> tuple[Tie, ...]:
-    """Return the ties of the tensors that an operator expects inside its scratch."""
-    scratch = scratch_name(item.layer.name)
-    return tuple(
-        Tie(buffer=each.tensor, scratch=scratch, offset=each.offset, preserved=each.preserved)
-        for each in item.op.placed
     )
 
 

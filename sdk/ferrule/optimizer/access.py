@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -46,29 +46,19 @@ class Access:
     """The reason for this strategy instead of a better one."""
 
 
-class FactoryTable:
-    """The factories of the backends that have layers in the network, and each backend's preferences among them."""
+Factories = Mapping[BackendId, tuple[TensorHandleFactory, ...]]
+"""By backend that has layers: the factories whose handles its workloads can use, in order of preference."""
 
-    def __init__(self, backends: Iterable[Backend]) -> None:
-        """Ask the backends; if two factories have the same id, the first is kept."""
-        found: dict[FactoryId, TensorHandleFactory] = {}
-        preferences: dict[BackendId, Sequence[FactoryId]] = {}
-        for backend in backends:
-            for factory in backend.tensor_handle_factories(None):
-                found.setdefault(factory.id, factory)
-            preferences[backend.id] = backend.handle_factory_preferences()
-        self._factories = {key: found[key] for ids in preferences.values() for key in ids if key in found}
-        self._preferred = {
-            backend: tuple(found[key] for key in ids if key in found) for backend, ids in preferences.items()
-        }
 
-    def get(self, factory: FactoryId) -> TensorHandleFactory | None:
-        """Return a factory by its id; None if it is not among the preferences of any backend of the network."""
-        return self._factories.get(factory)
-
-    def preferred(self, backend: BackendId) -> tuple[TensorHandleFactory, ...]:
-        """Return the registered factories whose handles a backend's workloads can use, in order of preference."""
-        return self._preferred.get(backend, ())
+def handle_factories(backends: Iterable[Backend]) -> dict[BackendId, tuple[TensorHandleFactory, ...]]:
+    """Return the factories that backends prefer, among those of all of them; of two with one id, the first."""
+    found: dict[FactoryId, TensorHandleFactory] = {}
+    preferences: dict[BackendId, Sequence[FactoryId]] = {}
+    for backend in backends:
+        for factory in backend.tensor_handle_factories(None):
+            found.setdefault(factory.id, factory)
+        preferences[backend.id] = backend.handle_factory_preferences()
+    return {backend: tuple(found[key] for key in ids if key in found) for backend, ids in preferences.items()}
 
 
 @frozen
@@ -80,6 +70,17 @@ class End:
     backend: BackendId | None
     capabilities: frozenset[HandleCapability] = frozenset()
     """The factory's properties for the connection."""
+
+    @staticmethod
+    def of(
+        factory: TensorHandleFactory | None,
+        backend: BackendId | None,
+        writer: Layer | None = None,
+        reader: Layer | None = None,
+    ) -> End:
+        """Return an end, with its properties for the connection from one layer to another, if given."""
+        found = frozenset() if factory is None else factory.capabilities(writer, reader)
+        return End(factory=factory, backend=backend, capabilities=found)
 
     @property
     def id(self) -> FactoryId | None:
@@ -112,41 +113,30 @@ class End:
         return HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED in self.capabilities
 
 
-@frozen
-class Connection:
-    """A connection from the layer that writes a tensor to a layer that reads it."""
-
-    writer: Layer | None
-    """None for an input of the network."""
-    reader: Layer
-    """A DEBUG layer maps the tensor itself."""
-    backend: BackendId
-    """The reader's backend."""
-
-    def end(self, factory: TensorHandleFactory | None, backend: BackendId | None) -> End:
-        """Return one end, with its properties for this connection."""
-        found = frozenset() if factory is None else factory.capabilities(self.writer, self.reader)
-        return End(factory=factory, backend=backend, capabilities=found)
-
-
 class AccessRules:
     """The rules under the options of one optimisation.
 
     `kinds` are always the kinds that one allocator's memory is at the same time.
     """
 
-    def __init__(self, table: FactoryTable, options: OptimizerOptions) -> None:
-        self._table = table
+    def __init__(self, factories: Factories, options: OptimizerOptions) -> None:
+        self._factories = factories
         self._options = options
 
-    def access(self, source: End, connection: Connection, kinds: MemorySource) -> Access | None:
-        """Return the best access of a layer to a tensor; None if there is none."""
-        reader, maps = connection.backend, connection.reader.type is LayerType.DEBUG
-        direct = self._direct(source, reader)
+    def access(
+        self, source: End, writer: Layer | None, reader: Layer, backend: BackendId, kinds: MemorySource
+    ) -> Access | None:
+        """Return the best access of a layer, on a backend, to a tensor that another one writes; None if there is none.
+
+        A DEBUG layer maps the tensor itself.
+        """
+        maps = reader.type is LayerType.DEBUG
+        direct = self._direct(source, backend)
         if direct is not None and (source.maps or not maps):
             return direct
-        source = connection.end(source.factory, source.backend)
-        targets = [end for end in self._targets(connection) if end.maps or not maps]
+        source = End.of(source.factory, source.backend, writer, reader)
+        ends = (End.of(each, backend, writer, reader) for each in self._factories.get(backend) or (None,))
+        targets = [end for end in ends if end.maps or not maps]
         mapped = next((end for end in targets if end.maps), None)
         imports = [self._fallback(source, target, kinds) for target in targets]
         fallback = next((found for found in imports if isinstance(found, Access)), None)
@@ -159,7 +149,7 @@ class AccessRules:
         refusals = imports if source.requires_memory else exports
         reason = next((found for found in refusals if isinstance(found, str)), "")
         if not self._obstacle([source, *targets]):
-            reason = "; ".join(filter(None, [reason, *self.import_refusals(source.backend, reader)]))
+            reason = "; ".join(filter(None, [reason, *self.import_refusals(source.backend, backend)]))
         if mapped is not None and source.maps:
             return Access(strategy=EdgeStrategy.COPY, factory=mapped.id, reason=reason)
         return fallback or self._copy_by_memory(source, [mapped] if mapped else targets, kinds, reason)
@@ -196,22 +186,17 @@ class AccessRules:
         kinds = reduce(or_, self._options.allocators, MemorySource.UNDEFINED)
         found = []
         for backend in backends if self._options.import_enabled else ():
-            factories = () if backend is None else self._table.preferred(backend)
+            factories = () if backend is None else self._factories.get(backend, ())
             if not any(factory.import_flags & kinds for factory in factories):
                 found += [factory.import_refusal(kind) for factory in factories for kind in kinds]
         return list(dict.fromkeys(filter(None, found)))
 
-    def _targets(self, connection: Connection) -> tuple[End, ...]:
-        """Return the reader's possible ends, in order of preference."""
-        factories = self._table.preferred(connection.backend) or (None,)
-        return tuple(connection.end(each, connection.backend) for each in factories)
-
     def _direct(self, source: End, reader: BackendId) -> Access | None:
-        preferred = self._table.preferred(reader)
+        preferred = self._factories.get(reader, ())
         if source.factory is None:
-            plain = not preferred and source.backend == reader
-            return Access(strategy=EdgeStrategy.DIRECT) if plain else None
-        known = any(source.id == each.id for each in preferred)
+            known = not preferred and source.backend == reader
+        else:
+            known = any(source.id == each.id for each in preferred)
         return Access(strategy=EdgeStrategy.DIRECT, factory=source.id) if known else None
 
     def _fallback(self, source: End, target: End, kinds: MemorySource) -> Access | str:

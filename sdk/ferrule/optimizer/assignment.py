@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ferrule.backends.device import BackendId
 from ferrule.errors import UnsupportedError
@@ -83,26 +83,19 @@ def _offer(
 
 
 def _lament(decisions: Decisions, bench: Bench, lost: list[Layer]) -> str:
-    if not bench.fallback:
-        return "\n".join(
-            f"layer '{layer.name}' ({layer.type}) cannot run on its first backend; "
-            + "; ".join(_reasons(decisions.refusals, bench, layer.name))
-            for layer in lost
-        )
-    wanted = " ".join(candidate.id for candidate in bench.preferred)
+    what, shown = "cannot run on its first backend", lost
+    if bench.fallback:
+        wanted = " ".join(candidate.id for candidate in bench.preferred)
+        what, shown = f"is not supported on any preferred backend [{wanted}]", lost[:_LISTED]
     lines = [
-        f"layer '{layer.name}' ({layer.type}) is not supported on any preferred backend [{wanted}]; "
-        + "; ".join(_reasons(decisions.refusals, bench, layer.name))
-        for layer in lost[:_LISTED]
+        f"layer '{layer.name}' ({layer.type}) {what}; "
+        + "; ".join(
+            f"{candidate.id}: {decisions.refusals[layer.name, candidate.id]}"
+            for candidate in bench.order(layer.name)
+            if (layer.name, candidate.id) in decisions.refusals
+        )
+        for layer in shown
     ]
-    if len(lost) > _LISTED:
-        lines.append(f"and {len(lost) - _LISTED} more layers")
+    if len(shown) < len(lost):
+        lines.append(f"and {len(lost) - len(shown)} more layers")
     return "\n".join(lines)
-
-
-def _reasons(refusals: Mapping[tuple[str, BackendId], str], bench: Bench, layer: str) -> list[str]:
-    return [
-        f"{candidate.id}: {refusals[layer, candidate.id]}"
-        for candidate in bench.order(layer)
-        if (layer, candidate.id) in refusals
-    ]

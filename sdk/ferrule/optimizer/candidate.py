@@ -93,9 +93,8 @@ class Bench:
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The preferred candidates, then the candidates that only hints name."""
-        hinted = {hint.candidate.id: hint.candidate for hint in self.hints.values()}
-        preferred = {candidate.id: candidate for candidate in self.preferred}
-        return tuple((preferred | {key: c for key, c in hinted.items() if key not in preferred}).values())
+        hinted = (hint.candidate for hint in self.hints.values())
+        return tuple({candidate.id: candidate for candidate in (*self.preferred, *hinted)}.values())
 
     def order(self, layer: str) -> tuple[Candidate, ...]:
         """Return the candidates to try for a layer: its hint first, then the preferences."""

@@ -13,7 +13,7 @@ from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, renamed
 from ferrule.network.validation import check_layers
 from ferrule.operators.transfer import DebugDescriptor
-from ferrule.optimizer.access import FactoryTable
+from ferrule.optimizer.access import handle_factories
 from ferrule.optimizer.assignment import RestartError, assign_layers, check_whole
 from ferrule.optimizer.candidate import STRICT_HINT, BackendSource, Bench, make_bench
 from ferrule.optimizer.compatibility import add_compatibility_layers
@@ -52,8 +52,9 @@ def optimize(
     if options.debug:
         _insert_debug_layers(decisions)
     if options.face is Face.HOST:
-        table = _factory_table(decisions, bench)
-        handles = Selector(decisions.graph, decisions.assignment, table, options).run()
+        owners = {given.backend for given in decisions.assignment.values()}  # the others may be absent when it runs
+        known = handle_factories(each.backend for each in bench.candidates if each.id in owners)
+        handles = Selector(decisions.graph, decisions.assignment, known, options).run()
         factories, crossings = add_compatibility_layers(decisions, handles)
     else:
         factories, crossings = {}, ()
@@ -128,12 +129,6 @@ def _divided(graph: Graph, bench: Bench, messages: list[str]) -> Decisions:
                 raise FerruleError(f"no backend is left for '{graph.name}'. {'; '.join(messages)}") from None
         else:
             return decisions
-
-
-def _factory_table(decisions: Decisions, bench: Bench) -> FactoryTable:
-    """Return the factories of the backends that own layers; other backends may be absent when the network runs."""
-    owners = {given.backend for given in decisions.assignment.values()}
-    return FactoryTable(candidate.backend for candidate in bench.candidates if candidate.id in owners)
 
 
 def _insert_debug_layers(decisions: Decisions) -> None:

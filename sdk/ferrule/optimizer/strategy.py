@@ -8,6 +8,7 @@ all others leave a reader unserved, or if the filter rejects them, too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ferrule._frozen import frozen
@@ -15,7 +16,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import FactoryId, HandleCapability, MemorySource, TensorHandleFactory
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer, LayerType
-from ferrule.optimizer.access import Access, AccessRules, Connection, End, FactoryTable
+from ferrule.optimizer.access import Access, AccessRules, End, Factories
 from ferrule.optimizer.optimized import Assignment, EdgeStrategy
 from ferrule.optimizer.options import OptimizerOptions
 
@@ -33,13 +34,13 @@ class Selector:
     """Decides tensor by tensor; ties are broken only by the order of the layers and of the preferences."""
 
     def __init__(
-        self, graph: Graph, assignment: Mapping[str, Assignment], table: FactoryTable, options: OptimizerOptions
+        self, graph: Graph, assignment: Mapping[str, Assignment], factories: Factories, options: OptimizerOptions
     ) -> None:
         self._graph = graph
         self._owner = {layer: given.backend for layer, given in assignment.items()}
-        self._table = table
+        self._factories = factories
         self._options = options
-        self._rules = AccessRules(table, options)
+        self._rules = AccessRules(factories, options)
         self._outputs = {info.name for info in graph.results}
         self._readers: dict[str, list[Layer]] = {}
         for layer in graph.layers:
@@ -78,7 +79,7 @@ class Selector:
 
     def _unconnected(self, tensor: str, factory: FactoryId | None, reader: Layer) -> FerruleError:
         owner = self._owner[reader.name]
-        targets = ", ".join(f"'{each.id}'" for each in self._table.preferred(owner)) or "plain memory"
+        targets = ", ".join(f"'{each.id}'" for each in self._factories.get(owner, ())) or "plain memory"
         refusals = self._rules.import_refusals(self._writer(tensor), owner)
         return FerruleError(
             "Could not find valid strategy required for compatibility between backends. "
@@ -93,30 +94,22 @@ class Selector:
 
     def _accesses(self, tensor: str, factory: TensorHandleFactory | None) -> dict[str, Access | None]:
         """Return the access of each reader, all with the same kinds of fallback memory: those that serve most."""
-        known = frozenset() if factory is None else factory.capabilities()
-        source = End(factory=factory, backend=self._writer(tensor), capabilities=known)
+        source, writer = End.of(factory, self._writer(tensor)), self._graph.producer(tensor)
         allocators = self._options.allocators if self._options.import_enabled else ()
-        reached = not source.maps and self._is_bound(tensor)
+        reached = not source.maps and (tensor in self._outputs or writer is None)  # by the application
         usable = [kinds for kinds in allocators if not reached or self._rules.memory_in_reach(source, kinds)]
-        found = [self._accesses_in(tensor, source, kinds) for kinds in usable or [MemorySource.UNDEFINED]]
+        found = (
+            {
+                reader.name: self._rules.access(source, writer, reader, self._owner[reader.name], kinds)
+                for reader in self._readers.get(tensor, ())
+            }
+            for kinds in usable or [MemorySource.UNDEFINED]
+        )
         return min(found, key=_cost)
-
-    def _accesses_in(self, tensor: str, source: End, kinds: MemorySource) -> dict[str, Access | None]:
-        writer = self._graph.producer(tensor)
-        return {
-            reader.name: self._rules.access(
-                source, Connection(writer=writer, reader=reader, backend=self._owner[reader.name]), kinds
-            )
-            for reader in self._readers.get(tensor, ())
-        }
-
-    def _is_bound(self, tensor: str) -> bool:
-        """Whether the application writes or reads a tensor."""
-        return tensor in self._outputs or self._graph.producer(tensor) is None
 
     def _in_reach(self, tensor: str, factory: TensorHandleFactory) -> bool:
         """Whether the process can access a tensor in handles of a factory, mapped or in fallback memory."""
-        source = End(factory=factory, backend=self._writer(tensor), capabilities=factory.capabilities())
+        source = End.of(factory, self._writer(tensor))
         return source.maps or any(self._rules.memory_in_reach(source, kinds) for kinds in self._options.allocators)
 
     def _is_locked_in(self, tensor: str, factory: TensorHandleFactory | None) -> bool:
@@ -146,9 +139,7 @@ class Selector:
                 f"input '{tensor}' of the network can be neither mapped nor imported by the backends that read it: "
                 f"{', '.join(dict.fromkeys(self._owner[reader.name] for reader in self._readers[tensor]))}"
             )
-        score: dict[FactoryId, int] = {}
-        for factory in votes:
-            score[factory.id] = score.get(factory.id, -1) + 1
+        score = Counter(factory.id for factory in votes)
 
         def merit(factory: TensorHandleFactory) -> tuple[int, int]:
             unserved, _ = _cost(self._accesses(tensor, factory))
@@ -196,7 +187,7 @@ class Selector:
         return hidden or self._is_locked_in(tensor, factory), unserved, rejected, copies
 
     def _of(self, layer: Layer) -> Sequence[TensorHandleFactory]:
-        return self._table.preferred(self._owner[layer.name])
+        return self._factories.get(self._owner[layer.name], ())
 
 
 def _cost(accesses: Mapping[str, Access | None]) -> tuple[int, int]:
