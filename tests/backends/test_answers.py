@@ -54,13 +54,12 @@ from ferrule.dom import (
     Identifier,
     Integer,
     Module,
+    Not,
     Pointer,
     QualifiedName,
     Reference,
     Scalar,
     Struct,
-    Unary,
-    UnaryOperator,
     Variable,
 )
 from ferrule.graph import SubgraphView
@@ -527,7 +526,7 @@ def test_the_values_of_a_lowered_layer_are_checked(changes: dict[str, object], m
 def test_a_lowered_layer_of_too_many_levels_is_refused() -> None:
     deep: Expression = Integer(1)
     for _ in range(5000):
-        deep = Unary(UnaryOperator.NOT, deep)
+        deep = Not(deep)
     guard = guarded_target(Thing(lower=lambda context: changed(OP, statements=(Evaluate(deep),))))
     with pytest.raises(BrokenBackendError, match="returned a LoweredOp of too many levels"):
         guard.lower(LOWERING)

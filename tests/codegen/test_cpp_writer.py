@@ -62,6 +62,7 @@ from ferrule.dom import (
     Member,
     Method,
     Module,
+    Not,
     Null,
     Parameter,
     Pointer,
@@ -76,8 +77,6 @@ from ferrule.dom import (
     StructMember,
     StructType,
     Type,
-    Unary,
-    UnaryOperator,
     Variable,
     Visibility,
     While,
@@ -122,7 +121,7 @@ def _total() -> Block:
             Declare("first", Reference(Const(Scalar.INT32)), Member(Dereference(Identifier("at")), "x")),
             add,
             If(
-                _binary(BinaryOperator.OR, wide, Unary(UnaryOperator.NOT, Boolean(value=False))),
+                _binary(BinaryOperator.OR, wide, Not(Boolean(value=False))),
                 Block((Evaluate(_method("append", (Construct(STRING, (Integer(2), Cast(Scalar.CHAR, x))),))),)),
                 Block((Return(Integer(-1)),)),
             ),
@@ -243,7 +242,7 @@ def test_the_module_has_all_kinds_of_nodes() -> None:
     assert _kinds() <= {type(node) for node in nodes}
     public = {getattr(dom, name) for name in dom.__all__}
     assert {each for each in public if is_dataclass(each)} <= {type(node) for node in nodes}
-    for kind in (UnaryOperator, BinaryOperator, Visibility, Linkage):
+    for kind in (BinaryOperator, Visibility, Linkage):
         assert set(kind) <= {node for node in nodes if isinstance(node, Enum)}
 
 

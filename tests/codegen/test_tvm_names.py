@@ -13,7 +13,7 @@ from device_networks import NPU0, artifact, crossing, sample
 from needs import require_cxx
 
 from ferrule.backends import BackendId, Device
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.codegen.tvm_names import camel_case
 from ferrule.resources import root
 
@@ -88,7 +88,7 @@ def write(model: Artifact, folder: Path) -> list[str]:
 def test_the_program_runs(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     model = artifact()
     includes = write(model, tmp_path)
-    contexts = "\n".join(model.device_c(use.name) for use in model.devices)
+    contexts = "\n".join(Program(artifacts=(model,)).device_c(use.name) for use in model.devices)
     (tmp_path / "main.c").write_text(PROGRAM.replace("@CONTEXTS@", contexts))
     sources = (
         *(

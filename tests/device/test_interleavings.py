@@ -18,7 +18,7 @@ from small_networks import SCALE, int8_input
 from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.backends.contribution import merged
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.codegen.schedule import Call
 from ferrule.firmware import Job, emit
 from ferrule.link.protocol import Status
@@ -92,7 +92,7 @@ def search(
     models = model("first"), model("second", devices)
     files = {name: text for each in models for name, text in each.files.items()}
     files["ferrule_second.c"] = executor(files["ferrule_second.c"])
-    contexts = "\n".join(models[0].device_c(use.name) for use in models[0].devices)
+    contexts = "\n".join(Program(artifacts=(models[0],)).device_c(use.name) for use in models[0].devices)
     files |= {"program.c": PROGRAM.replace("@CONTEXTS@", contexts), "held.c": held(HELD_C.read_text())}
     for name, text in files.items():
         (folder / name).write_text(text)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule.codegen import Artifact, DeviceCall
+from ferrule.codegen import Artifact, DeviceCall, Program
 from ferrule.codegen.schedule import Call
 from ferrule.graph import Array
 from ferrule.resources import root
@@ -167,7 +167,7 @@ def _devices_c(artifact: Artifact) -> str:
     parts.append("int32_t bench_driver_fault(void *context, enum soft_npu_call call, uint32_t number);")
     parts.append("int32_t bench_start(void);")
     parts.append(f"extern struct {prefix}_devices bench_devices;")
-    parts += [artifact.device_c(use.name) for use in artifact.devices]
+    parts += [Program(artifacts=(artifact,)).device_c(use.name) for use in artifact.devices]
     # in an array, so that a run opens the devices in the order of their numbers
     parts.append(f"static ferrule_device_t bench_handles[{len(artifact.devices)}];")
     members = ", ".join(f".{use.name} = &bench_handles[{use.index}]" for use in artifact.devices)

@@ -23,7 +23,7 @@ from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.backends.firmware import DeviceDriver, LoweredOp, LoweringContext
 from ferrule.backends.soft_npu.backend import SoftNpuSupport
 from ferrule.backends.soft_npu.firmware import SoftNpuTarget
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.dom import Call, Identifier
 from ferrule.firmware import Job, emit
 from ferrule.graph import Array, TensorInfo
@@ -162,7 +162,7 @@ class LateProgram:
                 '#include "ferrule/platform/bare_metal.h"',
                 f'#include "{prefix}.h"',
                 '#include "late_npu.h"',
-                *(model.device_c(name) for name in devices),
+                *(Program(artifacts=(model,)).device_c(name) for name in devices),
                 f"static ferrule_device_t handles[{max(len(devices), 1)}];",
                 "static void must(int fine, int code) { if (!fine) { exit(code); } }",
                 "int main(void) {",

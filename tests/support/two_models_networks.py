@@ -10,7 +10,7 @@ from small_networks import SCALE, int8_input
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.firmware import Job, emit
 
 JOB = Job(
@@ -48,5 +48,5 @@ def write_first(folder: Path, model: Artifact) -> None:
     """Write the first model, and contexts.h with the contexts of its devices."""
     for name, text in model.files.items():
         (folder / name).write_text(text)
-    contexts = "\n".join(model.device_c(use.name) for use in model.devices)
+    contexts = "\n".join(Program(artifacts=(model,)).device_c(use.name) for use in model.devices)
     (folder / "contexts.h").write_text(f"/* SPDX-License-Identifier: Apache-2.0 */\n{contexts}")

@@ -10,7 +10,7 @@ from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends import BackendId
 from ferrule.backends.contribution import Contribution
-from ferrule.backends.firmware import ConsideredKernel, device_declarations
+from ferrule.backends.firmware import ConsideredKernel
 from ferrule.codegen.conversions import is_converted
 from ferrule.codegen.crossings import Crossing
 from ferrule.codegen.device_use import DeviceUse
@@ -18,11 +18,9 @@ from ferrule.codegen.identity import Identity
 from ferrule.codegen.schedule import Call, DeviceCall
 from ferrule.codegen.storage import StoragePlan
 from ferrule.codegen.writer import Writer
-from ferrule.errors import unknown_name
 from ferrule.graph import Graph, brief
 from ferrule.memory import Ordering
 from ferrule.memory.request import Overlap
-from ferrule.rendering import Verbatim
 
 
 @frozen
@@ -147,19 +145,3 @@ class Artifact:
             tuple(self.operators[begun].layer for begun, end in sorted(ends.items()) if begun < index <= end)
             for index in range(len(self.operators))
         )
-
-    def device(self, name: str) -> DeviceUse:
-        """Return a device by name; FerruleError if the model uses no device of that name."""
-        for use in self.devices:
-            if use.name == name:
-                return use
-        raise unknown_name("device", name, [use.name for use in self.devices], where="in the model")
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The names of the files that are compiled, sorted; the others are headers."""
-        return tuple(sorted(name for name in self.files if name.endswith(self.writer.source_suffix)))
-
-    def device_c(self, name: str) -> Verbatim:
-        """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last."""
-        return Verbatim(self.writer.declarations(device_declarations(name, self.device(name).driver)))

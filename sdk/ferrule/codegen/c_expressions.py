@@ -28,15 +28,13 @@ from ferrule.dom import (
     Index,
     Integer,
     Member,
+    Not,
     Null,
     QualifiedName,
     String,
-    Unary,
-    UnaryOperator,
 )
 from ferrule.rendering.c_text import string_literal
 
-_UNARY: Mapping[UnaryOperator, str] = {UnaryOperator.NOT: "!"}
 _BINARY: Mapping[BinaryOperator, str] = {
     BinaryOperator.ADD: "+",
     BinaryOperator.EQUAL: "==",
@@ -88,8 +86,8 @@ class CExpressions(CTypes):
                 return f"&{self._operand(operand)}"
             case Dereference(operand):
                 return f"*{self._operand(operand)}"
-            case Unary(operator, operand):
-                return f"{_UNARY[operator]}{self._operand(operand)}"
+            case Not(operand):
+                return f"!{self._operand(operand)}"
             case Binary():
                 return self._binary(node)
             case Cast():
@@ -179,9 +177,7 @@ class CExpressions(CTypes):
 
     def _primary(self, node: Expression) -> str:
         """Return the function, array or object that a suffix belongs to."""
-        return (
-            f"({self.expression(node)})" if isinstance(node, AddressOf | Dereference | Unary) else self._operand(node)
-        )
+        return f"({self.expression(node)})" if isinstance(node, AddressOf | Dereference | Not) else self._operand(node)
 
 
 def _is_negative(node: Expression) -> bool:

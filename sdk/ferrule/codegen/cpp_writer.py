@@ -40,6 +40,7 @@ from ferrule.dom import (
     Linkage,
     Method,
     Module,
+    Not,
     Null,
     Parameter,
     Pointer,
@@ -48,13 +49,12 @@ from ferrule.dom import (
     Scalar,
     String,
     Type,
-    Unary,
     Variable,
     Visibility,
 )
 from ferrule.rendering.c_text import COLUMNS, cpp_name
 
-_NEVER_A_NAME = (Integer, Float, Boolean, String, Null, Aggregate, Unary, Binary)
+_NEVER_A_NAME = (Integer, Float, Boolean, String, Null, Aggregate, Not, Binary)
 _LINKAGES = {Linkage.INTERNAL: "static ", Linkage.INLINE: "inline "}
 _SECTIONS = {Visibility.PUBLIC: "public", Visibility.PROTECTED: "protected", Visibility.PRIVATE: "private"}
 

@@ -11,7 +11,6 @@ from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.schedule import Call, DeviceCall, ScheduledStep
 from ferrule.dom import (
     AddressOf,
-    Aggregate,
     ArrayType,
     Assign,
     Binary,
@@ -24,7 +23,6 @@ from ferrule.dom import (
     Enumerator,
     Evaluate,
     Expression,
-    Field,
     Identifier,
     If,
     Index,
@@ -42,6 +40,7 @@ from ferrule.dom import (
     Variable,
     call_of,
     designated,
+    elements,
     return_if,
     unsigned,
 )
@@ -152,12 +151,9 @@ def _opened(operator: int, together: Sequence[DeviceUse]) -> Iterator[Statement]
     array: Expression = set_at(operator) if own else Null()
     if pools:
         name = f"pools_before_{operator}"
-        rows = (
-            Aggregate((Field(number_of(use)), Field(Integer(len(use.pool))), Field(AddressOf(chosen(use)))))
-            for use in pools
-        )
+        rows = (elements((number_of(use), Integer(len(use.pool)), AddressOf(chosen(use)))) for use in pools)
         type_ = ArrayType(Const(StructType("ferrule_held_pool")), len(pools))
-        yield Declare(name, type_, Aggregate(tuple(map(Field, rows))))
+        yield Declare(name, type_, elements(rows))
         arguments: tuple[Expression, ...] = (array, Integer(len(own)), Identifier(name), Integer(len(pools)))
         yield from checked(call_of("ferrule_held_open_pools", HELD, *arguments))
     elif len(own) > 1:
@@ -187,7 +183,7 @@ def sets(steps: Iterable[ScheduledStep], uses: Mapping[str, DeviceUse]) -> Itera
             yield Variable(
                 name=set_at(index).name,
                 type=ArrayType(Const(Scalar.UINT32), len(own)),
-                value=Aggregate(tuple(map(Field, own))),
+                value=elements(own),
             )
 
 
@@ -217,7 +213,7 @@ def held_run(
     yield Declare(
         "handles",
         ArrayType(Const(HANDLE)),
-        Aggregate(tuple(Field(Member(devices, use.name)) for use in uses)),
+        elements(Member(devices, use.name) for use in uses),
     )
     yield Declare("entries", ArrayType(StructType("ferrule_held_entry"), 2 * len(uses)))
     fields: dict[str, Expression] = {

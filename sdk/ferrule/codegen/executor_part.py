@@ -20,14 +20,13 @@ from ferrule.dom import (
     Integer,
     Linkage,
     Member,
+    Not,
     Null,
     Parameter,
     Pointer,
     Scalar,
     Statement,
     StructType,
-    Unary,
-    UnaryOperator,
     call_of,
     return_if,
     unsigned,
@@ -106,7 +105,7 @@ def refuse_null(*pointers: Expression) -> Statement:
 
 def refuse_misaligned(pointer: Expression, alignment: Expression) -> Statement:
     """Return the statement that refuses a misaligned pointer."""
-    return refuse(Unary(UnaryOperator.NOT, call_of("ferrule_is_aligned", pointer, alignment)))
+    return refuse(Not(call_of("ferrule_is_aligned", pointer, alignment)))
 
 
 def refuse(condition: Expression) -> Statement:

@@ -24,7 +24,6 @@ from ferrule.dom import (
     Declaration,
     Dereference,
     Expression,
-    Field,
     Function,
     Identifier,
     IncludeKind,
@@ -43,6 +42,7 @@ from ferrule.dom import (
     Variable,
     call_of,
     designated,
+    elements,
     includes,
     return_if,
     unsigned,
@@ -123,7 +123,7 @@ def _internals(builder: ExecutorBuilder) -> Iterator[Declaration]:
         yield Variable(
             name=f"{kind}s",
             type=ArrayType(Const(StructType("ferrule_link_tensor")), len(members)),
-            value=Aggregate(tuple(Field(_tensor(builder, kind, name, info)) for name, info in members)),
+            value=elements(_tensor(builder, kind, name, info) for name, info in members),
         )
     yield Variable(name="counters", type=ArrayType(Scalar.UINT32, max(1, len(lowered.layers))))
     without: tuple[Statement, ...] = ()

@@ -17,7 +17,16 @@ from ferrule.codegen.artifact import Artifact
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.shared_arena import arena_module, arena_sizes
 from ferrule.codegen.writer import Writer
-from ferrule.dom import AddressOf, Aggregate, Const, Expression, Field, Identifier, Linkage, StructType, Variable
+from ferrule.dom import (
+    AddressOf,
+    Const,
+    Expression,
+    Identifier,
+    Linkage,
+    StructType,
+    Variable,
+    designated,
+)
 from ferrule.errors import FerruleError
 from ferrule.interface import either
 from ferrule.rendering import Verbatim, one_line
@@ -94,13 +103,11 @@ class Program:
     def devices_c(self, artifact: Artifact) -> Verbatim:
         """Return the C definition of `ferrule_<model>_default_devices`, which points to `<device>_device` of each."""
         names = {use.device.name: use.name for use in self.devices}
-        handles = tuple(
-            Field(AddressOf(Identifier(f"{names[use.device.name]}_device")), use.name) for use in artifact.devices
-        )
+        handles = {use.name: AddressOf(Identifier(f"{names[use.device.name]}_device")) for use in artifact.devices}
         variable = Variable(
             name=f"ferrule_{artifact.symbol}_default_devices",
             type=Const(StructType(f"ferrule_{artifact.symbol}_devices")),
-            value=Aggregate(handles),
+            value=designated(handles),
             linkage=Linkage.EXTERNAL,
         )
         return Verbatim(self.writer.declarations((variable,)))

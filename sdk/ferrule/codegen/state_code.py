@@ -21,10 +21,9 @@ from ferrule.dom import (
     Identifier,
     Index,
     Integer,
+    Not,
     Return,
     Statement,
-    Unary,
-    UnaryOperator,
     call_of,
     return_if,
     unsigned,
@@ -141,7 +140,7 @@ class StateCode(ExecutorPart):
         """Yield the check at the start of a run, which also makes the state invalid until the run has succeeded."""
         if self.has_state:
             begun = call_of("ferrule_state_begin", self._word(), VALID)
-            yield return_if(Unary(UnaryOperator.NOT, begun), Identifier("FERRULE_ERR_STATE"))
+            yield return_if(Not(begun), Identifier("FERRULE_ERR_STATE"))
 
     def end_state(self) -> Iterator[Statement]:
         """Yield the statement that makes the state valid."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ferrule.codegen.device_use import DeviceUse
-from ferrule.codegen.lowered import LoweredGraph, scratches
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, scratches
 from ferrule.codegen.plan import CORE, STATE
 from ferrule.errors import FerruleError
 from ferrule.memory import (
@@ -177,19 +177,7 @@ def plan_storage(lowered: LoweredGraph, views: Mapping[str, str] | None = None) 
         accesses=accesses,
         shared=[Alias(output=output, input=source, kind=AliasKind.VIEW) for output, source in views.items()],
         overlaps=[overlap for item in lowered.layers for overlap in item.op.overlaps],
-        ties={
-            item.layer.name: [
-                Tie(
-                    buffer=each.tensor,
-                    scratch=scratch_name(item.layer.name),
-                    offset=each.offset,
-                    preserved=each.preserved,
-                )
-                for each in item.op.placed
-            ]
-            for item in lowered.layers
-            if item.op.placed
-        },
+        ties={item.layer.name: _ties(item) for item in lowered.layers if item.op.placed},
         order=[item.layer.name for item in lowered.layers],
         ends=lowered.ends,
         queues={
@@ -216,6 +204,14 @@ def plan_storage(lowered: LoweredGraph, views: Mapping[str, str] | None = None) 
         ties=planned.ties,
         copied=planned.untied,
     )
+
+
+def _ties(item: LoweredLayer) -> list[Tie]:
+    scratch = scratch_name(item.layer.name)
+    return [
+        Tie(buffer=each.tensor, scratch=scratch, offset=each.offset, preserved=each.preserved)
+        for each in item.op.placed
+    ]
 
 
 def _check_together(plan: MemoryPlan, core: Region, state: Region) -> None:

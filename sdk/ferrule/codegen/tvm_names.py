@@ -61,16 +61,12 @@ def camel_case(name: str) -> str:
 def _devices(lowered: LoweredGraph, writer: Writer) -> Iterator[dict[str, object]]:
     names = UniqueNames()
     for use in lowered.devices:
-        driver, camel = use.driver, camel_case(use.device.name)
+        camel = camel_case(use.device.name)
         yield {
-            "name": use.name,
+            "use": use,
             "camel": names.take(camel if 0 < len(camel) <= LONGEST else camel_case(use.name)),
-            "driver": driver.driver,
             "doc": f"{use.device.name}, of {use.backend}",
-            "context": driver.context,
-            "base": driver.base_member,
-            "wired": driver.wire is not None,
-            "c": None if driver.wire else Verbatim(writer.declarations(device_declarations(use.name, driver))),
+            "c": "" if use.driver.wire else Verbatim(writer.declarations(device_declarations(use.name, use.driver))),
         }
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 
 import numpy as np
@@ -15,12 +15,6 @@ from ferrule.dom.types import ClassType, Type
 
 _BEYOND_FLOAT32 = (2.0 - 2.0**-24) * 2.0**127
 """The least number that rounds to an infinite float32."""
-
-
-class UnaryOperator(Enum):
-    """The operator of a `Unary`."""
-
-    NOT = auto()
 
 
 class BinaryOperator(Enum):
@@ -146,10 +140,9 @@ class Dereference:
 
 
 @frozen(kw_only=False)
-class Unary:
-    """An operation with one operand."""
+class Not:
+    """Whether its operand is false."""
 
-    operator: UnaryOperator
     operand: Expression
 
 
@@ -213,7 +206,7 @@ Expression = (
     | Index
     | AddressOf
     | Dereference
-    | Unary
+    | Not
     | Binary
     | Cast
     | Aggregate
@@ -229,6 +222,11 @@ def call_of(function: str, *arguments: Expression) -> Call:
 def unsigned(value: int) -> Integer:
     """Return an unsigned integer literal."""
     return Integer(value, unsigned=True)
+
+
+def elements(values: Iterable[Expression]) -> Aggregate:
+    """Return an aggregate whose values are by position."""
+    return Aggregate(tuple(map(Field, values)))
 
 
 def designated(values: Mapping[str, Expression]) -> Aggregate:

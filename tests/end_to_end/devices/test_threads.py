@@ -10,6 +10,7 @@ import pytest
 from device_networks import artifact, crossing, sample
 from needs import require_cc, require_module
 
+from ferrule.codegen import Program
 from ferrule.testing import Adapter, ZephyrFakes, build_adapter
 
 pytestmark = pytest.mark.cc
@@ -26,7 +27,7 @@ def build(folder: Path, edit: Callable[[str], str] = str) -> Adapter[ZephyrFakes
     model = artifact()
     for name, text in model.files.items():
         (folder / name).write_text(edit(text) if name == "ferrule_crossing.c" else text)
-    contexts = "\n".join(model.device_c(use.name) for use in model.devices)
+    contexts = "\n".join(Program(artifacts=(model,)).device_c(use.name) for use in model.devices)
     (folder / "contexts.h").write_text(f"/* SPDX-License-Identifier: Apache-2.0 */\n{contexts}")
     adapter = build_adapter(
         "zephyr",

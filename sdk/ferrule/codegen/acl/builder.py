@@ -33,7 +33,6 @@ from ferrule.dom import (
     Dereference,
     Evaluate,
     Expression,
-    Field,
     Float,
     Identifier,
     Integer,
@@ -41,6 +40,7 @@ from ferrule.dom import (
     QualifiedName,
     Scalar,
     Statement,
+    elements,
     unsigned,
 )
 from ferrule.graph import DataType, Graph, Quantization, Shape
@@ -72,7 +72,7 @@ class AclTensor:
 
 def vector(element: Scalar | Pointer | ClassType, values: Sequence[Expression]) -> tuple[ClassType, Aggregate]:
     """Return the type std::vector<element>, and its initial value."""
-    return ClassType("vector", ("std",), (element,)), Aggregate(tuple(Field(value) for value in values))
+    return ClassType("vector", ("std",), (element,)), elements(values)
 
 
 def shape_of(extents: Sequence[int]) -> Expression:

@@ -10,15 +10,14 @@ from ferrule.codegen.acl.layouts import dimension_of, dimensions, order, permuta
 from ferrule.codegen.acl.rows import FLOATS, MOVED, Add, Check, LayerParts, LayerView, Row, not_constant
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import (
-    Aggregate,
     Boolean,
     Cast,
     Construct,
     Expression,
-    Field,
     Float,
     Integer,
     Scalar,
+    elements,
     unsigned,
 )
 from ferrule.graph import DataType, LayerType, Shape, TensorInfo
@@ -77,11 +76,11 @@ def _sides(part: LayerView) -> Sides:
 
 def pad(part: LayerParts, source: AclTensor, target: AclTensor, sides: Sides, value: float | None = None) -> None:
     """Add the function that surrounds a tensor by a stored value; None is the stored value of zero."""
-    amounts = tuple(
-        Field(Aggregate((Field(unsigned(before)), Field(unsigned(after)))))
+    amounts = (
+        elements((unsigned(before), unsigned(after)))
         for before, after in _amounts(sides)[: _kept_dimensions(source.shape)]
     )
-    padding = Construct(acl("PaddingList"), (Aggregate(amounts),))
+    padding = Construct(acl("PaddingList"), (elements(amounts),))
     part.function("PadLayer", source, target, padding, _pixel(part, value))
 
 

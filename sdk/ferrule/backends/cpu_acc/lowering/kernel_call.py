@@ -22,7 +22,6 @@ from ferrule.backends.firmware import (
     struct_value,
 )
 from ferrule.dom import (
-    Aggregate,
     Block,
     Call,
     Cast,
@@ -30,11 +29,11 @@ from ferrule.dom import (
     Declare,
     Evaluate,
     Expression,
-    Field,
     Identifier,
     Pointer,
     Scalar,
     Statement,
+    elements,
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, TensorInfo
@@ -133,7 +132,7 @@ def _value(member: Member) -> FieldValue:
     if isinstance(member, np.ndarray):
         return numbers(member)
     if isinstance(member, Sequence):
-        return Aggregate(tuple(Field(struct_value({name: _value(x) for name, x in each.items()})) for each in member))
+        return elements(struct_value({name: _value(x) for name, x in each.items()}) for each in member)
     return member
 
 

@@ -48,6 +48,7 @@ from ferrule.dom import (
     StructType,
     Variable,
     While,
+    elements,
     return_if,
     unsigned,
 )
@@ -275,7 +276,7 @@ def _array(name: str, struct: str, rows: Sequence[Expression]) -> Variable:
     return Variable(
         name=name,
         type=ArrayType(Const(StructType(struct)), len(rows)),
-        value=Aggregate(tuple(map(Field, rows))),
+        value=elements(rows),
     )
 
 

@@ -21,7 +21,7 @@ from ferrule.backends.target import Face, default_target
 from ferrule.backends.uart_woofles import UartWoofles, UartWooflesModel, firmware
 from ferrule.backends.uart_woofles.firmware import DEFAULT_MEMORY_BYTES, DEFAULT_STORE_BYTES, UartWooflesTarget
 from ferrule.backends.uart_woofles.protocol import MAX_PAYLOAD_BYTES, VERSION, ErrorCode, MessageType
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, emit
 
@@ -111,7 +111,7 @@ def test_a_layer_in_c() -> None:
     assert ".weights_bytes = 24," in text
     call = "uart_woofles_execute(held->handles[DEVICE_FAR], &ferrule_dense_y_params, X_COPY_OFFSET, 0, Y_OUT_OFFSET);"
     assert call in " ".join(text.split())
-    assert ".transport = &far_transport," in artifact.device_c("far")
+    assert ".transport = &far_transport," in Program(artifacts=(artifact,)).device_c("far")
 
 
 def test_both_operands_lie_in_the_accelerator() -> None:

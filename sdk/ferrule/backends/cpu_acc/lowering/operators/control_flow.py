@@ -31,6 +31,7 @@ from ferrule.dom import (
     If,
     Index,
     Integer,
+    Not,
     Null,
     Parameter,
     Pointer,
@@ -38,8 +39,6 @@ from ferrule.dom import (
     Scalar,
     Statement,
     Type,
-    Unary,
-    UnaryOperator,
     While,
     return_if,
     unsigned,
@@ -144,7 +143,7 @@ def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: L
     test = Assign(_STATUS, condition.call(places.outputs, [proceed], inner, counter))
     within = Binary(BinaryOperator.LESS, count, unsigned(descriptor.limit))
     loop = (
-        return_if(Unary(UnaryOperator.NOT, within), Identifier("FERRULE_ERR_ITERATIONS")),
+        return_if(Not(within), Identifier("FERRULE_ERR_ITERATIONS")),
         Assign(count, Binary(BinaryOperator.ADD, count, unsigned(1))),
         Assign(_STATUS, step.call(places.outputs, following, inner, counter)),
         _FAIL,
