@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decorator of values: dataclasses that never change, without a dictionary, whose fields are given by name."""
+"""The decorators of values: dataclasses that never change, without a dictionary."""
 
 from __future__ import annotations
 
@@ -25,3 +25,9 @@ def frozen(
     """Make a class a frozen dataclass with slots, whose fields are keywords unless `kw_only` is False."""
     decorate = dataclass(frozen=True, slots=True, kw_only=kw_only, eq=eq, order=order)
     return decorate if cls is None else decorate(cls)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def positional(cls: type[_T]) -> type[_T]:
+    """Make a class a frozen dataclass with slots, whose fields may be given by position."""
+    return dataclass(frozen=True, slots=True)(cls)

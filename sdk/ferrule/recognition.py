@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 
 
 class Other(NamedTuple):
@@ -34,7 +34,7 @@ _UNPACK = "unpack it first"
 _HTML = ("<!doctype html", "<html", "<head")
 
 
-@frozen(kw_only=False)
+@positional
 class _Kind:
     what: str
     remedy: str

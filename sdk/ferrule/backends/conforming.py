@@ -17,7 +17,7 @@ from typing import Annotated, Any, NewType, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 
 _ALSO: Mapping[type, tuple[type, ...]] = {
     bool: (bool, np.bool_),
@@ -33,7 +33,7 @@ _WIDEST = 1 << 20
 """The largest alignment, in bytes: more than any memory of a microcontroller needs."""
 
 
-@frozen(kw_only=False)
+@positional
 class Rule:
     """What holds for a value of an annotation beside its type; None needs no rule."""
 

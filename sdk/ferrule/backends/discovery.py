@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.backends.backend import Backend
 from ferrule.backends.device import BackendId
 from ferrule.backends.origin import Origin, OriginKind
@@ -111,7 +111,7 @@ def _found(folder: Path, origin: Origin) -> Found:
     return Found(id=BackendId(backend.manifest.id), factory=backend.create, origin=origin)
 
 
-@frozen(kw_only=False)
+@positional
 class _Broken:
     """The factory of a backend that cannot be created; it raises the reason."""
 

@@ -18,7 +18,7 @@ from functools import cache, partial, update_wrapper
 from types import NoneType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import Capabilities, declared_rules, firmware_float_options, subgraph_cost
 from ferrule.backends.context import BackendContext, BackendProfilingContext, RuntimePart
@@ -260,7 +260,7 @@ def _checked(annotation: Any, owner: str, value: Any, question: str) -> Any:  # 
 # ---- what annotations cannot say
 
 
-@frozen(kw_only=False)
+@positional
 class _Ruled:
     """A layer support that refuses layers with a rule of rounding that the backend has not declared."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule._typing import override
 from ferrule.backends.device import BackendId
 
@@ -23,7 +23,7 @@ class OriginKind(StrEnum):
     APPLICATION = "application"
 
 
-@frozen(kw_only=False)
+@positional
 class Origin:
     """The origin of a backend; reports print it as text."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.codegen.c_layout import INDENT
 from ferrule.rendering.c_text import COLUMNS, OFF, ON
 
@@ -26,7 +26,7 @@ _SHORT_LIST = 5
 _PAIR = 2
 
 
-@frozen(kw_only=False)
+@positional
 class Group:
     """A bracketed list, such as a call with its arguments."""
 
@@ -97,7 +97,7 @@ def listed(start: str, parts: Sequence[Piece]) -> str:
     return start + _parts(Group("", tuple(parts), ""), column, column, -1, "").text
 
 
-@frozen(kw_only=False)
+@positional
 class _Layout:
     penalty: int
     text: str

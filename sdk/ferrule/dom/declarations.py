@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.dom.expressions import Expression
 from ferrule.dom.statements import Block
 from ferrule.dom.types import Scalar, Type
@@ -46,7 +46,7 @@ class Variable:
     doc: str = ""
 
 
-@frozen(kw_only=False)
+@positional
 class Parameter:
     """A parameter of a function; without a name, it is not used."""
 
@@ -66,7 +66,7 @@ class Function:
     doc: str = ""
 
 
-@frozen(kw_only=False)
+@positional
 class StructMember:
     """A member of a structure."""
 
@@ -88,7 +88,7 @@ class Struct:
             raise ValueError(f"structure '{self.name}' has no member, expected at least one")
 
 
-@frozen(kw_only=False)
+@positional
 class Enumerator:
     """A named integer constant of at most 32 bits; ValueError for more."""
 
@@ -159,7 +159,7 @@ class Method:
     doc: str = ""
 
 
-@frozen(kw_only=False)
+@positional
 class Initialiser:
     """The arguments with which a constructor makes an attribute, or another constructor of the class makes the object.
 
@@ -216,7 +216,7 @@ class IncludeKind(Enum):
     """From the language's own library."""
 
 
-@frozen(kw_only=False)
+@positional
 class Include:
     """Another module's interface."""
 

@@ -10,7 +10,7 @@ from enum import Enum, auto
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.dom.types import ClassType, Type
 
 _BEYOND_FLOAT32 = (2.0 - 2.0**-24) * 2.0**127
@@ -27,14 +27,14 @@ class BinaryOperator(Enum):
     OR = auto()
 
 
-@frozen(kw_only=False)
+@positional
 class Identifier:
     """A variable, function or enumerator, given by its name."""
 
     name: str
 
 
-@frozen(kw_only=False)
+@positional
 class QualifiedName:
     """A name in a namespace or class, such as an enumerator; `namespace` is outermost first and not empty."""
 
@@ -46,7 +46,7 @@ class QualifiedName:
             raise ValueError(f"the qualified name '{self.name}' has no namespace, expected at least one")
 
 
-@frozen(kw_only=False)
+@positional
 class Integer:
     """An integer literal of at most 64 bits; ValueError for more, and for a negative unsigned one."""
 
@@ -60,7 +60,7 @@ class Integer:
             raise ValueError(f"an unsigned integer literal of {self.value}, expected 0 or more")
 
 
-@frozen(kw_only=False)
+@positional
 class Float:
     """A float32 literal, printed so that it reads back to the same bits; infinities and NaN have no literal."""
 
@@ -71,26 +71,26 @@ class Float:
             raise ValueError(f"a float literal of {self.value}, which float32 cannot represent")
 
 
-@frozen(kw_only=False)
+@positional
 class Boolean:
     """True or false."""
 
     value: bool
 
 
-@frozen(kw_only=False)
+@positional
 class String:
     """A string literal; writers escape it."""
 
     value: str
 
 
-@frozen(kw_only=False)
+@positional
 class Null:
     """The null pointer."""
 
 
-@frozen(kw_only=False)
+@positional
 class Call:
     """A function call."""
 
@@ -98,7 +98,7 @@ class Call:
     arguments: tuple[Expression, ...] = ()
 
 
-@frozen(kw_only=False)
+@positional
 class Construct:
     """A new object of a class, made by the constructor that takes these arguments."""
 
@@ -106,7 +106,7 @@ class Construct:
     arguments: tuple[Expression, ...] = ()
 
 
-@frozen(kw_only=False)
+@positional
 class Member:
     """A member of a structure or class, a method too.
 
@@ -117,7 +117,7 @@ class Member:
     name: str
 
 
-@frozen(kw_only=False)
+@positional
 class Index:
     """An element of an array."""
 
@@ -125,28 +125,28 @@ class Index:
     index: Expression
 
 
-@frozen(kw_only=False)
+@positional
 class AddressOf:
     """A pointer to its operand."""
 
     operand: Expression
 
 
-@frozen(kw_only=False)
+@positional
 class Dereference:
     """The object that a pointer points to."""
 
     operand: Expression
 
 
-@frozen(kw_only=False)
+@positional
 class Not:
     """Whether its operand is false."""
 
     operand: Expression
 
 
-@frozen(kw_only=False)
+@positional
 class Binary:
     """An operation with two operands."""
 
@@ -155,7 +155,7 @@ class Binary:
     right: Expression
 
 
-@frozen(kw_only=False)
+@positional
 class Cast:
     """A value converted to another type."""
 
@@ -163,7 +163,7 @@ class Cast:
     operand: Expression
 
 
-@frozen(kw_only=False)
+@positional
 class Field:
     """One value of an aggregate; without a name, its position identifies the member."""
 
@@ -171,7 +171,7 @@ class Field:
     name: str | None = None
 
 
-@frozen(kw_only=False)
+@positional
 class Aggregate:
     """The initial value of a structure or an array of structures."""
 

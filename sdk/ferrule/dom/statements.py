@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.dom.expressions import Expression
 from ferrule.dom.types import Type
 
 
-@frozen(kw_only=False)
+@positional
 class Evaluate:
     """An expression evaluated for its effect."""
 
     expression: Expression
 
 
-@frozen(kw_only=False)
+@positional
 class Declare:
     """A local variable."""
 
@@ -24,7 +24,7 @@ class Declare:
     value: Expression | None = None
 
 
-@frozen(kw_only=False)
+@positional
 class Assign:
     """The assignment of a value to a target."""
 
@@ -32,14 +32,14 @@ class Assign:
     value: Expression
 
 
-@frozen(kw_only=False)
+@positional
 class Block:
     """Statements in their own scope."""
 
     statements: tuple[Statement, ...]
 
 
-@frozen(kw_only=False)
+@positional
 class If:
     """A conditional statement with an optional alternative."""
 
@@ -48,7 +48,7 @@ class If:
     otherwise: Block | None = None
 
 
-@frozen(kw_only=False)
+@positional
 class While:
     """Statements repeated as long as a condition holds before them."""
 
@@ -56,14 +56,14 @@ class While:
     body: Block
 
 
-@frozen(kw_only=False)
+@positional
 class Return:
     """A return from the function, with or without a value."""
 
     value: Expression | None = None
 
 
-@frozen(kw_only=False)
+@positional
 class Comment:
     """A comment on its own lines."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 
 
 class Scalar(Enum):
@@ -26,14 +26,14 @@ class Scalar(Enum):
     FLOAT32 = auto()
 
 
-@frozen(kw_only=False)
+@positional
 class StructType:
     """A structure type, given by its tag."""
 
     name: str
 
 
-@frozen(kw_only=False)
+@positional
 class ClassType:
     """A class type: its name in a namespace, and the arguments of its template."""
 
@@ -43,28 +43,28 @@ class ClassType:
     arguments: tuple[Type, ...] = ()
 
 
-@frozen(kw_only=False)
+@positional
 class Const:
     """A type whose values cannot be modified."""
 
     type: Type
 
 
-@frozen(kw_only=False)
+@positional
 class Pointer:
     """A pointer; `Pointer(Const(x))` points to constant data."""
 
     target: Type
 
 
-@frozen(kw_only=False)
+@positional
 class Reference:
     """A reference to an object; `Reference(Const(x))` cannot modify it."""
 
     target: Type
 
 
-@frozen(kw_only=False)
+@positional
 class ArrayType:
     """An array type; without a length, the initialiser determines it."""
 

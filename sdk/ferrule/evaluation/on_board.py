@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.emulation import CrashReport, EngineError
 from ferrule.errors import FerruleError
 from ferrule.evaluation.data import Chunk, DataSet
@@ -155,7 +155,7 @@ def _pool(firmware: Firmware, request: RunRequest, jobs: int) -> ProcessPoolExec
     )
 
 
-@frozen(kw_only=False)
+@positional
 class _Answer:
     """What a process answers for a piece."""
 

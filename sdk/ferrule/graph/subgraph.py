@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.errors import ModelError
 from ferrule.graph.assembly import assemble
 from ferrule.graph.graph import Graph
@@ -13,7 +13,7 @@ from ferrule.graph.layer import Layer
 from ferrule.graph.tensor import TensorInfo
 
 
-@frozen(kw_only=False)
+@positional
 class SubgraphView:
     """A subset of the layers of a graph; the graph itself is neither copied nor modified."""
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Protocol
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.link.errors import LinkError
 
 _MODEL = struct.Struct("<10I2I")
@@ -34,7 +34,7 @@ class BoardMemory(Protocol):
         """
 
 
-@frozen(kw_only=False)
+@positional
 class TensorPlace:
     """A tensor in the board's memory."""
 
@@ -42,7 +42,7 @@ class TensorPlace:
     size_bytes: int
 
 
-@frozen(kw_only=False)
+@positional
 class DirectTensors:
     """The inputs and outputs of one model in the memory of an emulated board."""
 

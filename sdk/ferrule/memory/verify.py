@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.graph import Graph
 from ferrule.memory.lifetimes import scheduled_layers
 from ferrule.memory.placement import MemoryPlan
@@ -168,7 +168,7 @@ def _check_figures(plan: MemoryPlan, requests: Sequence[Request]) -> None:
             raise PlanError(f"region '{region.region}' is below its proved bound")
 
 
-@frozen(kw_only=False)
+@positional
 class _Going:
     """A step that goes on beside later ones."""
 

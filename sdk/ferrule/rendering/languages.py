@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.rendering import quoting
 from ferrule.rendering.c_text import fitted
 from ferrule.rendering.quoting import Context
 
 
-@frozen(kw_only=False)
+@positional
 class Region:
     """A part of a file, from the text that opens it to the text that closes it, with its own context."""
 
@@ -27,7 +27,7 @@ class Region:
         return cls(re.compile(opening, re.MULTILINE), re.compile(closing, re.MULTILINE), context)
 
 
-@frozen(kw_only=False)
+@positional
 class Language:
     """A language in which templates are written."""
 

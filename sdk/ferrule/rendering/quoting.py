@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.errors import FerruleError, visible
 from ferrule.rendering.c_text import c_comment, string_literal
 
@@ -84,7 +84,7 @@ def _values(document: object) -> Iterator[tuple[str, str | int]]:
                 pass
 
 
-@frozen(kw_only=False)
+@positional
 class Context:
     """A kind of place in a language."""
 

@@ -12,7 +12,7 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.interface import either
 from ferrule.report.html import html_fragment
@@ -50,7 +50,7 @@ class Rule(StrEnum):
     OVER_BUDGET = "over-budget"
 
 
-@frozen(kw_only=False)
+@positional
 class Case:
     """Something that a document judges."""
 
@@ -89,7 +89,7 @@ class Suite:
     seconds: float = 0.0
 
 
-@frozen(kw_only=False)
+@positional
 class Measure:
     """A value that comparisons match by name, with the place where it belongs."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.report.sections import Code, Facts, Only, Part, joined, part, plural
 
 
@@ -63,7 +63,7 @@ class SpanPart:
     """Whether start and end are counted; otherwise they follow from the order of the calls."""
 
 
-@frozen(kw_only=False)
+@positional
 class Timeline:
     """What the core and the devices work on, for a drawing."""
 
@@ -73,7 +73,7 @@ class Timeline:
     unit: str
 
 
-@frozen(kw_only=False)
+@positional
 class Assigned:
     """A layer with the backend or device that runs it, for a drawing."""
 

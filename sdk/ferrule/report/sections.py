@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 
 
 class State(StrEnum):
@@ -42,7 +42,7 @@ class Align(StrEnum):
     """Intervals, for HTML alone."""
 
 
-@frozen(kw_only=False)
+@positional
 class Cell:
     """A text of a table that has a state."""
 
@@ -66,7 +66,7 @@ Value = str | int | Cell | Interval | None
 """A cell of a table: an integer is written with separators, and None is unknown or does not apply."""
 
 
-@frozen(kw_only=False)
+@positional
 class Column:
     """A column of a table."""
 
@@ -98,14 +98,14 @@ def texts(*headings: str) -> tuple[Column, ...]:
     return tuple(map(Column, headings))
 
 
-@frozen(kw_only=False)
+@positional
 class Section:
     """A section of a document."""
 
     only: Only | None = field(default=None, kw_only=True)
 
 
-@frozen(kw_only=False)
+@positional
 class Conclusion(Section):
     """What a document comes to: first on a page, and last on a terminal."""
 
@@ -116,7 +116,7 @@ class Conclusion(Section):
     label: str = "verdict"
 
 
-@frozen(kw_only=False)
+@positional
 class Text(Section):
     """A sentence, or its part behind a label, with an item per line below it."""
 
@@ -126,7 +126,7 @@ class Text(Section):
     items: Sequence[str] = ()
 
 
-@frozen(kw_only=False)
+@positional
 class Code(Section):
     """Lines that are shown as they are."""
 
@@ -134,7 +134,7 @@ class Code(Section):
     language: str = "text"
 
 
-@frozen(kw_only=False)
+@positional
 class Fact:
     """A value with its name."""
 
@@ -146,7 +146,7 @@ class Fact:
     """Further lines."""
 
 
-@frozen(kw_only=False)
+@positional
 class Facts(Section):
     """Values with their names."""
 
@@ -160,7 +160,7 @@ class Facts(Section):
         return cls([Fact(*each) for each in values.items() if each[1]], large)
 
 
-@frozen(kw_only=False)
+@positional
 class Table(Section):
     """Rows of values."""
 
@@ -189,7 +189,7 @@ class Table(Section):
         return [self.columns[index] for index in kept], [[row[index] for index in kept] for row in self.rows]
 
 
-@frozen(kw_only=False)
+@positional
 class Picture(Section):
     """A drawing, which HTML has; Markdown has its caption."""
 
@@ -200,7 +200,7 @@ class Picture(Section):
     only: Only | None = field(default=Only.PAGES, kw_only=True)
 
 
-@frozen(kw_only=False)
+@positional
 class Part(Section):
     """Sections below a heading; on a terminal, their titles are enough. A document is one part."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.report.sections import Align, Column
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _plain_rows(rows: Sequence[Sequence[str]]) -> list[list[list[str]]] | None:
     return [[known[cell] for cell in row] for row in rows]
 
 
-@frozen(kw_only=False)
+@positional
 class _Plain:
     """A long table whose cells need no style and no line breaks: rich would take a millisecond for each row.
 

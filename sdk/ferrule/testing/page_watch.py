@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.host_memory import address
@@ -52,7 +52,7 @@ class _Region(ctypes.Structure):
     )
 
 
-@frozen(kw_only=False)
+@positional
 class _Block:
     """The pages of one tensor in a file: one that is never accessible, its own, and another one that never is."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.backends.contribution import Contribution, Warnings
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.reading import read_bytes, read_text
@@ -136,7 +136,7 @@ def _digest(folder: Path) -> str:
     return sha.hexdigest()
 
 
-@frozen(kw_only=False)
+@positional
 class _Function:
     """A function that the shims call or replace: its result and the types of its parameters."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.backends.ethos_u.commands import Pool
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.convolution import Convolution
@@ -29,7 +29,7 @@ _IFM_BLOCK_DEPTH = {1: 32, 2: 16, 4: 8}
 Computing = Convolution | Pooling | ElementwiseKernel
 
 
-@frozen(kw_only=False)
+@positional
 class Box:
     """A part of a feature map; ends are excluded."""
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.backends.ethos_u.commands import Long, Short
 from ferrule.backends.ethos_u.errors import NpuBusError, UnsupportedModeError
 from ferrule.backends.ethos_u.kernel import Work
@@ -15,7 +15,7 @@ MAX_BYTES = 1 << 28
 """The longest copy that is executed."""
 
 
-@frozen(kw_only=False)
+@positional
 class _End:
     """One end of a copy."""
 

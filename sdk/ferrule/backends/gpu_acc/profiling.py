@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.backends.context import BackendEvent
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ MOST_EVENTS = 100_000
 """The number of commands kept until `take_events`; older ones are dropped."""
 
 
-@frozen(kw_only=False)
+@positional
 class _Command:
     name: str
     event: cl.Event

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import IntEnum
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule._typing import override
 from ferrule.closing import Closing
 from ferrule.emulation.renode.errors import RenodeError
@@ -197,7 +197,7 @@ def _name(command: int) -> str:
         return f"command {command}"
 
 
-@frozen(kw_only=False)
+@positional
 class RenodeMachine:
     """A machine in the emulation."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, Tensor, TensorInfo
 from ferrule.graph.real_values import ieee_floats
 from ferrule.network import Network
@@ -18,7 +18,7 @@ from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.table import OPERATORS, having
 
 
-@frozen(kw_only=False)
+@positional
 class _Affine:
     """factor * x + addend, each a number or one for each channel."""
 

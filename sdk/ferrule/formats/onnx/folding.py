@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.formats.onnx import shapes
@@ -23,7 +23,7 @@ _WORKING_BYTES = 8
 """Of each element of a constant while it is computed."""
 
 
-@frozen(kw_only=False)
+@positional
 class _Inputs:
     """A node and the data of its inputs, None for an absent one."""
 

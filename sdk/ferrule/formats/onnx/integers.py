@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.errors import UnsupportedError, place
 from ferrule.formats.onnx.encoding import EIGHT_BITS, QUANTIZE, Encoding, encoding_of
 from ferrule.formats.onnx.folding import Folding
@@ -18,7 +18,7 @@ from ferrule.graph import Array, Rounding
 from ferrule.graph.names import UniqueNames
 
 
-@frozen(kw_only=False)
+@positional
 class Held:
     """Integers that stand for real numbers."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call, Value, joined
 from ferrule.formats.onnx.layout import Layout
@@ -29,7 +29,7 @@ _LSTM_GATES = (0, 2, 3, 1)
 """The positions of the gates input, forget, cell and output in the format, which has input, output, forget, cell."""
 
 
-@frozen(kw_only=False)
+@positional
 class _Direction:
     """The constants of one direction of a node; gates lie one after another in the first axis."""
 
@@ -40,7 +40,7 @@ class _Direction:
     recurrent_bias: Array
 
 
-@frozen(kw_only=False)
+@positional
 class _Result:
     """The results of one direction: the hidden states of all steps, if they are read, and the last states."""
 

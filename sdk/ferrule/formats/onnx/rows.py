@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.errors import ModelError
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.node import Node
@@ -15,7 +15,7 @@ MANY = (1 << 12) - 1
 """The most inputs or outputs of an operator."""
 
 
-@frozen(kw_only=False)
+@positional
 class Row:
     """How the nodes of one operator become layers."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.adaptation import Added, added
 from ferrule.formats.tflite.node import Node
@@ -28,7 +28,7 @@ def has_computed_range(node: Node) -> bool:
     return not (node.is_known_vector(_BEGIN) and node.is_known_vector(_END))
 
 
-@frozen(kw_only=False)
+@positional
 class _Axis:
     """What is taken from an axis of the data."""
 

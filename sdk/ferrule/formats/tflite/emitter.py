@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.encoder import OperatorContent, OptionValue
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, Tensor, TensorInfo
@@ -17,7 +17,7 @@ from ferrule.graph.names import UniqueNames
 from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
 
 
-@frozen(kw_only=False)
+@positional
 class Written:
     """A layer that is written, on which the version of its operator depends."""
 

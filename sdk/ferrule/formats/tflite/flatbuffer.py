@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.budget import Resource, afford, hold
 from ferrule.errors import ModelError
 from ferrule.graph import Array
@@ -23,7 +23,7 @@ _RECORD_BYTES = 1 << 11
 """About what is kept of one table, such as an operator or a tensor."""
 
 
-@frozen(kw_only=False)
+@positional
 class ScalarField:
     """A number stored in the table itself."""
 
@@ -33,7 +33,7 @@ class ScalarField:
     """The value if the table does not have it."""
 
 
-@frozen(kw_only=False)
+@positional
 class VectorField:
     """A vector of numbers, or a string as a vector of bytes; empty if the table does not have it."""
 
@@ -41,7 +41,7 @@ class VectorField:
     """The type of an element, as a code of `struct`."""
 
 
-@frozen(kw_only=False)
+@positional
 class TableField:
     """A nested table, or a vector of them; None or empty if the table does not have it."""
 
@@ -49,7 +49,7 @@ class TableField:
     many: bool = False
 
 
-@frozen(kw_only=False)
+@positional
 class UnionField:
     """A table whose kind is stored in another slot as one byte; kinds that are not listed are read as None."""
 
@@ -60,7 +60,7 @@ class UnionField:
 Field = ScalarField | VectorField | TableField | UnionField
 
 
-@frozen(kw_only=False)
+@positional
 class TableSpec:
     """A table of the schema, reduced to the fields that are read."""
 

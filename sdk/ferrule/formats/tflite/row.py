@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.errors import ModelError
 from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version, Written
 from ferrule.formats.tflite.encoder import OptionValue
@@ -32,7 +32,7 @@ Given = OptionValue | Callable[[Emitter, Layer], OptionValue | None]
 """A value of the options that no attribute states; None for an absent one."""
 
 
-@frozen(kw_only=False)
+@positional
 class Vector:
     """A constant tensor of the file that states attributes of the descriptor."""
 
@@ -89,7 +89,7 @@ def first_version(written: Written) -> int:
     return 1
 
 
-@frozen(kw_only=False)
+@positional
 class Row:
     """How one operator is read and written.
 

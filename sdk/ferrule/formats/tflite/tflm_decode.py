@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.records import QuantizationRecord
@@ -27,7 +27,7 @@ _LOOK_AHEAD = 16
 _TYPES = frozenset({DataType.BOOL, DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64})
 
 
-@frozen(kw_only=False)
+@positional
 class _Output:
     """An output, and its quantisation in the file, which has channels for types that networks do not quantise, too."""
 

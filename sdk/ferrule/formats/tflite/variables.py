@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule._typing import override
 from ferrule.budget import hold
 from ferrule.errors import ModelError, UnsupportedError
@@ -20,7 +20,7 @@ VARIABLE_OPERATORS = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"
 """The operators that become part of the network's states and are no layers."""
 
 
-@frozen(kw_only=False)
+@positional
 class Variable:
     """The identity of a variable: its container and its shared name, as in the options of VAR_HANDLE."""
 

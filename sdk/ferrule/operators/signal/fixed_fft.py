@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.graph import Array
 from ferrule.operators.arithmetic.fixed_point import Int64Array
 
@@ -52,7 +52,7 @@ _TURN = np.array([-1, 1])
 """Complex numbers with their parts exchanged, times this, are those times i."""
 
 
-@frozen(kw_only=False)
+@positional
 class FixedFft:
     """Transforms of signals of int16 or int32 with twice `length` samples; each works on the last axis.
 

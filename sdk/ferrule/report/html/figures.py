@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.report.picture import Assigned, BufferPart, RegionPlanPart, SpanPart, Timeline
 from ferrule.report.sections import Table, joined, names, numbers, plural, share, texts
 
@@ -27,7 +27,7 @@ _NAMED = 12
 """The most layers that the tooltip of a box names."""
 
 
-@frozen(kw_only=False)
+@positional
 class Box:
     """A rectangle with a tooltip."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.backends.contribution import Contribution
 from ferrule.reading import is_file, read_text
 
@@ -28,7 +28,7 @@ _DECLARED = re.compile(
 """A function or variable, a tag, or enumerators."""
 
 
-@frozen(kw_only=False)
+@positional
 class _Unit:
     names: set[str] = field(default_factory=set)
     """What the sources declare for themselves."""

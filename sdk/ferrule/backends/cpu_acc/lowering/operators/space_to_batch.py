@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.backends.cpu_acc.lowering.kernel_call import descriptor_of
 from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -16,7 +16,7 @@ from ferrule.graph import Shape
 from ferrule.operators.movement.block import BatchToSpaceNdDescriptor, SpaceToBatchNdDescriptor, fill_value
 
 
-@frozen(kw_only=False)
+@positional
 class _Places:
     """Neighbouring places of the blocks on one axis that reach the same blocks: `count` of them from `first` on."""
 
