@@ -33,6 +33,7 @@ from itertools import islice
 from pathlib import Path
 
 from amounts import amount
+from children import ran
 from mutant_notes import STARTED
 from source_mutation import Mutant, sites
 
@@ -161,11 +162,9 @@ class Copy:
         self._started = folder / "started"
         self._limits = test_limit_s, limit_s
         self._log = folder / "log"
-        listed = subprocess.run(
+        listed = ran(
             ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT,
-            capture_output=True,
-            text=True,
             check=True,
         )
         for name in listed.stdout.splitlines():

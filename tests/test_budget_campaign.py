@@ -6,22 +6,23 @@ Each row has limits with which its input is refused, and the words of the error;
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import textwrap
 import wave
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from children import ran
 from needs import require_module
 from onnx_models import load, model, node
 
 from ferrule import formats
+from ferrule._frozen import frozen
 from ferrule.budget import limits
 from ferrule.documents import read_toml
 from ferrule.errors import BudgetError
@@ -42,7 +43,7 @@ INPUT = TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32)
 OUTPUT = TensorInfo(name="y", shape=(1, 3), dtype=DataType.FLOAT32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """An input, what is done with it, and the limits of both sides."""
 
@@ -530,9 +531,7 @@ def test_the_memory_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     path = archive(("x.npy", npy(((1 << 28) + 1, 1), bytes(1 << 26))))
     assert path.stat().st_size < 100_000
-    done = subprocess.run(
-        [sys.executable, "-c", LOADING, str(path)], capture_output=True, text=True, check=True, timeout=600
-    )
+    done = ran([sys.executable, "-c", LOADING, str(path)], check=True, timeout=600)
     error, peak = done.stdout.splitlines()
     assert error.startswith("data.npz: array 'x' takes 1,073,741,828 bytes of memory, and the limit is 1,073,741,824")
     assert int(peak) < 300

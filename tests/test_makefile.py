@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_module
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -141,7 +142,7 @@ def run(names: Iterable[str], what: Iterable[str]) -> subprocess.CompletedProces
     """Import modules and scripts where only Ferrule with some extras is installed."""
     command = [sys.executable, "-c", BARE, ",".join(refused(names)), *what]
     environment = {"PYTHONPATH": str(ROOT / "tests" / "support"), "PATH": "", "HOME": str(ROOT / "build")}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return ran(command, cwd=ROOT, env=environment, timeout=300)
 
 
 def test_the_targets_with_recipes_are_found() -> None:

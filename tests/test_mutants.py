@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_program
 from source_mutation import Mutant, sites
 
@@ -167,7 +168,7 @@ def a_round(tree: Path, *arguments: str) -> tuple[int, str]:
     paths = os.pathsep.join([str(tree / "sdk"), str(tree / "tests" / "support")])
     environment = {**os.environ, "PYTHONPATH": paths, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
     argv = [sys.executable, "tests/mutants.py", "--jobs", "1", *arguments]
-    done = subprocess.run(argv, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    done = ran(argv, cwd=tree, env=environment)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_cc, require_module
 
 from ferrule import nativelib
@@ -138,7 +139,7 @@ def test_zig_has_its_own_headers_on_linux() -> None:
     """Those of the host may be missing."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     command = [*zig_compiler("cc"), "-E", "-v", "-x", "c", os.devnull]
-    searched = subprocess.run(command, capture_output=True, text=True, check=True).stderr.split()
+    searched = ran(command, check=True).stderr.split()
     assert ("/usr/include" in searched) == (sys.platform != "linux")
 
 
@@ -235,7 +236,7 @@ def test_what_the_found_command_compiles_runs(tmp_path: Path) -> None:
     source = tmp_path / "program.c"
     source.write_text('#include <stdio.h>\nint main(void) { return puts("fine") < 0; }\n', encoding="utf-8")
     subprocess.run([*require_cc(), str(source), "-o", str(tmp_path / "program")], check=True)
-    done = subprocess.run([str(tmp_path / "program")], capture_output=True, text=True, check=True)
+    done = ran([str(tmp_path / "program")], check=True)
     assert done.stdout == "fine\n"
 
 

@@ -7,7 +7,6 @@ import ast
 import importlib.util
 import inspect
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
@@ -15,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from children import ran
 
 import ferrule
 from ferrule.firmware import JobKeywords
@@ -146,7 +146,7 @@ def test_a_fresh_process_shows_the_names_and_imports_none() -> None:
         "import sys, ferrule; shown = dir(ferrule); assert set(ferrule.__all__) <= set(shown), shown;"
         "assert 'numpy' not in sys.modules; print(ferrule.boards.board_names()[0], ferrule.backends.backend_ids()[0])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-c", program])
     assert (done.returncode, done.stdout) == (0, "microbit CpuAcc\n"), done.stdout + done.stderr
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from children import ran
 
 from ferrule import reading, record
 from ferrule.record import (
@@ -258,7 +258,7 @@ def test_what_other_code_reads_is_seen(code: str, folder: Path) -> None:
     (folder / "mine.py").write_text("import helper\n", encoding="utf-8")
     (folder / "helper.py").write_text("", encoding="utf-8")
     argv = [sys.executable, "-W", "ignore", "-c", PROGRAM.format(code=code), str(folder)]
-    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    said = ran(argv, check=True).stdout
     assert FOREIGN[code] in said, said
     assert "copy" not in said
     if "mine" in code:

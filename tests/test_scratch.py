@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_program
 
 from ferrule.errors import FerruleError
@@ -199,12 +200,9 @@ def test_after_a_death_at_any_call_the_next_run_is_right(tmp_path: Path, stride:
     gcc = require_program("gcc", "apt-get install gcc")
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", str(library)]
     subprocess.run([gcc, *flags, str(SUPPORT / "killer.c"), "-ldl"], check=True)
-    done = subprocess.run(
+    done = ran(
         [sys.executable, str(SUPPORT / "killing.py"), str(tmp_path), str(library), str(stride)],
         env={**os.environ, "LD_PRELOAD": str(library), "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     calls = {name: int(number) for name, number in (line.split() for line in done.stdout.splitlines())}

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 from pathlib import Path
 from statistics import median
 
 import pytest
+from children import ran
 from needs import lacking, require_program
 
 ROOT = Path(__file__).parents[1]
@@ -19,12 +19,9 @@ FORBIDDEN_NAMES = {"utils.py", "common.py", "helpers.py", "core.py", "misc.py"}
 
 
 def tracked(*suffixes: str) -> list[Path]:
-    listed = subprocess.run(
+    listed = ran(
         [require_program("git", "apt-get install git"), "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     if listed.returncode:
         lacking(f"a git checkout ({listed.stderr.strip()})", "clone the repository")

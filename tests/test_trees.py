@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_program
 from trees import Tree, changes, trees
 
@@ -34,7 +35,7 @@ def tree(**changed: object) -> Tree:
 def git(folder: Path, *arguments: str) -> str:
     argv = [require_program("git", "apt-get install git"), "-C", str(folder), "-c", "user.name=a"]
     argv += ["-c", "user.email=a@example.org", *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    return ran(argv, check=True, timeout=60).stdout.strip()
 
 
 def test_every_checkout_that_a_test_needs_is_listed() -> None:
@@ -112,9 +113,7 @@ def test_the_revision_is_compared(tmp_path: Path) -> None:
 def run_script(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, str(ROOT / "tests" / "check_trees.py"), *arguments]
     path = str(Path(require_program("git", "apt-get install git")).parent)
-    return subprocess.run(
-        argv, env={"PATH": path, **environment}, capture_output=True, text=True, check=False, timeout=60
-    )
+    return ran(argv, env={"PATH": path, **environment}, timeout=60)
 
 
 def test_the_script_lists_the_trees(tmp_path: Path) -> None:

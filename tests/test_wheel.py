@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_cc, require_module, require_program
 
 ROOT = Path(__file__).parents[1]
@@ -33,12 +34,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(installed: Path) -> Path:
     """The root folder that the installed ferrule.resources finds."""
     program = "import ferrule.resources; print(ferrule.resources.root())"
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": str(installed)},
         cwd=installed,
-        capture_output=True,
-        text=True,
         check=True,
         timeout=60,
     )
@@ -52,7 +51,7 @@ def test_the_package_finds_its_own(installed: Path, found: Path) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_file_of_the_tree_is_there(found: Path, name: str) -> None:
     argv = [require_program("git", "apt-get install git"), "-C", str(ROOT), "ls-files", name]
-    listed = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    listed = ran(argv, check=True, timeout=60).stdout.splitlines()
     there = [path for path in listed if (ROOT / path).is_file()]
     assert there
     assert [path for path in there if not (found / path).is_file()] == []

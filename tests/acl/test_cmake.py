@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from children import ran
 from needs import require_acl, require_program
 
 from ferrule import DataType, Network, TensorInfo
@@ -46,7 +46,7 @@ def test_main_computes_all_outputs_from_all_inputs(tmp_path: Path) -> None:
         [cmake, "-S", project, "-B", build, *(f"-D{name}={value}" for name, value in settings.items())],
         [cmake, "--build", build, "--target", "Net_main"],
     ):
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        done = ran(argv, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "warning" not in done.stderr
 
@@ -55,9 +55,7 @@ def test_main_computes_all_outputs_from_all_inputs(tmp_path: Path) -> None:
     write_tensors(tmp_path / "in.h5", inputs)
     program = [*toolchain.launcher, build / "Net_main"]
     parameters = project / "Net.par"
-    done = subprocess.run(
-        [*program, tmp_path / "in.h5", tmp_path / "out.h5", parameters], capture_output=True, text=True, check=False
-    )
+    done = ran([*program, tmp_path / "in.h5", tmp_path / "out.h5", parameters])
     assert (done.returncode, done.stderr) == (0, "")
     expected = dict(zip(("sum", "difference"), graph.run(inputs), strict=True))
     found = read_tensors(tmp_path / "out.h5", dict.fromkeys(expected, (DataType.FLOAT32, (1, 2, 3, 5))))
@@ -65,9 +63,7 @@ def test_main_computes_all_outputs_from_all_inputs(tmp_path: Path) -> None:
 
     write_tensors(tmp_path / "in.h5", {"a": inputs["a"]})
     (tmp_path / "out.h5").unlink()
-    done = subprocess.run(
-        [*program, tmp_path / "in.h5", tmp_path / "out.h5", parameters], capture_output=True, text=True, check=False
-    )
+    done = ran([*program, tmp_path / "in.h5", tmp_path / "out.h5", parameters])
     assert done.returncode == 1
     assert "has no dataset 'b'" in done.stderr
     assert not list(tmp_path.glob("out.h5*")), "nothing half-written"

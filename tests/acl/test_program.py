@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from acl_programs import build_many, run_one, run_stepwise
+from children import ran
 from gate import every
 from needs import require_acl
 
@@ -165,7 +165,7 @@ def test_a_bad_dataset_is_refused(
     else:
         write(source, **datasets)
     command = [*program.toolchain.launcher, program.path, "Right", program.folder / "Right.par", source, target]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(command)
     assert done.returncode == 1
     assert str(source) in done.stderr
     assert message in done.stderr

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from children import ran
 
 from ferrule import resources
 from ferrule.acl import toolchain
@@ -140,8 +140,6 @@ def test_doctor_lists_each_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 )
 def test_the_script_refuses_wrong_arguments(tmp_path: Path, arguments: list[str], message: str) -> None:
     words = [word.format(out=tmp_path / "out") for word in arguments]
-    done = subprocess.run(
-        ["/bin/sh", SCRIPT, *words], capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"}
-    )
+    done = ran(["/bin/sh", SCRIPT, *words], env={"PATH": "/usr/bin:/bin"})
     assert done.returncode == 2
     assert message in done.stderr

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from needs import lacking
+from numpy.testing import assert_array_equal
 
 from ferrule._typing import override
 from ferrule.backends.cpu_ref import CpuRef
@@ -223,7 +224,7 @@ def test_accesses_of_the_processor_are_bracketed(devices: tuple[str, ...]) -> No
     handle = HostTensorHandle(X, managed=False)
     assert handle.import_memory(memory.part(64, X))
     calls.log.clear()
-    np.testing.assert_array_equal(handle.map(), values)
+    assert_array_equal(handle.map(), values)
     handle.map()
     handle.unmap()
     assert calls.log == ["sync start"]
@@ -325,6 +326,6 @@ def test_a_real_device_makes_dma_bufs(path: str) -> None:
     allocator.populate_data(memory.part(64, X), values)
     found = np.zeros_like(values)
     allocator.retrieve_data(memory.part(64, X), found)
-    np.testing.assert_array_equal(found, values)
+    assert_array_equal(found, values)
     assert isinstance(memory, MemoryRef)
     allocator.free(memory)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mock_backends import assigned, registry_of
+from numpy.testing import assert_array_equal
 from sample_networks import samples, stateless
 
 from ferrule.backends.backend import Support
@@ -69,7 +70,7 @@ def test_every_operator_runs_as_the_reference(graph: Graph) -> None:
         for _ in range(2):
             outputs = runtime.enqueue_workload(network, inputs)
             for output, wanted in zip(outputs, expected, strict=True):
-                np.testing.assert_array_equal(output, wanted)
+                assert_array_equal(output, wanted)
                 assert output.dtype == wanted.dtype
 
 

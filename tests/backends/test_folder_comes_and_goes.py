@@ -7,11 +7,11 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_module
 
 ROOT = Path(__file__).parents[2]
@@ -58,9 +58,7 @@ def tree(tmp_path: Path) -> Path:
 def python(tree: Path, *arguments: str) -> str:
     environment = dict(os.environ, PYTHONPATH=str(tree / "sdk"), PYTHONDONTWRITEBYTECODE="1")
     environment.pop("FERRULE_BACKENDS", None)
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, *arguments], cwd=tree, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from mock_backends import CountingAllocator
+from numpy.testing import assert_array_equal
 
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
@@ -87,7 +88,7 @@ def test_data_gets_into_memory_and_out_of_it(allocator: CustomAllocator) -> None
     allocator.populate_data(block.part(64, X), values)
     found = np.zeros_like(values)
     allocator.retrieve_data(block.part(64, X), found)
-    np.testing.assert_array_equal(found, values)
+    assert_array_equal(found, values)
     whole = np.zeros(256, np.uint8)
     allocator.retrieve_data(block, whole)
     assert whole[64:88].tobytes() == values.tobytes()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 import sys
 import threading
 import weakref
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from children import ran
 
 from ferrule._typing import override
 from ferrule.backends import Backend, BackendId, LayerSupport, backend_ids, create_backend
@@ -260,11 +260,8 @@ def test_entry_points_are_loaded_late_and_broken_ones_are_rows(tmp_path: Path) -
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vendor-backend\nVersion: 1.5\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     (tmp_path / "entry_module.py").write_text(MODULE)
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{PROGRAM}"],
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     lines = [line.split(" | ") for line in done.stdout.splitlines() if "vendor-backend" in line]

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from merged import merged
+from numpy.testing import assert_array_equal
 
 import ferrule
 from ferrule._typing import override
@@ -221,7 +222,7 @@ def test_a_network_of_several_rules_is_divided_on_the_host() -> None:
             assert found == OWNERS | {"second": second}
             loaded = runtime.load_network(optimized)
             x = dice.integers(-128, 128, (1, 6, 6, 4), dtype=np.int8)
-            np.testing.assert_array_equal(runtime.enqueue_workload(loaded, [x])[0], network.run([x])[0])
+            assert_array_equal(runtime.enqueue_workload(loaded, [x])[0], network.run([x])[0])
 
 
 @pytest.mark.cc

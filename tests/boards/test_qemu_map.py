@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import bisect
 import re
-import subprocess
 from functools import cache
 
 import pytest
+from children import ran
 
 from ferrule.boards import Board, Memory, board_names, load_board
 
@@ -25,7 +25,7 @@ Span = tuple[int, int, str, str]
 def views(qemu: str, machine: str) -> tuple[str, ...]:
     """Return the flat views of all address spaces."""
     argv = [qemu, "-machine", machine, "-nodefaults", "-display", "none", "-S", "-monitor", "stdio"]
-    done = subprocess.run(argv, input="info mtree -f\nquit\n", capture_output=True, text=True, timeout=60, check=True)
+    done = ran(argv, stdin="info mtree -f\nquit\n", timeout=60, check=True)
     return tuple(re.split(r"^FlatView #\d+\s*$", done.stdout.replace("\r", ""), flags=re.MULTILINE))
 
 

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import small_networks
 from needs import require_module
 
+from ferrule._frozen import frozen
 from ferrule.cli import main
 from ferrule.formats import to_tflite
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outcome:
     """The exit code and the output of a command."""
 

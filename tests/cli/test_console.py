@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+
+from children import ran
 
 PROGRAM = """
 from ferrule.cli.console import output_reserved, report_stream
@@ -18,5 +19,5 @@ print("after")
 
 
 def test_the_stream_of_a_report_is_closed_with_the_report() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-c", PROGRAM])
     assert (done.stdout, done.stderr) == ("report\nafter\n", "other\n")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from needs import require_module
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 from vela_campaign import compile_in_process
 from vela_cases import vela_case
@@ -68,7 +69,7 @@ def test_run_writes_the_outputs_of_the_network(
     outcome = ferrule("ethos-u", "run", stream, *inputs, "--output", tmp_path / "y.npy", "--check-hazards", "--trace")
     assert (outcome.code, outcome.err) == (0, "")
     (wanted,) = network.run(random_inputs(network))
-    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), wanted)
+    assert_array_equal(np.load(tmp_path / "y.npy"), wanted)
     assert f"written to {tmp_path / 'y.npy'}" in outcome.out
     assert "ELEMENTWISE ADD" in outcome.out
 
@@ -76,7 +77,7 @@ def test_run_writes_the_outputs_of_the_network(
 def test_run_as_json_has_all_elements(ferrule: Ferrule, stream: Path, network: Network, inputs: list[str]) -> None:
     document = json.loads(ferrule("ethos-u", "run", stream, *inputs, "--json").out)
     (wanted,) = network.run(random_inputs(network))
-    np.testing.assert_array_equal(np.array(document["outputs"]["output0"]), wanted)
+    assert_array_equal(np.array(document["outputs"]["output0"]), wanted)
     assert document["hazards"] == []
 
 
@@ -93,7 +94,7 @@ def test_run_begins_with_the_given_states(ferrule: Ferrule, tmp_path: Path) -> N
     outcome = ferrule("ethos-u", "run", path, "--input", tmp_path / "x.npy", *options, "--json")
     (wanted,) = network.run(random_inputs(network))
     found = np.array(json.loads(outcome.out)["outputs"]["output0"])
-    np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+    assert_array_equal(found.reshape(wanted.shape), wanted)
 
 
 def test_without_inputs_the_options_are_said(ferrule: Ferrule, stream: Path) -> None:

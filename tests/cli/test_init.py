@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 import pytest
+from children import ran
 from markdown_it import MarkdownIt
 from needs import require_cc, require_module, require_program, require_variable
 
@@ -41,7 +42,7 @@ def follow(folder: Path, commands: list[list[str]]) -> Iterator[str]:
         if command[:4] == ["python", "-m", "pip", "install"]:  # the environment of the tests has them
             continue
         argv = [*words[command[0]], *command[1:]]
-        done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        done = ran(argv, cwd=folder, env=environment)
         assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
         yield done.stdout
 
@@ -204,12 +205,9 @@ def test_a_debugger_attaches(ferrule: Ferrule, tmp_path: Path) -> None:
         assert any(line.startswith("waiting: ") for line in server.stderr)
         script = ("directory firmware", f"target remote localhost:{port}", "break main", "continue", "delete", "detach")
         options = [word for line in script for word in ("-ex", line)]
-        done = subprocess.run(
+        done = ran(
             [gdb, "-batch", "firmware/build/firmware.elf", *options],
             cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert re.search(r"Breakpoint 1, main .*main\.c:\d+", done.stdout), done.stdout + done.stderr
         server.communicate(timeout=300)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import subprocess
 import sys
 import threading
 import weakref
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import ran
 from saved_documents import run_document
 
 from ferrule.cli.arrays import save
@@ -80,9 +80,7 @@ def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path,
     (tmp_path / "saved.json").write_text(WRITERS["json"]([run_document()]), encoding="utf-8")
     names = sorted(calls.keys() - set(left_out), key=lambda name: (name != "generate", name))
     lines = ["--help", *(f"{name} {calls[name]}" for name in names)]
-    done = subprocess.run(
-        [sys.executable, "-c", ALL, *lines], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
-    )
+    done = ran([sys.executable, "-c", ALL, *lines], cwd=tmp_path, timeout=600)
     for line in lines:
         assert f"{MESSAGE}\n{line.split()[0]} 2\n" in done.stderr
     assert "Traceback" not in done.stderr
@@ -238,6 +236,6 @@ with ScratchFolder(), signals_raised():
 def test_a_signal_ends_a_call_that_python_cannot_leave(number: int, said: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", _IN_A_KERNEL, str(int(number))]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = ran(command, env=environment)
     assert (done.returncode, done.stderr) == (128 + number, f"{said}\n")
     assert not any(tmp_path.iterdir())

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import click
 import numpy as np
 import pytest
+from children import ran
 from onnx_models import model, node
 
 from ferrule.budget import DEFAULTS, Resource, current
@@ -148,12 +148,9 @@ def test_a_file_of_empty_nodes_takes_little_memory(tmp_path: Path) -> None:
     size = len(graph)
     length = b"".join(bytes([size >> shift & 127 | (128 if size >> shift > 127 else 0)]) for shift in range(0, 28, 7))
     path.write_bytes(b"\x08\x09\x42\x02\x10\x11\x3a" + length + graph)
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", WITHIN, "inspect", str(path)],
-        capture_output=True,
-        text=True,
         timeout=600,
-        check=False,
         env=dict(os.environ),
     )
     assert done.returncode == 2, done.stderr

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from gate import some_of
 
 from ferrule import formats
@@ -63,7 +64,7 @@ def _model(folder: Path, name: str = "::error::in ##[error]b") -> Path:
 
 
 def _run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["/bin/sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+    return ran(["/bin/sh", "-c", command], cwd=folder)
 
 
 @pytest.mark.parametrize(

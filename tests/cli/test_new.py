@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from children import ran
 
 from ferrule.boards import Board, board_names, load_board
 from ferrule.report.backend_listing import BackendListing
@@ -24,7 +24,7 @@ def run_tests(folder: Path, *paths: Path) -> str:
     """Run tests in a child pytest and return what it printed."""
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, paths)]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = ran(argv, cwd=folder, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

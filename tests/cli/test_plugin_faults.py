@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from children import ran
 
 Ferrule = Callable[..., Any]
 BACKEND = """
@@ -118,7 +118,7 @@ def test_output_of_a_backend_in_a_process_of_its_own(two_by_two: Path, project: 
     """Standard output is the descriptor 1 here, and C's buffers are flushed when the process ends."""
     write_backend(project, module=NOISE, supports=NOISE)
     command = [sys.executable, "-m", "ferrule", "inspect", str(two_by_two), "--backends", "Guilty", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"NO_COLOR": "1"})
+    done = ran(command, env=os.environ | {"NO_COLOR": "1"})
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["division"]["backends"][0]["id"] == "Guilty"
     assert done.stderr.count("noise") > 3

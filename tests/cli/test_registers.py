@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import ran
 from imported import forget
 from needs import lacking
 from svd_files import CHIP
@@ -120,7 +121,7 @@ def test_a_model_passes_its_own_tests(
     assert ferrule("new", "model", "--svd", chip, "--peripheral", "TIMER0").code == 2
     if run:
         argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:ferrule", "timer0"]
-        done = subprocess.run(argv, cwd=chip.parent, capture_output=True, text=True, check=False)
+        done = ran(argv, cwd=chip.parent)
         assert "3 passed" in done.stdout, done.stdout + done.stderr
         return
     monkeypatch.syspath_prepend(chip.parent)

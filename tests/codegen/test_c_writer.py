@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from ferrule.codegen.c_writer import C_WRITER
 from ferrule.dom import (
@@ -137,7 +138,7 @@ def test_infinities_and_nan_read_back(tmp_path: Path, host_cc: tuple[str, ...]) 
     rows = ", ".join(C_WRITER.literals(values))
     library = _compiled(tmp_path, host_cc, f"const float x[] = {{{rows}, {C_WRITER.float(values[1])}}};\n")
     found = np.frombuffer((ctypes.c_float * 6).in_dll(library, "x"), np.float32)
-    np.testing.assert_array_equal(found, [*values, -np.inf])
+    assert_array_equal(found, [*values, -np.inf])
     assert np.signbit(found[3])
 
 

@@ -15,6 +15,7 @@ import small_networks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import require_cc, require_cxx
+from numpy.testing import assert_array_equal
 
 from ferrule import DataType, Network, Quantization, TensorInfo, resources
 from ferrule.firmware import Job, emit
@@ -68,7 +69,7 @@ def check_both_ways(library: ctypes.CDLL, dtype: DataType, scale: float, zero_po
     known = ~np.isnan(values)
     wanted[known] = info.quantize(values[known])
     stored = called(library, f"q_{TYPES[dtype]}", values, np.empty(values.shape, dtype.numpy), info)
-    np.testing.assert_array_equal(stored, wanted)
+    assert_array_equal(stored, wanted)
     limits = np.iinfo(dtype.numpy)
     elements = np.concatenate([stored, np.array([limits.min, limits.max, zero_point], dtype.numpy)])
     real = called(library, f"d_{TYPES[dtype]}", elements, np.empty(elements.shape, np.float32), info)
@@ -163,7 +164,7 @@ def test_a_header_converts_each_quantised_tensor(language: str, tmp_path: Path) 
     for name, info, output in zip("abc", network.inputs, network.outputs, strict=False):
         stored, again = np.empty(6, info.dtype.numpy), np.empty(6, np.float32)
         getattr(library, f"in_{name}")(ctypes.c_void_p(real.ctypes.data), ctypes.c_void_p(stored.ctypes.data))
-        np.testing.assert_array_equal(stored, info.quantize(real))
+        assert_array_equal(stored, info.quantize(real))
         getattr(library, f"out_{name}")(ctypes.c_void_p(stored.ctypes.data), ctypes.c_void_p(again.ctypes.data))
         assert again.tobytes() == output.dequantize(stored).tobytes()
 

@@ -13,6 +13,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from children import ran
 from needs import require_cxx, require_program
 
 from ferrule import dom
@@ -254,7 +255,7 @@ def _compiled(folder: Path, files: dict[str, str], main: str) -> str:
     warnings = ["-std=c++14", "-Wall", "-Wextra", "-Werror"]
     argv = [*require_cxx(), *warnings, f"-I{root() / 'include'}", *sources, "-o", str(folder / "program")]
     subprocess.run(argv, check=True)
-    return subprocess.run([str(folder / "program")], check=True, capture_output=True, text=True).stdout
+    return ran([str(folder / "program")], check=True).stdout
 
 
 WIDE = np.array([0, -1, 2**31, -(2**31), 2**32, 2**63 - 1, -(2**63)], np.int64)
@@ -505,7 +506,7 @@ def test_random_calls_are_broken_like_by_clang_format() -> None:
     between = "\n    int x;\n"
     argv = [str(program), f"--style=file:{root() / '.clang-format'}", "--assume-filename=x.cpp"]
     given = f"void f()\n{{\n{between.join(calls)}\n}}\n"
-    done = subprocess.run(argv, input=given, check=True, capture_output=True, text=True)
+    done = ran(argv, stdin=given, check=True)
     expected = done.stdout.removeprefix("void f()\n{\n").removesuffix("\n}\n").split(between)
     assert len(calls) > 60
     assert sum(map(str.__eq__, calls, expected)) >= 0.98 * len(calls)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import small_networks
 import state_networks
 
 from ferrule import Job, Network, generate, resources
+from ferrule._frozen import frozen
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", re.MULTILINE)
@@ -29,7 +30,7 @@ _OBJECT = re.compile(
 _TAG = re.compile(r"(?:struct|union|enum) \w+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Declared:
     """A declaration or the definition of an object with external linkage."""
 

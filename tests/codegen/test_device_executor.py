@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import ran
 from device_bench import WARNINGS
 from device_networks import HINTS, NPU0, POOL, artifact
 from needs import require_module, require_program
@@ -167,9 +168,7 @@ def test_generated_c_is_formatted(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(text)
         style = f"--style=file:{root() / '.clang-format'}"
-        done = subprocess.run(
-            [program, style, "--dry-run", "-Werror", str(path)], capture_output=True, text=True, check=False
-        )
+        done = ran([program, style, "--dry-run", "-Werror", str(path)])
         assert done.returncode == 0, done.stderr
 
 

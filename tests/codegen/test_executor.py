@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from children import ran
 
 from ferrule.backends import BackendId
 from ferrule.backends.firmware import LoweredOp, LoweringContext, parameter_table
@@ -358,7 +359,5 @@ def test_generated_c_is_formatted(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(text)
         style = f"--style=file:{root() / '.clang-format'}"
-        done = subprocess.run(
-            [program, style, "--dry-run", "-Werror", str(path)], capture_output=True, text=True, check=False
-        )
+        done = ran([program, style, "--dry-run", "-Werror", str(path)])
         assert done.returncode == 0, done.stderr

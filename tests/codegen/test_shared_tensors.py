@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from children import ran
 from rich.console import Console
 from wide_networks import between, job
 
@@ -244,4 +245,4 @@ def test_the_defaults_of_the_port(host_cc: tuple[str, ...], tmp_path: Path, macr
     includes = (f"-I{tmp_path}", f"-I{root() / 'include'}")
     program = tmp_path / "program"
     subprocess.run([*host_cc, *flags, *includes, str(tmp_path / "main.c"), "-o", str(program)], check=True)
-    assert subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines() == writes
+    assert ran([str(program)], check=True).stdout.splitlines() == writes

@@ -14,6 +14,7 @@ from device_networks import NPU0, job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import require_module
+from numpy.testing import assert_array_equal
 from small_networks import SCALE, int8_input
 from state_networks import constants, read_late, rotation, running_sum, shift_register, stream, views
 
@@ -72,7 +73,7 @@ def test_runs_of_the_c_carry_the_state_as_numpy_does(name: str) -> None:
         for _ in range(RUNS):
             inputs = [random.integers(-9, 9, each.shape).astype(np.float32) for each in network.inputs]
             for got, wanted in zip(native.run(inputs), network.run(inputs, state=state), strict=True):
-                np.testing.assert_array_equal(got, wanted)
+                assert_array_equal(got, wanted)
 
 
 @pytest.mark.cc
@@ -84,7 +85,7 @@ def test_no_compiler_relies_on_more_alignment_than_a_constant_has() -> None:
     assert native.reset() == 0
     inputs = [np.ones(each.shape, np.float32) for each in network.inputs]
     for got, wanted in zip(native.run(inputs), network.run(inputs), strict=True):
-        np.testing.assert_array_equal(got, wanted)
+        assert_array_equal(got, wanted)
 
 
 def test_a_state_that_is_written_in_place_needs_no_second_buffer() -> None:
@@ -152,7 +153,7 @@ def test_a_run_that_fails_at_any_device_call_leaves_the_state_invalid(tmp_path: 
         assert bench.reset() == 0
         for _ in range(2):
             found = bench.run({"x": x})
-            np.testing.assert_array_equal(found.outputs["y"], network.run([x], state=state)[0])
+            assert_array_equal(found.outputs["y"], network.run([x], state=state)[0])
         assert bench.run({"x": x}, fail_at=position).status == FAULT
         after = bench.run({"x": x})
         assert (after.status, after.trace) == (STATE_ERROR, [])
@@ -178,4 +179,4 @@ def test_a_state_that_nothing_reads_or_changes_is_no_warning() -> None:
     only.set_outputs([only.add_relu_layer("x", name="y")])
     for each in (network, only):
         x = np.array([[1, -2]], np.float32)
-        np.testing.assert_array_equal(NativeNetwork(each).run([x])[0], each.run([x])[0])
+        assert_array_equal(NativeNetwork(each).run([x])[0], each.run([x])[0])

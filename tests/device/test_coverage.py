@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from children import ran
 from coverage_gate import count_c
 from fake_device import PARTS
 from needs import require_gcov
@@ -33,7 +33,7 @@ def missed(folder: Path, *tests: str) -> dict[str, set[int]]:
     for name in ("device.c", "command.c"):
         (data,) = folder.glob(f"*-{Path(name).stem}*.gcda")
         argv = [gcov, "--branch-probabilities", "--json-format", "--stdout", str(data)]
-        out = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True, timeout=60).stdout
+        out = ran(argv, cwd=folder, check=True, timeout=60).stdout
         files = {Path(each["file"]).name: each["lines"] for each in json.loads(out)["files"]}
         (lines,) = [files[each] for each in files if each.startswith(Path(name).stem)]
         assert len(lines) > 100

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pytest
 from device_queue import Queue
 from fake_device import Bench, Event, Fake, library
 
+from ferrule._frozen import frozen
 from ferrule.link.protocol import Status
 
 pytestmark = pytest.mark.cc
@@ -176,7 +176,7 @@ def limits_end(bench: Queue) -> None:
     assert bench.open(2**31) == Status.ARGUMENT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mutant:
     """A passage of device.c, its replacement, and the check that must fail."""
 

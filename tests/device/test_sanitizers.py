@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from host_library import sanitizer_environment
 
 FOLDER = Path(__file__).parent
@@ -25,12 +26,9 @@ print("not noticed")
 
 
 def run(sanitizer: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return ran(
         [sys.executable, *arguments],
         env=sanitizer_environment(sanitizer),
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=300,
     )
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from children import ran
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import require_cc, require_program
@@ -216,12 +216,12 @@ _Static_assert(TIMER_EVENTS_LOST_SHIFT == 8u && TIMER_PRESCALER == 2u, "");
         encoding="utf-8",
     )
     argv = [*require_cc(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-c", "check.c", "-o", "check.o"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ran(argv, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     program = require_program("clang-format", "pip install -e '.[dev]'")
     style = Path(__file__).parents[2] / ".clang-format"
     argv = [program, f"--style=file:{style}", "--dry-run", "-Werror", "timer.h"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ran(argv, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_cc, require_program
 from register_tables import ADDER as TABLE
 
@@ -79,7 +79,7 @@ int nothing;
         encoding="utf-8",
     )
     argv = [*compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "-c", "check.c", "-o", "check.o"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ran(argv, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
@@ -88,7 +88,7 @@ def test_the_header_is_formatted(tmp_path: Path) -> None:
     (tmp_path / "adder.h").write_text(c_header(TABLE), encoding="utf-8")
     style = Path(__file__).parents[2] / ".clang-format"
     argv = [program, f"--style=file:{style}", "--dry-run", "-Werror", "adder.h"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ran(argv, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

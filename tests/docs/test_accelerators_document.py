@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import children
 import pytest
+from children import ran
 from needs import require_cc, require_module
 from svd_files import CHIP
 
@@ -38,9 +38,7 @@ def documented(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *arguments: str, code: int = 0) -> str:
     environment = children.environment(folder, FERRULE_BACKENDS="")
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, *arguments], cwd=folder, env=environment)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from children import ran
 from needs import require_acl, require_module
 from pages import ROOT, blocks
 
@@ -142,5 +142,5 @@ def test_the_program_and_the_class_compile_for_opencl(tmp_path: Path) -> None:
     flags = (*toolchain.compile_flags, f"-I{resources.root() / 'src_cpp' / 'acl'}", "-fsyntax-only")
     environment = {**os.environ, **toolchain.environment}
     argv = [*toolchain.compiler, *flags, str(program)]
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    done = ran(argv, env=environment)
     assert done.returncode == 0, done.stderr

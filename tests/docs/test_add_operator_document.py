@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_module
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def test_the_oracle_is_asked() -> None:
     require_module("tflite_micro", "pip install --pre tflite-micro")
     require_module("ai_edge_litert", "pip install ai-edge-litert")
     (program,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-c", program], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.replace(" ", "").count("-2.,-0.,0.,2.,inf,nan") == 2
 

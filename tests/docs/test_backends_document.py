@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import children
 import msgspec
 import pytest
 import small_networks
+from children import ran
 from needs import require_module
 
 from ferrule import Network
@@ -49,9 +49,7 @@ def network() -> Network:
 def command(folder: Path, *arguments: str, search_path: Path | None = None) -> str:
     environment = children.environment(*([search_path] if search_path else []))
     environment.pop("FERRULE_BACKENDS", None)
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, *arguments], cwd=folder, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -7,7 +7,6 @@ import ast
 import importlib
 import re
 import shlex
-import subprocess
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 import numpy as np
 import pytest
 import small_networks
+from children import ran
 from needs import require_module
 from pages import ROOT, Block, blocks, pages
 
@@ -194,7 +194,7 @@ def test_declarations(block: Block, host_cc: tuple[str, ...], tmp_path: Path) ->
     source = tmp_path / "declarations.c"
     source.write_text(headers + "struct device;\n" + block.text, encoding="utf-8")
     argv += ["-c", "-o", str(tmp_path / "declarations.o"), str(source)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = ran(argv)
     assert done.returncode == 0, done.stderr
 
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import children
 import pytest
+from children import ran
 from needs import require_module
 from pages import ROOT, blocks
 
@@ -33,9 +33,7 @@ def documented(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *arguments: str) -> str:
     environment = children.environment(folder, FERRULE_BACKENDS="")
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = ran([sys.executable, *arguments], cwd=folder, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

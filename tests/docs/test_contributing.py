@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
+from children import ran
 from cmsis_project import read_yaml
 from needs import require_module, require_program
 from pages import ROOT
@@ -43,7 +43,7 @@ def test_the_change_log_can_be_built() -> None:
     require_module("towncrier", "pip install 'ferrule[dev]'")
     towncrier = require_program("towncrier", "pip install 'ferrule[dev]'")
     argv = [towncrier, "build", "--draft", "--dir", str(ROOT)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = ran(argv, timeout=60)
     assert done.returncode == 0, done.stderr
     for path in FRAGMENTS:
         first = path.read_text(encoding="utf-8").split()[:5]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import msgspec
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from needs import require_module
+from numpy.testing import assert_array_equal
 from pages import ROOT, blocks
 
 import ferrule
@@ -72,7 +72,7 @@ def test_pixels_are_the_same_data_in_every_form(folder: Path, monkeypatch: pytes
             pass
         digests.add(data.part.digest)
     assert len(digests) == 1
-    np.testing.assert_array_equal(
+    assert_array_equal(
         open_data("real.npy", None, network.inputs, network.outputs, DataSettings(), None).take([0, 7]).inputs[0],
         data.take([0, 7]).inputs[0],
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import children
 import pytest
+from children import ran
 from needs import require_module
 from pages import HEADER_SCRIPT, ROOT, blocks, pages, write_backend
 
@@ -71,9 +72,7 @@ def write_files(page: Path, package: str, folder: Path) -> None:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = children.environment(folder, FERRULE_BACKENDS="")
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    return ran([sys.executable, *arguments], cwd=folder, env=environment)
 
 
 def run_families(page: Path, package: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import device_networks
 import pytest
 import small_networks
+from children import ran
 from needs import require_cc, require_program
 
 from ferrule import Network
@@ -86,7 +87,7 @@ def test_the_steps_make_the_adapter(documented: Path, name: str) -> None:
 def test_the_ported_platform_passes_its_tests(documented: Path) -> None:
     options = ("-p", "no:cacheprovider", "--import-mode=importlib")
     argv = [sys.executable, "-m", "pytest", "-q", *options, "test_adapter.py"]
-    done = subprocess.run(argv, cwd=documented, capture_output=True, text=True, check=False, timeout=120)
+    done = ran(argv, cwd=documented, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import ran
 from click.testing import CliRunner
 from needs import require_module, require_python
 from pages import ROOT, blocks
@@ -62,7 +63,7 @@ def follow(cc: tuple[str, ...]) -> dict[str, str]:
     (compiling,) = [each.text for each in blocks(PAGE) if each.language == "sh" and "./classify" in each.text]
     assert compiling.startswith("cc -std=c11 ")
     compile_and_run = compiling.replace("cc ", f"{shlex.join(cc)} -Wall -Wextra -Wconversion -Werror ", 1)
-    done = subprocess.run(["bash", "-e", "-c", compile_and_run], capture_output=True, text=True, check=True)
+    done = ran(["bash", "-e", "-c", compile_and_run], check=True)
     return printed | {"classify": done.stdout}
 
 

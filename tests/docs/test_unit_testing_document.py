@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_cc, require_gcov, require_module
 
 from ferrule.testing import CmsisFakes, Fakes, ZephyrFakes, pytest_plugin
@@ -30,7 +30,7 @@ def test_its_tests_pass(tmp_path: Path) -> None:
     registered = any(each.name == "ferrule" for each in importlib.metadata.entry_points(group="pytest11"))
     options = [] if registered else ["-p", "ferrule.testing.pytest_plugin"]
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "."]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    done = ran(argv, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     written = len(re.findall(r"^def test_", TEXT, re.MULTILINE))
     assert f"{written} passed" in done.stdout

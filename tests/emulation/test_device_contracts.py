@@ -16,7 +16,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from contract_device import CLEAR, DMA, LEVEL, PULSE, RESET, VALUE, ContractDevi
 from needs import require_module
 
 import ferrule
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.cli.serve_accelerator import interrupted
 from ferrule.cli.signals import Terminated, signals_raised
@@ -58,7 +59,7 @@ Tools = pytest.FixtureRequest
 DEADLINE_S = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """One way of attaching a device model."""
 

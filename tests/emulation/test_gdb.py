@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from children import ran
 from needs import require_program
 
 from ferrule.emulation import Engine, EngineError, EngineOptions, Machine, Session
@@ -53,7 +53,7 @@ def script(gdb: str, machine: Machine, port: int, *commands: str) -> list[str]:
     """Run gdb with these commands, and return the lines of its output."""
     argv = [gdb, "-nx", "-q", "-batch", "-ex", "set confirm off", "-ex", "set pagination off"]
     argv += ["-ex", f"target remote 127.0.0.1:{port}", *(part for command in commands for part in ("-ex", command))]
-    done = subprocess.run([*argv, str(machine.elf)], capture_output=True, text=True, timeout=60, check=False)
+    done = ran([*argv, str(machine.elf)], timeout=60)
     return [*done.stdout.splitlines(), *done.stderr.splitlines()]
 
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_sanitizers
 
 from ferrule.emulation.unicorn import library
@@ -35,7 +36,7 @@ def program(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) 
 @pytest.mark.parametrize("seed", range(4))
 def test_any_guest_is_borne(program: Path, seed: int) -> None:
     argv = [str(program), str(seed), str(ROUNDS)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = ran(argv, timeout=60)
     assert done.returncode == 0, done.stderr
     wanted = BUDGET | EXCEPTION | LOCKUP | ERROR
     assert int(done.stdout, 16) & wanted == wanted

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_module, require_program
 
 from ferrule import nativelib
@@ -96,5 +97,5 @@ def test_hooks_compile_without_a_warning(compiler: str, tmp_path: Path) -> None:
     sources = sorted(library.SOURCE_FOLDER.glob("*.c"))
     assert {source.stem for source in sources} == set(library.SOURCES)
     argv = [*command, *flags, *(str(source) for source in sources)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
+    done = ran(argv, timeout=300, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

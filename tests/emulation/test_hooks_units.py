@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from children import ran
 
 from ferrule.emulation.unicorn import library
 
@@ -28,5 +29,5 @@ def program(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.mark.parametrize("name", ["lines", "limit", "exception returns"])
 def test_a_piece_alone(program: Path, name: str) -> None:
-    done = subprocess.run([str(program), name], capture_output=True, text=True, timeout=60, check=False)
+    done = ran([str(program), name], timeout=60)
     assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_program, require_sanitizers
 
 from ferrule.emulation import Violation
@@ -34,7 +35,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_calls_stay_in_the_tables(harness: Path, seed: int) -> None:
     """With an even seed, the firmware has devices; with an odd one, `on_operator` announces the layers."""
-    done = subprocess.run((harness, str(seed)), capture_output=True, text=True, check=False)
+    done = ran((harness, str(seed)))
     assert done.returncode == 0, done.stderr[-4000:]
     *rows, inferences = done.stdout.splitlines()
     found = {Violation(int(number)): int(count) for number, count in (row.split() for row in rows)}
@@ -45,6 +46,6 @@ def test_random_calls_stay_in_the_tables(harness: Path, seed: int) -> None:
 
 @pytest.mark.cc
 def test_an_access_beyond_a_table_is_found(harness: Path) -> None:
-    done = subprocess.run((harness, "2", "beyond"), capture_output=True, text=True, check=False)
+    done = ran((harness, "2", "beyond"))
     assert done.returncode != 0
     assert "heap-buffer-overflow" in done.stderr

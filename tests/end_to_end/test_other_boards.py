@@ -6,12 +6,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import small_networks
 from covering import covering
 from gate import some_of
 from needs import require_module, require_program
+from numpy.testing import assert_array_equal
 from oracle import random_inputs, tflm
 
 import ferrule
@@ -88,7 +88,7 @@ def test_keyword_spotting_equals_tflm(models: Path, board: str, engine_name: str
     report = ferrule.compile(network, board=board).run(inputs, engine=engine_name)
     assert report.verdict is Verdict.EXACT
     for output, reference in zip(report.outputs, tflm(path.read_bytes(), inputs), strict=True):
-        np.testing.assert_array_equal(output, reference)
+        assert_array_equal(output, reference)
 
 
 @pytest.mark.parametrize("toolchain", [pytest.param("zig", marks=pytest.mark.nightly), "arm-none-eabi-gcc"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from covering import EXHAUSTIVE, covering
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs, tflm
 
 import ferrule
@@ -90,7 +91,7 @@ def test_int8_models_equal_tflm(
         report = firmware.run(inputs, engine=engine)
         assert report.verdict is Verdict.EXACT, engine
         for output, reference in zip(report.outputs, truth, strict=True):
-            np.testing.assert_array_equal(output, reference, err_msg=engine)
+            assert_array_equal(output, reference, err_msg=engine)
         ram = report.memory.ram
         assert report.memory.arena.activation_bytes <= INT8[model]
         assert ram.stack_used <= (ram.stack_bound or 0) <= 1.5 * ram.stack_used

@@ -21,6 +21,7 @@ import device_networks
 import numpy as np
 import pytest
 import small_networks
+from children import ran
 from needs import require_program
 from zephyr_tree import TEST_TIMEOUT_S, Tree, zephyr_tree
 
@@ -216,9 +217,7 @@ def contention(program: Path, tree: Tree, board: Board | None) -> str:
     if board is not None:
         with engine("qemu").start(Machine(board=board, elf=program)) as session:
             return read_until(session.channel("console"), "PASS|FAIL")
-    done = subprocess.run(
-        [str(program), "-stop_at=30"], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
+    done = ran([str(program), "-stop_at=30"], timeout=PATIENCE_S)
     return done.stdout
 
 

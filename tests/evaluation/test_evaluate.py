@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import small_networks
 import state_networks
+from numpy.testing import assert_array_equal
 
 import ferrule
 from ferrule.backends import BackendId
@@ -54,7 +55,7 @@ def test_all_samples_are_computed_exactly(folder: Path) -> None:
     network, x, y = small_networks.dense(), np.load(folder / "x.npy"), np.load(folder / "y.npy")
     done = ferrule.evaluate(network, "x.npy", "y.npy", metrics=["accuracy", "auc", "confusion"])
     expected = answers_of(network, x)
-    np.testing.assert_array_equal(done.outputs[0], expected)
+    assert_array_equal(done.outputs[0], expected)
     assert done.metric("accuracy").value == np.mean(expected.argmax(axis=1) == y)
     assert [part.name for part in done.metrics] == ["accuracy", "auc"]
     document = done.document
@@ -76,7 +77,7 @@ def test_layers_that_the_fast_path_lacks_are_named(folder: Path, monkeypatch: py
     done = ferrule.evaluate(small_networks.dense(), "x.npy")
     assert done.notes == ("CpuRef computes all layers, since CpuAcc cannot run here: it has a cold",)
     assert done.document.paths[0].where == "CpuRef on the host"
-    np.testing.assert_array_equal(done.outputs[0], answers_of(small_networks.dense(), np.load(folder / "x.npy")))
+    assert_array_equal(done.outputs[0], answers_of(small_networks.dense(), np.load(folder / "x.npy")))
 
 
 @pytest.mark.parametrize("name", ["kws_ref_model", "vww_96_int8", "ad01_int8", "pretrainedResnet_quant"])
@@ -85,7 +86,7 @@ def test_trained_models(models: Path, folder: Path, name: str) -> None:
     x = np.random.default_rng(0).integers(-128, 128, (4, *network.inputs[0].shape[1:])).astype(np.int8)
     np.save(folder / "x.npy", x)
     done = ferrule.evaluate(network, "x.npy")
-    np.testing.assert_array_equal(done.outputs[0], answers_of(network, x))
+    assert_array_equal(done.outputs[0], answers_of(network, x))
     assert (done.notes, done.document.paths[0].where) == ((), "CpuAcc on the host")
 
 
@@ -115,10 +116,10 @@ def test_real_targets_and_own_metrics(folder: Path) -> None:
 def test_a_state_begins_anew_for_each_sample_or_sequence(folder: Path) -> None:
     network, x, q = state_networks.running_sum(), np.load(folder / "s.npy"), np.load(folder / "q.npy")
     alone = ferrule.evaluate(network, "s.npy")
-    np.testing.assert_array_equal(alone.outputs[0], x + np.float32([1, -1]))
+    assert_array_equal(alone.outputs[0], x + np.float32([1, -1]))
     expected = np.concatenate([np.cumsum(x[q == number], axis=0) for number in (5, 3, 8)]) + np.float32([1, -1])
     followed = ferrule.evaluate(network, "s.npy", sequence="q.npy")
-    np.testing.assert_array_equal(followed.outputs[0], expected)
+    assert_array_equal(followed.outputs[0], expected)
     assert followed.document.metrics == ()
 
 
@@ -189,7 +190,7 @@ def test_proof_on_a_board(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert (proof.verdict, len(set(proof.samples)), proof.seed) == (ferrule.Verdict.EXACT, 7, 3)
     assert (proof.report.build.board, len(proof.report.samples), proof.whole) == ("mps2-an386", 7, True)
     assert [path.samples for path in done.document.paths] == [SAMPLES, 7, SAMPLES]
-    np.testing.assert_array_equal(done.outputs[0], answers_of(network, x))
+    assert_array_equal(done.outputs[0], answers_of(network, x))
 
     chosen = proof.samples[4]
     run = HostRuns.run
@@ -224,7 +225,7 @@ def test_sequences_on_a_board(folder: Path) -> None:
     proof = done.document.proof
     assert proof is not None
     assert (proof.verdict, len(proof.samples), proof.different) == (ferrule.Verdict.EXACT, 12, ())
-    np.testing.assert_array_equal(done.outputs[0], ferrule.evaluate(network, "s.npy", sequence="q.npy").outputs[0])
+    assert_array_equal(done.outputs[0], ferrule.evaluate(network, "s.npy", sequence="q.npy").outputs[0])
 
 
 @pytest.mark.emu
@@ -232,7 +233,7 @@ def test_sequences_on_a_board(folder: Path) -> None:
 def test_several_processes(folder: Path) -> None:
     network, x = small_networks.dense(), np.load(folder / "x.npy")
     done = ferrule.evaluate(network, "x.npy", "y.npy", board="mps2-an386", on_board=True, jobs=2)
-    np.testing.assert_array_equal(done.outputs[0], answers_of(network, x))
+    assert_array_equal(done.outputs[0], answers_of(network, x))
     assert done.document.paths[-1].where == "mps2-an386 by unicorn in 2 processes"
     assert done.verdict is ferrule.Verdict.EXACT
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from children import ran
 from covering import covering
 from needs import require_program
 
@@ -78,7 +79,7 @@ def test_every_board_builds_without_a_word(
     assert [(done, of) for done, of, _ in steps] == [(done, total) for done in range(1, total + 1)]
     assert steps[-1][2] == "firmware.elf"
     for argv in (*(step.argv for step in plan.compile), plan.link.attempts[0]):
-        again = subprocess.run(argv, capture_output=True, text=True, check=True)
+        again = ran(argv, check=True)
         assert (again.stdout, again.stderr) == ("", "")
 
     image = read_image(elf)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import small_networks
+from children import ran
 from needs import require_module, require_program
 
 import ferrule
@@ -48,12 +49,9 @@ def check(entry: dict[str, Any]) -> None:
         program = ziglang_program()
         assert program is not None
         argv = [str(program), *argv, "-isystem", str(program.parent / "lib" / "include")]
-    done = subprocess.run(
+    done = ran(
         [*(word for word in argv if word != "-c"), "-fsyntax-only"],
         cwd=entry["directory"],
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

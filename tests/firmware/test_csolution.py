@@ -9,7 +9,6 @@ three.
 from __future__ import annotations
 
 import os
-import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,9 @@ import cmsis_project
 import numpy as np
 import pytest
 import small_networks
+from children import ran
 from needs import require_program, require_variable
+from numpy.testing import assert_array_equal
 
 from ferrule.boards import load_board
 from ferrule.emulation import Machine, engine
@@ -52,7 +53,7 @@ def convert(folder: Path, packs: Path) -> dict[str, Any]:
     """Convert the project with csolution, and return its build plan for Release."""
     toolbox = require_variable("CMSIS_TOOLBOX")
     gcc = Path(require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"))
-    version = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
+    version = ran([gcc, "-dumpfullversion"], check=True).stdout.strip()
     environment = {
         **os.environ,
         "CMSIS_PACK_ROOT": str(packs),
@@ -60,7 +61,7 @@ def convert(folder: Path, packs: Path) -> dict[str, Any]:
         f"GCC_TOOLCHAIN_{version.replace('.', '_')}": str(gcc.parent),
     }
     argv = [str(toolbox / "bin" / "csolution"), "convert", f"{folder.name}.csolution.yml"]
-    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    done = ran(argv, cwd=folder, env=environment, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     told = done.stdout + done.stderr
     assert "error csolution" not in told
@@ -89,7 +90,7 @@ def compiled(folder: Path, build: dict[str, Any], core_flags: tuple[str, ...]) -
     gcc = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     argv = [gcc, *core_flags, "-O2", f"-std={build['language-C']}", *build["misc"]["C"], *defines, *includes]
     argv += [*build["misc"]["Link"], f"-Wl,-T,{build['linker']['script']}", *sources(build), "-o", "firmware.elf"]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    done = ran(argv, cwd=folder, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     return folder / "firmware.elf"
 
@@ -108,4 +109,4 @@ def test_csolution_takes_it(board: str, tmp_path: Path) -> None:
     require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     with engine("qemu").start(Machine(board=described, elf=elf)) as session, LinkSession(session.channel()) as link:
         inputs = [np.arange(-3, 3, dtype=np.int8).reshape(1, 6)]
-        np.testing.assert_array_equal(link.run(inputs).outputs[0], network.run(inputs)[0])
+        assert_array_equal(link.run(inputs).outputs[0], network.run(inputs)[0])

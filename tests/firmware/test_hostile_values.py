@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import ran
 from formatting import check_formatted
 from gate import every
 from hostile import HOSTILE
@@ -185,7 +186,7 @@ def test_the_c_compiles_and_nothing_is_executed(tmp_path: Path, kind: str) -> No
     assert "main.c" in sources
     flags = [*GccToolchain().target_flags(described), "-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Werror"]
     argv = [str(compiler), *flags, "-fsyntax-only", *(f"-I{name}" for name in files.code.include_dirs), *sources]
-    done = subprocess.run(argv, cwd=top, capture_output=True, text=True, check=False)
+    done = ran(argv, cwd=top)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob(CANARY))
 
@@ -204,6 +205,6 @@ def test_each_builds(tmp_path: Path, text: str) -> None:
     make = require_program("make", "apt-get install make")
     require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     project(tmp_path, "bare-metal", EVERY[text], device=False)
-    done = subprocess.run([make, "-j2"], cwd=tmp_path / "project", capture_output=True, text=True, check=False)
+    done = ran([make, "-j2"], cwd=tmp_path / "project")
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob(CANARY))

@@ -20,6 +20,7 @@ import device_networks
 import numpy as np
 import pytest
 import small_networks
+from children import ran
 from click.testing import CliRunner
 from needs import require_module, require_program, require_variable
 
@@ -195,7 +196,7 @@ def crossing(folder: Path, platform: str = "library-bare-metal", name: str = "li
 
 
 def called(argv: Sequence[str | Path], folder: Path) -> None:
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    done = ran(argv, cwd=folder, timeout=120)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "warning" not in (done.stdout + done.stderr).lower()
 

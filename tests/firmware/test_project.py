@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import small_networks
+from children import ran
 from needs import require_program
 
 from ferrule import generate
@@ -54,9 +55,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def make(folder: Path, *arguments: str) -> None:
     require_program("make", "apt-get install make")
-    done = subprocess.run(
-        ["make", "-C", str(folder), f"PYTHON={sys.executable}", *arguments], capture_output=True, text=True, check=False
-    )
+    done = ran(["make", "-C", str(folder), f"PYTHON={sys.executable}", *arguments])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
 
@@ -65,11 +64,11 @@ def test_a_python_without_zig(tmp_path: Path) -> None:
     tool = require_program("make", "apt-get install make")
     folder = write(tmp_path / "project", toolchain="zig").folder
     command = [tool, "-C", str(folder), "PYTHON=false"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(command)
     assert (done.returncode, done.stdout.count("-c main.c")) == (2, 0)
     assert "false lacks the wheel ziglang: make PYTHON=... names a Python with it" in done.stderr
     subprocess.run([*command, "clean"], check=True)
-    planned = subprocess.run([*command, "-n", "CC=other-cc"], capture_output=True, text=True, check=True)
+    planned = ran([*command, "-n", "CC=other-cc"], check=True)
     assert "other-cc" in planned.stdout
 
 
@@ -134,7 +133,7 @@ def test_cmake_builds_it_too(any_toolchain: Toolchain, tmp_path: Path) -> None:
         f"-DFERRULE_PYTHON={sys.executable}",
     ]
     for argv in (configure, [cmake, "--build", "cmake"]):
-        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+        done = ran(argv, cwd=folder)
         assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "cmake" / "firmware.elf").read_bytes() == (other / "build" / "firmware.elf").read_bytes()
 
@@ -199,7 +198,7 @@ def test_generated_c_is_formatted(network: Network, tmp_path: Path) -> None:
     files = [name for name in project.manifest.files if name.endswith((".c", ".h")) and not name.startswith("lib/")]
     assert "main.c" in files
     argv = [str(program), f"--style=file:{style}", "--dry-run", "-Werror", *files]
-    done = subprocess.run(argv, cwd=project.folder, capture_output=True, text=True, check=False)
+    done = ran(argv, cwd=project.folder)
     assert done.returncode == 0, done.stderr
 
 
@@ -214,7 +213,7 @@ def test_generated_c_passes_a_linter(network: Network, tmp_path: Path) -> None:
         *(f"-I{folder}" for folder in project.manifest.include_dirs),
         *("main.c", "model"),
     ]
-    done = subprocess.run(argv, cwd=project.folder, capture_output=True, text=True, check=False)
+    done = ran(argv, cwd=project.folder)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

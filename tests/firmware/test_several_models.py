@@ -13,6 +13,7 @@ from pathlib import Path
 import device_networks
 import pytest
 import small_networks
+from children import ran
 from device_networks import HINTS, NPU0, NPU1
 from needs import lacking, require_program
 
@@ -187,7 +188,7 @@ def configured(application: Path, build: Path) -> subprocess.CompletedProcess[st
     symbols = ("FERRULE", "FERRULE_LINK", "FERRULE_UART", "FERRULE_MODEL_DENSE", "FERRULE_MODEL_TWO_BY_TWO")
     options = (f"-DZephyr_DIR={STAND_IN}", *(f"-DCONFIG_{symbol}=y" for symbol in symbols))
     argv = ["cmake", "-S", str(application), "-B", str(build), *options]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    return ran(argv, timeout=120)
 
 
 @pytest.mark.cc

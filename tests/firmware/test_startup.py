@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from children import ran
 from gate import some_of
 from needs import require_module, require_sanitizers
 
@@ -51,7 +52,7 @@ def test_memory_functions_are_right_for_all_alignments(
     defines = [f"-D{name}=test_{name}" for name in names]
     subprocess.run([*host_cc, *flags, *defines, "-c", str(source), "-o", str(renamed)], check=True)
     subprocess.run([*host_cc, *flags, str(programs / "memory.c"), str(renamed), "-o", str(program)], check=True)
-    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    done = ran([str(program)])
     assert done.stdout.splitlines()[-1:] == ["0 failures"], done.stdout + done.stderr
 
 

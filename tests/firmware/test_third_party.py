@@ -10,6 +10,7 @@ from pathlib import Path
 
 import cmsis_project
 import pytest
+from children import ran
 from needs import require_cc, require_program
 
 from ferrule import DataType, Network, Quantization, TensorInfo
@@ -135,7 +136,7 @@ def written(model: Artifact, folder: Path, platform: str, toolchain: str = "arm-
 
 
 def run(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    return ran(argv, cwd=folder)
 
 
 def succeeds(folder: Path, *argv: str) -> None:

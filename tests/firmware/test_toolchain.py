@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from children import ran
 
 from ferrule import nativelib
 from ferrule.boards import load_board
@@ -104,7 +104,7 @@ def test_the_compiler_uses_what_the_core_has(
     source.write_text("", encoding="utf-8")
     flags = any_toolchain.compile_flags(load_board(name), "O3")
     argv = [*any_toolchain.require(), *flags, "-dM", "-E", str(source)]
-    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    text = ran(argv, check=True).stdout
     macros = dict(line.split(maxsplit=2)[1:] for line in text.splitlines() if len(line.split()) > 2)
     widths = int(macros.get("__ARM_FP", "0"), 0)  # ACLE: bit 2 single, bit 3 double precision
     assert (bool(widths & 4), bool(widths & 8)) == (single, double)
@@ -121,7 +121,7 @@ def test_vectors_are_of_integers_only(any_toolchain: Toolchain, tmp_path: Path) 
     source.write_text("", encoding="utf-8")
     flags = any_toolchain.compile_flags(board, "O3")
     argv = [*any_toolchain.require(), *flags, "-dM", "-E", str(source)]
-    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    text = ran(argv, check=True).stdout
     assert "#define __ARM_FEATURE_MVE 1\n" in text
     assert "#define __ARM_FP 0xe\n" in text or "#define __ARM_FP 14\n" in text
 

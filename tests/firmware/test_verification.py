@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import small_networks
+from children import ran
 from damage import DAMAGES, RECORDED, Damage, in_section
 from needs import require_module, require_program
 
@@ -166,12 +166,12 @@ def test_the_script_needs_nothing_but_python(built: Built, tmp_path: Path) -> No
     path.write_bytes(RECORDED["record: not filled"](built.image.path.read_bytes(), built.image.path))
     assert seal.damaged(path.read_bytes()) is None
     script = folder / "seal.py"
-    done = subprocess.run([sys.executable, "-I", "-S", script, path], capture_output=True, text=True, check=False)
+    done = ran([sys.executable, "-I", "-S", script, path])
     assert (done.returncode, done.stderr) == (0, "")
     assert path.read_bytes() == built.image.path.read_bytes()
     for text in (b"", b"\x7fELF", path.read_bytes()[:60], path.read_bytes()[:3_000]):
         path.write_bytes(text)
-        done = subprocess.run([sys.executable, "-I", "-S", script, path], capture_output=True, text=True, check=False)
+        done = ran([sys.executable, "-I", "-S", script, path])
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
         assert path.read_bytes() == text
@@ -229,7 +229,7 @@ def test_cmake_seals_it_too(built: Built, arm_gcc: str, tmp_path: Path) -> None:
     job = replace(built.job, toolchain="arm-none-eabi-gcc", out=tmp_path / "it's a project")
     folder = write_project(emit(small_networks.dense(), job), job).folder
     for argv in ([cmake, "-S", ".", "-B", "cmake", "--toolchain", "toolchain.cmake"], [cmake, "--build", "cmake"]):
-        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+        done = ran(argv, cwd=folder)
         assert done.returncode == 0, done.stdout + done.stderr
     made = Built(job=job, image=read_image(folder / "cmake" / "firmware.elf"))
     assert self_test(made.image.path) == ()

@@ -13,6 +13,7 @@ from pathlib import Path
 import device_networks
 import pytest
 import small_networks
+from children import ran
 from needs import lacking, require_module, require_program
 
 import ferrule
@@ -138,7 +139,7 @@ def configured(project: Path, build: Path, *options: str) -> list[tuple[str, str
     """Configure a project with a stand-in for Zephyr; return the build's entries as (kind, path or name)."""
     require_program("cmake", "apt-get install cmake")
     argv = ["cmake", "-S", str(project), "-B", str(build), f"-DZephyr_DIR={STAND_IN}", "-DCONFIG_FERRULE=y", *options]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    done = ran(argv, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     lines = (build / "record.txt").read_text().splitlines()
@@ -197,9 +198,7 @@ def test_cmake_compiles_nothing_where_ferrule_is_off(tmp_path: Path) -> None:
 def device_tree(overlay: str) -> str:
     """Return the tree that dtc prints for an overlay on a small board."""
     require_program("dtc", "apt-get install device-tree-compiler")
-    done = subprocess.run(
-        ["dtc", "-I", "dts", "-O", "dts", "-"], input=BASE_DTS + overlay, capture_output=True, text=True, check=False
-    )
+    done = ran(["dtc", "-I", "dts", "-O", "dts", "-"], stdin=BASE_DTS + overlay)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -558,7 +557,7 @@ def test_the_module_has_zephyrs_style(tmp_path: Path) -> None:
     sources = sorted(path for path in module.rglob("*") if path.suffix in {".c", ".h"})
     assert len(sources) > 10
     argv = [str(program), "--dry-run", "-Werror"]
-    done = subprocess.run([*argv, *map(str, sources)], capture_output=True, text=True, check=False)
+    done = ran([*argv, *map(str, sources)])
     assert (done.returncode, done.stderr) == (0, "")
     style = f"--style=file:{root() / '.clang-format'}"
     assert subprocess.run([*argv, style, str(sources[0])], capture_output=True, check=False).returncode != 0

@@ -8,6 +8,7 @@ import pytest
 from call_models import accumulating, calling, graph, if_model, model, nested, passing, step, two, while_model
 from compare import graph_differences
 from flatbuffer_tree import tensor
+from numpy.testing import assert_array_equal
 from oracle import tflm_sequence
 
 from ferrule.budget import limits
@@ -39,7 +40,7 @@ def test_variables_of_subgraphs_are_those_of_the_model(data: bytes, samples: lis
         state = each.initial_state()
         for inputs, outputs in zip(samples, wanted, strict=True):
             for mine, theirs in zip(each.run(inputs, state=state), outputs, strict=True):
-                np.testing.assert_array_equal(mine, theirs)
+                assert_array_equal(mine, theirs)
     assert graph_differences(load(to_tflite(again), name="main"), again) == []
 
 
@@ -75,7 +76,7 @@ def test_each_operator_of_a_subgraph_that_blocks_is_listed() -> None:
 
 def test_a_model_may_nest_eight_graphs() -> None:
     network = load(nested(9), name="m")
-    np.testing.assert_array_equal(network.run([np.array([True]), X])[0], X)
+    assert_array_equal(network.run([np.array([True]), X])[0], X)
 
 
 def test_a_condition_may_not_assign() -> None:

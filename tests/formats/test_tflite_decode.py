@@ -9,6 +9,7 @@ import pytest
 from flatbuffer_tree import Table, quantization
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from stored_weights import SHAPE, bits_of, code_words, decode_model, header, huffman_tables, packed
 
 from ferrule import formats
@@ -46,7 +47,7 @@ def test_look_up_tables(width: int, channels: str) -> None:
     tables = random.integers(-128, 128, (count, stride)).astype(np.int8)
     data = decode_model(packed(bits_of(indices, width)), header(0, width, stride) + tables.tobytes(), "INT8", scale())
     channel = {1: 0 * indices, 4: np.indices(SHAPE)[0], 5: np.indices(SHAPE)[2]}[count]
-    np.testing.assert_array_equal(values(data), tables[channel, indices])
+    assert_array_equal(values(data), tables[channel, indices])
 
 
 @pytest.mark.parametrize("channels", CHANNELS)
@@ -56,7 +57,7 @@ def test_look_up_tables_of_float32_have_channels(channels: str) -> None:
     indices, tables = random.integers(0, 4, SHAPE), random.normal(size=(count, 4)).astype(np.float32)
     data = decode_model(packed(bits_of(indices, 2)), header(0, 2, 4) + tables.tobytes(), "FLOAT32", scale())
     channel = {1: 0 * indices, 4: np.indices(SHAPE)[0], 5: np.indices(SHAPE)[2]}[count]
-    np.testing.assert_array_equal(values(data), tables[channel, indices])
+    assert_array_equal(values(data), tables[channel, indices])
 
 
 @pytest.mark.parametrize(
@@ -85,9 +86,9 @@ def test_other_types(method: int, type_: str) -> None:
     ancillary = header(method, *((1, 2) if method == 0 else ())) + elements.tobytes()
     got = values(decode_model(packed(bits.reshape(-1)), ancillary, type_))
     if method == 0:
-        np.testing.assert_array_equal(got, elements[bits])
+        assert_array_equal(got, elements[bits])
     else:
-        np.testing.assert_array_equal(got, np.where(bits, dtype.type(1), dtype.type(0)))
+        assert_array_equal(got, np.where(bits, dtype.type(1), dtype.type(0)))
 
 
 @pytest.mark.parametrize("zero_points", [[0], [-7], [1, -2, 3, 4]])
@@ -99,7 +100,7 @@ def test_pruned_elements_are_zero_points(zero_points: list[int]) -> None:
     got = values(decode_model(packed(bits.reshape(-1)), header(2) + elements.tobytes(), "INT8", scale))
     wanted = np.broadcast_to(np.array(zero_points, np.int8).reshape(-1, 1, 1), SHAPE).copy()
     wanted[bits.astype(bool)] = elements
-    np.testing.assert_array_equal(got, wanted)
+    assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("type_", ["INT8", "INT16"])
@@ -116,7 +117,7 @@ def test_huffman(type_: str, first: int, wide: bool) -> None:
     stream = [int(bit) for symbol in symbols.reshape(-1).tolist() for bit in words[symbol]]
     tables = huffman_tables(words, first, wide)
     data = decode_model(packed(stream), header(1, int(wide) | first - 1 << 4) + tables, type_, quantization([0.5], [0]))
-    np.testing.assert_array_equal(values(data), symbols)
+    assert_array_equal(values(data), symbols)
 
 
 TABLE = header(0, 1, 2) + bytes(2)
@@ -157,9 +158,9 @@ def test_decoded_weights() -> None:
     data = decode_model(packed(bits_of(indices, 4)), ancillary, "INT8", quantization([0.5], [0]), dense=True)
     network = formats.load(data, name="m")
     assert [layer.type for layer in network.layers] == [LayerType.FULLY_CONNECTED]
-    np.testing.assert_array_equal(network.tensor("decoded").data, elements[indices])
+    assert_array_equal(network.tensor("decoded").data, elements[indices])
     inputs = oracle.random_inputs(network)
-    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
 
 
 @given(

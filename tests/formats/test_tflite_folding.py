@@ -9,6 +9,7 @@ import pytest
 from compare import graph_differences
 from computed_parameters import Step, int32s, model_of, reshape_to_a_computed_shape
 from flatbuffer_tree import table
+from numpy.testing import assert_array_equal
 
 from ferrule import formats
 from ferrule.budget import limits
@@ -23,7 +24,7 @@ def test_a_parameter_may_be_computed_from_a_shape() -> None:
     assert [layer.type for layer in network.layers] == [LayerType.RESHAPE]
     assert [info.name for info in (tensor.info for tensor in network.tensors)] == ["x", "y"]
     inputs = oracle.random_inputs(network)
-    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
     assert graph_differences(network, formats.load(to_tflite(network), name=network.name)) == []
 
 
@@ -39,7 +40,7 @@ def test_what_a_layer_reads_is_a_layer_and_what_nothing_reads_is_dropped() -> No
     network = formats.load(model_of(tensors, steps))
     assert [layer.name for layer in network.layers] == ["relu_0", "squeeze_1", "maximum_3"]
     x = np.array([[1, 1]], np.float32)
-    np.testing.assert_array_equal(network.run([x])[0], np.array([[1, 2]], np.float32))
+    assert_array_equal(network.run([x])[0], np.array([[1, 2]], np.float32))
 
 
 def test_a_shape_that_a_layer_reads_is_a_constant() -> None:
@@ -48,7 +49,7 @@ def test_a_shape_that_a_layer_reads_is_a_constant() -> None:
     network = formats.load(data)
     assert [layer.type for layer in network.layers] == [LayerType.MAXIMUM]
     inputs = oracle.random_inputs(network)
-    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
 
 
 def test_the_output_gives_the_shape_of_a_transposed_convolution_if_the_parameter_is_an_input() -> None:
@@ -58,7 +59,7 @@ def test_the_output_gives_the_shape_of_a_transposed_convolution_if_the_parameter
     data = model_of(tensors, [("TRANSPOSE_CONV", ["shape", "w", "x"], ["y"], options)], inputs="x shape")
     network = formats.load(data)
     inputs = [np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2), int32s(0, 0, 0, 0)]
-    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
     assert graph_differences(network, formats.load(to_tflite(network), name=network.name)) == []
 
 

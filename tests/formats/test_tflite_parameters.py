@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flatbuffer_tree import Table, one_operator_model, quantization, table, tensor, write
+from numpy.testing import assert_array_equal
 from oracle import litert_reference, tflm
 
 from ferrule import formats
@@ -20,7 +21,7 @@ def assert_same_as_tflm(model: Table, inputs: list[Array]) -> None:
     data = write(model)
     got = formats.load(data).run(inputs)
     for one, wanted in zip(got, tflm(data, inputs), strict=True):
-        np.testing.assert_array_equal(one, wanted)
+        assert_array_equal(one, wanted)
 
 
 @pytest.mark.parametrize("shape", ["computed", "empty"])
@@ -103,9 +104,9 @@ def test_strided_slice_has_ellipsis_and_new_axes(places: tuple[Any, ...]) -> Non
     wanted = values[places]
     data = strided_slice(shape, places, wanted.shape)
     (got,) = formats.load(data).run([values])
-    np.testing.assert_array_equal(got, wanted)
+    assert_array_equal(got, wanted)
     if None not in places or len(shape) == 3:
-        np.testing.assert_array_equal(got, litert_reference(data, [values])[0])
+        assert_array_equal(got, litert_reference(data, [values])[0])
 
 
 @pytest.mark.parametrize(

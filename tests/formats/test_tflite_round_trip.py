@@ -11,6 +11,7 @@ import numpy as np
 import oracle
 import pytest
 from compare import graph_differences
+from numpy.testing import assert_array_equal
 from sample_networks import one_layer, valid_samples, weights_and_bias
 
 from ferrule import formats
@@ -136,7 +137,7 @@ def test_trained_models_survive_the_round_trip(models: Path, model: str) -> None
     inputs = oracle.random_inputs(network)
     for run in (oracle.tflm, oracle.litert_reference):
         for wanted, got in zip(run(path.read_bytes(), inputs), run(data, inputs), strict=True):
-            np.testing.assert_array_equal(got, wanted)
+            assert_array_equal(got, wanted)
 
 
 def test_a_part_of_a_network_is_a_model(models: Path) -> None:
@@ -157,7 +158,7 @@ def test_a_part_of_a_network_is_a_model(models: Path) -> None:
     assert {t.info.name for t in again.tensors} < {t.info.name for t in network.tensors}
     outputs = oracle.tflm(to_tflite(part), [seen[name] for name in part.inputs])
     for name, got in zip(part.outputs, outputs, strict=True):
-        np.testing.assert_array_equal(got, seen[name])
+        assert_array_equal(got, seen[name])
 
 
 def test_a_view_of_everything_is_the_network(models: Path) -> None:
@@ -227,7 +228,7 @@ def test_unpadded_transposed_convolutions_get_the_scheme_that_litert_accepts(
     weights = np.arange(4, dtype=np.float32).reshape(1, 2, 2, 1)
     network.set_outputs([network.add_transpose_conv_layer("x", weights, size=size, padding=padding)])
     for run in (oracle.tflm, oracle.litert_reference):
-        np.testing.assert_array_equal(run(network, [image])[0], network.run([image])[0])
+        assert_array_equal(run(network, [image])[0], network.run([image])[0])
 
 
 def test_an_absent_bias_is_left_out() -> None:

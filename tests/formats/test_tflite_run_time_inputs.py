@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from flatbuffer_tree import Table, quantization, table, tensor
+from numpy.testing import assert_array_equal
 from oracle import litert_reference, tflm
 from run_time_models import (
     append,
@@ -43,7 +44,7 @@ def check(model: Table, inputs: Sequence[Array], oracle: Callable[..., list[Arra
     for found in (network.run(inputs), formats.load(to_tflite(network)).run(inputs)):
         for one, other in zip(found, wanted, strict=True):
             assert one.dtype == other.dtype
-            np.testing.assert_array_equal(one, other)
+            assert_array_equal(one, other)
     return data
 
 
@@ -194,7 +195,7 @@ def test_a_slice_never_leaves_its_tensor() -> None:
     data = of_type("FLOAT32", (5, 3))
     for begin, first in ((4, 3), (100, 3), (-100, 0)):
         vectors = [np.array([begin], np.int32), np.array([begin + 2], np.int32)]
-        np.testing.assert_array_equal(formats.load(model).run([data, *vectors])[0], data[first : first + 2])
+        assert_array_equal(formats.load(model).run([data, *vectors])[0], data[first : first + 2])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from call_models import graph
 from flatbuffer_tree import operator, table, tensor, write
+from numpy.testing import assert_array_equal
 from oracle import tflm_sequence
 from signal_networks import preprocessor, signal_networks
 
@@ -107,7 +108,7 @@ def test_hidden_states_are_added_and_left_out() -> None:
     samples = [[generator.integers(-(2**15), 2**15, (1, 30)).astype(np.int16) >> run % 9] for run in range(20)]
     values = again.initial_state()
     found = [again.run(sample, state=values) for sample in samples]
-    np.testing.assert_array_equal(found, tflm_sequence(data, samples))
+    assert_array_equal(found, tflm_sequence(data, samples))
     assert any(output.any() for (output,) in found)
 
 
@@ -144,5 +145,5 @@ def test_a_hidden_state_in_a_branch_changes_when_the_branch_runs() -> None:
     ]
     values = network.initial_state()
     found = [network.run(sample, state=values) for sample in samples]
-    np.testing.assert_array_equal(found, tflm_sequence(data, samples))
+    assert_array_equal(found, tflm_sequence(data, samples))
     assert found[4][0].tolist() == [6, 7, 8, 17]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flatbuffer_tree import Table, one_operator_model, operator, table, tensor, write
+from numpy.testing import assert_array_equal
 from oracle import tflm_sequence
 from sample_networks import valid_samples
 from vela_cases import vela_case
@@ -47,8 +48,8 @@ def test_written_states_are_those_of_tflm_and_are_read_back(start: int) -> None:
     data = to_tflite(network)
     again = load(data, name="stateful")
     wanted = _sequence(network)
-    np.testing.assert_array_equal(_sequence(again), wanted)
-    np.testing.assert_array_equal(tflm_sequence(data, [[x] for x in _STEPS]), wanted)
+    assert_array_equal(_sequence(again), wanted)
+    assert_array_equal(tflm_sequence(data, [[x] for x in _STEPS]), wanted)
     assert [(each.name, each.source, each.result) for each in again.states] == [
         ("sum", "old", "total"),
         ("before", "before", "x"),

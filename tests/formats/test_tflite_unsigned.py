@@ -8,6 +8,7 @@ import oracle
 import pytest
 from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor, write
 from import_check import check_import
+from numpy.testing import assert_array_equal
 from stored_weights import OPTIONS, WEIGHTED, unsigned_model
 
 from ferrule import formats
@@ -53,7 +54,7 @@ def check(model: bytes) -> None:
     wanted = oracle.litert_reference(model, inputs)
     for info, got, expected in zip(network.outputs, network.run(inputs), wanted, strict=True):
         assert got.dtype == expected.dtype == info.dtype.numpy
-        np.testing.assert_array_equal(got, expected)
+        assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("type_", WEIGHTED, ids=str)
@@ -139,7 +140,7 @@ def test_joined_inputs_get_the_quantisation_of_the_output(scales: list[tuple[flo
     network = formats.load(model, name="m")
     inputs = [np.arange(256, dtype=np.uint8).reshape(1, 256)] * 2
     for got, wanted in zip(network.run(inputs), oracle.litert_reference(model, inputs), strict=True):
-        np.testing.assert_array_equal(got, wanted)
+        assert_array_equal(got, wanted)
     added = {LayerType.QUANTIZE, LayerType.DEQUANTIZE}.intersection(layer.type for layer in network.layers[2:-3])
     assert bool(added) == any(scale != scales[2] for scale in scales)
 
@@ -185,7 +186,7 @@ def test_int8_weights_with_a_zero_point() -> None:
     dense = signed("FULLY_CONNECTED", weights)
     network = formats.load(dense, name="m")
     inputs = oracle.random_inputs(network)
-    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(dense, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], oracle.tflm(dense, inputs)[0])
     with pytest.raises(UnsupportedError, match="'w' have a zero point that is not 0, expected symmetric weights"):
         formats.load(signed("CONV_2D", weights.reshape(3, 1, 1, 4)), name="m")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from needs import require_module
+from numpy.testing import assert_array_equal
 
 from ferrule import formats
 from ferrule.errors import FerruleError
@@ -32,7 +33,7 @@ def test_litert_rounds_layers_with_weights_once(operator: str) -> None:
         model = formats.to_tflite(case.network)
         network = formats.load(model, rounding=LITERT)
         assert [layer.rounding for layer in network.layers] == [Rounding.ONNX]
-        np.testing.assert_array_equal(network.run(case.inputs)[0], litert(model, case.inputs, "AUTO"))
+        assert_array_equal(network.run(case.inputs)[0], litert(model, case.inputs, "AUTO"))
         assert formats.load(model, rounding="tflm").layers == formats.load(model).layers
 
 

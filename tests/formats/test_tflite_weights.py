@@ -10,6 +10,7 @@ import oracle
 import pytest
 import tflite
 from flatbuffer_tree import one_operator_model, quantization, table, tensor, write
+from numpy.testing import assert_array_equal
 from stored_weights import OPTIONS, SHAPES, dequantize_before, halves, with_weights
 
 from ferrule import formats
@@ -27,9 +28,9 @@ def test_int4_weights_are_int8(type_: str) -> None:
     packed = with_weights(type_, weights, stored="INT4", data=halves(weights))
     network, same = formats.load(packed, name="m"), formats.load(with_weights(type_, weights), name="m")
     assert network.tensor("weights").info == same.tensor("weights").info
-    np.testing.assert_array_equal(network.tensor("weights").data, weights)
+    assert_array_equal(network.tensor("weights").data, weights)
     inputs = oracle.random_inputs(network)
-    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(packed, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], oracle.tflm(packed, inputs)[0])
 
 
 def test_int4_weights_of_fully_connected_with_a_scale_per_channel_have_the_results_of_int8() -> None:
@@ -41,7 +42,7 @@ def test_int4_weights_of_fully_connected_with_a_scale_per_channel_have_the_resul
     assert network.tensor("weights").info.quantization == Quantization(scales=tuple(scales), zero_points=(0, 0, 0))
     inputs = oracle.random_inputs(network)
     wide = with_weights("FULLY_CONNECTED", weights, scales=scales)
-    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(wide, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], oracle.tflm(wide, inputs)[0])
     with pytest.raises(RuntimeError):
         oracle.tflm(packed, inputs)
 
@@ -69,7 +70,7 @@ def test_float16_weights_are_float32() -> None:
     assert [layer.type for layer in network.layers] == [LayerType.FULLY_CONNECTED]
     stored = network.tensor("weights")
     assert stored.info.dtype is DataType.FLOAT32
-    np.testing.assert_array_equal(stored.data, weights.astype(np.float32))
+    assert_array_equal(stored.data, weights.astype(np.float32))
     inputs = oracle.random_inputs(network)
     assert not graph_difference(network, inputs, oracle.litert_reference(model, inputs))
 
@@ -119,8 +120,8 @@ def test_a_constant_with_scale_zero_is_zero(type_: str) -> None:
     network = formats.load(data)
     x = [np.array([[90, -100]], np.int8).reshape(image)]
     wanted = oracle.tflm(data, x)[0]
-    np.testing.assert_array_equal(network.run(x)[0], wanted)
-    np.testing.assert_array_equal(formats.load(to_tflite(network)).run(x)[0], wanted)
+    assert_array_equal(network.run(x)[0], wanted)
+    assert_array_equal(formats.load(to_tflite(network)).run(x)[0], wanted)
 
 
 def test_sparse_weights_are_refused_with_the_way_out() -> None:
@@ -151,5 +152,5 @@ def test_int16_sums_of_32_bits_get_a_bias(type_: str) -> None:
         network = formats.load(model(bias_type), name="m")
         inputs = [np.arange(-1800, 1800, 3600 / np.prod(image)).astype(np.int16).reshape(image)]
         (results[bias_type],) = network.run(inputs)
-        np.testing.assert_array_equal(results[bias_type], oracle.tflm(model(bias_type), inputs)[0])
-        np.testing.assert_array_equal(results[bias_type], oracle.tflm(network, inputs)[0])
+        assert_array_equal(results[bias_type], oracle.tflm(model(bias_type), inputs)[0])
+        assert_array_equal(results[bias_type], oracle.tflm(network, inputs)[0])

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from lowered_call import address_sanitizer_environment
 
 FOLDER = Path(__file__).parent
@@ -18,7 +18,5 @@ FOLDER = Path(__file__).parent
 @pytest.mark.parametrize("module", ["test_elementwise.py", "test_movement.py", "test_onnx_layers.py"])
 def test_no_kernel_leaves_its_tensors(module: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / module)]
-    done = subprocess.run(
-        command, env=address_sanitizer_environment(), capture_output=True, text=True, check=False, timeout=600
-    )
+    done = ran(command, env=address_sanitizer_environment(), timeout=600)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

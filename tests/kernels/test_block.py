@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from children import ran
 from layer_case import layer_network
 from lowered_call import address_sanitizer_environment, lower, lowering_of, run_lowered
 from merged import merged
 from needs import require_module
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK
@@ -151,7 +152,7 @@ def test_plain_c_on_the_host_is_the_reference(case: str) -> None:
     network = CASES[case]
     for inputs in inputs_of(network):
         (got,) = run_lowered(network, inputs, CORE)
-        np.testing.assert_array_equal(got, network.run(inputs)[0])
+        assert_array_equal(got, network.run(inputs)[0])
 
 
 @pytest.mark.cc
@@ -160,7 +161,7 @@ def test_plain_c_on_the_host_is_the_reference_without_scratch(case: str) -> None
     network = CASES[case]
     for inputs in inputs_of(network):
         (got,) = run_lowered(network, inputs, op=direct(network))
-        np.testing.assert_array_equal(got, network.run(inputs)[0])
+        assert_array_equal(got, network.run(inputs)[0])
 
 
 @pytest.mark.cc
@@ -169,7 +170,7 @@ def test_plain_c_on_the_host_is_the_reference_with_weights_of_16_bits(case: str)
     network = CASES[case]
     for inputs in inputs_of(network):
         (got,) = run_lowered(network, inputs, op=WIDE[case].lower())
-        np.testing.assert_array_equal(got, network.run(inputs)[0])
+        assert_array_equal(got, network.run(inputs)[0])
 
 
 def test_weights_of_16_bits_are_for_few_products_and_whole_blocks() -> None:
@@ -211,9 +212,7 @@ def test_weights_and_constants_are_interleaved() -> None:
 def test_no_block_reads_or_writes_outside_its_tables() -> None:
     """The same calls under the address sanitizer, with each table and the scratch in memory of exactly its size."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "on_the_host"]
-    done = subprocess.run(
-        command, env=address_sanitizer_environment(), capture_output=True, text=True, check=False, timeout=600
-    )
+    done = ran(command, env=address_sanitizer_environment(), timeout=600)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
 
 
@@ -238,4 +237,4 @@ def test_assembler_is_exact(toolchain: str, goal: Goal) -> None:
     for inputs in inputs_of(network):
         report = built.run(inputs, engine="unicorn")
         for case, got, wanted in zip(CASES, report.outputs, network.run(inputs), strict=True):
-            np.testing.assert_array_equal(got, wanted, err_msg=case)
+            assert_array_equal(got, wanted, err_msg=case)

@@ -8,6 +8,7 @@ import pytest
 from ckernels import NativeNetwork
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges
@@ -131,7 +132,7 @@ def test_every_tensor_is_exact(zero_point: int, seed: int, dead: float) -> None:
     native = NativeNetwork(network)
     for inputs in all_inputs(network):
         for got, wanted in zip(native.run(inputs), network.run(inputs), strict=True):
-            np.testing.assert_array_equal(got, wanted)
+            assert_array_equal(got, wanted)
 
 
 @pytest.mark.cc

@@ -11,6 +11,7 @@ from layer_case import layer_network
 from lowered_call import lower, run_lowered
 from merged import merged
 from needs import require_module, require_program
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
@@ -193,7 +194,7 @@ def test_the_plain_c(case: str) -> None:
     network = CASES[case][0]
     assert lower(network, CORE).kernel == CASES[case][1]
     for inputs in [random_inputs(network), *edge_inputs(network).values()]:
-        np.testing.assert_array_equal(run_lowered(network, inputs, CORE)[0], network.run(inputs)[0])
+        assert_array_equal(run_lowered(network, inputs, CORE)[0], network.run(inputs)[0])
 
 
 @pytest.mark.emu
@@ -208,4 +209,4 @@ def test_the_assembler() -> None:
     report = firmware.run(inputs, engine="unicorn")
     assert sorted(layer.kernel for layer in report.layers) == sorted(kernel for _, kernel in CASES.values())
     for case, got, wanted in zip(CASES, report.outputs, network.run(inputs), strict=True):
-        np.testing.assert_array_equal(got, wanted, err_msg=case)
+        assert_array_equal(got, wanted, err_msg=case)

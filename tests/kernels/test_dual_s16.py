@@ -10,6 +10,7 @@ from layer_case import layer_network, tensor
 from lowered_call import lower, run_overlapping
 from merged import merged
 from needs import require_module
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.target import CoreFeatures
@@ -99,7 +100,7 @@ def test_plain_c_is_exact() -> None:
         inputs = [[random_inputs(network), *edge_inputs(network).values()][which] for network in ALL]
         results = native.run([array for some in inputs for array in some])
         for network, some, got in zip(ALL, inputs, results, strict=True):
-            np.testing.assert_array_equal(got, network.run(some)[0])
+            assert_array_equal(got, network.run(some)[0])
 
 
 @pytest.mark.cc
@@ -111,7 +112,7 @@ def test_the_output_may_overlap_the_input_at_the_least_distance(kernel: str) -> 
         assert overlap.distance_bytes is not None
         inputs = random_inputs(network)
         got = run_overlapping(network, inputs, overlap, overlap.distance_bytes, op)
-        np.testing.assert_array_equal(got, network.run(inputs)[0])
+        assert_array_equal(got, network.run(inputs)[0])
 
 
 @pytest.mark.emu
@@ -124,7 +125,7 @@ def test_assembler_is_exact() -> None:
     for inputs in (random_inputs(network), *edge_inputs(network).values()):
         report = ferrule.compile(network, board="mps2-an386").run(inputs, engine="unicorn")
         for got, wanted in zip(report.outputs, network.run(inputs), strict=True):
-            np.testing.assert_array_equal(got, wanted)
+            assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
 from lowered_call import lower, run_lowered, run_overlapping
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.operators.binary import TABLE_MIN_ELEMENTS
@@ -29,7 +30,7 @@ WITHOUT_DSP = CoreFeatures(name="cortex-m3")
 
 def check(network: Network, inputs: list[Array]) -> None:
     (got,), (wanted,) = run_lowered(network, inputs), network.run(inputs)
-    np.testing.assert_array_equal(got, wanted, strict=True)
+    assert_array_equal(got, wanted, strict=True)
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)
@@ -72,7 +73,7 @@ def test_large_sums_of_one_shape_use_tables(elements: int) -> None:
     assert {overlap.input for overlap in op.overlaps} == {"a", "b"}
     inputs = random_inputs(network)
     (got,), (wanted,) = run_lowered(network, inputs, op=op), network.run(inputs)
-    np.testing.assert_array_equal(got, wanted, strict=True)
+    assert_array_equal(got, wanted, strict=True)
 
 
 def test_small_sums_take_no_tables() -> None:
@@ -98,13 +99,13 @@ def test_tables_and_factors_give_the_result_of_every_pair(
     if tables is not None:
         sums = tables[0].astype(np.int64)[:, np.newaxis] + tables[1]
         assert np.abs(sums).max() < 2**31
-        np.testing.assert_array_equal(np.clip(sums >> 20, -128, 127).reshape(-1), int8_results(total))
+        assert_array_equal(np.clip(sums >> 20, -128, 127).reshape(-1), int8_results(total))
     scaled = scaled_sum(total)
     if scaled is not None:
         stored = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
         sums = scaled.constant + (scaled.first * stored >> 8)[:, np.newaxis] + (scaled.second * stored >> 8)
         assert np.abs(sums).max() < 2**31
-        np.testing.assert_array_equal(np.clip(sums >> 20, -128, 127).reshape(-1), int8_results(total))
+        assert_array_equal(np.clip(sums >> 20, -128, 127).reshape(-1), int8_results(total))
 
 
 def test_typical_sums_have_two_factors() -> None:
@@ -148,4 +149,4 @@ def test_the_output_may_lie_where_the_lowering_says(type_: LayerType, data: st.D
     for overlap in lower(network).overlaps:
         step_bytes = max(wanted.itemsize, network.info(overlap.input).dtype.size_bytes)  # both stay aligned
         got = run_overlapping(network, inputs, overlap, overlap.distance_bytes + further * step_bytes)
-        np.testing.assert_array_equal(got, wanted, strict=True)
+        assert_array_equal(got, wanted, strict=True)

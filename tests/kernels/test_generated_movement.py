@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from ckernels import run_native
 from gate import every
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 from sample_networks import samples
 
@@ -49,4 +49,4 @@ def test_generated_c_is_the_numpy_kernels(graph: Graph) -> None:
     network = network_of(graph)
     inputs = random_inputs(network)
     for got, wanted in zip(run_native(network, inputs), network.run(inputs), strict=True):
-        np.testing.assert_array_equal(got, wanted, strict=True)
+        assert_array_equal(got, wanted, strict=True)

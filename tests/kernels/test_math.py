@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from needs import lacking, require_module
+from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from ferrule.resources import root
@@ -116,10 +117,10 @@ def error_of(functions: dict[str, Function], name: str, x: Floats) -> float:
     with np.errstate(all="ignore"):
         exact = getattr(np, name)(x.astype(np.float64))
     got = functions[name](x)
-    np.testing.assert_array_equal(np.isnan(got), np.isnan(exact))
-    np.testing.assert_array_equal(got[~np.isfinite(exact)], exact[~np.isfinite(exact)].astype(np.float32))
+    assert_array_equal(np.isnan(got), np.isnan(exact))
+    assert_array_equal(got[~np.isfinite(exact)], exact[~np.isfinite(exact)].astype(np.float32))
     zeros = exact == 0
-    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(exact[zeros]))
+    assert_array_equal(np.signbit(got[zeros]), np.signbit(exact[zeros]))
     return float(errors(got[np.isfinite(exact)], exact[np.isfinite(exact)]).max(initial=0.0))
 
 
@@ -145,9 +146,9 @@ def test_remainders_are_exact(functions: dict[str, Function]) -> None:
     with np.errstate(all="ignore"):
         wanted = np.fmod(pairs[:, 0], pairs[:, 1])
     got = functions["fmod"](pairs)
-    np.testing.assert_array_equal(got, wanted)
+    assert_array_equal(got, wanted)
     numbers = ~np.isnan(wanted)
-    np.testing.assert_array_equal(np.signbit(got[numbers]), np.signbit(wanted[numbers]))
+    assert_array_equal(np.signbit(got[numbers]), np.signbit(wanted[numbers]))
 
 
 def test_all_of_float32_in_strides(functions: dict[str, Function]) -> None:
@@ -198,4 +199,4 @@ def test_the_exponential_of_doubles_is_near_that_of_more_digits(functions: dict[
     assert float((np.abs(got - exact) / np.spacing(exact.astype(np.float64))).max()) < 1
     special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 720.0, -800.0, 1e300])
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(functions["exp of doubles"](special), np.exp(special))
+        assert_array_equal(functions["exp of doubles"](special), np.exp(special))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from layer_case import layer_network
 from lowered_call import lower, run_lowered
 from movement_cases import MOVEMENTS, info
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 
 from ferrule.graph import DataType, Descriptor, LayerType, Shape
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.cc
 def check(network: Network) -> None:
     inputs = random_inputs(network)
     for got, wanted in zip(run_lowered(network, inputs), network.run(inputs), strict=True):
-        np.testing.assert_array_equal(got, wanted, strict=True)
+        assert_array_equal(got, wanted, strict=True)
 
 
 @pytest.mark.parametrize("type_", MOVEMENTS)
@@ -57,7 +58,7 @@ def test_indices_of_any_value_stay_in_the_tensor(
     inputs = random_inputs(network)
     for low, high in ((-1, 2), (0, 6)):
         inputs[position] = np.random.default_rng(1).integers(low, high, shapes[position], np.int32)
-        np.testing.assert_array_equal(run_lowered(network, inputs)[0], network.run(inputs)[0])
+        assert_array_equal(run_lowered(network, inputs)[0], network.run(inputs)[0])
 
 
 @pytest.mark.parametrize("dtype", sorted(MOVABLE))
@@ -68,7 +69,7 @@ def test_a_reshaped_constant_is_copied(dtype: DataType) -> None:
         LayerType.RESHAPE, ReshapeDescriptor(shape=(6,)), [source], source.quantization, constants={0: data}
     )
     (result,) = run_lowered(network, [])
-    np.testing.assert_array_equal(result, data.reshape(6))
+    assert_array_equal(result, data.reshape(6))
 
 
 def test_a_reshaped_tensor_takes_no_code() -> None:

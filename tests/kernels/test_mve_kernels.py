@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,11 @@ from layer_case import layer_network, tensor
 from lowered_call import lower, run_overlapping
 from merged import merged
 from needs import require_module
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 import ferrule
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.target import CoreFeatures
 from ferrule.boards import load_board
@@ -42,7 +43,7 @@ ONE = Padding(top=1, bottom=1, left=1, right=1)
 RANDOM = np.random.default_rng(14)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """A layer, and the kernel that runs it on a core with MVE."""
 
@@ -165,7 +166,7 @@ def test_the_plain_c_is_exact() -> None:
     for which in range(4):
         inputs = arrays(networks, which)
         for name, got, wanted in zip(CASES, native.run(inputs), native.network.run(inputs), strict=True):
-            np.testing.assert_array_equal(got, wanted, err_msg=name)
+            assert_array_equal(got, wanted, err_msg=name)
 
 
 @pytest.mark.emu
@@ -177,7 +178,7 @@ def test_the_assembler_is_exact(qemu: str, arm_gcc: str) -> None:
     report = firmware.run(inputs, engine="qemu")
     assert sorted(layer.kernel for layer in report.document.layers) == sorted(case.kernel for case in CASES.values())
     for name, got, wanted in zip(CASES, report.outputs, network.run(inputs), strict=True):
-        np.testing.assert_array_equal(got, wanted, err_msg=name)
+        assert_array_equal(got, wanted, err_msg=name)
 
 
 ASSEMBLED = {
@@ -258,6 +259,6 @@ def test_outputs_may_overlap_inputs_at_the_least_distance() -> None:
         for overlap in op.overlaps:
             assert overlap.distance_bytes is not None
             got = run_overlapping(case.network, inputs, overlap, overlap.distance_bytes, op)
-            np.testing.assert_array_equal(got, wanted, err_msg=name)
+            assert_array_equal(got, wanted, err_msg=name)
             stated += 1
     assert stated == sum("dense" not in name for name in CASES)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from ckernels import run_native
 from merged import merged
+from numpy.testing import assert_array_equal
 from sample_networks import samples
 
 from ferrule import formats
@@ -74,7 +75,7 @@ def test_pads_of_infinity_and_nan() -> None:
     network.set_outputs(pads)
     inputs = [np.zeros(network.inputs[0].shape, np.float32)]
     for output, wanted in zip(run_native(network, inputs), network.run(inputs), strict=True):
-        np.testing.assert_array_equal(output, wanted)
+        assert_array_equal(output, wanted)
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan])

@@ -11,6 +11,7 @@ import pytest
 from gate import every
 from layer_case import layer_network, tensor
 from lowered_call import lower, lowering_of, run_lowered
+from numpy.testing import assert_array_equal
 from onnx_layers import CASES, PAIRS, every_pair, pairs_network
 
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
@@ -38,7 +39,7 @@ def test_the_c_computes_the_rule(name: str, core: CoreFeatures | None) -> None:
         case = CASES[name](dice)
         assert CpuAccSupport().supports(case.network, case.network.layers[0], TARGET).reason == ""
         (got,) = run_lowered(case.network, list(case.inputs), core)
-        np.testing.assert_array_equal(got, case.wanted, strict=True)
+        assert_array_equal(got, case.wanted, strict=True)
 
 
 @pytest.mark.parametrize("core", [None, WITHOUT_DSP, BASELINE], ids=["dsp", "plain", "baseline"])
@@ -56,7 +57,7 @@ def test_every_kernel_computes_the_rule_for_all_pairs(
     assert candidates
     for candidate in candidates:
         (got,) = run_lowered(network, every_pair(), op=candidate.lower())
-        np.testing.assert_array_equal(got, wanted, strict=True, err_msg=candidate.kernel)
+        assert_array_equal(got, wanted, strict=True, err_msg=candidate.kernel)
 
 
 @pytest.mark.parametrize(("type_", "rule"), PAIRS, ids=str)
@@ -98,7 +99,7 @@ def test_8_bits_of_either_sign_become_one_another() -> None:
         limits = np.iinfo(target.numpy)
         wanted = np.clip((data.astype(np.int64) - 9) * 2 + 100, limits.min, limits.max).astype(target.numpy)
         for got in (network.run([data])[0], run_lowered(network, [data])[0]):
-            np.testing.assert_array_equal(got, wanted, strict=True)
+            assert_array_equal(got, wanted, strict=True)
 
 
 def test_what_has_no_c_is_refused_by_name() -> None:

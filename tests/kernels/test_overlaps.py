@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from lowered_call import lower, lowering_of, run_overlapping
 from needs import require_program
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 from weighted_cases import FAMILY, within_bound
 
@@ -59,7 +60,7 @@ def check(network: Network, kernels: Iterable[LoweredOp]) -> None:
                 if wanted.dtype == np.float32:
                     assert within_bound(network, inputs, got), (op.kernel, overlap, shift)
                 else:
-                    np.testing.assert_array_equal(got, wanted, err_msg=f"{op.kernel}: {overlap} at {shift}")
+                    assert_array_equal(got, wanted, err_msg=f"{op.kernel}: {overlap} at {shift}")
 
 
 @pytest.mark.cc

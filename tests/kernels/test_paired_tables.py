@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from children import ran
 from layer_case import layer_network
 from lowered_call import address_sanitizer_environment, lowering_of, run_lowered
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED
@@ -87,7 +88,7 @@ def test_pairs_are_exact(case: str) -> None:
     network = convolution(*CASES[case])
     inputs = random_inputs(network)
     (got,) = run_lowered(network, inputs, op=paired(network))
-    np.testing.assert_array_equal(got, network.run(inputs)[0])
+    assert_array_equal(got, network.run(inputs)[0])
 
 
 @pytest.mark.cc
@@ -95,7 +96,5 @@ def test_pairs_are_exact(case: str) -> None:
 def test_no_pair_reads_or_writes_outside_its_tables() -> None:
     """The same calls under the address sanitizer, with each table and the scratch in memory of exactly its size."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "exact"]
-    done = subprocess.run(
-        command, env=address_sanitizer_environment(), capture_output=True, text=True, check=False, timeout=600
-    )
+    done = ran(command, env=address_sanitizer_environment(), timeout=600)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import PROVED_SHIFT, proved_words
@@ -40,7 +41,7 @@ def test_every_sum_is_equal(multiplier: int, shift: int, low: int, high: int) ->
     assert words is not None
     sums = np.arange(low, high + 1)
     wanted = reference(sums, factor, -128)
-    np.testing.assert_array_equal(by_one_multiplication(sums, int(words[0, 0]), int(words[0, 1])), wanted)
+    assert_array_equal(by_one_multiplication(sums, int(words[0, 0]), int(words[0, 1])), wanted)
 
 
 @pytest.mark.parametrize("rule", [Rounding.SINGLE, Rounding.ONNX])
@@ -54,7 +55,7 @@ def test_rules_with_one_rounding_have_constants_for_any_zero_point(rule: Roundin
         if words is not None:
             found += 1
             wanted = reference(sums, factor, zero_point, rule)
-            np.testing.assert_array_equal(by_one_multiplication(sums, int(words[0, 0]), int(words[0, 1])), wanted)
+            assert_array_equal(by_one_multiplication(sums, int(words[0, 0]), int(words[0, 1])), wanted)
     assert found >= 38
 
 
@@ -72,7 +73,7 @@ def test_sums_times_128_reach_smaller_factors() -> None:
     assert words is not None
     sums = np.arange(20_000, 200_001)
     scaled = (((sums << 7) + int(words[0, 1])) * int(words[0, 0]) >> 32) >> PROVED_SHIFT
-    np.testing.assert_array_equal(scaled.clip(-128, 127), reference(sums, factor, -128))
+    assert_array_equal(scaled.clip(-128, 127), reference(sums, factor, -128))
 
 
 def test_outputs_with_values_on_both_sides_of_zero_have_no_such_constants() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from ferrule.graph import Array, Rounding
 from ferrule.operators.arithmetic.fixed_point import rescale
@@ -84,7 +85,7 @@ def hard_values(count: int, rule: Rounding, seed: int) -> tuple[Array, Array, Ar
 def check(compiled: Compiled, rule: Rounding, values: tuple[Array, Array, Array]) -> None:
     wanted = rescale(*values, rule)
     for name, within in ((f"{rule.value}_any", 1 << 30), (rule.value, LIMIT)):
-        np.testing.assert_array_equal(compiled(name, *values).clip(-within, within), wanted.clip(-within, within))
+        assert_array_equal(compiled(name, *values).clip(-within, within), wanted.clip(-within, within))
     assert np.abs(compiled(rule.value, *values)).max() <= 1 << 30
 
 

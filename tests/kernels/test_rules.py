@@ -12,6 +12,7 @@ from layer_case import layer_network
 from lowered_call import lower
 from merged import merged
 from needs import require_module
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.target import CoreFeatures
@@ -184,7 +185,7 @@ def test_the_plain_c(core: str) -> None:
     assert own <= set(native.kernels)
     for inputs in [random_inputs(BOTH), *edge_inputs(BOTH).values()]:
         for name, got, wanted in zip(NAMES, native.run(inputs), BOTH.run(inputs), strict=True):
-            np.testing.assert_array_equal(got, wanted, err_msg=name)
+            assert_array_equal(got, wanted, err_msg=name)
 
 
 @pytest.mark.emu
@@ -204,7 +205,7 @@ def test_the_assembler(board: str) -> None:
     inputs = random_inputs(BOTH)
     report = ferrule.compile(BOTH, board=board, toolchain="zig").run(inputs, engine="unicorn")
     for name, got, wanted in zip(NAMES, report.outputs, BOTH.run(inputs), strict=True):
-        np.testing.assert_array_equal(got, wanted, err_msg=name)
+        assert_array_equal(got, wanted, err_msg=name)
 
 
 def test_vector_kernels_leave_these_layers_to_the_others() -> None:

@@ -13,6 +13,7 @@ from ckernels import NativeNetwork
 from layer_case import layer_network
 from lowered_call import lower, run_overlapping
 from merged import merged
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.contribution import KERNELS
@@ -93,7 +94,7 @@ def test_plain_c_has_the_results_of_the_reference(core: str) -> None:
         results = iter(native.run([array for some in inputs for array in some]))
         for case, some in zip(cases, inputs, strict=True):
             for wanted in case.run(some):
-                np.testing.assert_array_equal(next(results), wanted)
+                assert_array_equal(next(results), wanted)
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -107,7 +108,7 @@ def test_kernels_run_at_the_least_distance_that_they_state(core: str) -> None:
             least = -(-overlap.distance_bytes // overlap.step_bytes) * overlap.step_bytes
             for shift in {least, 0} if overlap.distance_bytes <= 0 else {least}:
                 got = run_overlapping(case, inputs, overlap, shift, op)
-                np.testing.assert_array_equal(got, case.run(inputs)[0], err_msg=f"{overlap} at {shift}")
+                assert_array_equal(got, case.run(inputs)[0], err_msg=f"{overlap} at {shift}")
                 stated += 1
     assert stated > len(CORES)
 
@@ -119,7 +120,7 @@ def test_two_weights_of_minus_128_side_by_side_are_too_large_for_one_multiplicat
     assert native.kernels == [kernel]
     inputs = edge_inputs(lowest)
     for some in inputs.values():
-        np.testing.assert_array_equal(native.run(some)[0], lowest.run(some)[0])
+        assert_array_equal(native.run(some)[0], lowest.run(some)[0])
 
 
 HARNESS = """
@@ -150,5 +151,5 @@ def test_products_in_pieces_of_16_bits_are_exact(host_cc: tuple[str, ...], tmp_p
     results = [np.zeros(a.size, np.int32) for _ in range(2)]
     pointers = [ctypes.c_void_p(each.ctypes.data) for each in (*given, *results)]
     ctypes.CDLL(str(library)).multiply(a.size, *pointers)
-    np.testing.assert_array_equal(results[0], (a * b + (1 << 31)) >> 32)
-    np.testing.assert_array_equal(results[1], (a * b + (1 << 30)) >> 31)
+    assert_array_equal(results[0], (a * b + (1 << 31)) >> 32)
+    assert_array_equal(results[1], (a * b + (1 << 30)) >> 31)

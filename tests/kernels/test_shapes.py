@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from needs import require_module, require_program
+from numpy.testing import assert_array_equal
 from shape_campaign import Progress, Setting, check_all_turns, main, parsed, run_campaign, smallest
 from shape_cases import Case, draw
 
@@ -132,7 +132,7 @@ def test_the_same_numbers_give_the_same_case() -> None:
     assert draw(1, 5) == draw(1, 5) != draw(1, 6)
     network = draw(1, 5).network()
     for one, other in zip(draw(1, 5).arrays(network), draw(1, 5).arrays(network), strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert_array_equal(one, other)
 
 
 def test_the_command_reports_the_smallest_case(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from lowered_call import run_lowered
+from numpy.testing import assert_allclose
 from unary_cases import (
     QUANTIZE_PAIRS,
     SIGMOIDAL,
@@ -157,7 +158,7 @@ def test_sum_of_many_floats_keeps_its_digits() -> None:
     network = network_of(
         LayerType.SUM, ReduceDescriptor(axes=(1,)), (values.shape, DataType.FLOAT32, None), DataType.FLOAT32, None
     )
-    np.testing.assert_allclose(run_lowered(network, [values])[0], network.run([values])[0], rtol=1.2e-7)
+    assert_allclose(run_lowered(network, [values])[0], network.run([values])[0], rtol=1.2e-7)
 
 
 def test_sum_of_infinities() -> None:
@@ -197,7 +198,7 @@ def test_special_floats(type_: LayerType, descriptor, wanted: list[float]) -> No
     values = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 3e38, -3e38], np.float32)
     network = layer_network(type_, descriptor, [tensor("x", values.shape, DataType.FLOAT32)])
     for result in (run_lowered(network, [values])[0], network.run([values])[0]):
-        np.testing.assert_allclose(result, np.array(wanted, np.float32), rtol=1e-6)
+        assert_allclose(result, np.array(wanted, np.float32), rtol=1e-6)
         assert np.array_equal(np.signbit(result[[3, 4]]), np.signbit(np.array(wanted)[[3, 4]]))
 
 

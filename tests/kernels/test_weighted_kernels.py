@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from children import ran
 from ckernels import ADDRESS, NativeNetwork
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
 from merged import merged
 from needs import require_module, require_sanitizers
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 from weighted_cases import FAMILY, OF_FLOATS, WITH_ZERO_POINT, weights_with_a_zero_point, within_bound
 
@@ -50,7 +51,7 @@ def check_output(network: Network, inputs: Sequence[Array], got: Array, wanted: 
     if wanted.dtype == np.float32:
         assert within_bound(network, inputs, got)
     else:
-        np.testing.assert_array_equal(got, wanted)
+        assert_array_equal(got, wanted)
 
 
 # Each example compiles a network, so there is no time for shrinking.
@@ -217,9 +218,7 @@ def test_the_sampler_runs_native(dtype: DataType) -> None:
 def test_no_kernel_reads_or_writes_outside_its_buffers(dtype: DataType) -> None:
     """The sampler runs again, with every buffer under the address sanitizer."""
     environment = require_sanitizers("address") | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, __file__, dtype], env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = ran([sys.executable, __file__, dtype], env=environment, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout.split() == ["exact"]
 
@@ -245,7 +244,7 @@ def test_the_sampler_is_exact_on_cores_with_and_without_the_dsp_extension(board:
     inputs = random_inputs(network)
     report = ferrule.compile(network, board=board).run(inputs, engine="unicorn")
     for got, wanted in zip(report.outputs, network.run(inputs), strict=True):
-        np.testing.assert_array_equal(got, wanted)
+        assert_array_equal(got, wanted)
 
 
 def main() -> None:

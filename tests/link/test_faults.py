@@ -11,6 +11,7 @@ import pytest
 from host_link import HostChannel, HostFirmware
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from ferrule.link import LinkSession, ModelInfo
 
@@ -92,9 +93,9 @@ def check_run(firmware: HostFirmware, channel: HostChannel, seed: int, runs: int
     session = LinkSession(channel, timeout_s=timeout_s)
     for _ in range(runs):
         result = session.run([image, bias], profile=True)
-        np.testing.assert_array_equal(result.outputs[0].reshape(-1), image.reshape(-1)[::-1])
+        assert_array_equal(result.outputs[0].reshape(-1), image.reshape(-1)[::-1])
         sums = bias + image.reshape(-1, 3).astype(np.int64).sum(axis=0)
-        np.testing.assert_array_equal(result.outputs[1], sums.astype(np.int16))
+        assert_array_equal(result.outputs[1], sums.astype(np.int16))
         assert result.counters == tuple(range(600))
     assert firmware.state.runs == runs
 

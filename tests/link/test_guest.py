@@ -14,6 +14,7 @@ from guest import FOLDER as GUESTS
 from guest import STARTUP
 from host_link import FOLDER, SOURCES
 from needs import require_module
+from numpy.testing import assert_array_equal
 
 from ferrule import resources
 from ferrule.boards import load_board
@@ -68,8 +69,8 @@ def test_on_a_board(build: Build, name: str, board: str, request: pytest.Fixture
         assert session.model_info().stack_bytes == 0x4000
         profiled = session.run([data], profile=True)
         plain = session.run([data])
-    np.testing.assert_array_equal(profiled.outputs[0], data)
-    np.testing.assert_array_equal(plain.outputs[0], data)
+    assert_array_equal(profiled.outputs[0], data)
+    assert_array_equal(plain.outputs[0], data)
     assert 2048 <= plain.stack.run_bytes <= 2048 + 100
     assert plain.stack.run_bytes < plain.stack.peak_bytes <= 2048 + 500
     if profiled.counter is CounterSource.DWT:

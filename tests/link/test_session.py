@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from host_link import HostChannel, HostFirmware
+from numpy.testing import assert_array_equal
 
 from ferrule.errors import InputError
 from ferrule.graph.datatype import DataType
@@ -44,9 +45,9 @@ def make_inputs(seed: int = 1) -> list[np.ndarray[Any, Any]]:
 def check_outputs(inputs: list[np.ndarray[Any, Any]], outputs: tuple[np.ndarray[Any, Any], ...]) -> None:
     image, bias = inputs
     flat = image.reshape(-1)
-    np.testing.assert_array_equal(outputs[0], flat[::-1].reshape(SHAPE[1:]))
+    assert_array_equal(outputs[0], flat[::-1].reshape(SHAPE[1:]))
     wide = bias + flat.reshape(-1, 3).astype(np.int64).sum(axis=0)
-    np.testing.assert_array_equal(outputs[1], wide.astype(np.int16))
+    assert_array_equal(outputs[1], wide.astype(np.int16))
     assert outputs[1].dtype == np.int16
 
 

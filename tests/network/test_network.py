@@ -10,6 +10,7 @@ import oracle
 import pytest
 import small_networks
 import state_networks
+from numpy.testing import assert_array_equal
 
 from ferrule import formats
 from ferrule.errors import FerruleError, InputError, ModelError
@@ -45,8 +46,8 @@ def test_inputs_come_in_order_or_by_name() -> None:
     network = diamond()
     (by_order,) = network.run([A, B])
     (by_name,) = network.run({"b": B, "a": A})
-    np.testing.assert_array_equal(by_order, A * A - 1)
-    np.testing.assert_array_equal(by_name, by_order)
+    assert_array_equal(by_order, A * A - 1)
+    assert_array_equal(by_name, by_order)
 
 
 def test_outputs_may_repeat_and_may_be_inputs_or_constants() -> None:
@@ -54,9 +55,9 @@ def test_outputs_may_repeat_and_may_be_inputs_or_constants() -> None:
     network.add_constant_array("c", np.array([7], np.float32))
     network.set_outputs(["product", "a", "c", "total", "product"])
     product, a, c, total, again = network.run([A, B])
-    np.testing.assert_array_equal(product, again)
-    np.testing.assert_array_equal(a, A)
-    np.testing.assert_array_equal(total, A + B)
+    assert_array_equal(product, again)
+    assert_array_equal(a, A)
+    assert_array_equal(total, A + B)
     assert c.tolist() == [7]
 
 
@@ -81,7 +82,7 @@ def test_samples_divide_the_first_axis_and_are_joined_again() -> None:
     a, b = np.arange(24, dtype=np.float32).reshape(8, 3), np.full((8, 3), 2, np.float32)
     seen: list[str] = []
     (product,) = diamond().run({"b": b, "a": a}, observe=lambda layer, _: seen.append(layer.name))
-    np.testing.assert_array_equal(product, a * a - 4)
+    assert_array_equal(product, a * a - 4)
     assert seen == ["total", "difference", "product"] * 4
     with pytest.raises(InputError, match=r"different numbers of samples \('a' 4, 'b' 1\)"):
         diamond().run([a, b[:2]])
@@ -152,7 +153,7 @@ def test_the_observer_sees_every_layer_in_order() -> None:
     seen: list[tuple[str, list[Array]]] = []
     diamond().run([A, B], observe=lambda layer, arrays: seen.append((layer.name, list(arrays))))
     assert [name for name, _ in seen] == ["total", "difference", "product"]
-    np.testing.assert_array_equal(seen[1][1][0], A - B)
+    assert_array_equal(seen[1][1][0], A - B)
 
 
 def test_observed_tensors_equal_those_of_shorter_networks(models: Path) -> None:
@@ -163,8 +164,8 @@ def test_observed_tensors_equal_those_of_shorter_networks(models: Path) -> None:
     names = [layer.outputs[0] for layer in network.layers]
     network.set_outputs(names)
     for name, array in zip(names, oracle.tflm(network, inputs), strict=True):
-        np.testing.assert_array_equal(seen[name], array, err_msg=name)
-    np.testing.assert_array_equal(seen[names[-1]], scores)
+        assert_array_equal(seen[name], array, err_msg=name)
+    assert_array_equal(seen[names[-1]], scores)
 
 
 def test_macs(models: Path) -> None:
@@ -222,4 +223,4 @@ def test_trained_models_equal_tensorflow_lite_micro(models: Path, stem: str) -> 
     cases = {f"random {seed}": oracle.random_inputs(network, seed) for seed in range(2)} | oracle.edge_inputs(network)
     for name, inputs in cases.items():
         (wanted,) = oracle.tflm(path.read_bytes(), inputs)
-        np.testing.assert_array_equal(network.run(inputs)[0], wanted, err_msg=name)
+        assert_array_equal(network.run(inputs)[0], wanted, err_msg=name)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from compare import graph_differences
+from numpy.testing import assert_array_equal
 from oracle import random_inputs, tflm_sequence
 
 from ferrule.errors import FerruleError, UnsupportedError
@@ -79,7 +80,7 @@ def test_runs_that_end_a_period_equal_tflm_and_others_repeat_its_result(cycles: 
     previous = [np.full(info.shape, -3, np.int8) for info in network.outputs]
     for run, (given, wanted) in enumerate(zip(inputs, tflm_sequence(model, inputs), strict=True), 1):
         got = network.run(given, state=state)
-        np.testing.assert_array_equal(got[0], previous[0] if run % int(np.prod(cycles)) else wanted[0])
+        assert_array_equal(got[0], previous[0] if run % int(np.prod(cycles)) else wanted[0])
         previous = got
     assert graph_differences(network, load(to_tflite(network))) == []
 
@@ -92,7 +93,7 @@ def test_a_loaded_network_counts_from_its_reset() -> None:
         number = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry))
         for _ in range(2):
             for given, expected in zip(inputs, wanted, strict=True):
-                np.testing.assert_array_equal(runtime.enqueue_workload(number, given)[0], expected)
+                assert_array_equal(runtime.enqueue_workload(number, given)[0], expected)
             runtime.reset_state(number)
 
 
@@ -107,7 +108,7 @@ def test_without_a_period_in_the_file_it_is_that_of_tflm(slots: int, cycles: int
     inputs = samples(network)
     state = load(model).initial_state()
     for given, wanted in zip(inputs, tflm_sequence(model, inputs), strict=True):
-        np.testing.assert_array_equal(load(model).run(given, state=state)[0], wanted[0])
+        assert_array_equal(load(model).run(given, state=state)[0], wanted[0])
 
 
 def test_what_is_ambiguous_is_refused() -> None:
@@ -256,7 +257,7 @@ def test_what_is_written_repeats_the_outputs_of_the_run_before() -> None:
         written = load(to_tflite(network))
         state, other = network.initial_state(), written.initial_state()
         for given in samples(network):
-            np.testing.assert_array_equal(written.run(given, state=other)[0], network.run(given, state=state)[0])
+            assert_array_equal(written.run(given, state=other)[0], network.run(given, state=state)[0])
 
 
 def test_an_output_before_the_first_period_is_that_of_a_file() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import oracle
 import pytest
 from needs import require_module
+from numpy.testing import assert_array_equal
 
 import ferrule
 from ferrule.codegen import digest
@@ -87,10 +88,10 @@ def test_a_loop_ends_when_its_condition_is_false() -> None:
             for _ in range(true):
                 wanted = 2 * (wanted.reshape(3, 2).T if swap else wanted)
             found = network.run(inputs)
-            np.testing.assert_array_equal(found[0], np.clip(wanted + 3, -128, 127))
+            assert_array_equal(found[0], np.clip(wanted + 3, -128, 127))
             assert (found[1].any(), found[2].tolist()) == (False, [swap])
             for mine, theirs in zip(found, oracle.tflm(network, inputs), strict=True):
-                np.testing.assert_array_equal(mine, theirs)
+                assert_array_equal(mine, theirs)
 
 
 def test_a_branch_may_give_inputs_constants_and_a_tensor_twice() -> None:
@@ -98,7 +99,7 @@ def test_a_branch_may_give_inputs_constants_and_a_tensor_twice() -> None:
     x = np.array([[9, -100, 3], [0, 1, 2]], np.int8)
     for condition in (np.array(True), np.array(False)):
         for mine, theirs in zip(network.run([condition, x]), oracle.tflm(network, [condition, x]), strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+            assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize("backend", ["CpuAcc", "CpuRef"])
@@ -117,7 +118,7 @@ def test_the_host_equals_numpy_and_stops_at_the_limit(backend: str) -> None:
             for inputs in samples:
                 found = runtime.enqueue_workload(number, inputs)
                 for mine, theirs in zip(found, network.run(inputs), strict=True):
-                    np.testing.assert_array_equal(mine, theirs)
+                    assert_array_equal(mine, theirs)
         short = flags_loop(limit=2)
         number = loaded(short)
         for run in (partial(runtime.enqueue_workload, number), short.run):
@@ -191,11 +192,11 @@ def test_the_iterations_of_nested_loops_count_together() -> None:
     x = np.array([[4, 2, 3], [2, 4, 3]], np.int8)
     enough = [x, np.array([True, True, False]), np.array([True, True, False])]  # 2 + 2 * 2 iterations
     for mine, theirs in zip(network.run(enough), oracle.tflm(network, enough), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+        assert_array_equal(mine, theirs)
     too_many = [x, np.array([True, True, False]), np.array([True, True, True])]
     with Runtime() as runtime:
         number = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry, OptimizerOptions(fallback=False)))
-        np.testing.assert_array_equal(runtime.enqueue_workload(number, enough), network.run(enough))
+        assert_array_equal(runtime.enqueue_workload(number, enough), network.run(enough))
         for run in (network.run, partial(runtime.enqueue_workload, number)):
             with pytest.raises(IterationLimitError, match="after 6 iterations"):
                 run(too_many)
@@ -212,7 +213,7 @@ def test_a_file_keeps_the_graphs_but_not_the_limit() -> None:
     for mine, theirs in zip(
         again.run(loop_inputs(2, swap=True)), flags_loop().run(loop_inputs(2, swap=True)), strict=True
     ):
-        np.testing.assert_array_equal(mine, theirs)
+        assert_array_equal(mine, theirs)
 
 
 def test_graphs_inside_are_simplified() -> None:
@@ -225,7 +226,7 @@ def test_graphs_inside_are_simplified() -> None:
     simple = simplify(network)
     assert [layer.type for layer in simple.layers[0].descriptor.graphs["then_branch"].layers] == [LayerType.RELU]
     inputs = [np.array([True]), np.array([[9, -100, 3], [0, 1, 2]], np.int8)]
-    np.testing.assert_array_equal(run_graph(simple, inputs), network.run(inputs))
+    assert_array_equal(run_graph(simple, inputs), network.run(inputs))
 
 
 def loop_of(*, condition: TensorInfo = FLAGS, limit: int = 1) -> None:

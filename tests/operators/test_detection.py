@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from lowered_call import run_lowered
+from numpy.testing import assert_allclose, assert_array_equal
 from oracle import litert_reference, tflm
 
 from ferrule.errors import ModelError, UnsupportedError
@@ -75,7 +76,7 @@ def assert_detections(got: list[Array], wanted: list[Array], relative: float = 0
     count = int(wanted[3].ravel()[0])
     assert got[3][0] == count
     for mine, theirs in zip(got[:3], wanted, strict=False):
-        np.testing.assert_allclose(mine[:, :count], theirs.reshape(mine.shape)[:, :count], rtol=relative)
+        assert_allclose(mine[:, :count], theirs.reshape(mine.shape)[:, :count], rtol=relative)
 
 
 @pytest.mark.cc
@@ -86,7 +87,7 @@ def test_numpy_equals_tflm_and_c_equals_numpy(drawn: tuple[Network, list[Array]]
     outputs = network.run(inputs)
     assert_detections(outputs, tflm(network, inputs))
     for got, wanted in zip(run_lowered(network, inputs), outputs, strict=True):
-        np.testing.assert_array_equal(got, wanted)
+        assert_array_equal(got, wanted)
 
 
 @pytest.mark.cc
@@ -101,7 +102,7 @@ def test_boxes_without_an_area_and_numbers_that_are_not_finite() -> None:
         wanted = network.run(inputs)
         assert wanted[3] == 4
         for got, each in zip(run_lowered(network, inputs), wanted, strict=True):
-            np.testing.assert_array_equal(got, each)
+            assert_array_equal(got, each)
 
 
 def uint8_model(**options: float | str) -> bytes:

@@ -9,6 +9,7 @@ from elementwise_cases import ARITHMETIC, ELEMENTWISE, EXTREMA, RECTIFIERS, STOR
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, litert_reference, random_inputs, tflm
 
 from ferrule.errors import ModelError, UnsupportedError
@@ -37,7 +38,7 @@ def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject, which:
     oracle = tflm if has_tflm_kernel(network) else litert_reference
     (got,), (wanted,) = network.run(inputs), oracle(network, inputs)
     assert got.dtype == wanted.dtype
-    np.testing.assert_array_equal(got, wanted.reshape(got.shape))
+    assert_array_equal(got, wanted.reshape(got.shape))
 
 
 @pytest.mark.parametrize("type_", [*ARITHMETIC, LayerType.PRELU])
@@ -57,7 +58,7 @@ def test_all_pairs_of_int8_are_exact(type_: LayerType) -> None:
     descriptor = PreluDescriptor() if type_ is LayerType.PRELU else BinaryDescriptor()
     network = layer_network(type_, descriptor, infos, Quantization.of(0.07, 5))
     inputs = [np.ascontiguousarray(first), np.ascontiguousarray(second)]
-    np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
 
 
 @pytest.mark.parametrize("zero_points", [(3, -4, 1), (0, 0, 0)])
@@ -73,7 +74,7 @@ def test_all_quotients_of_int8_are_exact(scales: tuple[float, ...], zero_points:
     ]
     network = layer_network(LayerType.DIV, BinaryDescriptor(), infos, quantizations[2])
     inputs = [every[:, np.newaxis], divisors]
-    np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
 
 
 @pytest.mark.parametrize("type_", STORED)
@@ -86,7 +87,7 @@ def test_functions_of_every_stored_value_are_exact(type_: LayerType, scale: floa
         values = np.arange(first, limits.max + 1).astype(dtype.numpy)
         own = info("x", values.shape, dtype, Quantization.of(scale, zero_point))
         network = layer_network(type_, ElementwiseUnaryDescriptor(), [own], Quantization.of(0.03, zero_point))
-        np.testing.assert_array_equal(network.run([values])[0], tflm(network, [values])[0])
+        assert_array_equal(network.run([values])[0], tflm(network, [values])[0])
 
 
 @pytest.mark.parametrize("output", [DataType.INT8, DataType.INT16, DataType.INT32, DataType.BOOL])
@@ -95,7 +96,7 @@ def test_floats_beyond_an_integer_type_saturate(output: DataType) -> None:
     own = info("x", (len(values),), DataType.FLOAT32, None)
     network = layer_network(LayerType.CAST, CastDescriptor(), [own], output_dtype=output)
     inputs = [np.array(values, np.float32)]
-    np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0], strict=True)
+    assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0], strict=True)
 
 
 @pytest.mark.parametrize("other", [DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.UINT8, DataType.BOOL])
@@ -105,7 +106,7 @@ def test_int64_is_cast_as_elsewhere(other: DataType) -> None:
         own = info("x", values.shape, pair[0], None)
         network = layer_network(LayerType.CAST, CastDescriptor(), [own], output_dtype=pair[1])
         inputs = [values.astype(pair[0].numpy)]
-        np.testing.assert_array_equal(network.run(inputs)[0], litert_reference(network, inputs)[0], strict=True)
+        assert_array_equal(network.run(inputs)[0], litert_reference(network, inputs)[0], strict=True)
 
 
 @pytest.mark.parametrize("type_", EXTREMA)
@@ -115,8 +116,8 @@ def test_not_a_number_gives_way_to_the_second_input(type_: LayerType) -> None:
     network = layer_network(type_, ExtremumDescriptor(), infos)
     inputs = [np.array([nan, 1, nan], np.float32), np.array([2, nan, nan], np.float32)]
     (result,) = network.run(inputs)
-    np.testing.assert_array_equal(result, inputs[1])
-    np.testing.assert_array_equal(result, tflm(network, inputs)[0])
+    assert_array_equal(result, inputs[1])
+    assert_array_equal(result, tflm(network, inputs)[0])
 
 
 def test_overflowing_floats_become_the_largest_as_in_the_reference() -> None:
@@ -124,7 +125,7 @@ def test_overflowing_floats_become_the_largest_as_in_the_reference() -> None:
     network = layer_network(LayerType.MUL, BinaryDescriptor(), infos)
     inputs = [np.array([3e38, -3e38], np.float32)] * 2
     (result,) = network.run(inputs)
-    np.testing.assert_array_equal(result, tflm(network, inputs)[0])
+    assert_array_equal(result, tflm(network, inputs)[0])
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_infinite_and_undefined_floats_pass_without_a_warning() -> None:
         if type_ is not LayerType.RELU_N1_TO_1:
             descriptor = LeakyReluDescriptor(alpha=0.0) if type_ is LayerType.LEAKY_RELU else ReluDescriptor()
             network = layer_network(type_, descriptor, [own])
-            np.testing.assert_array_equal(network.run([values])[0], tflm(network, [values])[0])
+            assert_array_equal(network.run([values])[0], tflm(network, [values])[0])
 
 
 def test_a_slope_may_be_negative() -> None:
@@ -226,4 +227,4 @@ def test_a_slope_may_be_negative() -> None:
         LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=-0.5), [info("a", (4,), DataType.INT8, Q)], Q
     )
     inputs = [np.array([-128, 2, 3, 4], np.int8)]
-    np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])

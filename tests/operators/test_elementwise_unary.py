@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from lowered_call import run_lowered, run_overlapping
+from numpy.testing import assert_array_equal, assert_array_max_ulp
 from oracle import interpreter, tflm
 
 from ferrule.errors import UnsupportedError
@@ -42,12 +43,12 @@ def assert_same(got: Array, wanted: Array, row: Operator) -> None:
     """Assert that all bits are equal, except that any NaN equals any other, and that some functions may round."""
     assert got.dtype == wanted.dtype == np.float32
     numbers = ~np.isnan(wanted)
-    np.testing.assert_array_equal(np.isnan(got), ~numbers)
+    assert_array_equal(np.isnan(got), ~numbers)
     if row.type in ROUNDED:
-        np.testing.assert_array_equal(np.isinf(got), np.isinf(wanted))
-        np.testing.assert_array_max_ulp(got[numbers], wanted[numbers], 2)
+        assert_array_equal(np.isinf(got), np.isinf(wanted))
+        assert_array_max_ulp(got[numbers], wanted[numbers], 2)
         return
-    np.testing.assert_array_equal(got[numbers].view(np.uint32), wanted[numbers].view(np.uint32))
+    assert_array_equal(got[numbers].view(np.uint32), wanted[numbers].view(np.uint32))
 
 
 def values_of(patterns: list[int]) -> Array:
@@ -104,14 +105,14 @@ def test_the_negation_of_truth_values() -> None:
         LayerType.LOGICAL_NOT, ElementwiseUnaryDescriptor(), [tensor("x", values.shape, DataType.BOOL)]
     )
     for got in (network.run([values]), tflm(network, [values]), run_lowered(network, [values])):
-        np.testing.assert_array_equal(got[0], ~values, strict=True)
+        assert_array_equal(got[0], ~values, strict=True)
     constant = layer_network(
         LayerType.LOGICAL_NOT,
         ElementwiseUnaryDescriptor(),
         [tensor("x", values.shape, DataType.BOOL)],
         constants={0: values},
     )
-    np.testing.assert_array_equal(run_lowered(constant, [])[0], ~values, strict=True)
+    assert_array_equal(run_lowered(constant, [])[0], ~values, strict=True)
 
 
 def test_scales_too_far_apart_are_refused() -> None:

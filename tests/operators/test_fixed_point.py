@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Quantization, TensorInfo
@@ -118,7 +119,7 @@ def test_the_rescaler_gives_the_same_by_floats_and_by_integers(
     rows = np.array(sums, np.float64).reshape(-1, 2)
     got = Rescaler(scaling, np.full(2, 2.0**22), 1).apply(rows)
     by_integers = Rescaler(scaling, np.full(2, 2.0**60), 1).apply(rows)
-    np.testing.assert_array_equal(got, by_integers)
+    assert_array_equal(got, by_integers)
 
 
 @given(st.integers(-(2**20), 2**20), MULTIPLIER, st.integers(-31, -1))

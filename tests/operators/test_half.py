@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.backends.device import BackendId
@@ -49,7 +50,7 @@ def test_every_layer_rounds_its_float32_result(seed: int) -> None:
         for result, expected in zip(results, truth, strict=True):
             assert result.dtype == np.float16
             with np.errstate(over="ignore"):
-                np.testing.assert_array_equal(result, expected.astype(np.float16))
+                assert_array_equal(result, expected.astype(np.float16))
 
 
 def test_types_are_not_mixed() -> None:

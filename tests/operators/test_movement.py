@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
 from movement_cases import MOVEMENTS, TFLM_AXES, TFLM_TYPES, info
+from numpy.testing import assert_array_equal
 from oracle import litert_reference, random_inputs, tflm
 
 from ferrule import formats
@@ -48,7 +49,7 @@ def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject) -> Non
     oracle = tflm if few and network.outputs[0].dtype in TFLM_TYPES[layer.type] else litert_reference
     for got, wanted, expected in zip(network.run(inputs), oracle(network, inputs), network.outputs, strict=True):
         assert got.dtype == expected.dtype.numpy
-        np.testing.assert_array_equal(got, wanted.reshape(expected.shape))
+        assert_array_equal(got, wanted.reshape(expected.shape))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_a_slice_that_would_leave_its_tensor_is_moved_into_it() -> None:
     assert found == [[0, 1], [2, 3], [3, 4], [3, 4]]
     for begin in (0, 3):
         inputs = [values, np.array([begin], np.int32)]
-        np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
+        assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
 
 
 def test_a_begin_from_run_time_is_int32() -> None:
@@ -211,7 +212,7 @@ def test_more_inputs_can_be_joined_than_the_micro_kernel_takes() -> None:
     descriptor = ConcatenationDescriptor(axis=1)
     network = layer_network(LayerType.CONCATENATION, descriptor, infos, infos[0].quantization)
     inputs = random_inputs(network)
-    np.testing.assert_array_equal(network.run(inputs)[0], litert_reference(network, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], litert_reference(network, inputs)[0])
 
 
 def test_concatenation_does_not_requantise() -> None:
@@ -231,7 +232,7 @@ def test_a_scalar_can_be_expanded_and_squeezed() -> None:
     scalar = info("input", (), DataType.FLOAT32)
     network = layer_network(LayerType.EXPAND_DIMS, ExpandDimsDescriptor(axis=0), [scalar])
     (result,) = network.run([np.array(3, np.float32)])
-    np.testing.assert_array_equal(result, np.array([3], np.float32))
+    assert_array_equal(result, np.array([3], np.float32))
     assert (
         layer_network(LayerType.SQUEEZE, SqueezeDescriptor(), [info("x", (1, 1), DataType.BOOL)]).outputs[0].shape == ()
     )

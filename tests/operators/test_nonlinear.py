@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
+from numpy.testing import assert_allclose
 from oracle import tflm
 from unary_cases import SIGMOIDAL, hard_swish_cases, sigmoidal_cases
 
@@ -54,9 +55,9 @@ def test_float_is_within_tolerance_of_float64(
     with np.errstate(all="ignore"):
         wanted = formula(FLOATS.astype(np.float64))
     ours = network.run([FLOATS])[0]
-    np.testing.assert_allclose(ours, wanted, rtol=1e-6, atol=1e-38)
+    assert_allclose(ours, wanted, rtol=1e-6, atol=1e-38)
     # TensorFlow Lite Micro uses exp(x) for its logistic below -9, with an error of 1.3e-4
-    np.testing.assert_allclose(tflm(network, [FLOATS])[0], wanted, rtol=2e-4, atol=1e-38)
+    assert_allclose(tflm(network, [FLOATS])[0], wanted, rtol=2e-4, atol=1e-38)
 
 
 @pytest.mark.parametrize(

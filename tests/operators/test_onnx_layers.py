@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 from layer_case import layer_network, tensor
+from numpy.testing import assert_array_equal
 from onnx_layers import CASES
 
 from ferrule.errors import UnsupportedError
@@ -21,7 +21,7 @@ def test_the_numpy_kernel_computes_the_rule(name: str) -> None:
     dice = random.Random(name)
     for _ in range(3):
         case = CASES[name](dice)
-        np.testing.assert_array_equal(case.network.run(case.inputs)[0], case.wanted, strict=True)
+        assert_array_equal(case.network.run(case.inputs)[0], case.wanted, strict=True)
 
 
 def test_types_without_a_kernel_are_refused() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lowered_call import lower, run_lowered, run_overlapping
+from numpy.testing import assert_array_equal
 from oracle import random_inputs, tflm_sequence
 
 from ferrule.errors import FerruleError, UnsupportedError
@@ -184,7 +185,7 @@ def test_factors_of_gates_are_those_of_tflm(scale: float) -> None:
         ]
     )
     sample = [np.zeros((1, 1, 1), np.int8)]
-    np.testing.assert_array_equal(network.run(sample)[0], tflm_sequence(network, [sample])[0][0])
+    assert_array_equal(network.run(sample)[0], tflm_sequence(network, [sample])[0][0])
 
 
 def test_what_tflm_lacks_is_refused() -> None:

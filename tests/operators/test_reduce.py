@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from lowered_call import run_lowered, run_overlapping
+from numpy.testing import assert_allclose, assert_array_equal
 from oracle import tflm
 from unary_cases import network_of, reduce_cases, reductions
 
@@ -51,7 +52,7 @@ def test_floats_are_within_bounds_of_float64(type_: LayerType, drawn: st.DataObj
     values = np.random.default_rng(drawn.draw(st.integers(0, 1000))).normal(1, 3, shape).astype(np.float32)
     reduce = np.mean if type_ is LayerType.MEAN else np.sum
     wanted = reduce(values.astype(np.float64), axis=descriptor.axes, keepdims=descriptor.keep_dims)
-    np.testing.assert_allclose(network.run([values])[0], wanted, rtol=1e-6)
+    assert_allclose(network.run([values])[0], wanted, rtol=1e-6)
     assert not graph_difference(network, [values], [tflm(network, [values])[0].reshape(network.outputs[0].shape)])
 
 
@@ -108,10 +109,10 @@ def cumsums(draw: st.DrawFn, dtype: DataType) -> tuple[Network, Array]:
 def test_sums_along_an_axis_equal_tflm_and_c(dtype: DataType, drawn: st.DataObject) -> None:
     network, values = drawn.draw(cumsums(dtype))
     (wanted,) = network.run([values])
-    np.testing.assert_array_equal(wanted, tflm(network, [values])[0])
-    np.testing.assert_array_equal(run_lowered(network, [values])[0], wanted)
+    assert_array_equal(wanted, tflm(network, [values])[0])
+    assert_array_equal(run_lowered(network, [values])[0], wanted)
     overlap = Overlap(input="x", output=network.outputs[0].name, distance_bytes=0)
-    np.testing.assert_array_equal(run_overlapping(network, [values], overlap, 0), wanted)
+    assert_array_equal(run_overlapping(network, [values], overlap, 0), wanted)
 
 
 @pytest.mark.parametrize(

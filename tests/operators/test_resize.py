@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from lowered_call import run_lowered
+from numpy.testing import assert_array_equal
 from oracle import random_inputs, tflm
 
 from ferrule.errors import UnsupportedError
@@ -80,8 +81,8 @@ def test_halves_are_rounded_away_from_zero() -> None:
     network = network_of(BILINEAR, DataType.INT8, (1, 1, 2, 4), ResizeDescriptor(height=1, width=4))
     values = np.array([[[[-3, -2, 2, 3], [-4, -3, 3, 4]]]], np.int8)
     (result,) = network.run([values])
-    np.testing.assert_array_equal(result[0, 0, 1], [-4, -3, 3, 4])
-    np.testing.assert_array_equal(result, tflm(network, [values])[0])
+    assert_array_equal(result[0, 0, 1], [-4, -3, 3, 4])
+    assert_array_equal(result, tflm(network, [values])[0])
 
 
 @pytest.mark.parametrize("corners", CORNERS)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from ferrule.graph import Array, DataType, Graph, LayerType
 from ferrule.network.execution import run_graph
@@ -108,7 +109,7 @@ def test_elementwise_layers_compute_the_elements_in_any_order(type_: LayerType) 
             outputs=(replace(operands.output, shape=flat[0].shape),),
         )
         (found,) = OPERATORS[type_].kernel(layer.descriptor, turned, flat)
-        np.testing.assert_array_equal(found[::-1].reshape(shape), outputs[0])
+        assert_array_equal(found[::-1].reshape(shape), outputs[0])
 
 
 def test_clamps_have_the_limits_of_their_activation() -> None:
@@ -116,7 +117,7 @@ def test_clamps_have_the_limits_of_their_activation() -> None:
         for graph, (data,), (output,) in cases(type_):
             activation = OPERATORS[type_].clamp
             if graph.inputs[0].dtype is DataType.FLOAT32 and activation is not None:
-                np.testing.assert_array_equal(output, np.clip(data, *activation.limits))
+                assert_array_equal(output, np.clip(data, *activation.limits))
 
 
 @pytest.mark.parametrize("type_", sorted(set(OPERATORS) - having(is_identity=never)))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from lowered_call import run_lowered
+from numpy.testing import assert_allclose
 from oracle import tflm
 from unary_cases import SOFTMAX_OUTPUTS, network_of, softmax_cases
 
@@ -60,8 +61,8 @@ def test_float_is_within_tolerance_of_float64(beta: float) -> None:
     exponential = np.exp(values.astype(np.float64) * beta)
     wanted = exponential / exponential.sum(axis=-1, keepdims=True)
     ours, theirs = network.run([values])[0], tflm(network, [values])[0]
-    np.testing.assert_allclose(ours, wanted, rtol=1e-6, atol=1e-38)
-    np.testing.assert_allclose(theirs, wanted, rtol=2e-5, atol=1e-38)
+    assert_allclose(ours, wanted, rtol=1e-6, atol=1e-38)
+    assert_allclose(theirs, wanted, rtol=2e-5, atol=1e-38)
 
 
 def test_large_floats_do_not_overflow() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs, tflm
 from weighted_cases import FAMILY, OF_FLOATS, within_bound
 
@@ -36,7 +37,7 @@ def test_integers_are_the_reference_kernels(operator: str, dtype: DataType, data
     inputs = inputs_of(network, which)
     (got,), (wanted,) = network.run(inputs), tflm(network, inputs)
     assert got.dtype == wanted.dtype
-    np.testing.assert_array_equal(got, wanted.reshape(got.shape))
+    assert_array_equal(got, wanted.reshape(got.shape))
 
 
 @pytest.mark.parametrize("operator", OF_FLOATS)
@@ -56,7 +57,7 @@ def test_trained_models_are_exact(models: Path, file: str) -> None:
     network = formats.load(path)
     for inputs in (random_inputs(network, seed=5), *edge_inputs(network).values()):
         for got, wanted in zip(network.run(inputs), tflm(path.read_bytes(), inputs), strict=True):
-            np.testing.assert_array_equal(got, wanted.reshape(got.shape))
+            assert_array_equal(got, wanted.reshape(got.shape))
 
 
 def test_the_scale_of_fully_connected_is_computed_in_float64() -> None:
@@ -87,4 +88,4 @@ def test_the_scale_of_fully_connected_is_computed_in_float64() -> None:
         {1: np.ones((16, 4), np.int8), 2: differing.astype(np.int32)},
     )
     inputs = [np.zeros((1, 4), np.int8)]
-    np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
+    assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from optimizer_mocks import backend, floats, line, registry, takes_types
 
 from ferrule.backends.capability import HAS_FP16
@@ -47,7 +48,7 @@ class TestReduction:
         assert kinds(result.graph) == ["FP32_TO_FP16", "RELU", "RELU", "FP16_TO_FP32"]
         assert [(info.name, info.dtype) for info in result.graph.outputs] == [("b", DataType.FLOAT32)]
         assert result.graph.info(result.graph.layer("a").outputs[0]).dtype is DataType.FLOAT16
-        np.testing.assert_array_equal(run(result.graph, X)[0], np.maximum(X, 0).astype(np.float16).astype(np.float32))
+        assert_array_equal(run(result.graph, X)[0], np.maximum(X, 0).astype(np.float16).astype(np.float32))
 
     def test_the_first_preferred_backend_decides(self) -> None:
         plain = backend("Plain")
@@ -127,7 +128,7 @@ class TestWrapping:
         assert any(message.startswith(lifted) for message in result.messages)
         assert [(i.name, i.dtype) for i in result.graph.outputs] == [("a", DataType.FLOAT16)]
         half = X.astype(np.float16)
-        np.testing.assert_array_equal(run(result.graph, half)[0], np.maximum(half, 0))
+        assert_array_equal(run(result.graph, half)[0], np.maximum(half, 0))
 
     def test_a_backend_that_has_float16_is_not_needed_then(self) -> None:
         result = optimize(half_line("a"), ["Single", "Half"], registry(self.SINGLE, HALF), PLAIN)
@@ -164,7 +165,7 @@ class TestWrapping:
         result = optimize(network, ["Single"], registry(self.SINGLE), PLAIN)
         assert kinds(result.graph) == ["FP16_TO_FP32", "ADD", "FP32_TO_FP16"]
         half = X.astype(np.float16)
-        np.testing.assert_array_equal(run(result.graph, half)[0], network.run([half])[0])
+        assert_array_equal(run(result.graph, half)[0], network.run([half])[0])
 
 
 def test_inverse_conversions_that_change_no_bit_are_removed() -> None:
@@ -189,7 +190,7 @@ def test_inverse_conversions_that_change_no_bit_are_removed() -> None:
     assert kept.layer("b").inputs == ("a",)
     half = X.astype(np.float16)
     for before, after in zip(run(shown, half), run(kept, half), strict=True):
-        np.testing.assert_array_equal(before, after)
+        assert_array_equal(before, after)
 
 
 class TestDebug:
@@ -208,7 +209,7 @@ class TestDebug:
         ]
         assert [info.name for info in result.graph.outputs] == [info.name for info in network.outputs]
         for after, before in zip(run(result.graph, X), network.run([X]), strict=True):
-            np.testing.assert_array_equal(after, before)
+            assert_array_equal(after, before)
 
     def test_it_belongs_to_the_writer(self) -> None:
         other = backend("Other")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 import ferrule
@@ -38,7 +39,7 @@ def assert_same_bits(network: Graph, simpler: Graph) -> None:
     assert simpler.outputs == network.outputs
     for inputs in (random_inputs(network, seed=5), *edge_inputs(network).values()):
         for one, other in zip(run_graph(network, inputs), run_graph(simpler, inputs), strict=True):
-            np.testing.assert_array_equal(one, other)
+            assert_array_equal(one, other)
 
 
 @settings(max_examples=120)
@@ -413,7 +414,7 @@ def test_a_quantize_by_the_onnx_rule_goes_if_it_changes_nothing(scale: float, go
     simpler = simplify(given)
     assert types(simpler) == ([] if goes else [LayerType.QUANTIZE]) + [LayerType.MAXIMUM]
     every = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
-    np.testing.assert_array_equal(run_graph(given, [every]), run_graph(simpler, [every]))
+    assert_array_equal(run_graph(given, [every]), run_graph(simpler, [every]))
 
 
 def test_a_clamp_by_another_rule_is_fused_only_if_its_limits_are_those_of_the_activation(

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from optimizer_mocks import Optimise, backend, by_name, compiled, floats, line, registry, takes
 
 from ferrule.backends.optimization_views import (
@@ -131,7 +132,7 @@ class TestDeleted:
         assert [info.name for info in result.graph.outputs] == ["c"]
         assert {layer.name for layer in result.graph.layers} == {"a", "b", "c"} - set(gone)
         x = np.array([[-1, 2, -3, 4]], np.float32)
-        np.testing.assert_array_equal(execute(result.graph, check_inputs(result.graph, [x])), graph.run([x]))
+        assert_array_equal(execute(result.graph, check_inputs(result.graph, [x])), graph.run([x]))
 
     def test_what_joins_an_input_to_an_output_stays(self) -> None:
         result = run(line("a", "b"), self.deleting("a", "b"))
@@ -147,7 +148,7 @@ class TestDeleted:
         assert [info.name for info in result.graph.outputs] == ["b", "c"]
         assert [layer.name for layer in result.graph.layers] == ["a", "c"]
         x_ = np.array([[-1, 2, -3, 4]], np.float32)
-        np.testing.assert_array_equal(execute(result.graph, {"x": x_}), network.run([x_]))
+        assert_array_equal(execute(result.graph, {"x": x_}), network.run([x_]))
 
 
 def relu(name: str, source: str, output: str) -> Layer:

@@ -7,19 +7,20 @@ The headers in stand_ins declare what programs call and adapters do not; the oth
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import small_networks
+from children import ran
 from conformance import DEVICE_SOURCES, STRICT
 from conformance import FOLDER as CONFORMANCE
 from needs import require_newlib
 from two_models_networks import JOB, network, write_first, write_second
 
 from ferrule import generate
+from ferrule._frozen import frozen
 from ferrule.firmware import Job, emit
 from ferrule.resources import root
 from ferrule.testing.compilation import FAKES
@@ -30,7 +31,7 @@ PLATFORMS = root() / "platforms"
 GUEST = FOLDER.parent / "emulation" / "firmware"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kernel:
     """The folders of headers of a kernel, and the macros of its builds."""
 
@@ -92,7 +93,7 @@ def compile_for(name: str, sources: Sequence[Path], *folders: Path, defines: Map
         *(f"-I{folder}" for folder in includes),
         *map(str, sources),
     ]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    done = ran(argv, timeout=120)
     assert done.returncode == 0, done.stderr[-6000:]
 
 

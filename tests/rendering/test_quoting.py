@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+from children import ran
 from hostile import HOSTILE, UNSHOWN
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,7 +102,7 @@ def test_make_reads_back(tmp_path: Path) -> None:
     lines = [f"V{index} = {make_shell(text)}" for index, text in enumerate(HOSTILE)]
     lines += ["all:", *(f"\t@printf '%s\\n' $(V{index})" for index in range(len(HOSTILE)))]
     (tmp_path / "Makefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = subprocess.run([program, "--no-print-directory"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = ran([program, "--no-print-directory"], cwd=tmp_path, check=True)
     assert done.stdout.split("\n")[:-1] == HOSTILE
     assert [path.name for path in tmp_path.iterdir()] == ["Makefile"]
 
@@ -121,7 +121,7 @@ def test_cmake_reads_back(tmp_path: Path) -> None:
         )
     ]
     (tmp_path / "x.cmake").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = subprocess.run([program, "-P", "x.cmake"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = ran([program, "-P", "x.cmake"], cwd=tmp_path, check=True)
     assert done.stderr.split("\n")[:-1] == [text for each in texts for text in (each, each)]
     assert [path.name for path in tmp_path.iterdir()] == ["x.cmake"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import html
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import saved_documents
+from children import ran
 from needs import require_variable
 
 from ferrule.report.html import html_fragment, html_page
@@ -48,7 +48,7 @@ def run_page(chromium: Path, page: str, folder: Path, *options: str) -> dict[str
     """Return what the script of a page has put between RESULT and END, as JSON."""
     (folder / "page.html").write_text(page, encoding="utf-8")
     own = ("--window-size=500,900", f"--user-data-dir={folder / 'profile'}", (folder / "page.html").as_uri())
-    done = subprocess.run([chromium, *OPTIONS, *options, *own], capture_output=True, text=True, check=True, timeout=120)
+    done = ran([chromium, *OPTIONS, *options, *own], check=True, timeout=120)
     text = html.unescape(done.stdout.split("RESULT")[-1].split("END")[0])
     found: dict[str, Any] = json.loads(text)
     return found

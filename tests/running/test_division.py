@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ import pytest
 import small_networks
 
 import ferrule
+from ferrule._frozen import frozen
 from ferrule.backends import Backend, BackendId, Device, Support
 from ferrule.backends.contribution import Contribution
 from ferrule.backends.cpu_acc import CpuAcc
@@ -44,7 +45,7 @@ void {name}(const int8_t *first, const int8_t *second, int8_t *output, int32_t e
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unit:
     """Support and firmware target of a backend with one layer type and its own C."""
 

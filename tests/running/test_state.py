@@ -11,6 +11,7 @@ import pytest
 import signal_networks
 import small_networks
 import state_networks
+from numpy.testing import assert_array_equal
 
 import ferrule
 from ferrule.emulation import EngineOptions, Machine, engine
@@ -32,8 +33,8 @@ def test_samples_are_a_sequence_unless_each_begins_with_a_reset(built: Build, th
     state = network.initial_state()
     wanted = np.concatenate([network.run([sample[None]], state=state)[0] for sample in SAMPLES])
     assert (sequence.verdict, each.verdict) == (ferrule.Verdict.EXACT, ferrule.Verdict.EXACT)
-    np.testing.assert_array_equal(sequence.outputs[0], wanted)
-    np.testing.assert_array_equal(each.outputs[0], np.concatenate([network.run([x[None]])[0] for x in SAMPLES]))
+    assert_array_equal(sequence.outputs[0], wanted)
+    assert_array_equal(each.outputs[0], np.concatenate([network.run([x[None]])[0] for x in SAMPLES]))
     ram = sequence.memory.ram
     assert (sequence.memory.arena.state_bytes, firmware.artifact.state_bytes) == (20, 20)
     assert ram.total == ram.workspace + ram.stack_reserved + ram.link + ram.fault_stack + ram.other
@@ -48,7 +49,7 @@ def test_a_preprocessor_of_audio_computes_the_host_s_features(built: Build) -> N
     wanted = [network.run([sample[None]], state=state)[0] for sample in samples]
     assert report.verdict is ferrule.Verdict.EXACT
     assert len({tuple(each) for each in wanted}) > 2
-    np.testing.assert_array_equal(report.outputs[0].reshape(6, 2), wanted)
+    assert_array_equal(report.outputs[0].reshape(6, 2), wanted)
 
 
 def test_a_difference_is_located_in_a_firmware_with_the_same_states(
@@ -75,7 +76,7 @@ def test_models_in_a_shared_arena_have_states_of_their_own(zig: str, tmp_path: P
             link.choose_model(model)
             given = [x if model == 0 else x[None]]
             (found,) = link.run(given, reset=step < 2).outputs
-            np.testing.assert_array_equal(found, networks[model].run(given, state=state[model])[0])
+            assert_array_equal(found, networks[model].run(given, state=state[model])[0])
         link.choose_model(1)
         with pytest.raises(FirmwareError, match="unknown flags"):
             link.run([np.zeros((1, 6), np.int8)], reset=True)

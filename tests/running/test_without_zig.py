@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_module, require_program
 
 PROGRAM = """
@@ -49,11 +49,8 @@ def test_a_firmware_is_built_and_run() -> None:
         require_module(module, "pip install 'ferrule[emulate]'")
     require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     require_program("cc", "apt-get install gcc libc6-dev")
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(SUPPORT)!r})\n{PROGRAM}"],
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.stderr == ""
     assert done.stdout.splitlines() == [

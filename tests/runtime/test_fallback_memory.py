@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import SHAPE, CountingAllocator, chain, registry_of, sample
+from numpy.testing import assert_array_equal
 
 from ferrule._typing import override
 from ferrule.backends import Backend, BackendId
@@ -94,7 +95,7 @@ class Setup:
         for seed in range(runs):
             inputs = [sample(seed + index, info.shape) for index, info in enumerate(network.inputs)]
             for found, expected in zip(self.runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
-                np.testing.assert_array_equal(found, expected)
+                assert_array_equal(found, expected)
         self.runtime.unload_network(number)
 
 
@@ -200,7 +201,7 @@ def test_elements_are_aligned_whatever_the_ends_need(setup: Setup) -> None:
         assert block.tensor_bytes == 7 + 12
         inputs = [np.arange(-3, 4, dtype=np.int8), np.array([-1.5, 0.0, 2.5], np.float32)]
         for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
-            np.testing.assert_array_equal(found, expected)
+            assert_array_equal(found, expected)
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, MemoryRef]]:
@@ -231,10 +232,10 @@ def test_an_output_that_crosses_is_in_the_callers_buffer_if_all_ends_can_import_
         found = setup.runtime.enqueue_workload(number, [sample(seed)], given)
         for one, other, expected in zip(found, given, network.run([sample(seed)]), strict=True):
             assert one is other
-            np.testing.assert_array_equal(one, expected)
+            assert_array_equal(one, expected)
         imported = [memory.array is given[1] for name, memory in seen if name == crossing]
         assert imported == ([True] if lent else []), "the end that was imported at load is not imported again"
-    np.testing.assert_array_equal(
+    assert_array_equal(
         setup.runtime.enqueue_workload(number, [sample(7)], buffers(network, 64, 1 - shift))[1],
         network.run([sample(7)])[1],
     )
@@ -268,7 +269,7 @@ def test_the_writers_backend_makes_the_workload_that_waits(monkeypatch: pytest.M
         number = runtime.load_network(divided(network, [PartnerCpu, PartnerGpu, PartnerNpu]))
         assert made == [("LateWorkloads", "[ layer1 (0) -> layer2 (0) ]")]
         found = runtime.enqueue_workload(number, [sample()])
-        np.testing.assert_array_equal(found[0], network.run([sample()])[0])
+        assert_array_equal(found[0], network.run([sample()])[0])
     assert waits == 1
 
 
@@ -280,9 +281,7 @@ def test_memory_is_imported_once_and_kept(setup: Setup, monkeypatch: pytest.Monk
     counts = len(seen), [allocator.total for allocator in setup.allocators]
     assert sum(counts[1]) == 2, "one block of plain memory, one of dma-buf"
     for seed in range(3):
-        np.testing.assert_array_equal(
-            setup.runtime.enqueue_workload(number, [sample(seed)])[0], network.run([sample(seed)])[0]
-        )
+        assert_array_equal(setup.runtime.enqueue_workload(number, [sample(seed)])[0], network.run([sample(seed)])[0])
     assert counts == (len(seen), [allocator.total for allocator in setup.allocators])
     for _, memory in seen:
         assert memory.address is not None
@@ -296,15 +295,11 @@ def test_several_networks_and_loading_again(setup: Setup) -> None:
     numbers = [setup.runtime.load_network(optimized) for _ in range(3)]
     held = setup.held
     for seed, number in enumerate(numbers):
-        np.testing.assert_array_equal(
-            setup.runtime.enqueue_workload(number, [sample(seed)])[0], network.run([sample(seed)])[0]
-        )
+        assert_array_equal(setup.runtime.enqueue_workload(number, [sample(seed)])[0], network.run([sample(seed)])[0])
     setup.runtime.unload_network(numbers[1])
     assert setup.held == held * 2 // 3
     setup.check(optimized, network)
-    np.testing.assert_array_equal(
-        setup.runtime.enqueue_workload(numbers[2], [sample(5)])[0], network.run([sample(5)])[0]
-    )
+    assert_array_equal(setup.runtime.enqueue_workload(numbers[2], [sample(5)])[0], network.run([sample(5)])[0])
 
 
 class OtherGpu(PartnerGpu):
@@ -324,7 +319,7 @@ def test_a_late_readers_bytes_are_kept_until_it_is_waited_for() -> None:
     with Runtime(registry=registry) as runtime:
         number = runtime.load_network(optimized)
         for found, expected in zip(runtime.enqueue_workload(number, [sample()]), network.run([sample()]), strict=True):
-            np.testing.assert_array_equal(found, expected)
+            assert_array_equal(found, expected)
         (block,) = runtime.fallback_memory(number)
         assert (block.size_bytes, block.tensor_bytes) == (2 * 64, 2 * 64)
 
@@ -484,7 +479,7 @@ class TestFailures:
                 setup.runtime.enqueue_workload(number, [sample()])
         assert (setup.held, shared_memory()) == (held, shared)
         found = setup.runtime.enqueue_workload(number, [sample()])
-        np.testing.assert_array_equal(found[0], network.run([sample()])[0])
+        assert_array_equal(found[0], network.run([sample()])[0])
 
     def test_of_an_import_of_the_callers_memory(self, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
         """A handle that refuses what it said that it can import costs a copy."""
@@ -501,7 +496,7 @@ class TestFailures:
         for found, expected in zip(
             setup.runtime.enqueue_workload(number, [sample()], given), network.run([sample()]), strict=True
         ):
-            np.testing.assert_array_equal(found, expected)
+            assert_array_equal(found, expected)
 
     def test_of_freeing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def free(memory: MemoryRef) -> None:
@@ -577,7 +572,7 @@ def test_memory_that_the_process_cannot_map_passes_between_two_devices() -> None
         assert [block.allocator for block in runtime.fallback_memory(number)] == ["unmapped"]
         for seed in range(2):
             found = runtime.enqueue_workload(number, [sample(seed)])
-            np.testing.assert_array_equal(found[0], network.run([sample(seed)])[0])
+            assert_array_equal(found[0], network.run([sample(seed)])[0])
     assert not FdAllocator.blocks
 
 
@@ -639,7 +634,7 @@ class TestAllocators:
             number = runtime.load_network(divided(chain(2), [PartnerCpu, PartnerGpu]))
             (block,) = runtime.fallback_memory(number)
             assert (block.allocator, block.size_bytes) == ("malloc", 64)
-            np.testing.assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain(2).run([sample()])[0])
+            assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain(2).run([sample()])[0])
 
     def test_dma_bufs_or_their_stand_in_leave_nothing_open(self) -> None:
         network = chain(3)
@@ -654,7 +649,7 @@ class TestAllocators:
                 found = runtime.enqueue_workload(number, [sample(seed)])
                 named = [event.memory for event in runtime.profiler(number).events if event.strategy]
                 assert named == [block.allocator] * 2, "the profile says which memory is a stand-in"
-                np.testing.assert_array_equal(found[0], network.run([sample(seed)])[0])
+                assert_array_equal(found[0], network.run([sample(seed)])[0])
                 runtime.unload_network(number)
                 assert (descriptors(), shared_memory()) == (before, shared)
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 
-import numpy as np
 import pytest
 from gpu_face import require_opencl
 from host_library import library
 from mock_backends import registry_of
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 
 from ferrule import formats
@@ -79,7 +79,7 @@ def check(
     for seed in range(2):
         inputs = random_inputs(network, seed)
         for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
-            np.testing.assert_array_equal(found, expected, strict=True)
+            assert_array_equal(found, expected, strict=True)
     for block in runtime.fallback_memory(number):
         assert block.size_bytes <= block.tensor_bytes + 256 * PLACES
     return optimized.crossings

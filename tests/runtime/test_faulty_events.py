@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar, NoReturn
 
-import numpy as np
 import pytest
 from mock_backends import chain, registry_of, sample
+from numpy.testing import assert_array_equal
 
 from ferrule._typing import override
 from ferrule.backends import Backend, BackendId
@@ -127,7 +127,7 @@ class Setup:
 
     def check(self, number: int, length: int, seed: int) -> None:
         (found,) = self.runtime.enqueue_workload(number, [sample(seed)])
-        np.testing.assert_array_equal(found, chain(length).run([sample(seed)])[0])
+        assert_array_equal(found, chain(length).run([sample(seed)])[0])
 
 
 @pytest.fixture

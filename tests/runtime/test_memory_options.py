@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from mock_backends import Accepting, CountingAllocator, Mock, assigned, chain, mock, registry_of, sample
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.capability import PROTECTED_CONTENT_ALLOCATION
 from ferrule.backends.context import CreationOptions
@@ -33,7 +33,7 @@ def test_an_accepted_allocator_gives_the_memory_of_its_backend_alone() -> None:
         other = runtime.load_network(assigned(chain(), {}, Accepting))
         for number in (mine, other):
             output = runtime.enqueue_workload(number, [sample()])[0]
-            np.testing.assert_array_equal(output, chain().run([sample()])[0])
+            assert_array_equal(output, chain().run([sample()])[0])
         assert allocator.total == 1
     assert allocator.held == []
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import Fussy, Mock, Slow, chain, mock, registry_of, sample
+from numpy.testing import assert_array_equal
 
 from ferrule import formats
 from ferrule.backends.context import CreationOptions
@@ -47,7 +48,7 @@ def test_hints_divide_a_network_and_its_bits_stay(other: type[Mock], import_enab
         assert types(optimized).count(expected) == 2
         number = runtime.load_network(optimized)
         (output,) = runtime.enqueue_workload(number, [sample()])
-        np.testing.assert_array_equal(output, chain().run([sample()])[0])
+        assert_array_equal(output, chain().run([sample()])[0])
         categories = [event.category for event in runtime.profiler(number).events]
         assert categories.count(expected) >= 2
 
@@ -72,7 +73,7 @@ def test_debug_layers_show_every_output() -> None:
         runtime.register_debug_callback(number, show)
         runtime.enqueue_workload(number, [sample()])
     for index in range(4):
-        np.testing.assert_array_equal(seen[f"layer{index}"], chain(index + 1).run([sample()])[0])
+        assert_array_equal(seen[f"layer{index}"], chain(index + 1).run([sample()])[0])
 
 
 def test_a_network_in_float16_is_close() -> None:
@@ -111,4 +112,4 @@ def test_the_models_divided_at_random_keep_their_bits(models: Path, name: str, d
         for _ in range(2):
             outputs = runtime.enqueue_workload(number, inputs)
             for output, expected in zip(outputs, network.run(inputs), strict=True):
-                np.testing.assert_array_equal(output, expected)
+                assert_array_equal(output, expected)

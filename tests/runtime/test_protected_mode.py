@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
 import pytest
 from mock_backends import CountingAllocator, chain, registry_of, sample
+from numpy.testing import assert_array_equal
 
 from ferrule._typing import override
 from ferrule.backends import Backend, BackendId
@@ -103,7 +103,7 @@ def test_memory_between_backends_is_protected(road: str) -> None:
         assert (len(protected.held), block.size_bytes >= 64) == (1, True)
         for seed in range(2):
             (found,) = runtime.enqueue_workload(number, [sample(seed)])
-            np.testing.assert_array_equal(found, chain(3).run([sample(seed)])[0])
+            assert_array_equal(found, chain(3).run([sample(seed)])[0])
         assert protection.held, "the backends' own tensors are in their protected memory"
     assert (plain.total, protected.total, protected.held, protection.held) == (0, 1, [], 0)
 
@@ -126,7 +126,7 @@ def test_without_protected_memory_the_load_is_refused(road: str, fallback: tuple
         assert ([each.total for each in allocators], shared_memory()) == ([0] * len(allocators), shared)
         alone = runtime.load_network(divided(runtime, (SafeCpu,), (PLAIN,)))
         (found,) = runtime.enqueue_workload(alone, [sample()])
-        np.testing.assert_array_equal(found, chain(1).run([sample()])[0])
+        assert_array_equal(found, chain(1).run([sample()])[0])
     assert protection.held == 0
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import small_networks
 from mock_backends import SHAPE, CountingAllocator, Mock, assigned, chain, mock, registry_of, sample
+from numpy.testing import assert_array_equal
 
 from ferrule import formats
 from ferrule.backends import Backend
@@ -51,7 +52,7 @@ def test_a_network_gives_what_the_reference_gives(options: OptimizerOptions) -> 
         number = runtime.load_network(assigned(network, {}, options=options))
         for inputs in ([x], (x,), {"x": x}):
             (output,) = runtime.enqueue_workload(number, inputs)
-            np.testing.assert_array_equal(output, network.run([x])[0])
+            assert_array_equal(output, network.run([x])[0])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -70,7 +71,7 @@ def test_the_models_run_on_cpu_ref_as_the_network_itself(models: Path, name: str
             ]
             got = runtime.enqueue_workload(number, inputs)
             for output, expected in zip(got, network.run(inputs), strict=True):
-                np.testing.assert_array_equal(output, expected)
+                assert_array_equal(output, expected)
 
 
 @OPTIONS
@@ -89,7 +90,7 @@ def test_outputs_are_written_in_the_callers_buffers(options: OptimizerOptions, k
             buffer[...] = 0
             (output,) = runtime.enqueue_workload(number, [x], outputs)
             assert output is buffer
-            np.testing.assert_array_equal(buffer, network.run([x])[0])
+            assert_array_equal(buffer, network.run([x])[0])
 
 
 @OPTIONS
@@ -105,8 +106,8 @@ def test_inputs_may_be_misaligned_strided_or_read_only(options: OptimizerOptions
         number = runtime.load_network(assigned(network, {}, options=options))
         for array in (odd, wide[:, ::2], frozen, np.asfortranarray(x), x):
             (output,) = runtime.enqueue_workload(number, [array])
-            np.testing.assert_array_equal(output, network.run([x])[0])
-            np.testing.assert_array_equal(array, x)
+            assert_array_equal(output, network.run([x])[0])
+            assert_array_equal(array, x)
 
 
 @OPTIONS
@@ -118,13 +119,13 @@ def test_samples_divide_the_first_axis(options: OptimizerOptions) -> None:
         number = runtime.load_network(assigned(network, {}, options=options))
         for inputs in ([x], {"x": np.asfortranarray(x)}):
             for output, wanted in zip(runtime.enqueue_workload(number, inputs), expected, strict=True):
-                np.testing.assert_array_equal(output, wanted)
+                assert_array_equal(output, wanted)
         wide = np.zeros((6, 16), np.float32)
         buffers = [wide[:, ::2], np.zeros((6, 8), np.float32)]
         found = runtime.enqueue_workload(number, [x], buffers)
         for output, buffer, wanted in zip(found, buffers, expected, strict=True):
             assert output is buffer
-            np.testing.assert_array_equal(buffer, wanted)
+            assert_array_equal(buffer, wanted)
         with pytest.raises(InputError, match=r"is float32\[2, 8\], expected a writeable float32\[6, 8\]"):
             runtime.enqueue_workload(number, [x], [np.zeros(SHAPE, np.float32), buffers[1]])
         with pytest.raises(InputError, match=r"is float32\[5, 8\], expected float32\[2, 8\], or a multiple of 2"):
@@ -139,7 +140,7 @@ def test_buffers_over_later_samples_do_not_change_them(options: OptimizerOptions
     with fresh() as runtime:
         number = runtime.load_network(assigned(network, {}, options=options))
         first, _ = runtime.enqueue_workload(number, [memory[:6]], [memory[2:], np.empty((6, 8), np.float32)])
-        np.testing.assert_array_equal(first, expected[0])
+        assert_array_equal(first, expected[0])
 
 
 def test_real_numbers_are_quantised_and_dequantised() -> None:
@@ -164,8 +165,8 @@ def test_a_buffer_may_be_the_input_itself(options: OptimizerOptions) -> None:
         number = runtime.load_network(assigned(network, {}, options=options))
         mine = x.copy()
         first, second = runtime.enqueue_workload(number, [mine], [mine, np.empty(SHAPE, np.float32)])
-        np.testing.assert_array_equal(first, expected[0])
-        np.testing.assert_array_equal(second, expected[1])
+        assert_array_equal(first, expected[0])
+        assert_array_equal(second, expected[1])
 
 
 def two_outputs() -> Graph:
@@ -186,7 +187,7 @@ def test_outputs_may_be_inputs_constants_and_stand_twice(options: OptimizerOptio
         number = runtime.load_network(assigned(network, {}, options=options))
         got = runtime.enqueue_workload(number, [x])
         for output, expected in zip(got, network.run([x]), strict=True):
-            np.testing.assert_array_equal(output, expected)
+            assert_array_equal(output, expected)
 
 
 @OPTIONS
@@ -198,7 +199,7 @@ def test_a_network_without_layers(options: OptimizerOptions) -> None:
     with fresh() as runtime:
         number = runtime.load_network(assigned(network, {}, options=options))
         (output,) = runtime.enqueue_workload(number, [sample(), sample(1)])
-        np.testing.assert_array_equal(output, sample())
+        assert_array_equal(output, sample())
 
 
 @pytest.mark.parametrize(
@@ -299,7 +300,7 @@ def test_a_factory_of_a_backend_without_layers_is_found() -> None:
     optimized = replace(assigned(chain(), {"layer1": CpuRef}), assignment=assigned(chain(), {}).assignment)
     with fresh() as runtime:
         number = runtime.load_network(optimized)
-        np.testing.assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
+        assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
 
 
 def test_unknown_factories_are_refused() -> None:
@@ -324,7 +325,7 @@ def test_backends_without_factories_use_plain_memory() -> None:
     optimized = replace(whole, assignment=assignment, factories=dict.fromkeys(whole.factories))
     with Runtime(registry=registry_of(plain)) as runtime:
         number = runtime.load_network(optimized)
-        np.testing.assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
+        assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
 
 
 def test_two_runtimes_at_once_and_closing_one_leaves_the_other() -> None:
@@ -334,7 +335,7 @@ def test_two_runtimes_at_once_and_closing_one_leaves_the_other() -> None:
     numbers = [runtime.load_network(assigned(chain(), {})) for runtime in (first, second)]
     first.close()
     assert Mock.id in second.registry
-    np.testing.assert_array_equal(second.enqueue_workload(numbers[1], [sample()])[0], chain().run([sample()])[0])
+    assert_array_equal(second.enqueue_workload(numbers[1], [sample()])[0], chain().run([sample()])[0])
     second.load_network(assigned(chain(), {}))
     second.close()
     for _ in range(3):
@@ -375,7 +376,7 @@ def test_different_networks_run_in_many_threads() -> None:
             for turn in range(30):
                 x = sample(index * 100 + turn)
                 (output,) = runtime.enqueue_workload(numbers[index], [x])
-                np.testing.assert_array_equal(output, networks[index].run([x])[0])
+                assert_array_equal(output, networks[index].run([x])[0])
 
         for done in [pool.submit(work, index) for index in range(8)]:
             done.result()
@@ -391,7 +392,7 @@ def test_one_network_runs_in_many_threads(options: OptimizerOptions) -> None:
             for turn in range(30):
                 x = sample(index * 100 + turn)
                 (output,) = runtime.enqueue_workload(number, [x])
-                np.testing.assert_array_equal(output, network.run([x])[0])
+                assert_array_equal(output, network.run([x])[0])
 
         for done in [pool.submit(work, index) for index in range(8)]:
             done.result()
@@ -404,7 +405,7 @@ def test_networks_are_loaded_and_unloaded_in_many_threads() -> None:
             for turn in range(10):
                 number = runtime.load_network(assigned(chain(), {}))
                 x = sample(index * 10 + turn)
-                np.testing.assert_array_equal(runtime.enqueue_workload(number, [x])[0], chain().run([x])[0])
+                assert_array_equal(runtime.enqueue_workload(number, [x])[0], chain().run([x])[0])
                 runtime.unload_network(number)
 
         for done in [pool.submit(work, index) for index in range(4)]:
@@ -442,7 +443,7 @@ def test_an_unload_waits_for_the_current_run() -> None:
         with pytest.raises(TimeoutError):
             unload.result(0.05)
         gate.set()
-        np.testing.assert_array_equal(run.result(10)[0], chain(1).run([sample()])[0])
+        assert_array_equal(run.result(10)[0], chain(1).run([sample()])[0])
         unload.result(10)
         with pytest.raises(FerruleError, match="no loaded network"):
             runtime.enqueue_workload(number, [sample()])
@@ -535,7 +536,7 @@ def test_no_backend_object_outlives_the_call_that_made_it() -> None:
         gc.collect()
         assert made
         assert [entry() for entry in made] == [None] * len(made)
-        np.testing.assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
+        assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
         runtime.unload_network(number)
 
 
@@ -571,4 +572,4 @@ def test_a_failing_workload_is_located_and_the_network_goes_on() -> None:
         with pytest.raises(BrokenBackendError, match=message):
             runtime.enqueue_workload(number, [sample()])
         Moody.failure = None
-        np.testing.assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
+        assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])

@@ -25,6 +25,7 @@ from mock_backends import (
     sample,
     with_transfer,
 )
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.cpu_ref import CpuRef
@@ -59,7 +60,7 @@ def test_a_tensor_changes_hands(type_: LayerType, after: str, options: Optimizer
         for seed in range(3):
             x = sample(seed)
             (output,) = runtime.enqueue_workload(number, [x])
-            np.testing.assert_array_equal(output, chain().run([x])[0])
+            assert_array_equal(output, chain().run([x])[0])
 
 
 def test_an_import_makes_no_copy() -> None:
@@ -125,10 +126,10 @@ def test_the_callers_memory_suits_whoever_imports_it_in_the_end(elements: int) -
         (first, last) = runtime.enqueue_workload(number, [memory], {"layer1": buffer})
         assert first is buffer
         for got, wanted in zip((first, last), network.run([memory]), strict=True):
-            np.testing.assert_array_equal(got, wanted)
+            assert_array_equal(got, wanted)
         behind = dict.fromkeys((layer.name for layer in graph.layers[2:]), DEMANDING)
         chained = runtime.load_network(assigned(graph, behind, CpuRef, BOTH))
-        np.testing.assert_array_equal(runtime.enqueue_workload(chained, [memory])[0], chain().run([memory])[0])
+        assert_array_equal(runtime.enqueue_workload(chained, [memory])[0], chain().run([memory])[0])
 
 
 def test_a_refused_import_is_an_error_that_names_both_backends() -> None:
@@ -152,7 +153,7 @@ def test_a_backend_without_map_works_on_imported_memory(elements: int) -> None:
         for seed in range(3):
             x[...] = sample(seed)
             (output,) = runtime.enqueue_workload(number, [x], [buffer])
-            np.testing.assert_array_equal(output, chain().run([x])[0])
+            assert_array_equal(output, chain().run([x])[0])
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,7 @@ def test_asynchronous_workloads_are_waited_for_at_the_outputs_only(
             all_started.clear()
             (output,) = runtime.enqueue_workload(number, [sample(seed)])
             assert len(started) == length
-            np.testing.assert_array_equal(output, chain(length).run([sample(seed)])[0])
+            assert_array_equal(output, chain(length).run([sample(seed)])[0])
 
 
 @OPTIONS
@@ -222,7 +223,7 @@ def test_another_backend_waits_for_asynchronous_workloads(
         number = runtime.load_network(assigned(graph, backends, options=options))
         for seed in range(3):
             (output,) = runtime.enqueue_workload(number, [sample(seed)])
-            np.testing.assert_array_equal(output, chain().run([sample(seed)])[0])
+            assert_array_equal(output, chain().run([sample(seed)])[0])
 
 
 def diamond(width: int, depth: int) -> Network:
@@ -261,7 +262,7 @@ def test_any_mixture_of_backends_in_any_memory_gives_the_same_bits(data: st.Data
         for seed in range(2):
             outputs = runtime.enqueue_workload(number, [sample(seed)])
             for output, expected in zip(outputs, network.run([sample(seed)]), strict=True):
-                np.testing.assert_array_equal(output, expected)
+                assert_array_equal(output, expected)
 
 
 def test_a_failure_in_an_asynchronous_workload_is_raised_and_located() -> None:
@@ -282,7 +283,7 @@ def test_an_event_of_a_backend_that_claims_to_be_synchronous_is_waited_for() -> 
     quiet = type("Quiet", (Slow,), {"capabilities": lambda self: {}, "id": "Quiet"})
     with Runtime(registry=registry_of(quiet, Mock)) as runtime:
         number = runtime.load_network(assigned(chain(), {"layer1": Mock}, quiet))
-        np.testing.assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
+        assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
 
 
 def debugged() -> Graph:
@@ -300,10 +301,10 @@ def test_debug_layers_call_back_with_the_values() -> None:
         number = runtime.load_network(assigned(debugged(), {}))
         runtime.register_debug_callback(number, show)
         (output,) = runtime.enqueue_workload(number, [sample()])
-    np.testing.assert_array_equal(output, chain().run([sample()])[0])
+    assert_array_equal(output, chain().run([sample()])[0])
     ((layer, tensor, values),) = seen
     assert (layer, tensor) == ("layer1", "layer1_moved")
-    np.testing.assert_array_equal(values, chain(2).run([sample()])[0])
+    assert_array_equal(values, chain(2).run([sample()])[0])
 
 
 def test_what_a_debug_callback_raises_ends_the_run() -> None:
@@ -331,7 +332,7 @@ def test_a_debug_callback_cannot_run_its_own_network() -> None:
         number = runtime.load_network(assigned(debugged(), {}))
         runtime.register_debug_callback(number, show)
         (output,) = runtime.enqueue_workload(number, [sample()])
-        np.testing.assert_array_equal(output, chain().run([sample()])[0])
+        assert_array_equal(output, chain().run([sample()])[0])
         runtime.enqueue_workload(number, [sample()])
 
 

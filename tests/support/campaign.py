@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from covering import EXHAUSTIVE
 
+from ferrule._frozen import frozen
 from ferrule.devices import (
     BusErrorAt,
     DmaErrorAt,
@@ -27,7 +27,7 @@ BITS = (0, 1, 2, 7, 31)
 """Register bits that are faulted; small devices have their fields at the low end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """A fault and its target: a register's offset, or a transfer's number."""
 

@@ -11,13 +11,13 @@ import atexit
 import functools
 import hashlib
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from children import ran
 from needs import require_cc, require_module
 
 from ferrule.backends.cpu_acc.backend import CpuAcc
@@ -216,7 +216,7 @@ def _object(compiler: Sequence[str], source: Path, flags: tuple[str, ...]) -> st
 
 
 def _compile(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(command)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 import struct
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from children import ran
 from needs import lacking, require_module, require_program, require_variable
 
 from ferrule import Network, generate
@@ -96,7 +96,7 @@ def build(folder: Path, *options: str) -> Path:
             lacking(need.name, need.remedy)
     steps = tools.steps(folder, folder / "build", "")
     for argv in ((*steps[0][1], *options), *(argv for _, argv in steps[1:])):
-        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+        done = ran(argv, cwd=folder, timeout=600)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return tools.program(folder / "build")
 

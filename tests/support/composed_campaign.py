@@ -23,6 +23,7 @@ from composed_networks import TYPES, composed_network, types_of
 from merged import merged
 
 import ferrule
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, Layer, LayerType
@@ -45,7 +46,7 @@ _BOARD_S = 600.0
 """Wall-clock seconds for one network in TensorFlow Lite Micro, and for one run of a firmware."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """The arguments of a composed network."""
 
@@ -88,7 +89,7 @@ class Report:
         return set(TYPES) - set(self.layers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Setting:
     """What a campaign runs."""
 

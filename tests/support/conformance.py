@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from children import ran
 from cmsdk_parts import conformance_parts
 from guest import in_virtual_time
 from needs import require_program, require_variable
 from zephyr_tree import zephyr_tree
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.boards import load_board
 from ferrule.emulation import Machine, engine
@@ -34,7 +34,7 @@ _NOTE = re.compile(r"note +([^.]+)\.([^:]+): (\S+)")
 _END = re.compile(r"end of (\d+) checks, (\d+) failed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """A line of the program."""
 
@@ -49,7 +49,7 @@ class Check:
         return f"{self.group}.{self.name}: {self.found}, expected {self.expected}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Report:
     """What the program printed, read."""
 
@@ -85,7 +85,7 @@ class Report:
         return tuple(each for each in self.checks if each.group == name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sources:
     """What a kernel needs: its own files and headers, and those of the adapter and the port."""
 
@@ -181,9 +181,7 @@ ENGINES = ("qemu", "unicorn")
 
 
 def _run(argv: Sequence[object], folder: Path) -> None:
-    done = subprocess.run(
-        list(map(str, argv)), cwd=folder, capture_output=True, text=True, check=False, timeout=BUILD_TIMEOUT_S
-    )
+    done = ran(list(map(str, argv)), cwd=folder, timeout=BUILD_TIMEOUT_S)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 

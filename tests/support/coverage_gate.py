@@ -7,7 +7,6 @@ As a pytest plugin, this module adds `--count-c` to the inner pytest, which then
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from children import ran
 from needs import require_cc, require_gcov, require_module
 
 if TYPE_CHECKING:  # every pytest here loads this module, but few measure coverage
@@ -48,9 +48,7 @@ def count_c(folder: Path, *arguments: str, output: Path) -> list[CoverageReport]
     require_gcov()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--count-c={output}", *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
-    )
+    done = ran(command, cwd=folder, env=environment, timeout=TIMEOUT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return [_report(each) for each in msgspec.json.decode(output.read_bytes(), type=list[_Report])]
 

@@ -16,6 +16,7 @@ import numpy as np
 from device_calls import DeviceCalls
 from ethos_u_streams import U55, copy, maximum, payload, stop
 
+from ferrule._frozen import frozen
 from ferrule.backends import ethos_u
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.model import EthosUModel
@@ -52,7 +53,7 @@ FIRST, SECOND, OUTPUT, SCRATCH_BYTES = 0, 32, 128, 160
 """Places of the job's tensors in the scratch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Job:
     """The larger of each pair of two inputs, which the stream first copies to another place of the scratch."""
 

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import ferrule
+from ferrule._frozen import frozen
 
 MODELS = {
     "ic": "pretrainedResnet_quant",
@@ -20,7 +20,7 @@ _LINK = re.compile(r"(.*\.)?(link(\.\d+)?|ferrule_fault_stack)")
 """The symbols of the test link's buffers and of the stack of the fault handler."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layer:
     """A layer with its instructions."""
 
@@ -30,7 +30,7 @@ class Layer:
     instructions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Figures:
     """The figures of one model's firmware; sizes in bytes."""
 

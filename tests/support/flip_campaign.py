@@ -7,13 +7,14 @@ import argparse
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from amounts import amount
 
 import ferrule
+from ferrule._frozen import frozen
 from ferrule.firmware.identification import read_identities
 from ferrule.formats import load
 from ferrule.graph import Array, DataType, Graph, Shape, TensorInfo
@@ -34,7 +35,7 @@ MODELS = ("ad01_fp32", "kws_ref_model_float32", "pretrainedResnet", "vww_96_floa
 """The float32 models of MLPerf Tiny, and a network of this module."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Flip:
     """A bit of a weight."""
 
@@ -43,7 +44,7 @@ class Flip:
     bit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Found:
     """What a flip changed, and the verdicts on it."""
 

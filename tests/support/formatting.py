@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from children import ran
 from needs import lacking
 
 from ferrule.resources import root
@@ -20,5 +20,5 @@ def check_formatted(files: Iterable[Path]) -> None:
     if program is None:
         lacking("clang-format", "pip install -e '.[dev]'")
     argv = [str(program), f"--style=file:{root() / '.clang-format'}", "--dry-run", "-Werror", *map(str, files)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = ran(argv)
     assert done.returncode == 0, done.stderr

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import cmsis_project
+from children import ran
 from needs import require_program, require_variable
 
 from ferrule.boards import load_board
@@ -52,6 +52,6 @@ def build(project: Path, main: Path | str, options: Sequence[str] = ()) -> Path:
         *(*map(str, sources), *lists["FERRULE_SOURCES"]),
         *(*lists["FERRULE_LINK_OPTIONS"][:-1], "-Wl,-T,firmware.ld", "-o", "firmware.elf"),
     ]
-    done = subprocess.run(argv, cwd=project, capture_output=True, text=True, check=False, timeout=300)
+    done = ran(argv, cwd=project, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     return project / "firmware.elf"

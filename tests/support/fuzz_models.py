@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from children import ran
 from ckernels import ADDRESS, WARNINGS
 from fuzzing import Check, Target, refused
 from mutation import mutate_values
@@ -245,7 +246,7 @@ def _main(artifact: Artifact, network: Network) -> str:
 
 
 def _call(argv: Sequence[str]) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = ran(argv)
     assert done.returncode == 0, f"{' '.join(argv)}\n{done.stderr[-3000:]}"
 
 

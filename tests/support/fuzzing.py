@@ -8,11 +8,11 @@ import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 
 TIME_LIMIT_S = 5.0
@@ -31,7 +31,7 @@ class OutOfTimeError(BaseException):
     """An input took longer than the limit; not an Exception, so that the tested code does not catch it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Target:
     """Something that reads untrusted input."""
 

@@ -11,7 +11,6 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from imported import forget
 from pages import ROOT, write_backend
 from woofles_bench import WooflesBench
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.woofles.model import Timing, WooflesModel
 from ferrule.cli import main
@@ -234,7 +234,7 @@ class GivenUpWoofles(WooflesBench, GivenUp):
 # ---- where the drivers come from
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Style:
     """A driver with its device."""
 

@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from ferrule._frozen import frozen
+
 TABLE = Path("tests") / "durations.json"
 """The path of the table, relative to the folder of pyproject.toml, as are the files named in it."""
 FAST_S = 0.08
@@ -35,7 +37,7 @@ _SHORT = ""
 """The name of the row with a file's short functions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Duration:
     """Processor time of one function's tests, in seconds."""
 

@@ -9,13 +9,14 @@ import struct
 import subprocess
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from mock_backends import registry_of
 
 from ferrule import Network
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends import Backend, BackendId, Device, LayerSupport
 from ferrule.backends.contribution import Contribution
@@ -95,7 +96,7 @@ def divided(network: Network, seed: int, *, overlap: str = "on") -> Artifact:
             return artifact
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Result:
     """What a run returned."""
 

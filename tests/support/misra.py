@@ -6,16 +6,17 @@ from __future__ import annotations
 import fnmatch
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import device_networks
 import small_networks
+from children import ran
 from needs import require_program
 
 from ferrule import Job, Network, generate, resources
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends import BackendId, Device
 
@@ -69,7 +70,7 @@ class Hit:
         return f"{self.path}:{self.line}: rule {self.rule}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Deviation:
     """A row of docs/misra.md: the violations of a rule that stay in some files."""
 
@@ -153,7 +154,7 @@ def hits(
         *(f"-D{name}={value}" for name, value in given.items()),
         *files,
     ]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    done = ran(argv, cwd=folder, timeout=TIMEOUT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     found = set()
     for path, line, identifier in (row.split("\t") for row in done.stderr.splitlines() if row):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from children import ran
 from mlperf_runner import MlperfTinyRunner
 
 import ferrule
@@ -186,9 +186,7 @@ def official_runner(checkout: Path, port: str, mode: str, data: Path, folder: Pa
     argv = [python or sys.executable, "-c", _SHIM, str(runner), port, str(VID), str(PID)]
     argv += ["-d", str(devices), "-t", str(runner / scripts[mode]), "-s", str(data), "-m", mode]
     environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=RUNNER_TIMEOUT_S, check=False
-    )
+    done = ran(argv, cwd=folder, env=environment, timeout=RUNNER_TIMEOUT_S)
     text = done.stdout + done.stderr
     if done.returncode != 0:
         raise RuntimeError(f"the official runner ended with {done.returncode}:\n{text[-3000:]}")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ferrule._frozen import frozen
 from ferrule.interface import option
 from ferrule.link.channel import Channel
 from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError
@@ -27,7 +27,7 @@ _CHUNK_BYTES = 4096
 _MOST_LINE_CHARACTERS = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Inference:
     """The answer to one `infer` command."""
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from children import ran
 from trees import trees
 
 from ferrule.errors import MissingToolError
@@ -113,7 +113,7 @@ def require_cxx() -> tuple[str, ...]:
 def require_newlib(compiler: str) -> str:
     """Return the path of a compiler for bare metal, or skip the test if it lacks the headers of its C library."""
     argv = [compiler, "-fsyntax-only", "-x", "c", "-"]
-    if subprocess.run(argv, input="#include <string.h>\n", capture_output=True, text=True, check=False).returncode != 0:
+    if ran(argv, stdin="#include <string.h>\n").returncode != 0:
         lacking("newlib, the C library of arm-none-eabi-gcc", "apt-get install libnewlib-arm-none-eabi")
     return compiler
 
@@ -132,7 +132,7 @@ def require_sanitizers(*names: str) -> dict[str, str]:
 def require_gcov() -> str:
     """Return the path of gcov, or skip the test; only gcc is accepted as its compiler."""
     gcov = require_program("gcov", "apt-get install gcc")
-    version = subprocess.run([*require_cc(), "--version"], capture_output=True, text=True, check=True).stdout
+    version = ran([*require_cc(), "--version"], check=True).stdout
     if "Free Software Foundation" not in version:
         lacking("gcc, which gcov needs", "apt-get install gcc, and unset CC")
     return gcov

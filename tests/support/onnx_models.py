@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from needs import require_module
+from numpy.testing import assert_array_equal
 from oracle import onnxruntime_outputs
 
 from ferrule import formats
@@ -97,7 +98,7 @@ def agrees(made: Any, inputs: Mapping[str, Array] | None = None, *, exact: bool 
         assert ours.dtype == theirs.dtype, f"{info.name}: {ours.dtype}, expected {theirs.dtype}"
         assert ours.shape == theirs.shape, f"{info.name}: {ours.shape}, expected {theirs.shape}"
         if exact:
-            np.testing.assert_array_equal(ours, theirs)
+            assert_array_equal(ours, theirs)
     absolute = 2.0**-21 if _LESS_ONE & {node.op_type for node in made.graph.node} else 0.0
     for wanted, theirs in zip(run_bounded(network, given), expected, strict=True):
         wider = or_zeros(wanted.error, wanted.values) + absolute * (theirs.dtype.kind == "f")

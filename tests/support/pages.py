@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+
+from ferrule._frozen import frozen
 
 ROOT = Path(__file__).parents[2]
 HEADER_SCRIPT = "write_header.py"
@@ -15,7 +16,7 @@ _DIRECTIVE = re.compile(r"\{([\w-]+)\}\s*(.*)")
 _OPTION = re.compile(r":([\w-]+):\s*(.*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Block:
     """A fenced code block of a page."""
 

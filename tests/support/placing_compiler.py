@@ -10,12 +10,13 @@ from __future__ import annotations
 import random
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends import BackendId, PreCompiledDescriptor
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, Overlap, PlacedTensor, Scratch
 from ferrule.backends.target import Face, default_target
@@ -82,7 +83,7 @@ static inline void program_elementwise(const void *from, void *to, uint32_t size
 PLACING = BackendId("Placing")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Program:
     """The payload of a layer: what the made-up compiler decided."""
 

@@ -18,6 +18,8 @@ from typing import Any
 
 from audio_inputs import write_inputs
 
+from ferrule._frozen import frozen
+
 COLLECTION = Path(__file__).resolve().parents[1] / "models.toml"
 FURTHER = COLLECTION.with_name("further_models.toml")
 """Models that were collected afterwards, to judge by."""
@@ -29,7 +31,7 @@ _WORKER = Path(__file__).resolve().parent / "model_worker.py"
 _SUFFIXES = {".tflite", ".lite"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PublicModel:
     """A model's file in a public repository."""
 
@@ -50,7 +52,7 @@ class PublicModel:
         return f"{self.repository}: {self.path}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Setting:
     """How models are checked; outcomes of one setting may be compared and kept."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ferrule._frozen import frozen
 from ferrule.graph import Array
 from ferrule.network import Network
 
@@ -29,7 +30,7 @@ def _nothing() -> tuple[Network, Sequence[Run]]:
     raise AssertionError("the case is run by its check")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """A test case as a network; runs of a case follow each other without a reset."""
 
@@ -46,7 +47,7 @@ class Case:
     """Runs a case that is no network of one layer, and returns what is wrong; an empty text for a pass."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Suite:
     """Where the cases of a suite are, and how many there are at least."""
 

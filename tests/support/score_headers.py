@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from children import ran
 from needs import require_cc
 from pycparser import c_ast, c_parser
 from score_cases import Run
@@ -67,7 +67,7 @@ def read(folder: Path) -> DataSet:
         for name in ("stdint.h", "stdbool.h", "stddef.h"):
             (Path(empty) / name).touch()
         words = [*require_cc(), "-E", "-P", "-dD", "-undef", "-nostdinc", "-I", empty, str(folder / "test_data.h")]
-        text = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+        text = ran(words, check=True, timeout=60).stdout
     lines = text.splitlines()
     upper, lower = f"{folder.name.upper()}_", f"{folder.name}_"
     defined = [line.split(None, 2) for line in lines if line.startswith("#define ")]

@@ -19,6 +19,7 @@ from merged import merged
 from shape_cases import Case, draw
 
 import ferrule
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernels import choice
 from ferrule.backends.firmware import LoweringContext
 from ferrule.errors import FerruleError
@@ -32,7 +33,7 @@ _MOST_CANDIDATES = 40
 """Smaller cases that one step tries, together in one firmware."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Setting:
     """The board and the compiler of a campaign."""
 
@@ -50,7 +51,7 @@ class Setting:
         return outputs, [f"{record.layer} {record.kernel}" for record in firmware.artifact.operators]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Difference:
     """A case with a wrong output, or one that could not be run."""
 

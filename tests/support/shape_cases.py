@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 from layer_case import layer_network, tensor
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
@@ -53,7 +54,7 @@ _USUAL = 0.6
 _INPUTS = ["any"] * 12 + ["extreme", "extreme", "lowest", "highest"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """A network of one layer and its inputs; all that is not a field is drawn from `seed`."""
 

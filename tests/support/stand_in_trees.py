@@ -7,10 +7,11 @@ import os
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from ferrule._frozen import frozen
 
 PROGRAMS = ("cmake", "ninja", "dtc", "arm-none-eabi-gcc")
 _CMAKE = """#!/bin/sh
@@ -34,7 +35,7 @@ _THREADX_VERSION = """\
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StandIn:
     """The folder of the stand-ins."""
 

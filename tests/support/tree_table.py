@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 from pathlib import Path
 
+from children import ran
 from trees import changes, trees
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ def show() -> int:
 def advise(commit: str) -> int:
     """Print the tests that the changes since a commit make necessary; return 1 if their trees are not all there."""
     argv = ["git", "-C", str(ROOT), "diff", "--name-only", commit, "--"]
-    paths = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    paths = ran(argv, check=True, timeout=60).stdout.split()
     concerned = [change for change in changes() if change.concerns(paths)]
     if not concerned:
         print("no test with a tree is concerned")

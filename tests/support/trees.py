@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from children import ran
+
+from ferrule._frozen import frozen
 
 FILE = Path(__file__).resolve().parents[1] / "trees.toml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tree:
     """A tree that a variable names."""
 
@@ -52,7 +54,7 @@ class Tree:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """What to run after a change."""
 
@@ -70,7 +72,7 @@ class Change:
 def _revision(folder: Path) -> str | None:
     argv = ["git", "-C", str(folder), "rev-parse", "--show-toplevel", "HEAD"]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        done = ran(argv, timeout=60)
     except FileNotFoundError:
         return None
     lines = done.stdout.split("\n")

@@ -32,6 +32,7 @@ from vela_legacy import ARGUMENT as LEGACY
 from vela_legacy import legacy_explanation, legacy_hazard, tensor_names, written_stream
 from vela_options import DRAWN, OptionRow, drawn, row
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
 from ferrule.backends.ethos_u.dense import with_convolutions
 from ferrule.backends.ethos_u.errors import NpuBusError, StreamError
@@ -58,7 +59,7 @@ class RefusedError(Exception):
     """Vela puts the network, or a part of it, on the CPU; the text is its reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """The arguments of a network: a kind of `vela_cases`, or a layer type and an element type."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,6 +18,7 @@ import numpy as np
 from oracle import edge_inputs, random_inputs
 from vela_networks import vela_network
 
+from ferrule._frozen import frozen
 from ferrule.backends.device import BackendId, Device
 from ferrule.backends.ethos_u import trial, vela
 from ferrule.backends.ethos_u.configuration import CONFIGURATIONS
@@ -41,7 +42,7 @@ _KINDS = (
 """The kinds of reasons against layers that Vela compiles."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """What became of one network."""
 

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 import vela_legacy
 from covering import pairwise
 
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.device import BackendId, Device
 from ferrule.backends.ethos_u.configuration import configuration as configuration_named
@@ -31,7 +32,7 @@ _LIMITS = (0, 512, 8192)
 """Without a limit, one that hardly a network keeps, and one that small networks keep."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OptionRow:
     """The options of a compilation that change Vela's streams: those of the backend, and Vela's code generator.
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from needs import lacking, require_variable
 
+from ferrule._frozen import frozen
 from ferrule.firmware.platforms.zephyr_tools import ZEPHYR_BOARDS, ZephyrTools, ZephyrTree
 
 BUILD_TIMEOUT_S = 1500
@@ -20,7 +20,7 @@ TEST_TIMEOUT_S = 1700
 _WARNING = re.compile(r"warning: .*|.*is not a known vendor prefix.*|.*orphan section.*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tree:
     """A Zephyr tree and its version."""
 

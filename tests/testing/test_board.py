@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from board_programs import talker
 from needs import require_module
+from numpy.testing import assert_array_equal
 from small_networks import dense
 
 import ferrule
@@ -207,18 +208,18 @@ def test_a_compiled_model_with_a_fault(arm_gcc: str, tmp_path: Path) -> None:
     inputs = np.arange(18, dtype=np.int8).reshape(3, 6)
     with start(firmware) as board:
         wanted = np.concatenate([network.run([each[None]])[0] for each in inputs])
-        np.testing.assert_array_equal(board.run([inputs])[0], wanted)
+        assert_array_equal(board.run([inputs])[0], wanted)
         (name,) = board.devices
         board.inject(name, "never-done")
         with pytest.raises(RunFailedError):
             board.run([inputs[:1]])
         board.inject(name, None)
         board.reset()
-        np.testing.assert_array_equal(board.run([inputs[:1]])[0], wanted[:1])
+        assert_array_equal(board.run([inputs[:1]])[0], wanted[:1])
         with pytest.raises(FerruleError, match="there is no device 'npu9'"):
             board.inject("npu9", None)
     with start(firmware.elf, devices=[Device(name="npu", backend=BackendId("Woofles"))]) as board:
-        np.testing.assert_array_equal(board.run([inputs[:1]])[0], wanted[:1])
+        assert_array_equal(board.run([inputs[:1]])[0], wanted[:1])
         with pytest.raises(FerruleError, match="does not name its model's inputs"):
             board.run()
     with pytest.raises(FerruleError, match="was compiled for mps2-an386, not for mps2-an385"):

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from children import ran
 from needs import require_cc, require_gcov, require_module
 
 from ferrule import resources
@@ -149,5 +149,5 @@ def test_the_kits_own_fakes_cause_no_warnings(platform: str, tmp_path: Path) -> 
     includes = [f"-I{folder}" for folder in (FAKES / "host", FAKES / platform, resources.root() / "include")]
     for source in sources:
         argv = [*require_cc(), "-std=gnu11", *WARNINGS, *includes, "-c", str(source), "-o", str(tmp_path / "it.o")]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        done = ran(argv, timeout=60)
         assert done.returncode == 0, done.stderr

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import importlib.metadata
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_cc, require_module
 
 from ferrule.cache import cache_folder
@@ -141,7 +141,7 @@ import {PLUGIN}
 new = set(sys.modules) - before
 print(sorted(name for name in new if name.split('.')[0] in ('ferrule', 'numpy', 'cffi', 'msgspec')))
 """
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60)
+    done = ran([sys.executable, "-c", text], check=True, timeout=60)
     assert eval(done.stdout) == [  # noqa: S307 a list of strings
         *("ferrule", "ferrule._frozen", "ferrule._lazy", "ferrule._typing", "ferrule._version", "ferrule.errors"),
         *("ferrule.interface", "ferrule.testing", PLUGIN),

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from children import ran
 from fake_signatures import HEADERS, real_include_dirs, signature_check
 from needs import require_cc, require_module, require_program, require_variable
 
@@ -47,7 +48,7 @@ def _tools() -> None:
 def compiled(text: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "signatures.c").write_text(text)
     argv = [*require_cc(), *SHOW, *options, "-c", "-o", str(folder / "signatures.o"), str(folder / "signatures.c")]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    return ran(argv, timeout=60)
 
 
 @pytest.mark.parametrize("platform", HEADERS)
@@ -125,7 +126,7 @@ def test_against_cmsis(tmp_path: Path) -> None:
             port = f'-DFERRULE_PORT_H="{FAKES / "host" / "ferrule_fake_port.h"}"'
             definitions = [port, f"-DFERRULE_CMSIS_RTOS2={with_kernel}"]
             argv = [*require_cc(), *SHOW, *options, *definitions, "-fsyntax-only", str(source)]
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+            done = ran(argv, timeout=60)
             assert done.returncode == 0, done.stderr
 
 
@@ -156,7 +157,5 @@ def test_against_zephyr(tmp_path: Path) -> None:
         [cmake, "-GNinja", "-S", str(tmp_path), "-B", str(build), f"-DBOARD={board}", "-DCMAKE_BUILD_TYPE="],
         [ninja, "-C", str(build), "app"],
     ):
-        done = subprocess.run(
-            argv, env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
-        )
+        done = ran(argv, env=environment, timeout=BUILD_TIMEOUT_S)
         assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]

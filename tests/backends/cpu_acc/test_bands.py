@@ -10,15 +10,16 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pytest
 from bands import Program, Sketch, results
+from numpy.testing import assert_array_equal
 from shape_campaign import Turns, taking
 from shape_cases import Case
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.streaming.chain import Chain
 from ferrule.backends.target import CoreFeatures
 from ferrule.errors import UnsupportedError
@@ -61,7 +62,7 @@ PARTS = 16
 GATE_CHAINS = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Banded:
     """A layer and the way in which it is run."""
 
@@ -114,9 +115,9 @@ def check(each: Banded) -> str:
     wanted = network.run([image])[0]
     with taking(Turns(turn=each.turn)):
         whole = Program(network, each.core)
-        np.testing.assert_array_equal(whole.run(image), wanted, err_msg=f"whole: {each}")
+        assert_array_equal(whole.run(image), wanted, err_msg=f"whole: {each}")
         for way, got in results(network, image, each.rows, each.core):
-            np.testing.assert_array_equal(got, wanted, err_msg=f"{way}: {each}")
+            assert_array_equal(got, wanted, err_msg=f"{way}: {each}")
     return whole.op.kernel
 
 
@@ -195,7 +196,7 @@ def check_chain(seed: int) -> None:
     rows = 1 + seed % 4
     with taking(Turns(turn=seed % TURNS)):
         for way, got in results(network, image, rows, core):
-            np.testing.assert_array_equal(got, wanted, err_msg=f"{core.name}, {way}, {rows} rows: chain {seed}")
+            assert_array_equal(got, wanted, err_msg=f"{core.name}, {way}, {rows} rows: chain {seed}")
 
 
 @pytest.mark.cc

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from children import ran
 from gate import every
 from host_library import library
 from needs import require_cc, require_module, require_program
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 from ferrule import formats, nativelib, resources
@@ -68,7 +69,7 @@ def test_int8_models_are_exact(model: str, models: Path) -> None:
             loaded = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry, options))
             for inputs, outputs in zip(cases, wanted, strict=True):
                 for got, right in zip(runtime.enqueue_workload(loaded, inputs), outputs, strict=True):
-                    np.testing.assert_array_equal(got, right, strict=True)
+                    assert_array_equal(got, right, strict=True)
             runtime.unload_network(loaded)
 
 
@@ -93,7 +94,7 @@ def test_two_backends_share_plain_memory() -> None:
         hints = OptimizerOptions(hints={network.layers[0].name: "CpuRef"})
         loaded = runtime.load_network(optimize(network, ["CpuAcc", "CpuRef"], runtime.registry, hints))
         (got,) = runtime.enqueue_workload(loaded, [np.array([[-3, -1, 0, 5]], np.int8)])
-    np.testing.assert_array_equal(got, [[0, 0, 0, 5]])
+    assert_array_equal(got, [[0, 0, 0, 5]])
 
 
 def test_without_cffi_it_is_not_available(fresh: pytest.MonkeyPatch) -> None:
@@ -116,7 +117,7 @@ def test_without_a_compiler_it_is_not_available(fresh: pytest.MonkeyPatch, tmp_p
         network = small_network()
         loaded = runtime.load_network(optimize(network, ["CpuRef"], runtime.registry))
         (got,) = runtime.enqueue_workload(loaded, [np.array([[-3, -1, 0, 5]], np.int8)])
-        np.testing.assert_array_equal(got, [[0, 0, 0, 5]])
+        assert_array_equal(got, [[0, 0, 0, 5]])
 
 
 @pytest.mark.cc
@@ -177,5 +178,5 @@ def test_own_sources_compile_without_a_warning(compiler: str, tmp_path: Path) ->
     flags = ["-std=c11", "-O1", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", *includes]
     for source in sorted(host.OWN_FOLDER.rglob("*.c")):
         argv = [*command, *flags, "-c", "-o", str(tmp_path / "out.o"), str(source)]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+        done = ran(argv, timeout=300)
         assert done.returncode == 0, done.stderr

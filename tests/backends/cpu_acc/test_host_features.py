@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import lacking
 
 from ferrule.backends import cpu_acc
@@ -67,5 +68,5 @@ def test_each_bit_is_needed_and_no_other(host_cc: tuple[str, ...], tmp_path: Pat
     sources = (str(FOLDER / "features.c"), str(tmp_path / "main.c"))
     subprocess.run([*host_cc, "-std=gnu11", *includes, *sources, "-o", str(program)], check=True)
     words = [f"{leaf:x}" for leaves in rows for leaf in leaves]
-    out = subprocess.run([str(program), *words], capture_output=True, text=True, check=True).stdout
+    out = ran([str(program), *words], check=True).stdout
     assert [int(line) for line in out.split()] == list(rows.values())

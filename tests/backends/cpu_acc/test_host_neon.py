@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import ran
 from covering import EXHAUSTIVE
 from host_cases import WEIGHTED, halfway_sums, pools, ruled
 from hypothesis import HealthCheck, Phase, given, settings
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from layer_case import layer_network
 from merged import merged
 from needs import require_module, require_program
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 from weighted_cases import within_bound
 
@@ -96,7 +98,7 @@ def run_emulated(network: Network, inputs: list[Array], folder: Path) -> tuple[l
     executable = str(folder / "network")
     command = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl", "-static", *FLAGS]
     command += [*(f"-I{path}" for path in includes), "-o", executable, *sources]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(command)
     assert done.returncode == 0, done.stderr
     data = b"".join(array.tobytes() for array in inputs)
     content = subprocess.run([emulator, executable], input=data, capture_output=True, check=True).stdout
@@ -125,7 +127,7 @@ def test_the_sources_compile_for_aarch64(tmp_path: Path, source: Path) -> None:
     includes = (*contribution.KERNELS.include_paths, *HOST.include_paths, *contribution.HEADERS.include_paths)
     command = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl", *FLAGS, "-O0", "-c"]
     command += [*(f"-I{path}" for path in includes), "-o", str(tmp_path / "object.o"), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(command)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -149,4 +151,4 @@ def test_neon_kernels_are_the_numpy_ones(tmp_path_factory: pytest.TempPathFactor
         if wanted.dtype == np.float32:
             assert within_bound(network, given_inputs, got)
         else:
-            np.testing.assert_array_equal(got, wanted, strict=True)
+            assert_array_equal(got, wanted, strict=True)

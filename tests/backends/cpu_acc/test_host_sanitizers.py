@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from host_library import sanitizer_environment
 
 FOLDER = Path(__file__).parent
@@ -19,12 +19,9 @@ FOLDER = Path(__file__).parent
 @pytest.mark.parametrize("module", ["test_host_families.py", "test_host_shapes.py"])
 def test_sanitizers_find_nothing(module: str, sanitizer: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / module)]
-    done = subprocess.run(
+    done = ran(
         command,
         env=sanitizer_environment(sanitizer),
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=600,
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from merged import merged
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 from small_networks import two_by_two
 
@@ -36,7 +37,7 @@ def test_runs_follow_arrays_that_move(imported: bool) -> None:
             given = inputs_of(network, seed)
             found = runtime.enqueue_workload(number, given)
             for output, wanted in zip(found, network.run(given), strict=True):
-                np.testing.assert_array_equal(output, wanted)
+                assert_array_equal(output, wanted)
 
 
 def test_views_are_part_of_a_sequence() -> None:
@@ -50,7 +51,7 @@ def test_views_are_part_of_a_sequence() -> None:
     with Runtime() as runtime:
         number = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry, OptimizerOptions(simplify=False)))
         given = inputs_of(network, 1)
-        np.testing.assert_array_equal(runtime.enqueue_workload(number, given)[0], network.run(given)[0])
+        assert_array_equal(runtime.enqueue_workload(number, given)[0], network.run(given)[0])
 
 
 def test_the_call_with_the_most_arguments_is_part_of_a_sequence() -> None:
@@ -60,7 +61,7 @@ def test_the_call_with_the_most_arguments_is_part_of_a_sequence() -> None:
         number = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry))
         given = random_inputs(network, 1)
         for output, wanted in zip(runtime.enqueue_workload(number, given), network.run(given), strict=True):
-            np.testing.assert_array_equal(output, wanted)
+            assert_array_equal(output, wanted)
 
 
 @pytest.mark.parametrize("zero_point", [-128, 3, 127])
@@ -80,7 +81,7 @@ def test_a_proved_rule_is_the_integer_rule_for_every_sum(zero_point: int, low: i
         wide = (sums + rule.shift[channel]) * np.float64(scale) + np.float64(offset)
         value = wide.astype(np.float32)
         value = np.where(value < zero_point, value - drop, value)
-        np.testing.assert_array_equal(np.clip(np.rint(value), low, 127), np.clip(exact, low, 127))
+        assert_array_equal(np.clip(np.rint(value), low, 127), np.clip(exact, low, 127))
 
 
 def test_a_channel_whose_sums_float32_cannot_hold_is_not_proved() -> None:

@@ -14,6 +14,7 @@ from host_library import library
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
+from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 from shape_cases import Case as ShapeCase
 from weighted_cases import within_bound
@@ -50,7 +51,7 @@ def check(case: Case, rule: Rounding = Rounding.TFLM) -> None:
             if case.dtype.is_float:
                 assert within_bound(network, given_inputs, got)
             else:
-                np.testing.assert_array_equal(got, other, strict=True)
+                assert_array_equal(got, other, strict=True)
 
 
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.FLOAT32])
@@ -75,7 +76,7 @@ def check_exact(network: Graph, *more: list[Array]) -> None:
             loaded = LoadedGraph(
                 network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
             )
-            np.testing.assert_array_equal(loaded.run(inputs)[0], wanted)
+            assert_array_equal(loaded.run(inputs)[0], wanted)
 
 
 @pytest.mark.parametrize("stride", [1, 3, 30])
@@ -168,7 +169,7 @@ def check_everywhere(network: Network, inputs: list[Array], kernel: str | None) 
         if kernel is not None:
             assert loaded.workloads[0].parts[0].kernel == f"{kernel}_{instructions.name}"
         for got, other in zip(loaded.run(inputs), wanted, strict=True):
-            np.testing.assert_array_equal(got, other, strict=True)
+            assert_array_equal(got, other, strict=True)
 
 
 @pytest.mark.parametrize("type_", [LayerType.ADD, LayerType.SUB])
@@ -218,7 +219,7 @@ def test_lines_of_sums_are_exact(
     for number in (*products, products[0] + products[1], products[0] + products[1] + line.offset):
         assert np.abs(number).max() < 2**31
     values = np.clip((products[0] + products[1] + line.offset) >> line.shift, total.result.low, total.result.high)
-    np.testing.assert_array_equal(values.reshape(-1), int8_results(total))
+    assert_array_equal(values.reshape(-1), int8_results(total))
 
 
 @pytest.mark.parametrize("kind", ["average", "max"])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from host_face import LoadedGraph
 from needs import lacking, require_cc, require_module
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 
 from ferrule.backends.cpu_acc import CpuAcc
@@ -67,7 +68,7 @@ def test_results_do_not_depend_on_threads(dtype: DataType, threads: int) -> None
     (alone,) = LoadedGraph(graph, CpuAccWorkloadFactory(HostOptions(num_threads=1))).run(inputs)
     shared = LoadedGraph(graph, CpuAccWorkloadFactory(HostOptions(num_threads=threads)))
     for _ in range(50):
-        np.testing.assert_array_equal(shared.run(inputs)[0], alone)
+        assert_array_equal(shared.run(inputs)[0], alone)
 
 
 def test_networks_on_several_threads_do_not_meet() -> None:
@@ -89,7 +90,7 @@ def test_networks_on_several_threads_do_not_meet() -> None:
     for results, right in zip(found, wanted, strict=True):
         assert len(results) == 30
         for result in results:
-            np.testing.assert_array_equal(result, right)
+            assert_array_equal(result, right)
 
 
 def test_helpers_end_with_the_last_workload() -> None:

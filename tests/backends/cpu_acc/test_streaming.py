@@ -11,6 +11,7 @@ import pytest
 from bands import Sketch, chained
 from ckernels import NativeNetwork
 from needs import require_module, require_program
+from numpy.testing import assert_array_equal
 
 import ferrule
 from ferrule import DataType, Network, Quantization, TensorInfo
@@ -69,7 +70,7 @@ def test_a_chain_computes_the_same_bits(make: Callable[[], Network], rows: int) 
     native = NativeNetwork(network, graph=graph)
     assert native.kernels == ["stream"]
     for inputs in samples(network):
-        np.testing.assert_array_equal(native.run(inputs), network.run(inputs))
+        assert_array_equal(native.run(inputs), network.run(inputs))
 
 
 @pytest.mark.cc
@@ -79,7 +80,7 @@ def test_a_chain_adds_a_tensor_to_itself() -> None:
     network = sketch.finish(sketch.conv(sketch.add(first, first), 2))
     native = NativeNetwork(network, graph=chained(network, [layer.name for layer in network.layers], 2))
     for inputs in samples(network):
-        np.testing.assert_array_equal(native.run(inputs), network.run(inputs))
+        assert_array_equal(native.run(inputs), network.run(inputs))
 
 
 @pytest.mark.cc
@@ -90,7 +91,7 @@ def test_a_chain_in_the_middle_overlaps_its_input() -> None:
     stated = {overlap.output for overlap in native.artifact.storage.overlaps}
     assert network.layers[3].outputs[0] in stated
     for inputs in samples(network):
-        np.testing.assert_array_equal(native.run(inputs), network.run(inputs))
+        assert_array_equal(native.run(inputs), network.run(inputs))
 
 
 @pytest.mark.cc
@@ -103,8 +104,8 @@ def test_rows_of_the_input_are_taken_as_they_arrive() -> None:
         for pieces in ([(0, 9)], [(row, 1) for row in range(9)], [(0, 4), (0, 2), (2, 0), (2, 6), (8, 1)]):
             statuses, outputs = native.run_rows(image, pieces)
             assert set(statuses) == {0}
-            np.testing.assert_array_equal(outputs, expected)
-        np.testing.assert_array_equal(native.run([image]), expected)
+            assert_array_equal(outputs, expected)
+        assert_array_equal(native.run([image]), expected)
     argument, state = -1, -7
     assert native.run_rows(image, [])[0] == [state], "no inference has begun"
     assert native.run_rows(image, [(0, 8)])[0] == [0, state], "a row is missing"
@@ -211,11 +212,11 @@ def test_bands_that_lie_in_the_padding_read_no_row(*, fed: bool) -> None:
     graph = chained(network, [layer.name for layer in network.layers[: 3 if fed else 4]], 1, fed=fed)
     native = NativeNetwork(network, graph=graph)
     for (image,) in samples(network):
-        np.testing.assert_array_equal(native.run([image]), network.run([image]))
+        assert_array_equal(native.run([image]), network.run([image]))
         if fed:
             statuses, outputs = native.run_rows(image, [(row, 1) for row in range(9)])
             assert set(statuses) == {0}
-            np.testing.assert_array_equal(outputs, network.run([image]))
+            assert_array_equal(outputs, network.run([image]))
 
 
 def test_rows_beyond_16_bits_are_refused() -> None:

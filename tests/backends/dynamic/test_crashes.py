@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from children import ran
 
 pytestmark = pytest.mark.cc
 STRUCK = "SIGABRT, which another process sent, in"
@@ -45,7 +46,7 @@ ask(last)
 
 def run(*folders: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", PROGRAM, *map(str, folders)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    return ran(command, timeout=100)
 
 
 def test_a_crash_names_the_backend_and_the_question(tmp_path: Path, compile_backend: Callable[..., Path]) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import ran
 from needs import require_program
+from numpy.testing import assert_array_equal
 
 from ferrule import formats, resources
 from ferrule.backends.context import CreationOptions
@@ -106,7 +108,7 @@ def test_int8_equals_the_reference_in_every_bit(
         for _ in range(5):
             inputs = [dice.integers(-128, 128, (3, 10), dtype=np.int8) for _ in range(2)]
             for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
-                np.testing.assert_array_equal(found, expected)
+                assert_array_equal(found, expected)
 
 
 def ruled(network: Network, layer: str, rule: Rounding) -> Graph:
@@ -132,7 +134,7 @@ def test_a_layer_is_rounded_by_its_rule(examples: Path, rule: Rounding) -> None:
         with Runtime(options, BackendRegistry()) as runtime:
             optimized = optimize(graph, ["Sample"], runtime.registry)
             found = runtime.enqueue_workload(runtime.load_network(optimized), [x])[0]
-        np.testing.assert_array_equal(found, run_graph(graph, [x])[0])
+        assert_array_equal(found, run_graph(graph, [x])[0])
         assert (found != network.run([x])[0]).any()
 
 
@@ -224,7 +226,7 @@ def test_a_trained_model_runs_on_it(registry: BackendRegistry, models: Path) -> 
         number = runtime.load_network(optimized)
         for _ in range(3):
             x = dice.integers(-128, 128, network.inputs[0].shape, dtype=np.int8)
-            np.testing.assert_array_equal(runtime.enqueue_workload(number, [x])[0], network.run([x])[0])
+            assert_array_equal(runtime.enqueue_workload(number, [x])[0], network.run([x])[0])
 
 
 def test_the_sources_are_in_the_house_style_of_warnings(host_cc: tuple[str, ...], tmp_path: Path) -> None:
@@ -259,14 +261,12 @@ def test_accesses_to_a_dma_buf_are_bracketed(host_cc: tuple[str, ...], tmp_path:
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Wl,--wrap=ioctl", f"-I{EXAMPLE}"]
     includes = [f"-I{resources.root() / 'include'}", f"-I{resources.root() / 'src_c' / 'kernels' / 'include'}"]
     subprocess.run([*host_cc, *flags, *includes, *map(str, sources), "-lm", "-o", str(program)], check=True)
-    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    done = ran([program], check=True)
     assert [line.rstrip() for line in done.stdout.splitlines()] == ACCESSES.splitlines()
 
 
 def test_the_readme_s_script_runs(examples: Path) -> None:
-    found = subprocess.run(
-        [sys.executable, str(EXAMPLE / "run.py"), str(examples)], capture_output=True, text=True, check=False
-    )
+    found = ran([sys.executable, str(EXAMPLE / "run.py"), str(examples)])
     assert found.returncode == 0, found.stderr
     assert "equals the reference" in found.stdout
 
@@ -274,7 +274,7 @@ def test_the_readme_s_script_runs(examples: Path) -> None:
 def test_only_the_entry_points_are_visible(examples: Path) -> None:
     nm = require_program("nm", "apt-get install binutils")
     for library in examples.rglob("*.so"):
-        listed = subprocess.run([nm, "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True)
+        listed = ran([nm, "-D", "--defined-only", str(library)], check=True)
         names = {line.split()[-1] for line in listed.stdout.splitlines() if " T " in line}
         assert names == {"GetBackendId", "GetVersion", "BackendFactory"}
 
@@ -307,4 +307,4 @@ def test_state_is_carried_from_run_to_run(registry: BackendRegistry, options: Op
         for _ in range(3):
             given = dice.integers(-128, 128, x.shape, dtype=np.int8)
             (found,) = runtime.enqueue_workload(number, [given])
-            np.testing.assert_array_equal(found, network.run([given], state=state)[0])
+            assert_array_equal(found, network.run([given], state=state)[0])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import BackendUnavailableError, CreationOptions, CustomAllocator, NetworkId
@@ -163,7 +164,7 @@ def test_networks_run(full: Callable[..., Full], defines: tuple[str, ...], *, sh
     for seed in range(3):
         x = sample(seed)
         for found, expected in zip(run(backend, network, x, options), network.run([x]), strict=True):
-            np.testing.assert_array_equal(found, expected)
+            assert_array_equal(found, expected)
     gc.collect()
     words = backend.log().split()
     for made, gone in (
@@ -188,7 +189,7 @@ def test_tensors_are_not_copied(full: Callable[..., Full]) -> None:
         assert result is y
         assert backend.pointer("full_input") == address(x)
         assert backend.pointer("full_output") == address(y)
-        np.testing.assert_array_equal(y, np.maximum(x, 0))
+        assert_array_equal(y, np.maximum(x, 0))
 
 
 @pytest.mark.parametrize("defines", [(), ("ASYNC", "OWN_HANDLES", "OWN_MEMORY")])
@@ -214,7 +215,7 @@ def test_a_caller_s_array_is_not_kept_for_it(full: Callable[..., Full]) -> None:
         for seed in range(3):
             x = sample(seed)
             seen = weakref.ref(x)
-            np.testing.assert_array_equal(runtime.enqueue_workload(number, [x])[0], np.maximum(x, 0))
+            assert_array_equal(runtime.enqueue_workload(number, [x])[0], np.maximum(x, 0))
         del x
         gc.collect()
         assert seen() is None
@@ -255,7 +256,7 @@ def test_a_failure_in_an_event_names_layer_and_backend(full: Callable[..., Full]
 
 def test_a_backend_without_events_is_asked_for_none(full: Callable[..., Full]) -> None:
     network, x = chain("one", "two"), sample()
-    np.testing.assert_array_equal(run(full("ASYNC", "NO_EVENTS"), network, x)[0], network.run([x])[0])
+    assert_array_equal(run(full("ASYNC", "NO_EVENTS"), network, x)[0], network.run([x])[0])
 
 
 def test_contexts_are_told_of_loads_in_order(full: Callable[..., Full]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_cc, require_cxx
 
 from ferrule import resources
@@ -98,7 +99,7 @@ def test_sizes_and_offsets_are_those_of_the_compiler(tmp_path: Path, host_cc: tu
     source.write_text("\n".join([*lines, "return 0; }"]))
     program = tmp_path / "offsets"
     subprocess.run([*host_cc, "-std=c11", f"-I{INCLUDE}", str(source), "-o", str(program)], check=True)
-    printed = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+    printed = ran([str(program)], check=True).stdout
     assert dict(line.split() for line in printed.splitlines()) == expected
 
 
@@ -145,5 +146,5 @@ def test_the_header_compiles_alone(tmp_path: Path, standard: str) -> None:
     source.write_text('#include "ferrule/backend.h"\nstruct ferrule_backend backend;\n')
     command = [*(require_cxx() if is_cpp else require_cc()), f"-std={standard}", *WARNINGS, f"-I{INCLUDE}"]
     command += ["-c", "-o", str(tmp_path / "alone.o"), str(source)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = ran(command)
     assert found.returncode == 0, found.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.contract import BrokenBackendError
@@ -82,7 +83,7 @@ def test_every_table_works_in_another_process(tmp_path: Path, compile_backend: C
         number = runtime.load_network(optimized)
         for factor in (1, -2):
             (output,) = runtime.enqueue_workload(number, [factor * X])
-            np.testing.assert_array_equal(output, np.maximum(factor * X, 0))
+            assert_array_equal(output, np.maximum(factor * X, 0))
         runtime.unload_network(number)
     assert str(path) not in Path("/proc/self/maps").read_text(encoding="utf-8")
     del runtime, backend, optimized

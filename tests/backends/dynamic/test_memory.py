@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import CreationOptions
@@ -105,7 +106,7 @@ def test_memory_without_a_map_is_imported_by_its_file_descriptor(full: Callable[
     assert handle.import_memory(
         MemoryRef(MemorySource.DMA_BUF, 64, None, part.fd, 1024, MemoryRef(MemorySource.DMA_BUF, 4096))
     )
-    np.testing.assert_array_equal(handle.map(), X)
+    assert_array_equal(handle.map(), X)
     assert address(handle.map()) != address(part.array)
     assert not handle.import_memory(MemoryRef(MemorySource.DEVICE, 64))
     assert not handle.import_memory(MemoryRef(MemorySource.DMA_BUF, 32, fd=part.fd)), "of another size"
@@ -143,7 +144,7 @@ def test_a_backend_of_version_1_1_imports_by_the_old_function(full: Callable[...
     assert part.array is not None
     part.array[...] = X
     assert handle.import_memory(part)
-    np.testing.assert_array_equal(handle.map(), X)
+    assert_array_equal(handle.map(), X)
     handle.end_import()
     assert not handle.import_memory(MemoryRef(MemorySource.DMA_BUF, 64, fd=part.fd))
     assert not handle.import_memory(replace(part, access=Access())), "memory whose accesses are bracketed"
@@ -165,7 +166,7 @@ def test_a_factory_without_map_works_on_imported_memory(
         number = runtime.load_network(optimized)
         for scale in (1, -2):
             (output,) = runtime.enqueue_workload(number, [X * scale])
-            np.testing.assert_array_equal(output, chain().run([X * scale])[0])
+            assert_array_equal(output, chain().run([X * scale])[0])
 
 
 def test_a_factory_that_maps_has_both_functions(tmp_path: Path, compile_backend: Compile) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_ref import CpuRef
@@ -108,7 +109,7 @@ def test_int8_workloads_equal_the_reference_in_every_bit(registry: BackendRegist
     x = image(network, seed)
     with Runtime(None, registry) as runtime:
         number = runtime.load_network(optimize(network, ["CpuRef"], runtime.registry))
-        np.testing.assert_array_equal(runtime.enqueue_workload(number, [x])[0], network.run([x])[0])
+        assert_array_equal(runtime.enqueue_workload(number, [x])[0], network.run([x])[0])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -137,7 +138,7 @@ def test_two_runtimes_have_it_one_after_the_other_goes(folder: Path) -> None:
         number = second.load_network(optimize(network, ["CpuRef"], second.registry))
         first.close()
         for _ in range(2):
-            np.testing.assert_array_equal(second.enqueue_workload(number, [x])[0], network.run([x])[0])
+            assert_array_equal(second.enqueue_workload(number, [x])[0], network.run([x])[0])
             second.load_network(optimize(network, ["CpuRef"], second.registry))
     finally:
         first.close()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from gpu_face import GpuGraph, require_opencl
 from mock_backends import CountingAllocator
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 
 from ferrule.backends.backend import Backend
@@ -78,7 +79,7 @@ def test_workloads_return_before_they_have_run() -> None:
     last.wait()
     assert all(event is not None and event.done() for event in events)
     (wanted,) = network.run(inputs)
-    np.testing.assert_array_equal(graph.handles[network.outputs[0].name].map(), wanted)
+    assert_array_equal(graph.handles[network.outputs[0].name].map(), wanted)
 
 
 @pytest.mark.usefixtures("opencl_device")
@@ -130,7 +131,7 @@ def test_layers_read_and_write_imported_memory() -> None:
     event = graph.workloads[0].execute()
     assert event is not None
     event.wait()
-    np.testing.assert_array_equal(target, network.run([data])[0])
+    assert_array_equal(target, network.run([data])[0])
 
 
 @pytest.mark.usefixtures("opencl_device")
@@ -152,7 +153,7 @@ def test_memory_comes_and_goes_with_its_manager() -> None:
     with pytest.raises(RuntimeError, match="no memory"):
         graph.handles["x"].map()
     graph.manager.acquire()
-    np.testing.assert_array_equal(graph.run(inputs)[0], before[0])
+    assert_array_equal(graph.run(inputs)[0], before[0])
 
 
 @pytest.mark.usefixtures("opencl_device")
@@ -169,7 +170,7 @@ def test_devices_are_chosen_by_number_and_name() -> None:
 def test_instances_are_numbered_devices() -> None:
     device = choose_device()
     (result,) = GpuGraph(chain(), device=f"gpu{device.number}").run(random_inputs(chain(), 1))
-    np.testing.assert_array_equal(result, chain().run(random_inputs(chain(), 1))[0])
+    assert_array_equal(result, chain().run(random_inputs(chain(), 1))[0])
     for name in ("gpu", "gpu77"):
         with pytest.raises(UnsupportedError, match=name):
             GpuGraph(chain(), device=name)
@@ -229,7 +230,7 @@ def test_tensors_live_in_the_memory_of_a_custom_allocator() -> None:
         loaded = runtime.load_network(optimize(network, ["GpuAcc"], runtime.registry))
         for seed in range(3):
             inputs = random_inputs(network, seed)
-            np.testing.assert_array_equal(runtime.enqueue_workload(loaded, inputs)[0], network.run(inputs)[0])
+            assert_array_equal(runtime.enqueue_workload(loaded, inputs)[0], network.run(inputs)[0])
         assert allocator.total == 1
         assert len(allocator.held) == 1
         assert allocator.block.size >= network.inputs[0].size_bytes

@@ -9,6 +9,7 @@ from typing import NoReturn
 import numpy as np
 import pytest
 from gpu_face import GpuGraph, LateSession, ShadowSession, require_opencl
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.gpu_acc import GpuAcc
 from ferrule.backends.gpu_acc.handle import (
@@ -90,7 +91,7 @@ def test_tensors_of_one_block_share_one_buffer(offsets: Sequence[int]) -> None:
     for seed in range(3):
         (data,) = random_inputs(network, seed)
         for found, wanted in zip(crossed.run_crossed(data), network.run([data]), strict=True):
-            np.testing.assert_array_equal(found, wanted)
+            assert_array_equal(found, wanted)
     whole = crossed.block.array
     assert whole is not None
     used = np.zeros(whole.size, bool)
@@ -151,7 +152,7 @@ def test_the_process_has_its_memory_again_after_a_command_that_cannot_be_submitt
     assert len(crossed.session.lent) == lent
     (data,) = random_inputs(network, 0)
     for found, wanted in zip(crossed.run_crossed(data), network.run([data]), strict=True):
-        np.testing.assert_array_equal(found, wanted)
+        assert_array_equal(found, wanted)
 
 
 def test_memory_that_overlaps_a_buffer_in_part_is_refused() -> None:

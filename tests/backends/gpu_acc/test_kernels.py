@@ -10,6 +10,7 @@ from gpu_face import GpuGraph, require_opencl
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 from unary_cases import (
     Case,
@@ -131,7 +132,7 @@ def test_functions_of_floats(type_: LayerType) -> None:
     case = layer_case(type_, DataType.FLOAT32, 0)
     network = layer_network(type_, case.layers[0].descriptor, [tensor("x", values.shape, DataType.FLOAT32)])
     (got,), (wanted,) = GpuGraph(network).run([values]), network.run([values])
-    np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
+    assert_array_equal(np.isnan(got), np.isnan(wanted))
     with np.errstate(invalid="ignore"):
         near = np.abs(got.astype(np.float64) - wanted) <= np.spacing(np.abs(wanted))
     assert (near | (got == wanted) | np.isnan(wanted)).all()
@@ -151,7 +152,7 @@ def test_functions_of_two_numbers(dtype: DataType) -> None:
         descriptor = layer_case(type_, DataType.INT32, 0).layers[0].descriptor
         network = layer_network(type_, descriptor, [first, second])
         (got,), (wanted,) = GpuGraph(network).run(pair), network.run(pair)
-        np.testing.assert_array_equal(got, wanted, err_msg=type_)
+        assert_array_equal(got, wanted, err_msg=type_)
 
 
 def test_every_row_is_taken() -> None:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 from gpu_face import require_opencl
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 
 from ferrule import formats
@@ -40,7 +40,7 @@ def test_models_equal_the_reference(models: Path, name: str, *, mixed: bool, sha
         for seed in range(2):
             inputs = random_inputs(network, seed)
             for got, wanted in zip(runtime.enqueue_workload(loaded, inputs), network.run(inputs), strict=True):
-                np.testing.assert_array_equal(got, wanted)
+                assert_array_equal(got, wanted)
 
 
 def test_profiles_have_the_kernels(models: Path) -> None:

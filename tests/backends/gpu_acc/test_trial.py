@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import children
 import pytest
+from children import ran
 from gate import every
 from gpu_face import require_opencl
 
@@ -95,7 +95,7 @@ def ask(folder: Path, platforms: str) -> list[str]:
     (folder / "pyopencl.py").write_text(STAND_IN, encoding="utf-8")
     own = children.environment(folder, PLATFORMS=platforms)
     argv = [sys.executable, "-c", ASK]
-    done = subprocess.run(argv, env=own, capture_output=True, text=True, timeout=300, check=False)
+    done = ran(argv, env=own, timeout=300)
     assert done.returncode in {0, 1}, done.stderr
     return done.stdout.splitlines()
 
@@ -136,6 +136,6 @@ def test_without_a_linker_no_process_dies(tmp_path: Path) -> None:
     environment = os.environ | {"PATH": str(tmp_path), "FERRULE_CACHE": str(tmp_path)}
     program = "from ferrule.backends.gpu_acc import opencl; print(opencl.unavailable_reason())"
     argv = [sys.executable, "-c", program]
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = ran(argv, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "\n" or "ended a trial process with SIGABRT" in done.stdout

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import ran
 from copier import Copier
 from needs import require_program
 from woofles_bench import jobs
@@ -38,7 +39,7 @@ def program(mono: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.
     """The bridge, compiled with the signatures of one Renode release."""
     out = tmp_path_factory.mktemp("mono") / "bridge.exe"
     command = ["mcs", "-langversion:6", "-warnaserror+", "-nowarn:649", f"-out:{out}", *RELEASES[request.param]]
-    done = subprocess.run([*command, str(STUBS), str(SOURCE)], capture_output=True, text=True, check=False)
+    done = ran([*command, str(STUBS), str(SOURCE)])
     assert done.returncode == 0, done.stdout + done.stderr
     return out
 

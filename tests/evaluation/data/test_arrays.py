@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from ferrule.errors import BudgetError, FerruleError, InputError
 from ferrule.evaluation.data import DataSet, DataSettings, open_data
@@ -63,7 +64,7 @@ def test_all_ways_to_store_samples_are_the_same_data_set() -> None:
     for size, (path, labels) in enumerate(names, start=1):
         data = opened(path, labels)
         assert data.part.digest == ""
-        np.testing.assert_array_equal(whole(data, size)[0], SAMPLES)
+        assert_array_equal(whole(data, size)[0], SAMPLES)
         assert [chunk.labels.tolist() for chunk in data.chunks(100) if chunk.labels is not None] == [LABELS.tolist()]
         digests.add(data.part.digest)
     assert len(digests) == 1
@@ -101,16 +102,12 @@ def test_a_mapped_file_is_not_read_before_it_is_asked_for() -> None:
 def test_real_values_are_normalised_and_quantised() -> None:
     real = np.random.default_rng(1).random((5, 4, 3, 1))
     np.save("r.npy", real)
-    np.testing.assert_array_equal(whole(opened("r.npy"))[0], INPUT.quantize(real))
+    assert_array_equal(whole(opened("r.npy"))[0], INPUT.quantize(real))
     scaled = opened("r.npy", scale="1/2", offset=0.25)
-    np.testing.assert_array_equal(
-        whole(scaled)[0], INPUT.quantize(real.astype(np.float32) * np.float32(0.5) + np.float32(0.25))
-    )
+    assert_array_equal(whole(scaled)[0], INPUT.quantize(real.astype(np.float32) * np.float32(0.5) + np.float32(0.25)))
     assert scaled.part.preparation == ("value * 0.5 + 0.25", "quantise to int8")
     centred = opened("r.npy", mean=(0.5,), std=(2.0,))
-    np.testing.assert_array_equal(
-        whole(centred)[0], INPUT.quantize((real.astype(np.float32) - np.float32(0.5)) / np.float32(2))
-    )
+    assert_array_equal(whole(centred)[0], INPUT.quantize((real.astype(np.float32) - np.float32(0.5)) / np.float32(2)))
 
 
 def test_integers_are_never_reinterpreted_silently() -> None:
@@ -120,9 +117,9 @@ def test_integers_are_never_reinterpreted_silently() -> None:
         opened("u.npy")
     assert 'integers = "shift"' in str(caught.value.hint)
     shifted = (pixels.astype(np.int16) - 128).astype(np.int8)
-    np.testing.assert_array_equal(whole(opened("u.npy", integers="shift"))[0], shifted)
+    assert_array_equal(whole(opened("u.npy", integers="shift"))[0], shifted)
     real = opened("u.npy", integers="real", scale="1/255")
-    np.testing.assert_array_equal(whole(real)[0], shifted)
+    assert_array_equal(whole(real)[0], shifted)
     np.save("s.npy", SAMPLES)
     with pytest.raises(InputError, match=r"stored values of the input 'x', to which .* scale"):
         opened("s.npy", scale=2)
@@ -141,8 +138,8 @@ def test_several_inputs_come_by_name() -> None:
     both = (INPUT, OTHER)
     first, second = opened("both.npz", "labels", inputs=both), opened(["y=y.npy", "x=x.npy"], inputs=both)
     for one, other in zip(whole(first), whole(second), strict=True):
-        np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(whole(first)[1], reals)
+        assert_array_equal(one, other)
+    assert_array_equal(whole(first)[1], reals)
     for paths, text in [
         (["x=x.npy"], "no values for the input 'y'"),
         (["x=x.npy", "x=x.npy"], "'x' is given twice"),
@@ -167,8 +164,8 @@ def test_a_first_extent_of_several_is_kept() -> None:
     for path in ("rows.npy", "samples.npy"):
         data = opened(path, inputs=(info,))
         assert len(data) == 4
-        np.testing.assert_array_equal(whole(data, 3)[0], np.arange(24).reshape(8, 3))
-        np.testing.assert_array_equal(data.take([2, 0]).inputs[0].ravel(), [*range(12, 18), *range(6)])
+        assert_array_equal(whole(data, 3)[0], np.arange(24).reshape(8, 3))
+        assert_array_equal(data.take([2, 0]).inputs[0].ravel(), [*range(12, 18), *range(6)])
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))
@@ -185,7 +182,7 @@ def test_a_limit_draws_samples_and_says_so() -> None:
     chosen = drawn(10, 4, 3)
     assert data.part.preparation == ("4 of 10 samples, drawn with seed 3",)
     assert [name for chunk in data.chunks(3) for name in chunk.names] == [str(index) for index in chosen]
-    np.testing.assert_array_equal(whole(data)[0], SAMPLES[chosen])
+    assert_array_equal(whole(data)[0], SAMPLES[chosen])
     assert opened("x.npy", limit=10).part.preparation == ()
     with pytest.raises(FerruleError, match="the limit is 0"):
         opened("x.npy", limit=0)
@@ -286,7 +283,7 @@ def test_channels_are_normalised_where_the_layout_has_them() -> None:
     real = np.random.default_rng(4).random((5, 2, 3, 4)).astype(np.float32)
     np.save("r.npy", real)
     planes = opened("r.npy", inputs=(info,), layout="nchw", mean=(0.25, 0.5))
-    np.testing.assert_array_equal(whole(planes)[0], real - np.float32([0.25, 0.5]).reshape(1, 2, 1, 1))
+    assert_array_equal(whole(planes)[0], real - np.float32([0.25, 0.5]).reshape(1, 2, 1, 1))
     with pytest.raises(InputError, match="mean has 2 values, and the input has 4 channels"):
         whole(opened("r.npy", inputs=(info,), mean=(0.25, 0.5)))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from imported import forget
+from numpy.testing import assert_array_equal
 
 from ferrule.budget import limits
 from ferrule.errors import BudgetError, FerruleError, InputError
@@ -35,11 +36,11 @@ def opened(
 def test_samples_and_labels_are_yielded() -> None:
     data = opened("def samples():\n    for i in range(5):\n        yield np.array([i, -i / 2]), i % 2")
     (chunk,) = data.chunks(10)
-    np.testing.assert_array_equal(chunk.inputs[0], INPUT.quantize(np.array([[[i], [-i / 2]] for i in range(5)])))
+    assert_array_equal(chunk.inputs[0], INPUT.quantize(np.array([[[i], [-i / 2]] for i in range(5)])))
     assert chunk.labels is not None
     assert chunk.labels.tolist() == [0, 1, 0, 1, 0]
     assert (data.part.form, data.part.labels, data.part.source) == ("generator", "data.py:samples", "data.py:samples")
-    np.testing.assert_array_equal(data.take([3]).inputs[0], chunk.inputs[0][3:4])
+    assert_array_equal(data.take([3]).inputs[0], chunk.inputs[0][3:4])
     Path("l.txt").write_text("1\n" * 5, encoding="utf-8")
     again = opened("def samples():\n    return [([1.0, 2.0], 'no')] * 5", labels="l.txt")
     assert again.part.labels == "l.txt"

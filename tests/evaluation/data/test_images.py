@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from needs import require_module
+from numpy.testing import assert_array_equal
 
 from ferrule.errors import FerruleError, InputError, MissingToolError
 from ferrule.evaluation.data import DataSet, DataSettings, images, open_data
@@ -50,15 +51,15 @@ def test_pixels_become_stored_values() -> None:
     first, second = picture("d/cat/1.png", 4, 6, 3), picture("d/dog/0.bmp", 4, 6, 3)
     data = opened(info(1, 4, 6, 3), scale="1/255")
     (chunk,) = data.chunks(10)
-    np.testing.assert_array_equal(chunk.inputs[0], np.stack([first, second]).astype(np.int16) - 128)
+    assert_array_equal(chunk.inputs[0], np.stack([first, second]).astype(np.int16) - 128)
     assert chunk.labels is not None
     assert (chunk.labels.tolist(), chunk.names) == ([0, 1], ("cat/1.png", "dog/0.bmp"))
     assert (data.classes, data.part.labels, data.part.form) == (("cat", "dog"), "folders", "images")
     assert data.part.preparation[1:] == ("value * 0.00392156863", "quantise to int8")
     assert data.part.preparation[0].startswith("decode to rgb, Pillow ")
-    np.testing.assert_array_equal(opened(info(1, 4, 6, 3), integers="shift").take([1]).inputs[0], chunk.inputs[0][1:])
+    assert_array_equal(opened(info(1, 4, 6, 3), integers="shift").take([1]).inputs[0], chunk.inputs[0][1:])
     unsigned = info(1, 4, 6, 3, dtype=DataType.UINT8, scale=1 / 128, zero=128)
-    np.testing.assert_array_equal(opened(unsigned, integers="stored").take([0]).inputs[0][0], first)
+    assert_array_equal(opened(unsigned, integers="stored").take([0]).inputs[0][0], first)
 
 
 @pytest.mark.parametrize(
@@ -84,17 +85,17 @@ def test_channels_and_layout_follow_the_input() -> None:
     def first(input_: TensorInfo, **settings: object) -> Array:
         return opened(input_, integers="shift", **settings).take([0]).inputs[0][0]
 
-    np.testing.assert_array_equal(first(info(1, 4, 6, 3), colour="bgr"), pixels[..., ::-1])
-    np.testing.assert_array_equal(first(info(1, 3, 4, 6)), pixels.transpose(2, 0, 1))
+    assert_array_equal(first(info(1, 4, 6, 3), colour="bgr"), pixels[..., ::-1])
+    assert_array_equal(first(info(1, 3, 4, 6)), pixels.transpose(2, 0, 1))
     grey = np.asarray(Image.open("d/a.png").convert("L")).astype(np.int16) - 128
-    np.testing.assert_array_equal(first(info(1, 4, 6, 1)), grey[..., None])
-    np.testing.assert_array_equal(first(info(1, 4, 6)), grey)
-    np.testing.assert_array_equal(first(info(1, 1, 4, 6)), grey[None])
+    assert_array_equal(first(info(1, 4, 6, 1)), grey[..., None])
+    assert_array_equal(first(info(1, 4, 6)), grey)
+    assert_array_equal(first(info(1, 1, 4, 6)), grey[None])
     mean, std = (10.0, 20.0, 30.0), (1.0, 2.0, 4.0)
     real = ((pixels + 128) - np.float32(mean)) / np.float32(std)
     planes = info(1, 3, 4, 6, scale=1.0, zero=0)
     found = opened(planes, mean=mean, std=std).take([0]).inputs[0]
-    np.testing.assert_array_equal(found, planes.quantize(real.transpose(2, 0, 1)[None]))
+    assert_array_equal(found, planes.quantize(real.transpose(2, 0, 1)[None]))
     for shape, settings, text in [
         ((1, 4, 6, 2), {}, "an image has 1 or 3 channels, and this one 4"),
         ((1, 72), {}, "images need .1, height"),
@@ -117,10 +118,10 @@ def test_sizes_change_by_pillow_s_rules_and_only_when_asked() -> None:
     def first(**settings: object) -> Array:
         return opened(small, integers="shift", **settings).take([0]).inputs[0][0].astype(np.int16) + 128
 
-    np.testing.assert_array_equal(first(resize="bilinear"), stretched)
-    np.testing.assert_array_equal(first(resize="bicubic", fit="crop"), covering[:, 4:12])
-    np.testing.assert_array_equal(first(resize="nearest", fit="crop", shorter_side=10), larger[1:9, 6:14])
-    np.testing.assert_array_equal(first(fit="crop"), centre[6:14, 16:24])
+    assert_array_equal(first(resize="bilinear"), stretched)
+    assert_array_equal(first(resize="bicubic", fit="crop"), covering[:, 4:12])
+    assert_array_equal(first(resize="nearest", fit="crop", shorter_side=10), larger[1:9, 6:14])
+    assert_array_equal(first(fit="crop"), centre[6:14, 16:24])
     with pytest.raises(InputError, match=r"wide.png: the image has 40x20 pixels, and the model's input 8x8") as caught:
         first()
     assert 'resize = "bilinear"' in str(caught.value.hint)
@@ -134,7 +135,7 @@ def test_sizes_change_by_pillow_s_rules_and_only_when_asked() -> None:
 def test_every_mode_of_8_bits_is_converted(mode: str, suffix: str) -> None:
     picture(f"d/a.{suffix}", 4, 6, 3, mode=mode)
     expected = np.asarray(Image.open(f"d/a.{suffix}").convert("RGB")).astype(np.int16) - 128
-    np.testing.assert_array_equal(opened(info(1, 4, 6, 3), integers="shift").take([0]).inputs[0][0], expected)
+    assert_array_equal(opened(info(1, 4, 6, 3), integers="shift").take([0]).inputs[0][0], expected)
 
 
 def _png_header(width: int, height: int) -> bytes:

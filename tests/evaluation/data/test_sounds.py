@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from needs import lacking_variable, require_variable
+from numpy.testing import assert_array_equal
 from oracle import tflm_sequence
 from public_models import collection, located
 
@@ -87,7 +88,7 @@ audio_preprocessor_int8.tflite of TFLM's micro_speech (SHA-256 278949d1...), wit
 
 def test_features_are_those_of_micro_speech() -> None:
     found = int8_features(frames(sound(WINDOW + 3 * STRIDE)))
-    np.testing.assert_array_equal(found[1:], FRAMES_OF_TFLM)
+    assert_array_equal(found[1:], FRAMES_OF_TFLM)
 
 
 def test_the_network_is_tflm_s_preprocessor() -> None:
@@ -102,7 +103,7 @@ def test_the_network_is_tflm_s_preprocessor() -> None:
     values = noise.astype(np.int16)
     windows = [[values[start : start + WINDOW][None]] for start in range(0, 41 * STRIDE, STRIDE)]
     expected = [outputs[0] for outputs in tflm_sequence(paths[0].read_bytes(), windows)]
-    np.testing.assert_array_equal(int8_features(frames(values)), expected)
+    assert_array_equal(int8_features(frames(values)), expected)
 
 
 def test_recordings_become_features() -> None:
@@ -111,14 +112,14 @@ def test_recordings_become_features() -> None:
     record("d/yes/b.wav", -values)
     data = opened(SPEECH)
     (chunk,) = data.chunks(10)
-    np.testing.assert_array_equal(chunk.inputs[0][0], int8_features(frames(values)).ravel())
-    np.testing.assert_array_equal(chunk.inputs[0][1], int8_features(frames(-values)).ravel())
+    assert_array_equal(chunk.inputs[0][0], int8_features(frames(values)).ravel())
+    assert_array_equal(chunk.inputs[0][1], int8_features(frames(-values)).ravel())
     assert chunk.labels is not None
     assert (chunk.labels.tolist(), chunk.names, data.part.form) == ([0, 1], ("no/a.wav", "yes/b.wav"), "wav")
     assert data.part.preparation[-1] == "int8 as in micro_speech"
-    np.testing.assert_array_equal(data.take([1, 0]).inputs[0], chunk.inputs[0][::-1])
+    assert_array_equal(data.take([1, 0]).inputs[0], chunk.inputs[0][::-1])
     real = TensorInfo(name="x", shape=(1, 2, 40, 1), dtype=DataType.FLOAT32)
-    np.testing.assert_array_equal(opened(real).take([0]).inputs[0].reshape(2, 40), real_features(frames(values)))
+    assert_array_equal(opened(real).take([0]).inputs[0].reshape(2, 40), real_features(frames(values)))
     with pytest.raises(InputError, match="does not take micro_speech's int8 features") as caught:
         opened(real, output="int8")
     assert 'output = "float"' in str(caught.value.hint)
@@ -134,27 +135,25 @@ def test_recordings_are_pieces_of_sequences() -> None:
     assert chunk.sequences is not None
     assert chunk.labels is not None
     assert (chunk.sequences.tolist(), chunk.labels.tolist()) == ([0, 0, 1], [0, 0, 1])
-    np.testing.assert_array_equal(chunk.inputs[0][:2].reshape(4, 40), int8_features(frames(long))[:4])
-    np.testing.assert_array_equal(data.take([1]).inputs[0], chunk.inputs[0][1:2])
+    assert_array_equal(chunk.inputs[0][:2].reshape(4, 40), int8_features(frames(long))[:4])
+    assert_array_equal(data.take([1]).inputs[0], chunk.inputs[0][1:2])
     Path("labels.csv").write_text("file,label\nyes/b.wav,5\nno/a.wav,7\n", encoding="utf-8")
     (chunk,) = opened(SPEECH, "labels.csv", longer="pieces").chunks(10)
     assert chunk.labels is not None
     assert (chunk.labels.tolist(), chunk.sequences) == ([7, 7, 5], None)
-    np.testing.assert_array_equal(opened(SPEECH, longer="first").take([0]).inputs[0][0], chunk.inputs[0][0])
+    assert_array_equal(opened(SPEECH, longer="first").take([0]).inputs[0][0], chunk.inputs[0][0])
 
 
 def test_a_model_may_take_the_sound_itself() -> None:
     values = sound(100)
     record("d/a.wav", values)
     plain = TensorInfo(name="x", shape=(1, 100), dtype=DataType.INT16)
-    np.testing.assert_array_equal(opened(plain, features="raw").take([0]).inputs[0][0], values)
+    assert_array_equal(opened(plain, features="raw").take([0]).inputs[0][0], values)
     real = TensorInfo(name="x", shape=(1, 100, 1), dtype=DataType.FLOAT32)
-    np.testing.assert_array_equal(
-        opened(real, features="raw").take([0]).inputs[0].ravel(), values.astype(np.float32) / 32768
-    )
+    assert_array_equal(opened(real, features="raw").take([0]).inputs[0].ravel(), values.astype(np.float32) / 32768)
     longer = TensorInfo(name="x", shape=(1, 150), dtype=DataType.INT16)
     padded = opened(longer, features="raw", shorter="pad").take([0]).inputs[0][0]
-    np.testing.assert_array_equal(padded, [*values, *[0] * 50])
+    assert_array_equal(padded, [*values, *[0] * 50])
     with pytest.raises(InputError, match=r"a.wav has 100 values, and a sample needs 150") as caught:
         opened(longer, features="raw")
     assert 'shorter = "pad"' in str(caught.value.hint)
@@ -162,7 +161,7 @@ def test_a_model_may_take_the_sound_itself() -> None:
     with pytest.raises(InputError, match=r"a.wav has 100 values, and a sample needs 50"):
         opened(half, features="raw")
     (chunk,) = opened(half, features="raw", longer="pieces").chunks(9)
-    np.testing.assert_array_equal(chunk.inputs[0].ravel(), values)
+    assert_array_equal(chunk.inputs[0].ravel(), values)
 
 
 def test_other_widths_and_channels_need_a_rule() -> None:
@@ -239,4 +238,4 @@ def test_settings_that_fit_no_preprocessor_are_named(audio: dict[str, object], t
 def test_a_recording_is_read_as_it_is() -> None:
     values = np.array([-32768, 0, 32767], np.int16)
     record("d/a.wav", values)
-    np.testing.assert_array_equal(read_sound(Path("d/a.wav"), AudioSettings()), values)
+    assert_array_equal(read_sound(Path("d/a.wav"), AudioSettings()), values)

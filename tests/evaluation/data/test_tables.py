@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from ferrule.budget import limits
 from ferrule.errors import BudgetError, FerruleError, InputError
@@ -41,7 +42,7 @@ def labels_of(data: DataSet) -> list[object]:
 def test_a_table_has_real_values_labels_and_sequences() -> None:
     data = opened(TABLE, "label", sequence="run")
     (chunk,) = data.chunks(10)
-    np.testing.assert_array_equal(chunk.inputs[0], INPUT.quantize(np.array([[1.0, 2, 3], [4, 5, 6], [-7, 8.5, 10]])))
+    assert_array_equal(chunk.inputs[0], INPUT.quantize(np.array([[1.0, 2, 3], [4, 5, 6], [-7, 8.5, 10]])))
     assert chunk.labels is not None
     assert chunk.sequences is not None
     assert (chunk.labels.tolist(), chunk.sequences.tolist()) == ([0, 1, 0], [0, 0, 1])
@@ -52,7 +53,7 @@ def test_a_table_has_real_values_labels_and_sequences() -> None:
 def test_the_settings_name_columns() -> None:
     data = opened(TABLE, label="label", features=("c", "b", "a"), classes=("yes", "no"))
     assert labels_of(data) == [1, 0, 1]
-    np.testing.assert_array_equal(data.take([0]).inputs[0], INPUT.quantize(np.array([[3.0, 2, 1]])))
+    assert_array_equal(data.take([0]).inputs[0], INPUT.quantize(np.array([[3.0, 2, 1]])))
 
 
 def test_stored_values_are_whole_and_in_range() -> None:

@@ -18,6 +18,7 @@ import children
 import msgspec
 import pytest
 import sweep_jobs
+from children import ran
 from needs import require_module
 
 from ferrule.errors import FerruleError, MissingToolError
@@ -156,9 +157,8 @@ def test_a_thousand_runs_with_a_killed_worker_and_a_stop(model: Path, tmp_path: 
         stopped = count()
         assert 600 < stopped < 1000
         command[-1] = "1"
-        done = subprocess.run(
-            [*command, "--parquet", "rows.parquet", "--json", "-"],
-            capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=7200, check=False,
+        done = ran(
+            [*command, "--parquet", "rows.parquet", "--json", "-"], cwd=tmp_path, env=environment, timeout=7200,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = msgspec.json.decode(done.stdout, type=SweepDocument)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import fake_labgrid
 import pytest
+from children import ran
 
 from ferrule.evaluation.sweep import lease_keeper
 from ferrule.evaluation.sweep.file import LeaseEntry
@@ -138,7 +139,7 @@ def test_a_killed_holder_releases_the_place(lab: Path, entry: Entry) -> None:
 @pytest.mark.parametrize("begun", ["", '{"command": '])
 def test_a_holder_that_is_killed_at_once_holds_nothing(begun: str, lab: Path) -> None:
     keeper = [sys.executable, "-S", lease_keeper.__file__]
-    done = subprocess.run(keeper, input=begun, capture_output=True, text=True, check=False, timeout=60)
+    done = ran(keeper, stdin=begun, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list(lab.iterdir()) == []
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numpy.testing import assert_allclose
 from onnx_models import agrees, count, load, model, node
 
 from ferrule import formats
@@ -75,7 +76,7 @@ def test_names_of_graphs_that_replace_their_nodes_do_not_meet() -> None:
         node("If", "yes", "y", then_branch=third, else_branch=first),
     ]
     network = load(model(nodes, INPUT, ["y"], {"yes": np.array(True), "no": np.array(False)}))
-    np.testing.assert_allclose(network.run({"x": X})[0], np.exp(-X), rtol=1e-6)
+    assert_allclose(network.run({"x": X})[0], np.exp(-X), rtol=1e-6)
 
 
 def test_an_if_inside_of_an_if_reads_tensors_of_both_graphs_outside() -> None:

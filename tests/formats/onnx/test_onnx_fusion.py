@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gate import every
 from needs import require_module
+from numpy.testing import assert_array_equal
 from onnx_models import agrees, load, model, node
 from oracle import onnxruntime_outputs
 
@@ -219,7 +220,7 @@ def test_arithmetic_as_written_equals_onnxruntime_without_optimiser(op: str, int
     made = graph([node(op, "d e" if op in {"Add", "Mul"} else "d", "g", **attributes)], integers=integers, second=True)
     feeds = given(made)
     network = formats.load(made.SerializeToString(), onnx_arithmetic="as-written")
-    np.testing.assert_array_equal(network.run(feeds)[0], onnxruntime_outputs(made, feeds, fused=False)[0])
+    assert_array_equal(network.run(feeds)[0], onnxruntime_outputs(made, feeds, fused=False)[0])
     types = (LayerType.ADD, LayerType.MUL, LayerType.AVERAGE_POOL_2D, LayerType.MEAN, LayerType.SOFTMAX)
     assert rules(network, *types) == ["onnx-columns" if op == "AveragePool" else "onnx-float"]
 

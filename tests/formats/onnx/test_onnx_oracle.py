@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from children import ran
 from needs import require_module, require_program
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
@@ -91,12 +91,10 @@ def test_all_that_differs_without_vnni_is_saturation() -> None:
     emulator = require_program("qemu-x86_64", "apt install qemu-user", rare=True)
     operators = ("QGemm", "QLinearConv", "QLinearMatMul")
     script = [str(onnx_oracle.__file__), "--as-written", "--cases", "1", "--operators", *operators]
-    ran = subprocess.run(
-        [emulator, "-cpu", "max", sys.executable, *script], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    found = re.search(r"different ([0-9,]+), of which saturated ([0-9,]+), .* unexplained 0\n", ran.stdout)
-    assert found is not None, ran.stdout
+    done = ran([emulator, "-cpu", "max", sys.executable, *script])
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.search(r"different ([0-9,]+), of which saturated ([0-9,]+), .* unexplained 0\n", done.stdout)
+    assert found is not None, done.stdout
     assert found[1] == found[2] != "0"
 
 

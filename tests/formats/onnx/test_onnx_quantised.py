@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from onnx_models import agrees, count, load, model, node
 from onnx_saturation import saturating
 from oracle import onnxruntime_outputs
 
+from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, LayerType, Rounding
 from ferrule.network import Network
@@ -81,7 +82,7 @@ def held(axis: int) -> list[Any]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """An operator between conversions, which must become one layer of int8."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from onnx_models import agrees, count, drawn, load, model, node
 
 from ferrule.errors import FerruleError
@@ -71,7 +72,7 @@ def test_the_layout_with_batches_first(op: str, direction: str) -> None:
     turned = {name: np.ascontiguousarray(array.swapaxes(0, 1)) for name, array in given.items()}
     for info, ours, theirs in zip(first.outputs, first.run(given), second.run(turned), strict=True):
         expected = theirs.transpose(2, 0, 1, 3) if info.name == "y" else theirs.swapaxes(0, 1)
-        np.testing.assert_array_equal(ours, expected, err_msg=info.name)
+        assert_array_equal(ours, expected, err_msg=info.name)
 
 
 def test_a_lstm_behind_a_transposition_as_pytorch_writes_it() -> None:

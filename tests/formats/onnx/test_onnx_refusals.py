@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from onnx_models import load, model, node
 
 from ferrule import formats
@@ -168,7 +169,7 @@ def test_data_beside_the_model_is_read(tmp_path: Path) -> None:
     path = with_external(tmp_path, "weights.bin", offset="4", length="12")
     (path.parent / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
     (output,) = formats.load(path).run([np.ones(3, np.float32)])
-    np.testing.assert_array_equal(output, [1, 2, 3])
+    assert_array_equal(output, [1, 2, 3])
     with pytest.raises(UnsupportedError, match=r"the file 'weights.bin', but the model has no folder"):
         formats.load(path.read_bytes())
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +14,7 @@ from gate import every
 from needs import require_cc, require_module
 
 from ferrule import resources
+from ferrule._frozen import frozen
 from ferrule.testing.adapter import Adapter, build_adapter
 from ferrule.testing.fakes import MisuseError
 from ferrule.testing.platforms import CmsisFakes
@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent
 ROOT = resources.root()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mutant:
     """A change of the adapter, and the test that detects it."""
 

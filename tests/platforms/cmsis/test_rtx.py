@@ -17,6 +17,7 @@ import pytest
 import small_networks
 import switches
 from needs import require_module, require_program
+from numpy.testing import assert_array_equal
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
@@ -76,7 +77,7 @@ def check(link: LinkSession, network: Network) -> None:
         inputs = samples(network, seed)
         result = link.run(inputs, profile=seed == 1)
         for found, expected in zip(result.outputs, network.run(inputs), strict=True):
-            np.testing.assert_array_equal(found, expected)
+            assert_array_equal(found, expected)
         assert 0 < result.stack.run_bytes < result.stack.peak_bytes < 4096
         assert 0 < result.total < 100_000
         assert len(result.counters) == (2 if seed == 1 else 0)
@@ -96,7 +97,7 @@ def test_an_accelerator_with_registers(interrupt: int, tmp_path: Path) -> None:
         for seed in range(2):
             inputs = samples(network, seed)
             result = link.run(inputs, trace=True)
-            np.testing.assert_array_equal(result.outputs[0], network.run(inputs)[0])
+            assert_array_equal(result.outputs[0], network.run(inputs)[0])
             assert len(result.calls) == len(artifact.device_calls)
 
 
@@ -111,7 +112,7 @@ def test_two_devices(tmp_path: Path) -> None:
             result = link.run(inputs, trace=True)
             assert trace_part(artifact, result.calls).as_planned
             for found, expected in zip(result.outputs, network.run(inputs), strict=True):
-                np.testing.assert_array_equal(found, expected)
+                assert_array_equal(found, expected)
 
 
 def test_an_accelerator_behind_a_usart(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_an_accelerator_behind_a_usart(tmp_path: Path) -> None:
             for seed in range(2):
                 inputs = samples(network, seed)
                 result = link.run(inputs, trace=True)
-                np.testing.assert_array_equal(result.outputs[0], network.run(inputs)[0])
+                assert_array_equal(result.outputs[0], network.run(inputs)[0])
                 assert len(result.calls) == len(artifact.device_calls)
 
 
@@ -142,7 +143,7 @@ def test_inputs_larger_than_the_ring(tmp_path: Path) -> None:
     with running(elf, "mps2-an386") as link:
         inputs = samples(network)
         (found,) = link.run(inputs).outputs
-        np.testing.assert_array_equal(found, network.run(inputs)[0])
+        assert_array_equal(found, network.run(inputs)[0])
 
 
 @pytest.mark.parametrize("locked", [True, False])

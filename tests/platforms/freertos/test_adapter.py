@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from children import ran
 from needs import require_cc, require_module, require_sanitizers
 
 from ferrule.link.protocol import Status
@@ -209,7 +209,7 @@ def test_a_kernel_that_lacks_something_is_refused(changes: tuple[str, str], mess
     header.write_text(text.replace(*changes), encoding="utf-8")
     folders = (tmp_path / "kernel", ADAPTER / "include", root() / "include", FAKES / "host")
     argv = [*require_cc(), "-fsyntax-only", *(f"-I{each}" for each in folders), str(ADAPTER / "src" / "freertos.c")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = ran(argv, timeout=60)
     assert done.returncode != 0
     assert message in done.stderr
 

@@ -7,11 +7,11 @@ The tests run where FREERTOS_KERNEL_PATH names a checkout of FreeRTOS/FreeRTOS-K
 from __future__ import annotations
 
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from children import ran
 from guest import build_guest
 from needs import require_module, require_variable
 
@@ -81,9 +81,9 @@ def test_the_adapter_compiles_for_a_port_without_an_interrupt_query(tmp_path: Pa
         *(f"-isystem{path}" for path in (sources / "include", port, extensions)),
         *("-c", str(ADAPTER / "src" / "freertos.c"), "-o", str(tmp_path / "freertos.o")),
     ]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    done = ran(argv, timeout=300)
     assert "-DFERRULE_FREERTOS_IN_INTERRUPT=my_in_interrupt" in done.stderr
     argv.append("-DFERRULE_FREERTOS_IN_INTERRUPT=my_in_interrupt")
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    done = ran(argv, timeout=300)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "freertos.o").is_file()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from layer_case import layer_network
+from numpy.testing import assert_array_equal
 
 from ferrule.backends.device import BackendId
 from ferrule.backends.ethos_u import support
@@ -131,7 +132,7 @@ def check(network: Network, *, runs: int = 2, backends: Sequence[str] = TWO) -> 
             inputs = inputs_of(network, seed)
             found = runtime.enqueue_workload(number, inputs)
             for got, expected in zip(found, network.run(inputs, state=state), strict=True):
-                np.testing.assert_array_equal(got, expected)
+                assert_array_equal(got, expected)
     return [str(optimized.assignment[layer.name].backend) for layer in optimized.graph.layers]
 
 
@@ -224,7 +225,7 @@ def test_two_branches_divided_among_backends() -> None:
         optimized = optimize(network, TWO, runtime.registry, OptimizerOptions(hints=hints))
         number = runtime.load_network(optimized)
         inputs = inputs_of(network)
-        np.testing.assert_array_equal(runtime.enqueue_workload(number, inputs)[0], network.run(inputs)[0])
+        assert_array_equal(runtime.enqueue_workload(number, inputs)[0], network.run(inputs)[0])
     ran = [str(optimized.assignment[layer.name].backend) for layer in optimized.graph.layers]
     assert sorted(set(ran)) == ["CpuRef", "EthosU"]
 

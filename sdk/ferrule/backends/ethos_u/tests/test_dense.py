@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 from vela_campaign import compile_in_process
 from vela_cases import vela_case
@@ -102,7 +103,7 @@ def test_layers_of_all_forms_become_convolutions() -> None:
     before, after = network_of(network), network_of(changed)
     for given in (random_inputs(before, seed) for seed in range(3)):
         for found, expected in zip(after.run(given), before.run(given), strict=True):
-            np.testing.assert_array_equal(found, expected)
+            assert_array_equal(found, expected)
             assert found.shape == expected.shape
     assert with_convolutions(changed) is changed
 

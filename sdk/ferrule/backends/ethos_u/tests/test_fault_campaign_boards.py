@@ -19,6 +19,7 @@ from needs import require_module, require_variable
 from small_networks import SCALE, int8_input
 
 import ferrule
+from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends import BackendId, Device
 from ferrule.backends.ethos_u.arm_driver import VARIABLE
@@ -190,7 +191,7 @@ class Zeros(Fault):
         return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Replaced(Fault):
     """One word of the command stream arrives with other bits flipped."""
 
@@ -202,7 +203,7 @@ class Replaced(Fault):
         return Flip(byte=self.byte % transfer.size_bytes, mask=self.mask) if transfer.number == 0 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WrongAddress(Fault):
     """A base address loses or gains a bit on its way."""
 

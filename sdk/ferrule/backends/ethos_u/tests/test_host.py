@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from needs import MODELS_SOURCE, lacking
+from numpy.testing import assert_array_equal
 from vela_options import OWN_FILE
 
 from ferrule import formats
@@ -67,7 +68,7 @@ def check(path: Path, configuration: str, options: dict[str, OptionValue], runs:
             inputs = [random.integers(-128, 128, info.shape).astype(np.int8) for info in network.inputs]
             found = runtime.enqueue_workload(number, inputs)
             for got, expected in zip(found, network.run(inputs), strict=True):
-                np.testing.assert_array_equal(got, expected)
+                assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("name", MODELS)

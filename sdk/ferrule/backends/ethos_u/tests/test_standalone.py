@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from needs import require_module
+from numpy.testing import assert_array_equal
 from oracle import random_inputs
 from vela_campaign import compile_in_process
 from vela_cases import vela_case
@@ -46,7 +47,7 @@ def test_inputs_by_name_and_in_order_have_the_results_of_the_network(add: Networ
     named = {tensor.name: array for tensor, array in zip(stream.inputs, arrays, strict=True)}
     for given in (arrays, named):
         (found,) = stream.run(given).outputs.values()
-        np.testing.assert_array_equal(found, wanted)
+        assert_array_equal(found, wanted)
 
 
 def test_a_path_is_read_as_its_bytes(add: Network, stream: EthosUStream, tmp_path: Path) -> None:
@@ -60,14 +61,14 @@ def test_ones_in_a_shape_and_the_sign_of_a_type_do_not_matter(add: Network, stre
     (wanted,) = stream.run(arrays).outputs.values()
     bent = [np.squeeze(array).view(np.uint8)[None, ..., None] for array in arrays]
     (found,) = stream.run(bent).outputs.values()
-    np.testing.assert_array_equal(found, wanted)
+    assert_array_equal(found, wanted)
 
 
 def test_outputs_stay_when_the_stream_runs_again(add: Network, stream: EthosUStream) -> None:
     (first,) = stream.run(random_inputs(add)).outputs.values()
     kept = first.copy()
     stream.run(random_inputs(add, 1))
-    np.testing.assert_array_equal(first, kept)
+    assert_array_equal(first, kept)
 
 
 def test_the_operations_are_the_same_before_and_in_a_run(add: Network, stream: EthosUStream) -> None:
@@ -101,7 +102,7 @@ def test_a_state_goes_on_until_it_is_reset() -> None:
         stream.reset(initial)
         for expected in wanted:
             (found,) = stream.run(inputs).outputs.values()
-            np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+            assert_array_equal(found.reshape(expected.shape), expected)
 
 
 def test_a_reset_without_values_clears_the_states() -> None:
@@ -111,7 +112,7 @@ def test_a_reset_without_values_clears_the_states() -> None:
     first = stream.run(inputs).outputs
     stream.reset()
     for name, again in stream.run(inputs).outputs.items():
-        np.testing.assert_array_equal(again, first[name])
+        assert_array_equal(again, first[name])
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_wrong_inputs_are_named_and_change_nothing(
     with pytest.raises(FerruleError, match=message):
         stream.run(change(random_inputs(add, 1)))  # type: ignore[operator]
     (found,) = stream.run(arrays).outputs.values()
-    np.testing.assert_array_equal(found, wanted)
+    assert_array_equal(found, wanted)
 
 
 def test_wrong_states_are_named() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from vela_divided import run_networks
 
 from ferrule.backends.device import BackendId, Device
@@ -158,7 +159,7 @@ def divided(network: Network, configuration: str = DEFAULT) -> OptimizedNetwork:
                 for limit, info in zip(limits, network.inputs, strict=True)
             ]
             for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
-                np.testing.assert_array_equal(found, expected)
+                assert_array_equal(found, expected)
     return optimized
 
 
