@@ -26,6 +26,7 @@ def cases(dtype: DataType) -> list[Graph]:
 
 
 FLOATS = cases(DataType.FLOAT32)
+HALVES = cases(DataType.FLOAT16)
 
 
 def moved(array: Array, error: Array, generator: np.random.Generator) -> Array:
@@ -37,7 +38,7 @@ def moved(array: Array, error: Array, generator: np.random.Generator) -> Array:
 
 @pytest.mark.parametrize("type_", sorted({graph.layers[0].type for graph in FLOATS}), ids=str)
 def test_results_of_moved_inputs_are_inside(type_: LayerType) -> None:
-    for graph in (graph for graph in FLOATS if graph.layers[0].type is type_):
+    for graph in (graph for graph in (*FLOATS, *HALVES) if graph.layers[0].type is type_):
         check_moved(graph)
 
 
@@ -47,7 +48,7 @@ def check_moved(graph: Graph) -> None:
     inputs = random_inputs(graph, 3)
     errors = [
         np.where(generator.random(array.shape) < 0.7, generator.choice([1e-6, 1e-3, 0.1]), 0.0) * np.abs(array)
-        if array.dtype == np.float32
+        if array.dtype.kind == "f"
         else None
         for array in inputs
     ]
@@ -63,7 +64,7 @@ def check_moved(graph: Graph) -> None:
 
 
 def test_every_operator_of_floats_knows_a_bound_for_equal_inputs() -> None:
-    for graph in FLOATS:
+    for graph in (*FLOATS, *HALVES):
         for bounded in run_bounded(graph, random_inputs(graph, 3), arithmetic=OWN_CODE):
             known = True if bounded.error is None else np.isfinite(bounded.error)
             assert np.all(known | ~np.isfinite(bounded.values)), graph.name
@@ -78,7 +79,8 @@ def test_what_moves_values_has_no_error() -> None:
 
 def product(weights: Array) -> Network:
     network = Network("product")
-    given = network.add_input(TensorInfo(name="x", shape=(1, weights.shape[1]), dtype=DataType.FLOAT32))
+    dtype = DataType(weights.dtype.name)
+    given = network.add_input(TensorInfo(name="x", shape=(1, weights.shape[1]), dtype=dtype))
     network.set_outputs([network.add_fully_connected_layer(given, weights, name="y")])
     return network
 
@@ -101,6 +103,16 @@ def test_a_sum_is_bound_by_its_magnitudes_and_terms() -> None:
     (found,) = run_bounded(product(weights), [given], arithmetic=OWN_CODE)
     assert found.error is not None
     assert 3 * 7 * 2.0**-24 <= found.error[0, 0] <= 7 * 7 * 2.0**-24  # three terms, of magnitude 7 together
+
+
+def test_a_sum_of_float16_is_bound_by_its_rounding_to_float16() -> None:
+    """The sum 1 + 2**-11 + 2**-30 is rounded to 1 by way of float32, and to 1 + 2**-10 at once."""
+    weights, given = np.ones((1, 3), np.float16), np.array([[1, 2.0**-11, 2.0**-15]], np.float16)
+    weights[0, 2] = 2.0**-15
+    (found,) = run_bounded(product(weights), [given], arithmetic=OWN_CODE)
+    assert found.values.tolist() == [[1]]
+    assert not outside(np.array([[1 + 2.0**-10]], np.float16), found).any()
+    assert outside(np.array([[1 + 2.0**-8]], np.float16), found).all()
 
 
 def test_infinite_and_unknown_bounds_ask_for_equality() -> None:

@@ -56,7 +56,7 @@ def with_float16(operator: Operator) -> Operator:
             for each, result, info in zip(own(wide), results, operands.outputs, strict=True)
         ]
 
-    return replace(operator, check=check, kernel=kernel)
+    return replace(operator, check=check, kernel=kernel, bound=bound)
 
 
 def _widest(array: Array | None) -> Array | None:
