@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ferrule.errors import InputError
 
@@ -40,8 +40,13 @@ def in_steps(real: _Array, scale: _Array | float, zero_point: _Array | int, dtyp
         quotient = np.asarray(real, np.float32) / np.asarray(scale, np.float32)
         steps = round_half_away(np.asarray(quotient, np.float32))
     # the sum is exact in float64, and the clamp brings it into range
-    limits = np.iinfo(dtype)
-    return np.asarray(np.clip(np.nan_to_num(steps.astype(np.float64)) + zero_point, limits.min, limits.max), dtype)
+    return saturated(np.nan_to_num(steps.astype(np.float64)) + zero_point, dtype)
+
+
+def saturated(values: _Array, dtype: DTypeLike) -> _Array:
+    """Return numbers in an integer type, those beyond its limits as the limit."""
+    limits = np.iinfo(np.dtype(dtype))
+    return np.asarray(np.clip(values, limits.min, limits.max), dtype)
 
 
 def quantize(info: TensorInfo, real: ArrayLike) -> _Array:

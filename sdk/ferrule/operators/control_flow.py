@@ -77,7 +77,7 @@ def infer_while(descriptor: WhileDescriptor, _: Operands) -> Shapes:
 def check_if(descriptor: IfDescriptor, operands: Operands) -> None:
     """Refuse a condition that is not one bool, and branches with other inputs or outputs than the layer."""
     _check_bool(operands.source)
-    sources = [operands.input(index) for index in range(1, len(operands.inputs))]
+    sources = operands.required(range(1, len(operands.inputs)))
     for name, graph in descriptor.graphs.items():
         with place(name):
             _check_signature("inputs", graph.inputs, sources)
@@ -89,7 +89,7 @@ def check_while(descriptor: WhileDescriptor, operands: Operands) -> None:
     """Refuse graphs whose values differ from the layer's, and a limit out of range."""
     if not 0 < descriptor.limit <= MOST_ITERATIONS:
         raise ModelError(f"the limit is {descriptor.limit} iterations, expected 1 to {MOST_ITERATIONS}")
-    sources = [operands.input(index) for index in range(len(operands.inputs))]
+    sources = operands.required(range(len(operands.inputs)))
     if not sources:
         raise ModelError("it has no inputs, expected at least one value of the loop")
     with place("condition"):
@@ -310,9 +310,9 @@ def _transposed(graph: Graph, source: str, name: str) -> str:
     return _add(graph, LayerType.TRANSPOSE, descriptor, (source,), replace(info, name=f"{name}_out"))
 
 
-def _sample_if(sample: LayerSample) -> None:
+def _sample_if(sample: LayerSample) -> Descriptor:
     """Draw a layer that doubles or transposes a square, or leaves it as it is."""
-    sample.inputs.append(TensorInfo(name="input_0", shape=sample.dice.choice([(), (1,)]), dtype=DataType.BOOL))
+    sample.add("input_0", sample.dice.choice([(), (1,)]), DataType.BOOL)
     side = sample.dice.randint(1, 6)
     info = sample.take((side, side))
     branches = []
@@ -322,10 +322,10 @@ def _sample_if(sample: LayerSample) -> None:
         graph.set_outputs([source if draw is None else draw(graph, source, name)])
         branches.append(graph)
     sample.output = info.quantization
-    sample.descriptor = IfDescriptor(then_branch=branches[0], else_branch=branches[1])
+    return IfDescriptor(then_branch=branches[0], else_branch=branches[1])
 
 
-def _sample_while(sample: LayerSample) -> None:
+def _sample_while(sample: LayerSample) -> Descriptor:
     """Draw a loop that takes one bool of a list after the other, up to the first that is false."""
     side, count = sample.dice.randint(1, 6), sample.dice.randint(2, 5)
     info = sample.take((side, side))
@@ -343,7 +343,7 @@ def _sample_while(sample: LayerSample) -> None:
     body.set_outputs([_sum(body, "x", "sum"), output.name])
     sample.output = info.quantization
     sample.further = [(DataType.BOOL, None)]
-    sample.descriptor = WhileDescriptor(condition=condition, body=body)
+    return WhileDescriptor(condition=condition, body=body)
 
 
 def _part(graph: Graph, source: str, name: str, begin: int, size: int) -> str:

@@ -14,7 +14,7 @@ from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import known_inputs, rounding
 from ferrule.operators.movement.checks import expect_type
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_arrays
 from ferrule.operators.sample import LayerSample
 
 _COORDINATES = 4
@@ -47,7 +47,7 @@ class DetectionPostprocessDescriptor(Descriptor):
 
 
 def _infer(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> Shapes:
-    boxes, scores, anchors = (operands.input(index) for index in range(3))
+    boxes, scores, anchors = operands.required(range(3))
     for info in (boxes, scores):
         if len(info.shape) != 3 or info.shape[0] != 1:
             raise UnsupportedError(f"tensor '{info.name}' has shape {list(info.shape)}, expected [1, boxes, ...]")
@@ -67,7 +67,7 @@ def _infer(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> Sh
 
 
 def _check(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> None:
-    for info in (*(operands.input(index) for index in range(3)), *operands.outputs):
+    for info in (*operands.required(range(3)), *operands.outputs):
         expect_type(info, DataType.FLOAT32)
     for role in ("max_detections", "num_classes", "detections_per_class"):
         if not 0 < getattr(descriptor, role) < 1 << 15:
@@ -82,7 +82,7 @@ def _check(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> No
 
 
 def _kernel(descriptor: DetectionPostprocessDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
-    encoded, scores, anchors = (required_array(arrays, index) for index in range(3))
+    encoded, scores, anchors = required_arrays(arrays, range(3))
     with ieee_floats():
         boxes = _decoded(descriptor, encoded[0, :, :_COORDINATES], anchors)
         found = list(
@@ -165,7 +165,7 @@ def _overlap(box: Array, others: Array) -> Array:
     return np.where((own <= 0) | (areas <= 0), np.float32(0), common / (own + areas - common))
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     dice, dtype = sample.dice, sample.dtype
     number, classes = dice.randint(1, 20), dice.randint(1, 4)
     for shape in ((1, number, dice.choice([4, 4, 5])), (1, number, classes + dice.randint(0, 1))):
@@ -174,7 +174,7 @@ def _sample(sample: LayerSample) -> None:
     if dtype.is_float:
         anchors[:, 2:] = 0.1 + np.abs(anchors[:, 2:])
     sample.hold("anchors", anchors)
-    sample.descriptor = DetectionPostprocessDescriptor(
+    return DetectionPostprocessDescriptor(
         max_detections=dice.randint(1, 12),
         num_classes=classes,
         score_threshold=dice.choice([-1.0, 0.0, 0.5]),

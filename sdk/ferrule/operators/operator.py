@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -45,6 +45,10 @@ class Operands:
             raise UnsupportedError(f"input {index} is absent, expected a tensor")
         return info
 
+    def required(self, positions: Iterable[int]) -> list[TensorInfo]:
+        """Return the infos of required inputs; raises as `input`."""
+        return [self.input(position) for position in positions]
+
     @property
     def source(self) -> TensorInfo:
         """The first input."""
@@ -82,6 +86,11 @@ def required_array(arrays: Arrays, index: int) -> Array:
     if array is None:
         raise UnsupportedError(f"input {index} is absent, expected a tensor")
     return array
+
+
+def required_arrays(arrays: Arrays, positions: Iterable[int]) -> list[Array]:
+    """Return required input arrays; raises as `required_array`."""
+    return [required_array(arrays, position) for position in positions]
 
 
 def no_macs(_: Descriptor, __: Operands) -> int:
@@ -201,8 +210,8 @@ class Operator:
     """
     reads: Callable[[Any, Operands], int] | None = None
     """(descriptor, operands) -> elements that one run reads, if it reads operands several times and multiplies none."""
-    sample: Callable[[LayerSample], None] | None = None
-    """Draws a random layer for backend tests; None for layers that the runtime itself runs."""
+    sample: Callable[[LayerSample], Descriptor] | None = None
+    """Draws a random layer for backend tests, and returns its descriptor; None for layers that the runtime runs."""
     rules: frozenset[Rounding] = frozenset({Rounding.TFLM})
     """The rules that the kernel computes; those besides TFLM for outputs of 8 bits only."""
     elementwise: bool = False

@@ -27,11 +27,10 @@ FROM_MINUS_1_TO_1: Mapping[DataType, Quantization] = {
 
 @dataclass(slots=True)
 class LayerSample:
-    """A random layer under construction: the operator adds inputs and constants, then sets the remaining fields."""
+    """A random layer under construction: the operator adds inputs and constants, and sets the remaining fields."""
 
     dice: random.Random
     dtype: DataType
-    descriptor: Descriptor | None = None
     inputs: list[TensorInfo] = field(default_factory=list)
     """The inputs that are present, in order."""
     absent: frozenset[int] = frozenset()
@@ -71,11 +70,15 @@ class LayerSample:
         self.inputs.append(info)
         return info
 
+    def add(self, name: str, shape: Shape, dtype: DataType, quantization: Quantization | None = None) -> None:
+        """Add a non-constant input of another type."""
+        self.inputs.append(TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization))
+
     def hold(self, name: str, array: Array, quantization: Quantization | None = None) -> None:
         """Add a constant input."""
         dtype = DataType(array.dtype.name)
         self.constants[len(self.inputs)] = array
-        self.inputs.append(TensorInfo(name=name, shape=array.shape, dtype=dtype, quantization=quantization))
+        self.add(name, array.shape, dtype, quantization)
 
     def array(self, shape: Shape, dtype: DataType, low: int = -127, high: int = 127) -> Array:
         """Draw normally distributed floats, or integers from `low` to `high`, both included."""
@@ -134,23 +137,23 @@ class LayerSample:
 
 def sample_unary(
     descriptor: Callable[[LayerSample], Descriptor], *, same: bool = True
-) -> Callable[[LayerSample], None]:
+) -> Callable[[LayerSample], Descriptor]:
     """Return a function that draws a layer with one input; unless `same`, the output has its own quantisation."""
 
-    def make(sample: LayerSample) -> None:
+    def make(sample: LayerSample) -> Descriptor:
         info = sample.take(sample.shape())
         sample.output = info.quantization if same else sample.quantization(sample.dtype)
-        sample.descriptor = descriptor(sample)
+        return descriptor(sample)
 
     return make
 
 
-def sample_fixed(descriptor: Descriptor, fixed: Mapping[DataType, Quantization]) -> Callable[[LayerSample], None]:
+def sample_fixed(descriptor: Descriptor, fixed: Mapping[DataType, Quantization]) -> Callable[[LayerSample], Descriptor]:
     """Return a function that draws a layer with one input and a prescribed output quantisation."""
 
-    def make(sample: LayerSample) -> None:
+    def make(sample: LayerSample) -> Descriptor:
         sample.take((sample.dice.randint(1, 3), sample.dice.randint(1, 40)))
         sample.output = fixed.get(sample.dtype)
-        sample.descriptor = descriptor
+        return descriptor
 
     return make

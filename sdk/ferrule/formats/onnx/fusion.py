@@ -19,7 +19,7 @@ from ferrule._frozen import frozen
 from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
 from ferrule.formats.onnx.node import Node, outer_names
 from ferrule.graph import Array
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, saturated
 
 FUSED: Mapping[str, int] = {"Add": 2, "AveragePool": 1, "GlobalAveragePool": 1, "Mul": 2, "Softmax": 1}
 """The operators whose results depend on whether they are fused, and the number of their inputs."""
@@ -106,10 +106,9 @@ class _Graph:
 
     def _quantised(self, step: _Step, data: Array) -> Array:
         scale, zero = self._parameters(step)
-        limits = np.iinfo(zero.dtype)
         with ieee_floats():
             steps = np.nan_to_num(np.rint(data.astype(np.float64) / scale))
-        return np.asarray(np.clip(steps + zero, limits.min, limits.max), zero.dtype)
+        return saturated(steps + zero, zero.dtype)
 
     def _parameters(self, step: _Step) -> tuple[Any, Any]:
         """Return the only scale and the only zero point of a conversion as numbers of their types."""

@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.row import Row
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Shape, TensorInfo
+from ferrule.graph.real_values import saturated
 from ferrule.network import Network
 from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
@@ -72,8 +71,7 @@ def adapted_data(data: Array, info: TensorInfo) -> Array:
     """Return the data of a constant as the layer's input has it; indices beyond int32 become the nearest ones."""
     if data.dtype == info.dtype.numpy:
         return data.reshape(info.shape)
-    limits = np.iinfo(info.dtype.numpy)
-    return data.clip(limits.min, limits.max).astype(info.dtype.numpy).reshape(info.shape)
+    return saturated(data, info.dtype.numpy).reshape(info.shape)
 
 
 def layers_before(

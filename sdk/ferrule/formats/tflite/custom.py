@@ -61,9 +61,9 @@ def _signal(
     def read(node: Node) -> Descriptor:
         values = node.custom_values(**kinds, **dict.fromkeys(given, int))
         for name, compute in given.items():
-            found, wanted = values.pop(name), compute(node.input(0))
+            found, wanted = values.pop(name), compute(node.source)
             if found != wanted:
-                raise ModelError(f"its option '{name}' is {found}, expected {wanted} for input '{node.input(0).name}'")
+                raise ModelError(f"its option '{name}' is {found}, expected {wanted} for input '{node.source.name}'")
         return descriptor(**values)
 
     def written(compute: Callable[[TensorInfo], int]) -> Given:

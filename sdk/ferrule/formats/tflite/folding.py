@@ -211,7 +211,7 @@ def _check_shapes(shapes: Sequence[tuple[int, ...]], operands: Operands, *, any_
 
 
 def _shape(node: Node) -> Array:
-    return np.array(node.input(0).shape, node.output().dtype.numpy)
+    return np.array(node.source.shape, node.output().dtype.numpy)
 
 
 def _broadcast_args(node: Node) -> Array:
@@ -226,13 +226,13 @@ def _broadcast_args(node: Node) -> Array:
 
 
 def _reads_stored_weights(node: Node) -> bool:
-    return node.is_constant(0) or node.input(0).dtype is DataType.FLOAT16
+    return node.is_constant(0) or node.source.dtype is DataType.FLOAT16
 
 
 FOLDS: Mapping[str, Fold] = {
     "BROADCAST_ARGS": Fold(compute=_broadcast_args, inputs=2),
     "DEQUANTIZE": Fold(
-        compute=lambda node: real_values(node.input(0), node.constant(0)), inputs=1, applies=_reads_stored_weights
+        compute=lambda node: real_values(node.source, node.constant(0)), inputs=1, applies=_reads_stored_weights
     ),
     "SHAPE": Fold(compute=_shape, inputs=1, needs_data=False),
 }

@@ -21,7 +21,7 @@ def _sides(role: str) -> Vector:
     """Return the tensor of what is added or removed before and after each axis, or each axis with a block."""
 
     def read(node: Node, position: int, _: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        count = len(node.input(0).shape) if position == 1 else node.input(1).elements
+        count = len(node.source.shape) if position == 1 else node.input(1).elements
         pairs = node.integer_array(position, role)
         if pairs.shape not in {(count, 2), (2 * count,)}:
             raise ModelError(f"its {role} have shape {list(pairs.shape)}, expected [{count}, 2]")
@@ -35,11 +35,11 @@ def _read_pack(node: Node) -> Descriptor:
     options = node.options("PackOptions")
     if options.values_count != len(node.record.inputs):
         raise ModelError(f"it packs {options.values_count} values, but has {len(node.record.inputs)} inputs")
-    return PackDescriptor(axis=axis(options.axis, len(node.input(0).shape) + 1))
+    return PackDescriptor(axis=axis(options.axis, len(node.source.shape) + 1))
 
 
 def _read_unpack(node: Node) -> Descriptor:
-    options, shape = node.options("UnpackOptions"), node.input(0).shape
+    options, shape = node.options("UnpackOptions"), node.source.shape
     found = axis(options.axis, len(shape))
     if not options.num == len(node.record.outputs) == shape[found]:
         raise ModelError(
@@ -50,7 +50,7 @@ def _read_unpack(node: Node) -> Descriptor:
 
 
 def _read_split_v(node: Node) -> Descriptor:
-    splits, shape = node.options("SplitVOptions").num_splits, node.input(0).shape
+    splits, shape = node.options("SplitVOptions").num_splits, node.source.shape
     found = axis(node.integer(2, "axis"), len(shape))
     sizes = node.integers(1, "sizes")
     if not splits == len(sizes) == len(node.record.outputs):
@@ -63,7 +63,7 @@ def _read_split_v(node: Node) -> Descriptor:
 
 def _read_gather(node: Node) -> Descriptor:
     options = node.optional_options("GatherOptions")
-    data, indices = node.input(0).shape, node.input(1).shape
+    data, indices = node.source.shape, node.input(1).shape
     found = axis(0 if options is None else options.axis, len(data))
     batch = 0 if options is None else options.batch_dims
     if not -len(indices) <= batch <= len(indices):

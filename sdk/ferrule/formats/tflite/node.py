@@ -75,6 +75,11 @@ class Node:
         """Return the tensor info of an input; ModelError if the input is absent."""
         return self._tensors.info(self._index(position))
 
+    @property
+    def source(self) -> TensorInfo:
+        """The tensor info of the first input; ModelError if it is absent."""
+        return self.input(0)
+
     def output(self, position: int = 0) -> TensorInfo:
         """Return the tensor info of an output."""
         return self._tensors.info(self.record.outputs[position])

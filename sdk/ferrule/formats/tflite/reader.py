@@ -390,7 +390,7 @@ class _Reader:
 
     def _zero_bias(self, node: Node) -> str:
         """Return a new constant: biases of 0 of int32, with which sums are rounded as without biases."""
-        output, data, weights = node.output(), node.input(0), node.input(1)
+        output, data, weights = node.output(), node.source, node.input(1)
         channels = weights.shape[0] if weights.shape else 1
         scale = bias_quantization(data, weights.quantization)
         name = f"{output.name}_bias"

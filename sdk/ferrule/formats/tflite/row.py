@@ -75,7 +75,7 @@ def axis_of(added: int = 0) -> Vector:
 
 def sorted_axes(node: Node, values: Sequence[int]) -> tuple[int, ...]:
     """Return axes of the first input, counted from the front, in order."""
-    return tuple(sorted({axis(value, len(node.input(0).shape)) for value in values}))
+    return tuple(sorted({axis(value, len(node.source.shape)) for value in values}))
 
 
 def axes_of(write: Callable[[Layer, Any], Any] | None = None) -> Vector:

@@ -24,7 +24,7 @@ def _read_concatenation(node: Node) -> Descriptor:
     options = node.options("ConcatenationOptions")
     if activation(options.fused_activation_function) is not Activation.NONE:
         raise UnsupportedError("it has a fused activation, expected none")
-    return ConcatenationDescriptor(axis=axis(options.axis, len(node.input(0).shape)))
+    return ConcatenationDescriptor(axis=axis(options.axis, len(node.source.shape)))
 
 
 def _read_split(node: Node) -> Descriptor:
@@ -36,7 +36,7 @@ def _read_split(node: Node) -> Descriptor:
 
 def _pads(node: Node, position: int, role: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     pads = node.integer_array(position, role)
-    rank = len(node.input(0).shape)
+    rank = len(node.source.shape)
     if pads.shape != (rank, 2):
         raise ModelError(f"its paddings have shape {list(pads.shape)}, expected [{rank}, 2]")
     if pads.min(initial=0) < 0:
@@ -96,13 +96,13 @@ def _read_squeeze(node: Node) -> Descriptor:
 
 def _permutation(node: Node, position: int, role: str) -> tuple[int, ...]:
     permutation = node.integers(position, role)
-    if sorted(permutation) != list(range(len(node.input(0).shape))):
+    if sorted(permutation) != list(range(len(node.source.shape))):
         raise ModelError(f"its permutation is {list(permutation)}, expected each axis of its input once")
     return permutation
 
 
 def _read_slice(node: Node) -> Descriptor:
-    shape = node.input(0).shape
+    shape = node.source.shape
     size = node.integers(2, "size")
     if not node.is_constant(1):
         if -1 in size:
@@ -128,7 +128,7 @@ def _read_strided_slice(node: Node) -> Descriptor:
 
     New axes have extent 1, so they are left to the shape of the output, which is checked here.
     """
-    shape = node.input(0).shape
+    shape = node.source.shape
     begin, end, strides = (node.integers(1, "begin"), node.integers(2, "end"), node.integers(3, "strides"))
     if not len(begin) == len(end) == len(strides):
         raise ModelError(
@@ -183,7 +183,7 @@ class SliceMasks:
     @classmethod
     def of(cls, node: Node, count: int) -> SliceMasks:
         """Return those of an operator whose vectors have `count` elements; ModelError if they are wrong."""
-        options, rank = node.optional_options("StridedSliceOptions"), len(node.input(0).shape)
+        options, rank = node.optional_options("StridedSliceOptions"), len(node.source.shape)
         if options is None:
             return cls(places=tuple(_places(count, rank, 0, 0)))
         return cls(
@@ -218,7 +218,7 @@ def _check_new_axes(node: Node, descriptor: StridedSliceDescriptor, places: Sequ
     """Check the shape of the output if the slice has new axes; other shapes are checked with the layer."""
     if NEW_AXIS not in places:
         return
-    counts = iter(enumerate(strided_ranges(descriptor, node.input(0))))
+    counts = iter(enumerate(strided_ranges(descriptor, node.source)))
     shape: list[int] = []
     for place in places:
         if place == NEW_AXIS:

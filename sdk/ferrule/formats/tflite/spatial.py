@@ -119,7 +119,7 @@ def _transpose_conv_version(written: Written) -> int:
 
 
 def _refuse_hybrid(node: Node) -> None:
-    windows.refuse_hybrid(node.input(0), node.input(1))
+    windows.refuse_hybrid(node.source, node.input(1))
 
 
 ROWS: Mapping[LayerType, Row] = {

@@ -53,14 +53,14 @@ def _windowed(options: Any, image: TensorInfo, window: tuple[int, int], *, dilat
 
 
 def _read_convolution(node: Node) -> Descriptor:
-    refuse_hybrid(node.input(0), node.input(1))
+    refuse_hybrid(node.source, node.input(1))
     options, weights = node.options("Conv2DOptions"), rank_4(node.input(1)).shape
-    return Conv2dDescriptor(**_windowed(options, node.input(0), (weights[1], weights[2]), dilated=True))
+    return Conv2dDescriptor(**_windowed(options, node.source, (weights[1], weights[2]), dilated=True))
 
 
 def _read_depthwise_convolution(node: Node) -> Descriptor:
-    refuse_hybrid(node.input(0), node.input(1))
-    options, image = node.options("DepthwiseConv2DOptions"), rank_4(node.input(0))
+    refuse_hybrid(node.source, node.input(1))
+    options, image = node.options("DepthwiseConv2DOptions"), rank_4(node.source)
     weights = rank_4(node.input(1)).shape
     steps = _windowed(options, image, (weights[1], weights[2]), dilated=True)
     multiplier, rest = divmod(weights[3], image.shape[3])
@@ -72,7 +72,7 @@ def _read_depthwise_convolution(node: Node) -> Descriptor:
 
 
 def _check_fully_connected(node: Node) -> None:
-    refuse_hybrid(node.input(0), node.input(1))
+    refuse_hybrid(node.source, node.input(1))
     options = node.optional_options("FullyConnectedOptions")
     if options is not None and options.weights_format != 0:
         raise UnsupportedError("its weights are shuffled (SHUFFLED4x16INT8), expected the default order")
@@ -83,7 +83,7 @@ def _read_pool(node: Node) -> Descriptor:
     window = (options.filter_height, options.filter_width)
     if min(window) < 1:
         raise ModelError(f"its window is {list(window)}, expected positive extents")
-    steps = _windowed(options, node.input(0), window, dilated=False)
+    steps = _windowed(options, node.source, window, dilated=False)
     return Pool2dDescriptor(pool_h=window[0], pool_w=window[1], **steps)
 
 
@@ -196,7 +196,7 @@ def same_of(
 
 def needs_narrow_bias(node: Node) -> bool:
     """Whether a layer has int16 sums of 32 bits and no bias: in a network, the type of the bias decides their width."""
-    if node.record.type not in _NARROW or node.has_input(_BIAS) or node.input(0).dtype is not DataType.INT16:
+    if node.record.type not in _NARROW or node.has_input(_BIAS) or node.source.dtype is not DataType.INT16:
         return False
     options = node.optional_options(_NARROW[node.record.type])
     return options is not None and options.quantized_bias_type == _BIAS_INT32

@@ -55,7 +55,7 @@ def computed_as_real(operator: Operator) -> Operator:
 
 
 def _inputs(operands: Operands) -> list[TensorInfo]:
-    return [operands.input(index) for index in range(len(operands.inputs))]
+    return operands.required(range(len(operands.inputs)))
 
 
 def _real(operands: Operands) -> Operands:

@@ -16,7 +16,7 @@ from ferrule.operators.arithmetic.error_bound import monotone, of_floats, sums
 from ferrule.operators.arithmetic.fixed_point import Int64Array, quantize_multiplier
 from ferrule.operators.elementwise.stored_binary import Result, result_of
 from ferrule.operators.movement.checks import check_quantisations, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_arrays
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import check_activation_tensor
 
@@ -84,7 +84,7 @@ def check(_: AddNDescriptor, operands: Operands) -> None:
 
 def kernel(_: AddNDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the sum, added up in the order of the inputs."""
-    given = [required_array(arrays, index) for index in range(len(arrays))]
+    given = required_arrays(arrays, range(len(arrays)))
     if operands.output.dtype is DataType.INT8:
         return [integer_sum(operands).apply([array.astype(np.int64) for array in given]).astype(np.int8)]
     total = np.zeros_like(given[0])
@@ -98,12 +98,12 @@ def _terms(_: AddNDescriptor, operands: Operands) -> int:
     return len(operands.inputs)
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     shape, own = sample.shape(), sample.quantization(sample.dtype)
     for _ in range(sample.dice.randint(2, 4)):
         sample.take(shape, own)
     sample.output = sample.quantization(sample.dtype, None if own is None else 1.5 * own.scale)
-    sample.descriptor = AddNDescriptor()
+    return AddNDescriptor()
 
 
 ADD_N = Operator(

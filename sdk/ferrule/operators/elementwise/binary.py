@@ -124,13 +124,14 @@ def sample_pair(sample: LayerSample, quantization: Quantization | None) -> None:
     sample.take(other, quantization)
 
 
-def sample_arithmetic(factor: float | None, sample: LayerSample) -> None:
+def sample_arithmetic(factor: float | None, sample: LayerSample) -> Descriptor:
     """Draw a layer whose output has the larger scale times a factor, or any scale."""
     sample_pair(sample, None)
     integer = sample.dtype is DataType.INT32
-    sample.descriptor = BinaryDescriptor(activation=Activation.NONE if integer else sample.activation())
+    descriptor = BinaryDescriptor(activation=Activation.NONE if integer else sample.activation())
     scales = [info.scale for info in sample.inputs if info.quantization is not None]
     sample.output = sample.quantization(sample.dtype, factor and factor * max(scales, default=1.0))
+    return descriptor
 
 
 ADD = _arithmetic(LayerType.ADD, np.add)

@@ -47,11 +47,11 @@ def _saturated(data: Array, dtype: np.dtype[Any]) -> Array:
     return np.where(wide >= 2.0**63, limits.max, inside).astype(dtype)
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     sample.take(sample.shape())
     sample.output_type = sample.dice.choice([dtype for dtype in DataType if dtype in _TYPES])
     sample.output = sample.quantization(sample.output_type)
-    sample.descriptor = CastDescriptor()
+    return CastDescriptor()
 
 
 CAST = Operator(

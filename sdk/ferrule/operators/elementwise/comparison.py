@@ -18,7 +18,7 @@ from ferrule.operators.elementwise.binary import sample_pair
 from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor, function_of_two
 from ferrule.operators.elementwise.stored_binary import Term
 from ferrule.operators.movement.checks import expect_type
-from ferrule.operators.operator import Arrays, Operands, Operator, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, required_arrays
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import check_activation_tensor
 
@@ -65,7 +65,7 @@ def _check(allowed: frozenset[DataType], _: Descriptor, operands: Operands) -> N
 
 
 def _compute(function: Callable[[Any, Any], Any], _: Descriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    first, second = required_array(arrays, 0), required_array(arrays, 1)
+    first, second = required_arrays(arrays, range(2))
     if first.dtype == np.int8:
         first, second = (
             term_of(operands.input(index)).apply(array.astype(np.int64)) for index, array in enumerate((first, second))
@@ -73,10 +73,10 @@ def _compute(function: Callable[[Any, Any], Any], _: Descriptor, operands: Opera
     return [np.asarray(function(first, second), np.bool_)]
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     sample_pair(sample, None)
     sample.output_type = DataType.BOOL
-    sample.descriptor = ComparisonDescriptor()
+    return ComparisonDescriptor()
 
 
 _FUNCTIONS: Mapping[LayerType, tuple[Callable[[Any, Any], Any], frozenset[DataType]]] = {

@@ -28,10 +28,10 @@ def convert(_: Descriptor, operands: Operands, data: Array) -> Array:
 
 
 def _operator(type_: LayerType, descriptor: Descriptor, source: DataType, result: DataType) -> Operator:
-    def sample(sample: LayerSample) -> None:
+    def sample(sample: LayerSample) -> Descriptor:
         sample.take(sample.shape())
         sample.output_type = result
-        sample.descriptor = descriptor
+        return descriptor
 
     return Operator(
         descriptor=type(descriptor), type=type_, check=typed([source], [result]), kernel=of_one(convert), sample=sample

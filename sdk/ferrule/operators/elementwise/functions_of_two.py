@@ -71,16 +71,16 @@ def _extremum(layer_type: LayerType, takes_first: Callable[[Array, Array], Array
     )
 
 
-def _sample_extremum(sample: LayerSample) -> None:
+def _sample_extremum(sample: LayerSample) -> Descriptor:
     sample.output = sample.quantization(sample.dtype)
     sample_pair(sample, sample.output)
-    sample.descriptor = ExtremumDescriptor()
+    return ExtremumDescriptor()
 
 
-def _sample_function(descriptor: Descriptor, sample: LayerSample) -> None:
+def _sample_function(descriptor: Descriptor, sample: LayerSample) -> Descriptor:
     sample_pair(sample, None)
     sample.output = sample.quantization(sample.dtype)
-    sample.descriptor = descriptor
+    return descriptor
 
 
 MAXIMUM = _extremum(LayerType.MAXIMUM, np.greater)

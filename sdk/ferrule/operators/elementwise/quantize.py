@@ -8,7 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
-from ferrule.graph.real_values import ieee_floats, in_steps
+from ferrule.graph.real_values import ieee_floats, in_steps, saturated
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
@@ -112,8 +112,7 @@ def requantize(data: Array, zero_point: int, multiplier: int, shift: int, output
     """Return (data - zero_point) times the factor, plus the output's zero point, clamped; sums wrap at 32 bits."""
     centred = wrap_int32(data.astype(np.int64) - zero_point)
     moved = wrap_int32(multiply_by_quantized_multiplier(centred, multiplier, shift) + output.zero_point)
-    limits = np.iinfo(output.dtype.numpy)
-    return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
+    return saturated(moved, output.dtype.numpy)
 
 
 def quantize_to_even(data: Array, output: TensorInfo) -> Array:
@@ -121,9 +120,8 @@ def quantize_to_even(data: Array, output: TensorInfo) -> Array:
     with ieee_floats():
         steps = np.rint(np.asarray(data, np.float32) / np.float32(output.scale))
     # the sum is exact in float64, and the clamp brings it into range
-    limits = np.iinfo(output.dtype.numpy)
     whole = np.nan_to_num(steps.astype(np.float64), nan=-np.inf) + output.zero_point
-    return np.asarray(np.clip(whole, limits.min, limits.max), output.dtype.numpy)
+    return saturated(whole, output.dtype.numpy)
 
 
 def _keeps_values(_: QuantizeDescriptor, operands: Operands) -> bool:
@@ -134,18 +132,18 @@ def _keeps_values(_: QuantizeDescriptor, operands: Operands) -> bool:
     return bool(np.array_equal(quantize_to_even(real_values(EVERY_INT8, info), info), EVERY_INT8))
 
 
-def _sample_quantize(sample: LayerSample) -> None:
+def _sample_quantize(sample: LayerSample) -> Descriptor:
     sample.take(sample.shape(), Quantization.of(0.5) if sample.dtype is DataType.INT32 else None)
     sample.output_type = sample.dice.choice(_QUANTIZE_TO.get(sample.dtype, (DataType.INT8,)))
     wide = sample.output_type is DataType.INT32
     sample.output = Quantization.of(0.25) if wide else sample.quantization(sample.output_type)
-    sample.descriptor = QuantizeDescriptor()
+    return QuantizeDescriptor()
 
 
-def _sample_dequantize(sample: LayerSample) -> None:
+def _sample_dequantize(sample: LayerSample) -> Descriptor:
     sample.take(sample.shape())
     sample.output_type = DataType.FLOAT32
-    sample.descriptor = DequantizeDescriptor()
+    return DequantizeDescriptor()
 
 
 QUANTIZE = Operator(

@@ -25,7 +25,7 @@ from ferrule.operators.arithmetic.fixed_point import (
 from ferrule.operators.arithmetic.onnx_real import computed_as_real, tabulated
 from ferrule.operators.elementwise.stored_binary import combine
 from ferrule.operators.movement.checks import check_axes, check_quantisations, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_arrays
 from ferrule.operators.sample import LayerSample, sample_unary
 from ferrule.operators.weighted.products import check_activation_tensor
 
@@ -110,8 +110,6 @@ def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operan
     they are computed in float32.
     """
     source, output = operands.ends
-    limits = np.iinfo(output.dtype.numpy)
-    low, high = int(limits.min), int(limits.max)
     ratio = source.scale / output.scale
     if layer_type is LayerType.RELU_N1_TO_1:
         with ieee_floats():
@@ -119,8 +117,8 @@ def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operan
     positive = negative = _slope(ratio, output)
     if isinstance(descriptor, LeakyReluDescriptor):
         negative = _slope(source.scale * descriptor.alpha / output.scale, output)
-    else:
-        low, high = activation_range(Activation[layer_type], output)
+    clamp = Activation.NONE if isinstance(descriptor, LeakyReluDescriptor) else Activation[layer_type]
+    low, high = activation_range(clamp, output)
     return Rectifier(
         input_zero_point=source.zero_point,
         output_zero_point=output.zero_point,
@@ -134,15 +132,15 @@ def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operan
 def prelu_of(operands: Operands) -> Prelu:
     """Return the arithmetic of a quantised PRELU; UnsupportedError if its scales are too far apart."""
     source, alpha, output = *operands.pair, operands.output
-    limits = np.iinfo(output.dtype.numpy)
+    low, high = activation_range(Activation.NONE, output)
     return Prelu(
         input_zero_point=source.zero_point,
         alpha_zero_point=alpha.zero_point,
         output_zero_point=output.zero_point,
         positive=_slope(source.scale / output.scale, output),
         negative=_slope(source.scale * alpha.scale / output.scale, output),
-        low=int(limits.min),
-        high=int(limits.max),
+        low=low,
+        high=high,
     )
 
 
@@ -212,7 +210,7 @@ def _compute(layer_type: LayerType, descriptor: Descriptor, operands: Operands, 
 
 def compute_prelu(_: PreluDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the data with its negative values multiplied by the factors."""
-    data, alpha = required_array(arrays, 0), required_array(arrays, 1)
+    data, alpha = required_arrays(arrays, range(2))
     if not operands.output.dtype.is_float:
         return [combine(prelu_of(operands), data, alpha)]
     with ieee_floats():
@@ -245,13 +243,13 @@ def _operator(
     )
 
 
-def _sample_prelu(sample: LayerSample) -> None:
+def _sample_prelu(sample: LayerSample) -> Descriptor:
     shape = sample.image()
     sample.take(shape)
     dtype = DataType.INT8 if sample.dtype is DataType.INT16 else sample.dtype
     sample.hold("alpha", sample.array((1, 1, shape[3]), dtype, 0, 100), sample.quantization(dtype))
     sample.output = sample.quantization(sample.dtype)
-    sample.descriptor = PreluDescriptor()
+    return PreluDescriptor()
 
 
 RELU = _operator(LayerType.RELU, ReluDescriptor, lambda _: ReluDescriptor())

@@ -7,7 +7,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.arithmetic.error_bound import known
 from ferrule.operators.movement.checks import MOVABLE, check_axes, check_quantisations, check_types, expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
@@ -23,7 +23,7 @@ class SelectV2Descriptor(Descriptor):
 
 def infer(_: SelectV2Descriptor, operands: Operands) -> Shapes:
     """Return the shape that all inputs broadcast to."""
-    infos = [operands.input(index) for index in range(3)]
+    infos = operands.required(range(3))
     try:
         return (np.broadcast_shapes(*(info.shape for info in infos)),)
     except ValueError:
@@ -45,14 +45,14 @@ def kernel(_: SelectV2Descriptor, __: Operands, arrays: Arrays) -> list[Array]:
     return [np.where(required_array(arrays, 0), required_array(arrays, 1), required_array(arrays, 2))]
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
-    sample.inputs.append(TensorInfo(name="input_0", shape=shape[-1:], dtype=DataType.BOOL))
+    sample.add("input_0", shape[-1:], DataType.BOOL)
     sample.output = sample.quantization(sample.dtype)
     sample.take(shape, sample.output)
     sample.take(tuple(sample.dice.choice([extent, 1]) for extent in shape), sample.output)
     sample.output_type = sample.dtype
-    sample.descriptor = SelectV2Descriptor()
+    return SelectV2Descriptor()
 
 
 SELECT_V2 = Operator(

@@ -54,10 +54,10 @@ def _combination(_: SquaredDifferenceDescriptor, operands: Operands) -> SquaredD
     return squared_difference_of(operands)
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     sample_pair(sample, None)
     sample.output = sample.quantization(sample.dtype, 0.9)
-    sample.descriptor = SquaredDifferenceDescriptor()
+    return SquaredDifferenceDescriptor()
 
 
 SQUARED_DIFFERENCE = Operator(

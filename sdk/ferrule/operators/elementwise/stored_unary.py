@@ -11,10 +11,12 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph.real_values import round_half_away
+from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
     Int64Array,
+    activation_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
     wrap_int32,
@@ -48,14 +50,14 @@ class Rescaling:
                 f"tensors '{source.name}' and '{output.name}' have scales {source.scale:g} and {output.scale:g}, which "
                 f"make a factor of {real:g}, expected 2^{least_shift} to 2^{MAX_SHIFT}"
             )
-        limits = np.iinfo(output.dtype.numpy)
+        low, high = activation_range(Activation.NONE, output)
         return cls(
             input_zero_point=source.zero_point,
             output_zero_point=output.zero_point,
             multiplier=multiplier,
             shift=shift,
-            low=int(limits.min),
-            high=int(limits.max),
+            low=low,
+            high=high,
         )
 
     def apply(self, values: Int64Array, extra_shift: int = 0) -> Int64Array:
@@ -97,7 +99,6 @@ def inverse_root(operands: Operands) -> Callable[[Int64Array], Int64Array]:
 def elu(operands: Operands) -> Callable[[Int64Array], Int64Array]:
     """Return ELU on stored int8 values, computed step by step in float32."""
     source, output = operands.ends
-    limits = np.iinfo(output.dtype.numpy)
     if not math.isfinite(255 * source.scale / output.scale) or 255 * source.scale / output.scale >= 2.0**30:
         raise UnsupportedError(
             f"tensors '{source.name}' and '{output.name}' have scales {source.scale:g} and {output.scale:g}, expected "
@@ -108,6 +109,6 @@ def elu(operands: Operands) -> Callable[[Int64Array], Int64Array]:
         real = np.float32(source.scale) * (stored - source.zero_point).astype(np.float32)
         curve = np.exp(np.minimum(real, 0).astype(np.float64)).astype(np.float32) - np.float32(1)
         steps = round_half_away(np.where(real < 0, curve, real) * (np.float32(1) / np.float32(output.scale)))
-        return np.clip((steps + np.float32(output.zero_point)).astype(np.int64), limits.min, limits.max)
+        return np.clip((steps + np.float32(output.zero_point)).astype(np.int64), -128, 127)
 
     return apply

@@ -149,7 +149,7 @@ def compute_batch_to_space(descriptor: BatchToSpaceNdDescriptor, operands: Opera
     return np.ascontiguousarray(joined[(slice(None), *kept)])
 
 
-def _sample_depth(descriptor: type[DepthDescriptor], sample: LayerSample) -> None:
+def _sample_depth(descriptor: type[DepthDescriptor], sample: LayerSample) -> Descriptor:
     size = sample.dice.randint(1, 3)
     batches, rows, columns, channels = (sample.dice.randint(1, 3) for _ in range(4))
     gathers = descriptor is SpaceToDepthDescriptor
@@ -157,25 +157,25 @@ def _sample_depth(descriptor: type[DepthDescriptor], sample: LayerSample) -> Non
         (batches, rows * size, columns * size, channels) if gathers else (batches, rows, columns, channels * size**2)
     )
     sample.output = sample.take(shape).quantization
-    sample.descriptor = descriptor(block_size=size)
+    return descriptor(block_size=size)
 
 
-def _sample_space_to_batch(sample: LayerSample) -> None:
+def _sample_space_to_batch(sample: LayerSample) -> Descriptor:
     block = tuple(sample.dice.randint(1, 3) for _ in range(sample.dice.randint(1, 2)))
     before = tuple(sample.dice.randint(0, 2) for _ in block)
     middle = tuple(sample.dice.randint(1, 6) for _ in block)
     after = tuple(-(first + extent) % size for first, extent, size in zip(before, middle, block, strict=True))
     sample.output = sample.take((sample.dice.randint(1, 2), *middle, sample.dice.randint(1, 3))).quantization
-    sample.descriptor = SpaceToBatchNdDescriptor(block=block, before=before, after=after)
+    return SpaceToBatchNdDescriptor(block=block, before=before, after=after)
 
 
-def _sample_batch_to_space(sample: LayerSample) -> None:
+def _sample_batch_to_space(sample: LayerSample) -> Descriptor:
     block = tuple(sample.dice.randint(1, 3) for _ in range(sample.dice.randint(1, 2)))
     middle = tuple(sample.dice.randint(2, 4) for _ in block)
     before, after = (tuple(sample.dice.randint(0, size - 1) for size in block) for _ in range(2))
     batches = math.prod(block) * sample.dice.randint(1, 2)
     sample.output = sample.take((batches, *middle, sample.dice.randint(1, 3))).quantization
-    sample.descriptor = BatchToSpaceNdDescriptor(block=block, before=before, after=after)
+    return BatchToSpaceNdDescriptor(block=block, before=before, after=after)
 
 
 SPACE_TO_DEPTH = Operator(

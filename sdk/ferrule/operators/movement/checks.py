@@ -63,7 +63,7 @@ def expect_type(info: TensorInfo, *wanted: DataType) -> None:
 
 def expect_types(operands: Operands, inputs: Sequence[DataType], outputs: Sequence[DataType]) -> None:
     """Raise UnsupportedError unless the tensors have exactly these types."""
-    found = [operands.input(index) for index in range(len(inputs))]
+    found = operands.required(range(len(inputs)))
     for info, wanted in zip((*found, *operands.outputs), (*inputs, *outputs), strict=True):
         expect_type(info, wanted)
 

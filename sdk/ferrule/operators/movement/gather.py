@@ -133,7 +133,7 @@ def infer_embedding_lookup(_: EmbeddingLookupDescriptor, operands: Operands) -> 
 
 def infer_update(_: DynamicUpdateSliceDescriptor, operands: Operands) -> Shapes:
     """Return the data's shape."""
-    data, update, starts = (operands.input(index) for index in range(3))
+    data, update, starts = operands.required(range(3))
     fits = len(update.shape) == len(data.shape) and all(
         part <= whole for part, whole in zip(update.shape, data.shape, strict=True)
     )
@@ -148,7 +148,7 @@ def infer_update(_: DynamicUpdateSliceDescriptor, operands: Operands) -> Shapes:
 
 def _check(data: tuple[int, ...], indices: int, _: Descriptor, operands: Operands) -> None:
     """Refuse types and ranks without a reference kernel; `data` and `indices` are positions of inputs."""
-    infos, places = [operands.input(index) for index in data], operands.input(indices)
+    infos, places = operands.required(data), operands.input(indices)
     check_types(Operands(inputs=tuple(infos), outputs=operands.outputs), MOVABLE)
     if places.dtype is not DataType.INT32:
         raise UnsupportedError(f"the indices '{places.name}' are {places.dtype}, expected int32")
@@ -187,39 +187,39 @@ def _take_indices(sample: LayerSample, shape: Shape, limit: int) -> None:
     if sample.dice.random() < 0.5:
         sample.hold("indices", sample.array(shape, DataType.INT32, 0, limit - 1))
     else:
-        sample.inputs.append(TensorInfo(name=f"input_{len(sample.inputs)}", shape=shape, dtype=DataType.INT32))
+        sample.add(f"input_{len(sample.inputs)}", shape, DataType.INT32)
 
 
-def _sample_gather(sample: LayerSample) -> None:
+def _sample_gather(sample: LayerSample) -> Descriptor:
     shape = sample.shape(3)
     axis = sample.dice.randint(0, len(shape) - 1)
     batch = sample.dice.randint(0, axis)
     sample.output = sample.take(shape).quantization
     _take_indices(sample, (*shape[:batch], *sample.shape(2)), shape[axis])
-    sample.descriptor = GatherDescriptor(axis=axis, batch_dims=batch)
+    return GatherDescriptor(axis=axis, batch_dims=batch)
 
 
-def _sample_gather_nd(sample: LayerSample) -> None:
+def _sample_gather_nd(sample: LayerSample) -> Descriptor:
     shape = sample.shape(3)
     sample.output = sample.take(shape).quantization
     _take_indices(sample, (*sample.shape(2), sample.dice.randint(1, len(shape))), min(shape))
-    sample.descriptor = GatherNdDescriptor()
+    return GatherNdDescriptor()
 
 
-def _sample_embedding_lookup(sample: LayerSample) -> None:
+def _sample_embedding_lookup(sample: LayerSample) -> Descriptor:
     shape = (sample.dice.randint(1, 6), *sample.shape(2))
     _take_indices(sample, (sample.dice.randint(1, 5),), shape[0])
     sample.output = sample.take(shape).quantization
     sample.output_type = sample.dtype
-    sample.descriptor = EmbeddingLookupDescriptor()
+    return EmbeddingLookupDescriptor()
 
 
-def _sample_update(sample: LayerSample) -> None:
+def _sample_update(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     sample.output = sample.take(shape).quantization
     sample.take(tuple(sample.dice.randint(1, extent) for extent in shape), sample.output)
     _take_indices(sample, (len(shape),), max(shape))
-    sample.descriptor = DynamicUpdateSliceDescriptor()
+    return DynamicUpdateSliceDescriptor()
 
 
 GATHER = Operator(

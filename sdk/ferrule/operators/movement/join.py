@@ -9,7 +9,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement.checks import MOVABLE, check_axes, check_quantisations, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 
 _SPLIT_TYPES = MOVABLE - {DataType.BOOL}
@@ -45,7 +45,7 @@ class SplitVDescriptor(Descriptor):
 
 def infer_concatenation(descriptor: ConcatenationDescriptor, operands: Operands) -> Shapes:
     """Return the shape of the inputs concatenated along the axis."""
-    infos = [operands.input(index) for index in range(max(len(operands.inputs), 1))]
+    infos = operands.required(range(max(len(operands.inputs), 1)))
     shape, axis = infos[0].shape, descriptor.axis
     if not 0 <= axis < len(shape):
         raise ModelError(f"the axis is {axis}, expected one of tensor '{infos[0].name}' of shape {list(shape)}")
@@ -69,7 +69,7 @@ def check_concatenation(_: ConcatenationDescriptor, operands: Operands) -> None:
 
 def compute_concatenation(descriptor: ConcatenationDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the inputs concatenated along the axis."""
-    parts = [required_array(arrays, index) for index in range(len(arrays))]
+    parts = required_arrays(arrays, range(len(arrays)))
     return [np.concatenate(parts, axis=descriptor.axis)]
 
 
@@ -118,28 +118,28 @@ def compute_split_v(descriptor: SplitVDescriptor, _: Operands, arrays: Arrays) -
     return [np.ascontiguousarray(part) for part in parts]
 
 
-def _sample_concatenation(sample: LayerSample) -> None:
+def _sample_concatenation(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     axis = sample.dice.randint(0, len(shape) - 1)
     sample.output = sample.take(shape).quantization
     for _ in range(sample.dice.randint(0, 2)):
         sample.take((*shape[:axis], sample.dice.randint(1, 4), *shape[axis + 1 :]), sample.output)
-    sample.descriptor = ConcatenationDescriptor(axis=axis)
+    return ConcatenationDescriptor(axis=axis)
 
 
-def _sample_split(sample: LayerSample) -> None:
+def _sample_split(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     axis, count = sample.dice.randint(0, len(shape) - 1), sample.dice.randint(1, 3)
     sample.output = sample.take((*shape[:axis], shape[axis] * count, *shape[axis + 1 :])).quantization
-    sample.descriptor = SplitDescriptor(axis=axis, splits=count)
+    return SplitDescriptor(axis=axis, splits=count)
 
 
-def _sample_split_v(sample: LayerSample) -> None:
+def _sample_split_v(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     axis = sample.dice.randint(0, len(shape) - 1)
     sizes = tuple(sample.dice.randint(1, 4) for _ in range(sample.dice.randint(1, 3)))
     sample.output = sample.take((*shape[:axis], sum(sizes), *shape[axis + 1 :])).quantization
-    sample.descriptor = SplitVDescriptor(axis=axis, sizes=sizes)
+    return SplitVDescriptor(axis=axis, sizes=sizes)
 
 
 CONCATENATION = Operator(

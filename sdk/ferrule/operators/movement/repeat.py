@@ -100,16 +100,16 @@ def _sample_tile(sample: LayerSample) -> Descriptor:
     return TileDescriptor(multiples=tuple(sample.dice.randint(1, 3) for _ in sample.inputs[0].shape))
 
 
-def _sample_broadcast_to(sample: LayerSample) -> None:
+def _sample_broadcast_to(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     kept = shape[sample.dice.randint(0, len(shape)) :]
     sample.output = sample.take(tuple(sample.dice.choice([1, extent]) for extent in kept)).quantization
-    sample.descriptor = BroadcastToDescriptor(shape=shape)
+    return BroadcastToDescriptor(shape=shape)
 
 
-def _sample_fill(sample: LayerSample) -> None:
+def _sample_fill(sample: LayerSample) -> Descriptor:
     sample.output = sample.take(()).quantization
-    sample.descriptor = FillDescriptor(shape=sample.shape())
+    return FillDescriptor(shape=sample.shape())
 
 
 TILE = Operator(

@@ -188,7 +188,7 @@ def _as_slice(taken: Range) -> slice:
 def _sample_slice(sample: LayerSample) -> Descriptor:
     shape = sample.inputs[0].shape
     if sample.dice.random() < _BEGINS_AT_RUN_TIME:
-        sample.inputs.append(TensorInfo(name="begin", shape=(len(shape),), dtype=DataType.INT32))
+        sample.add("begin", (len(shape),), DataType.INT32)
         return SliceDescriptor(begin=(), size=tuple(sample.dice.randint(1, extent) for extent in shape))
     begin = tuple(sample.dice.randint(0, extent - 1) for extent in sample.inputs[0].shape)
     size = tuple(sample.dice.choice([-1, 1]) for _ in begin)

@@ -9,7 +9,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.movement.checks import MOVABLE, check_axes, check_types, movable
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 
 _PACK_TYPES = MOVABLE - {DataType.BOOL}
@@ -35,7 +35,7 @@ class UnpackDescriptor(Descriptor):
 
 def infer_pack(descriptor: PackDescriptor, operands: Operands) -> Shapes:
     """Return the inputs' shape with an additional axis, whose extent is the number of inputs."""
-    infos = [operands.input(index) for index in range(max(len(operands.inputs), 1))]
+    infos = operands.required(range(max(len(operands.inputs), 1)))
     shape, axis = infos[0].shape, descriptor.axis
     if not 0 <= axis <= len(shape):
         raise ModelError(
@@ -70,7 +70,7 @@ def check_unpack(descriptor: UnpackDescriptor, operands: Operands) -> None:
 
 def compute_pack(descriptor: PackDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     """Return the inputs joined along the new axis."""
-    return [np.stack([required_array(arrays, index) for index in range(len(arrays))], axis=descriptor.axis)]
+    return [np.stack(required_arrays(arrays, range(len(arrays))), axis=descriptor.axis)]
 
 
 def compute_unpack(descriptor: UnpackDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
@@ -79,18 +79,18 @@ def compute_unpack(descriptor: UnpackDescriptor, operands: Operands, arrays: Arr
     return [np.array(data.take(index, axis=descriptor.axis), order="C") for index in range(len(operands.outputs))]
 
 
-def _sample_pack(sample: LayerSample) -> None:
+def _sample_pack(sample: LayerSample) -> Descriptor:
     shape = sample.shape(3)
     sample.output = sample.take(shape).quantization
     for _ in range(sample.dice.randint(0, 3)):
         sample.take(shape, sample.output)
-    sample.descriptor = PackDescriptor(axis=sample.dice.randint(0, len(shape)))
+    return PackDescriptor(axis=sample.dice.randint(0, len(shape)))
 
 
-def _sample_unpack(sample: LayerSample) -> None:
+def _sample_unpack(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     sample.output = sample.take(shape).quantization
-    sample.descriptor = UnpackDescriptor(axis=sample.dice.randint(0, len(shape) - 1))
+    return UnpackDescriptor(axis=sample.dice.randint(0, len(shape) - 1))
 
 
 PACK = Operator(

@@ -79,7 +79,7 @@ def _kernel(descriptor: CircularBufferDescriptor, _: Operands, arrays: Arrays) -
     return [new, new.copy(), np.where(count >= descriptor.cycles, np.int32(0), count)]
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     dice = sample.dice
     frame = sample.take((1, 1, dice.randint(1, 4), dice.randint(1, 8)))
     descriptor = CircularBufferDescriptor(slots=dice.randint(1, 6), cycles=dice.choice([1, 1, 2, 3]))
@@ -87,7 +87,7 @@ def _sample(sample: LayerSample) -> None:
         sample.inputs.append(kept.info(kept.role))
     sample.output = frame.quantization
     sample.further = [(frame.dtype, frame.quantization), (DataType.INT32, None)]
-    sample.descriptor = descriptor
+    return descriptor
 
 
 CIRCULAR_BUFFER = Operator(

@@ -15,7 +15,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, saturated
 from ferrule.operators.arithmetic.blas import matrix_product
 from ferrule.operators.arithmetic.error_bound import accumulated, known_inputs, of_floats, or_zeros, rounding
 from ferrule.operators.arithmetic.fixed_point import (
@@ -27,7 +27,7 @@ from ferrule.operators.arithmetic.fixed_point import (
 )
 from ferrule.operators.elementwise.nonlinear import logistic_s16, tanh_s16
 from ferrule.operators.movement.checks import expect_type
-from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array
+from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import Factor, check_activation_tensor, check_rows, required_constants
 
@@ -85,7 +85,7 @@ def _infer(descriptor: LstmDescriptor, operands: Operands) -> Shapes:
 
 
 def _check(descriptor: LstmDescriptor, operands: Operands) -> None:
-    data, hidden, cell = (operands.input(index) for index in (0, HIDDEN, CELL))
+    data, hidden, cell = operands.required((0, HIDDEN, CELL))
     expect_type(data, DataType.FLOAT32, DataType.INT8, DataType.INT16)
     floats = data.dtype.is_float
     bias = DataType.INT64 if data.dtype is DataType.INT16 else DataType.INT32
@@ -102,7 +102,7 @@ def _check(descriptor: LstmDescriptor, operands: Operands) -> None:
             raise UnsupportedError(f"output '{output.name}' differs from state '{state.name}' in type or quantisation")
     if floats:
         return
-    for info in (data, hidden, cell, *(operands.input(index) for index in (*INPUT_WEIGHTS, *RECURRENT_WEIGHTS))):
+    for info in (data, hidden, cell, *operands.required((*INPUT_WEIGHTS, *RECURRENT_WEIGHTS))):
         check_activation_tensor(info)
     for index in (*INPUT_WEIGHTS, *RECURRENT_WEIGHTS):
         if operands.input(index).zero_point != 0:
@@ -154,7 +154,7 @@ class LstmScaling:
     @classmethod
     def of(cls, operands: Operands, descriptor: LstmDescriptor) -> LstmScaling:
         """Return the constants for the tensors' scales; UnsupportedError if one is out of range."""
-        data, hidden, cell = (operands.input(index) for index in (0, HIDDEN, CELL))
+        data, hidden, cell = operands.required((0, HIDDEN, CELL))
         limit = MAX_WIDE_SHIFT if data.dtype is DataType.INT16 else MAX_SHIFT
         unit = _UNIT_SCALE
         steps = descriptor.cell_clip / cell.scale
@@ -173,7 +173,7 @@ def _gate(source: TensorInfo, weights: TensorInfo, limit: int) -> Factor:
 
 
 def _kernel(descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    data, hidden, cell = (required_array(arrays, index) for index in (0, HIDDEN, CELL))
+    data, hidden, cell = required_arrays(arrays, (0, HIDDEN, CELL))
     steps = data if descriptor.time_major else data.swapaxes(0, 1)
     step = _FloatStep if data.dtype == np.float32 else _IntegerStep
     advance = step(descriptor, operands, arrays)
@@ -309,12 +309,11 @@ class _IntegerStep(_Step):
         if scaling.clip >= 0:
             state = np.clip(state, -scaling.clip, scaling.clip)
         bent = tanh_s16(state, *cell_position(self._shift))
-        limits = np.iinfo(self._hidden.dtype.numpy)
         raised = multiply_by_quantized_multiplier(
             bent.astype(np.int64) * logistic_s16(shown, 3, 0), scaling.hidden.multiplier, scaling.hidden.shift
         )
-        result = np.clip(wrap_int32(raised + self._hidden.zero_point), limits.min, limits.max)
-        return result.astype(limits.dtype), state.astype(np.int16)
+        result = saturated(wrap_int32(raised + self._hidden.zero_point), self._hidden.dtype.numpy)
+        return result, state.astype(np.int16)
 
     def _sums(
         self, values: Array, zero_point: int, weights: Array, bias: Array | int, factors: Sequence[Factor]
@@ -347,7 +346,7 @@ def _macs(_: LstmDescriptor, operands: Operands) -> int:
     return 4 * math.prod(data.shape[:2]) * units * (data.shape[2] + units)
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     dice, dtype = sample.dice, sample.dtype
     batches, steps, depth, units = dice.choice([1, 1, 2]), dice.randint(1, 5), dice.randint(1, 9), dice.randint(1, 7)
     time_major = dice.random() < 0.4
@@ -367,11 +366,11 @@ def _sample(sample: LayerSample) -> None:
     cell = None if floats else Quantization.of(2.0 ** dice.choice([-12, -11, -10, -13]))
     cell_type = dtype if floats else DataType.INT16
     for name, kind, quantization in (("hidden", dtype, hidden), ("cell", cell_type, cell)):
-        sample.inputs.append(TensorInfo(name=name, shape=(batches, units), dtype=kind, quantization=quantization))
+        sample.add(name, (batches, units), kind, quantization)
     sample.absent = ABSENT - {*range(CELL, 24)}
     sample.output = hidden
     sample.further = [(dtype, hidden), (cell_type, cell)]
-    sample.descriptor = LstmDescriptor(time_major=time_major, cell_clip=dice.choice([0.0, 0.0, 0.5, 10.0]))
+    return LstmDescriptor(time_major=time_major, cell_clip=dice.choice([0.0, 0.0, 0.5, 10.0]))
 
 
 UNIDIRECTIONAL_SEQUENCE_LSTM = Operator(

@@ -7,8 +7,8 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization
+from ferrule.graph.real_values import ieee_floats, saturated
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.blas import matrix_product
 from ferrule.operators.arithmetic.error_bound import sums
@@ -18,7 +18,7 @@ from ferrule.operators.arithmetic.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.movement.checks import expect_type
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_arrays
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import (
     Factor,
@@ -49,7 +49,7 @@ class SvdfDescriptor(Descriptor):
 
 
 def _infer(descriptor: SvdfDescriptor, operands: Operands) -> Shapes:
-    data, feature, time, state = (operands.input(index) for index in (0, 1, 2, STATE))
+    data, feature, time, state = operands.required((0, 1, 2, STATE))
     for info in (data, feature, time):
         if len(info.shape) != 2:
             raise UnsupportedError(f"tensor '{info.name}' has shape {list(info.shape)}, expected 2 axes")
@@ -67,7 +67,7 @@ def _infer(descriptor: SvdfDescriptor, operands: Operands) -> Shapes:
 
 
 def _check(descriptor: SvdfDescriptor, operands: Operands) -> None:
-    data, feature, time, state = (operands.input(index) for index in (0, 1, 2, STATE))
+    data, feature, time, state = operands.required((0, 1, 2, STATE))
     bias, output = operands.inputs[3], operands.output
     expect_type(data, DataType.FLOAT32, DataType.INT8)
     wide = data.dtype is DataType.INT8 and time.dtype is DataType.INT16
@@ -110,7 +110,7 @@ def _check_values(_: SvdfDescriptor, operands: Operands, values: Arrays) -> None
 
 def svdf_factors(operands: Operands) -> tuple[Factor, Factor]:
     """Return the factors that scale the sums over features to the state, and those over time to the output."""
-    data, feature, time, state = (operands.input(index) for index in (0, 1, 2, STATE))
+    data, feature, time, state = operands.required((0, 1, 2, STATE))
     return (
         Factor.of(data.scale * feature.scale / state.scale, state),
         Factor.of(state.scale * time.scale / operands.output.scale, operands.output),
@@ -118,7 +118,7 @@ def svdf_factors(operands: Operands) -> tuple[Factor, Factor]:
 
 
 def _kernel(descriptor: SvdfDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    data, feature, time, state = (required_array(arrays, index) for index in (0, 1, 2, STATE))
+    data, feature, time, state = required_arrays(arrays, (0, 1, 2, STATE))
     batches, (filters, memory) = data.shape[0], time.shape
     compute = _float if data.dtype == np.float32 else _integer
     new = np.empty((batches, filters, memory), state.dtype)
@@ -153,7 +153,7 @@ def _integer(
     if bias is not None:
         units += bias
     result = multiply_by_quantized_multiplier(wrap_int32(units), to_output.multiplier, to_output.shift)
-    return np.asarray(np.clip(wrap_int32(result + output.zero_point), -128, 127), np.int8)
+    return saturated(wrap_int32(result + output.zero_point), np.int8)
 
 
 def _terms(_: SvdfDescriptor, operands: Operands) -> int:
@@ -167,7 +167,7 @@ def _macs(_: SvdfDescriptor, operands: Operands) -> int:
     return data.elements * operands.input(1).shape[0] + state.elements
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     dice = sample.dice
     batches, depth, units = dice.choice([1, 1, 2]), dice.randint(1, 20), dice.randint(1, 6)
     memory, rank = dice.randint(1, 9), dice.choice([1, 1, 2, 3])
@@ -181,12 +181,10 @@ def _sample(sample: LayerSample) -> None:
     summed = None if narrow.is_float else Quantization.of(float(np.float32(scales[1]) * np.float32(scales[2])))
     sample.hold("bias", sample.array((units,), narrow if narrow.is_float else DataType.INT32, -3000, 3000), summed)
     state = sample.quantization(wide, scales[2]) if wide is not DataType.INT16 else quantized[2]
-    sample.inputs.append(TensorInfo(name="state", shape=(batches, filters * memory), dtype=wide, quantization=state))
+    sample.add("state", (batches, filters * memory), wide, state)
     sample.output = None if data.quantization is None else sample.quantization(narrow, 20 * scales[1])
     sample.further = [(wide, state)]
-    sample.descriptor = SvdfDescriptor(
-        rank=rank, activation=sample.activation() if narrow.is_float else Activation.NONE
-    )
+    return SvdfDescriptor(rank=rank, activation=sample.activation() if narrow.is_float else Activation.NONE)
 
 
 SVDF = Operator(

@@ -56,11 +56,11 @@ def _kernel(layer_type: LayerType, descriptor: ArgSelectDescriptor, operands: Op
     return np.asarray(found, operands.output.dtype.numpy)
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     sample.take(shape)
     sample.output_type = DataType.INT32
-    sample.descriptor = ArgSelectDescriptor(axis=sample.dice.randrange(len(shape)))
+    return ArgSelectDescriptor(axis=sample.dice.randrange(len(shape)))
 
 
 def _operator(layer_type: LayerType) -> Operator:

@@ -8,7 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, saturated
 from ferrule.operators.arithmetic.error_bound import monotone, of_floats, sums
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, wrap_int32
 from ferrule.operators.movement.checks import check_per_tensor, check_same_type
@@ -77,21 +77,19 @@ def _kernel(descriptor: CumsumDescriptor, operands: Operands, data: Array) -> Ar
         return np.ascontiguousarray(sums)
     factor = cumsum_factor(operands)
     scaled = multiply_by_quantized_multiplier(wrap_int32(sums), factor.multiplier, factor.shift)
-    return np.clip(wrap_int32(scaled + output.zero_point), -128, 127).astype(np.int8)
+    return saturated(wrap_int32(scaled + output.zero_point), np.int8)
 
 
 def _terms(descriptor: CumsumDescriptor, operands: Operands) -> int:
     return operands.source.shape[descriptor.axis]
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     shape, dice = sample.shape(), sample.dice
     source = sample.take(shape)
     if source.quantization is not None:
         sample.output = sample.quantization(sample.dtype, source.scale * dice.choice([0.5, 1, 3]))
-    sample.descriptor = CumsumDescriptor(
-        axis=dice.randrange(len(shape)), exclusive=dice.random() < 0.5, reverse=dice.random() < 0.5
-    )
+    return CumsumDescriptor(axis=dice.randrange(len(shape)), exclusive=dice.random() < 0.5, reverse=dice.random() < 0.5)
 
 
 CUMSUM = Operator(

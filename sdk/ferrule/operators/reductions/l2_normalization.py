@@ -8,7 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, saturated
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier
@@ -54,7 +54,7 @@ def kernel(_: L2NormalizationDescriptor, operands: Operands, data: Array) -> Arr
         centred = data.astype(np.int64) - operands.source.zero_point
         inverse, shift = functions.inverse_sqrt(np.square(centred).sum(axis=-1, keepdims=True))
         result = multiply_by_quantized_multiplier(centred, inverse, shift + _OUTPUT_BITS)
-        return np.clip(result, -128, 127).astype(np.int8)
+        return saturated(result, np.int8)
     wide = data.astype(np.float64)
     with ieee_floats():
         norm = np.maximum(np.sqrt(np.square(wide).sum(axis=-1, keepdims=True)), EPSILON)

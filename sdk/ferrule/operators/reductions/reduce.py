@@ -12,7 +12,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, saturated
 from ferrule.operators.arithmetic.error_bound import mean_terms, monotone, of_floats, sums
 from ferrule.operators.arithmetic.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
 from ferrule.operators.elementwise.quantize import quantize_to_even, real_values, requantize
@@ -88,7 +88,7 @@ def kernel(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operan
         return _mean_of_lanes(descriptor, operands, data)
     if operands.rounding is Rounding.ONNX:
         moved = rescale(wrap_int32(total - offset), multiplier, shift, operands.rounding) + output.zero_point
-        return np.asarray(np.clip(moved, -128, 127), np.int8)
+        return saturated(moved, np.int8)
     return requantize(total, offset, multiplier, shift, output)
 
 
@@ -151,12 +151,12 @@ def _check_axes(descriptor: ReduceDescriptor, source: TensorInfo) -> None:
         )
 
 
-def sample_reduction(sample: LayerSample) -> None:
+def sample_reduction(sample: LayerSample) -> Descriptor:
     """Draw a layer whose output has the input's quantisation."""
     shape = sample.shape()
     sample.output = sample.take(shape).quantization
     axes = sample.dice.sample(range(len(shape)), sample.dice.randint(1, len(shape)))
-    sample.descriptor = ReduceDescriptor(axes=tuple(sorted(axes)), keep_dims=sample.dice.random() < 0.5)
+    return ReduceDescriptor(axes=tuple(sorted(axes)), keep_dims=sample.dice.random() < 0.5)
 
 
 def _operator(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:

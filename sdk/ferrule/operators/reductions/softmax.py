@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
-from ferrule.graph.real_values import ieee_floats, round_half_away
+from ferrule.graph.real_values import ieee_floats, round_half_away, saturated
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.arithmetic.fixed_point import (
@@ -199,13 +199,12 @@ def _interpolation_table(lowest: np.float32, highest: np.float32, function: Call
     error = round_half_away((ends + starts) / np.float32(2)) - middles
     last = round_half_away(function(np.array([highest])) * gain)
     filled = np.concatenate([starts - round_half_away(error / np.float32(2)), last])
-    table = np.asarray(np.clip(filled, -32768, 32767), np.int16)
+    table = saturated(filled, np.int16)
     table.setflags(write=False)
     return table
 
 
 def _softmax_int8(data: Array, table: Array, dtype: DataType) -> Array:
-    limits = np.iinfo(dtype.numpy)
     difference = data.max(axis=-1, keepdims=True).astype(np.int64) - data
     padded = np.zeros(256, np.int64)
     padded[: table.size] = table
@@ -214,7 +213,7 @@ def _softmax_int8(data: Array, table: Array, dtype: DataType) -> Array:
     scale, over_unit = functions.reciprocal(total, _SUM_BITS)
     shift = over_unit + 31 - 8 * dtype.size_bytes
     scaled = rounding_divide_by_pot(saturating_rounding_doubling_high_mul(scale, exponential), shift)
-    return np.asarray(np.clip(scaled + limits.min, limits.min, limits.max), dtype.numpy)
+    return saturated(scaled + np.iinfo(dtype.numpy).min, dtype.numpy)
 
 
 def _softmax_onnx(data: Array, operands: Operands) -> Array:
@@ -226,7 +225,7 @@ def _softmax_onnx(data: Array, operands: Operands) -> Array:
     if operands.rounding is Rounding.ONNX_FLOAT:
         return quantize_to_even(exponential / total, output)
     steps = np.rint(exponential.astype(np.float64) * onnx_steps(output) / total.astype(np.float64))
-    return np.asarray(np.clip(steps + output.zero_point, -128, 127), np.int8)
+    return saturated(steps + output.zero_point, np.int8)
 
 
 def _softmax_int16(data: Array, beta: float, scale: float) -> Array:

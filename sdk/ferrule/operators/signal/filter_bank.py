@@ -10,11 +10,11 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType
 from ferrule.operators.arithmetic.error_bound import known_inputs
 from ferrule.operators.arithmetic.fixed_point import wrap_int32
 from ferrule.operators.movement.checks import typed
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.signal.frames import expect_axes, expect_range, expect_shape, take_states
 
@@ -87,21 +87,21 @@ def _macs(descriptor: SignalFilterBankDescriptor, _: Operands) -> int:
     return 2 * sum(descriptor.widths)
 
 
-def _sample_filter_bank(sample: LayerSample) -> None:
+def _sample_filter_bank(sample: LayerSample) -> Descriptor:
     dice = sample.dice
     bands, size = dice.randint(2, 6), dice.randint(8, 20)
     widths = [dice.randint(0, 8) for _ in range(bands)]
     count = sum(widths) + 1
     weights = sample.array((2, count), DataType.INT16, -(2**15) if dice.random() < 0.3 else 0, 2**15 - 1).tolist()
     sample.take((size,))
-    sample.descriptor = SignalFilterBankDescriptor(
+    sample.output_type = DataType.UINT64
+    return SignalFilterBankDescriptor(
         weights=tuple(weights[0]),
         unweights=tuple(weights[1]),
         frequency_starts=tuple(dice.randint(0, size - width) for width in widths),
         weight_starts=tuple(sum(widths[:band]) for band in range(bands)),
         widths=tuple(widths),
     )
-    sample.output_type = DataType.UINT64
 
 
 SIGNAL_FILTER_BANK = Operator(
@@ -142,11 +142,11 @@ def _rounded_root(value: int) -> int:
     return root + 1 if value - root * root > root and root != highest else root
 
 
-def _sample_root(sample: LayerSample) -> None:
+def _sample_root(sample: LayerSample) -> Descriptor:
     sample.take((sample.dice.randint(1, 20),))
-    sample.inputs.append(TensorInfo(name="scale_bits", shape=(), dtype=DataType.INT32))
+    sample.add("scale_bits", (), DataType.INT32)
     sample.output_type = DataType.UINT32
-    sample.descriptor = SignalFilterBankSquareRootDescriptor()
+    return SignalFilterBankSquareRootDescriptor()
 
 
 SIGNAL_FILTER_BANK_SQUARE_ROOT = Operator(
@@ -213,11 +213,11 @@ def _subtraction(descriptor: SignalFilterBankSpectralSubtractionDescriptor, _: O
     return [np.maximum(subtracted, floor).astype(np.uint32), new, new]
 
 
-def _sample_subtraction(sample: LayerSample) -> None:
+def _sample_subtraction(sample: LayerSample) -> Descriptor:
     dice, bits = sample.dice, 14
     weights = [dice.randint(0, 1 << bits) for _ in range(2)]
     sample.take((dice.randint(1, 20),))
-    sample.descriptor = SignalFilterBankSpectralSubtractionDescriptor(
+    descriptor = SignalFilterBankSpectralSubtractionDescriptor(
         smoothing=weights[0],
         one_minus_smoothing=(1 << bits) - weights[0],
         alternate_smoothing=weights[1],
@@ -227,7 +227,7 @@ def _sample_subtraction(sample: LayerSample) -> None:
         spectral_subtraction_bits=bits,
         clamping=dice.random() < 0.5,
     )
-    take_states(sample, subtraction_states, (DataType.UINT32, None))
+    return take_states(sample, descriptor, subtraction_states, (DataType.UINT32, None))
 
 
 SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION = Operator(
@@ -259,7 +259,7 @@ _SNR_BITS, _OUTPUT_BITS = 12, 6
 
 
 def _infer_pcan(descriptor: SignalPcanDescriptor, operands: Operands) -> Shapes:
-    data, noise, gains = (operands.input(index) for index in range(3))
+    data, noise, gains = operands.required(range(3))
     expect_axes(data, 1, 1)
     expect_shape(noise, data.shape)
     expect_axes(gains, 1, 1)
@@ -270,7 +270,7 @@ def _infer_pcan(descriptor: SignalPcanDescriptor, operands: Operands) -> Shapes:
 
 
 def _pcan(descriptor: SignalPcanDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
-    data, noise, gains = (required_array(arrays, index) for index in range(3))
+    data, noise, gains = required_arrays(arrays, range(3))
     gain = np.array([_gain(int(value), gains.tolist()) & _WORD for value in noise], np.uint64)
     word = np.uint64(_WORD)
     ratio = ((data.astype(np.uint64) * gain) >> np.uint64(descriptor.snr_shift)) & word
@@ -290,11 +290,11 @@ def _gain(noise: int, gains: list[int]) -> int:
     return int(np.int64((product + (1 << 14) >> 15) + constant).astype(np.int16))
 
 
-def _sample_pcan(sample: LayerSample) -> None:
+def _sample_pcan(sample: LayerSample) -> Descriptor:
     info = sample.take((sample.dice.randint(1, 20),))
-    sample.inputs.append(TensorInfo(name="noise", shape=info.shape, dtype=DataType.UINT32))
+    sample.add("noise", info.shape, DataType.UINT32)
     sample.hold("gains", sample.array((_GAINS,), DataType.INT16, -(2**15), 2**15 - 1))
-    sample.descriptor = SignalPcanDescriptor(snr_shift=sample.dice.choice([0, 6, 12, 40]))
+    return SignalPcanDescriptor(snr_shift=sample.dice.choice([0, 6, 12, 40]))
 
 
 SIGNAL_PCAN = Operator(
@@ -352,10 +352,10 @@ def _scaled_log(value: int, scale: int) -> int:
     return min(((scale * natural + (1 << 15)) & _WORD) >> 16, 2**15 - 1)
 
 
-def _sample_log(sample: LayerSample) -> None:
+def _sample_log(sample: LayerSample) -> Descriptor:
     sample.take((sample.dice.randint(1, 40),))
     sample.output_type = DataType.INT16
-    sample.descriptor = SignalFilterBankLogDescriptor(
+    return SignalFilterBankLogDescriptor(
         input_correction_bits=sample.dice.choice([0, 3, 20]), output_scale=sample.dice.choice([1, 64, 600, 10000])
     )
 

@@ -17,7 +17,7 @@ from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, T
 from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.movement.checks import expect_types, typed
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 
 _LIMITS = np.iinfo(np.int16)
@@ -78,16 +78,16 @@ def _infer_window(descriptor: SignalWindowDescriptor, operands: Operands) -> Sha
 
 
 def _window(descriptor: SignalWindowDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
-    data, weights = required_array(arrays, 0), required_array(arrays, 1)
+    data, weights = required_arrays(arrays, range(2))
     shifted = (data.astype(np.int64) * weights) >> descriptor.shift
     return [shifted.clip(_LIMITS.min, _LIMITS.max).astype(np.int16)]
 
 
-def _sample_window(sample: LayerSample) -> None:
+def _sample_window(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     sample.take(shape)
     sample.hold("weights", sample.array(shape[-1:], DataType.INT16, -(2**15), 2**15 - 1))
-    sample.descriptor = SignalWindowDescriptor(shift=sample.dice.choice([0, 3, 12, 15, 31]))
+    return SignalWindowDescriptor(shift=sample.dice.choice([0, 3, 12, 15, 31]))
 
 
 SIGNAL_WINDOW = Operator(
@@ -157,7 +157,7 @@ def _expect_states(operands: Operands, states: Sequence[Kept]) -> Shapes:
 
 
 def _framer(descriptor: SignalFramerDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    data, samples, counted = (required_array(arrays, index) for index in range(3))
+    data, samples, counted = required_arrays(arrays, range(3))
     size, step, kept = descriptor.frame_size, descriptor.frame_step, descriptor.kept
     before = min(max(int(counted), 0), descriptor.missing)
     stream = np.concatenate([samples[:, :kept], data.reshape(samples.shape[0], -1)], axis=1)
@@ -174,22 +174,29 @@ def _framer(descriptor: SignalFramerDescriptor, operands: Operands, arrays: Arra
     ]
 
 
-def _sample_framer(sample: LayerSample) -> None:
+def _sample_framer(sample: LayerSample) -> Descriptor:
     dice = sample.dice
     step, prefill = dice.randint(1, 5), dice.random() < 0.5
     size = step + dice.randint(0, 11) if prefill else dice.randint(1, 14)
-    sample.descriptor = SignalFramerDescriptor(frame_size=size, frame_step=step, prefill=prefill)
+    descriptor = SignalFramerDescriptor(frame_size=size, frame_step=step, prefill=prefill)
     sample.take((*sample.shape(2)[:-1], step * dice.randint(1, 4)))
-    take_states(sample, framer_states, (DataType.BOOL, None))
+    return take_states(sample, descriptor, framer_states, (DataType.BOOL, None))
 
 
 def take_states(
-    sample: LayerSample, states: Callable[[Any, Operands], Sequence[Kept]], *outputs: tuple[DataType, None]
-) -> None:
-    """Add the states that follow the inputs; `outputs` are the outputs between the first and the new states."""
-    kept = states(sample.descriptor, Operands(inputs=tuple(sample.inputs)))
+    sample: LayerSample,
+    descriptor: Descriptor,
+    states: Callable[[Any, Operands], Sequence[Kept]],
+    *outputs: tuple[DataType, None],
+) -> Descriptor:
+    """Add the states that follow the inputs, and return the descriptor.
+
+    `outputs` are the outputs between the first and the new states.
+    """
+    kept = states(descriptor, Operands(inputs=tuple(sample.inputs)))
     sample.inputs += [state.info(state.role) for state in kept]
     sample.further = [*outputs, *((state.dtype, None) for state in kept)]
+    return descriptor
 
 
 SIGNAL_FRAMER = Operator(
@@ -225,17 +232,17 @@ def _infer_delay(descriptor: SignalDelayDescriptor, operands: Operands) -> Shape
 
 
 def _delay(descriptor: SignalDelayDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
-    data, samples = required_array(arrays, 0), required_array(arrays, 1)
+    data, samples = required_arrays(arrays, range(2))
     length, size = descriptor.delay_length, data.shape[-1]
     stream = np.concatenate([samples[:, :length], data.reshape(samples.shape[0], -1)], axis=1)
     following = stream[:, size:] if length else np.zeros_like(samples)
     return [stream[:, :size].reshape(data.shape), following.copy()]
 
 
-def _sample_delay(sample: LayerSample) -> None:
-    sample.descriptor = SignalDelayDescriptor(delay_length=sample.dice.choice([0, 1, 3, 7, 20]))
+def _sample_delay(sample: LayerSample) -> Descriptor:
+    descriptor = SignalDelayDescriptor(delay_length=sample.dice.choice([0, 1, 3, 7, 20]))
     sample.take(sample.shape(3))
-    take_states(sample, delay_states)
+    return take_states(sample, descriptor, delay_states)
 
 
 SIGNAL_DELAY = Operator(
@@ -291,10 +298,10 @@ def _overlap_add(descriptor: SignalOverlapAddDescriptor, operands: Operands, arr
     return [np.concatenate(outputs, axis=1).reshape(operands.output.shape), sums]
 
 
-def _sample_overlap_add(sample: LayerSample) -> None:
+def _sample_overlap_add(sample: LayerSample) -> Descriptor:
     info = sample.take((*sample.shape(2)[:-1], sample.dice.randint(1, 4), sample.dice.randint(1, 9)))
-    sample.descriptor = SignalOverlapAddDescriptor(frame_step=sample.dice.randint(1, info.shape[-1]))
-    take_states(sample, overlap_add_states)
+    descriptor = SignalOverlapAddDescriptor(frame_step=sample.dice.randint(1, info.shape[-1]))
+    return take_states(sample, descriptor, overlap_add_states)
 
 
 SIGNAL_OVERLAP_ADD = Operator(
@@ -345,7 +352,7 @@ def _infer_stacker(descriptor: SignalStackerDescriptor, operands: Operands) -> S
 
 
 def _stacker(descriptor: SignalStackerDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    data, stored, counted = (required_array(arrays, index) for index in range(3))
+    data, stored, counted = required_arrays(arrays, range(3))
     count = min(max(int(counted), 0), descriptor.frames)
     copies = 1 if count else 1 + descriptor.stacker_left_context
     present = np.concatenate([stored[: max(count - 1, 0)], np.repeat(data[None], copies, axis=0)])
@@ -358,15 +365,13 @@ def _stacker(descriptor: SignalStackerDescriptor, operands: Operands, arrays: Ar
     return [output.reshape(operands.output.shape), whole, following, np.array(len(rest) + 1, np.int32)]
 
 
-def _sample_stacker(sample: LayerSample) -> None:
+def _sample_stacker(sample: LayerSample) -> Descriptor:
     dice = sample.dice
     left, right = dice.randint(0, 3), dice.randint(0, 3)
     step = dice.randint(1, left + 1 + right)
-    sample.descriptor = SignalStackerDescriptor(
-        stacker_left_context=left, stacker_right_context=right, stacker_step=step
-    )
+    descriptor = SignalStackerDescriptor(stacker_left_context=left, stacker_right_context=right, stacker_step=step)
     sample.take((dice.randint(1, 9),))
-    take_states(sample, stacker_states, (DataType.BOOL, None))
+    return take_states(sample, descriptor, stacker_states, (DataType.BOOL, None))
 
 
 SIGNAL_STACKER = Operator(

@@ -126,16 +126,16 @@ def _transform_bound(scale: Callable[[int], float]) -> Bound:
 _LENGTHS = (4, 6, 8, 10, 16, 24, 30, 64, 90)
 
 
-def _sample_rfft(sample: LayerSample) -> None:
+def _sample_rfft(sample: LayerSample) -> Descriptor:
     length = sample.dice.choice(_LENGTHS)
     sample.take((*sample.shape(2)[:-1], sample.dice.randint(1, length)))
-    sample.descriptor = SignalRfftDescriptor(fft_length=length)
+    return SignalRfftDescriptor(fft_length=length)
 
 
-def _sample_irfft(sample: LayerSample) -> None:
+def _sample_irfft(sample: LayerSample) -> Descriptor:
     length = sample.dice.choice(_LENGTHS)
     sample.take((*sample.shape(2)[:-1], length + 2))
-    sample.descriptor = SignalIrfftDescriptor(fft_length=length)
+    return SignalIrfftDescriptor(fft_length=length)
 
 
 SIGNAL_RFFT = Operator(
@@ -190,10 +190,10 @@ def _magnitude(data: Array) -> int:
     return int(max(rest[0], np.abs(rest[1:]).max(initial=-(2**15)))) if rest.size else -(2**15)
 
 
-def _sample_scale(sample: LayerSample) -> None:
+def _sample_scale(sample: LayerSample) -> Descriptor:
     sample.take((sample.dice.randint(1, 40),))
     sample.further = [(DataType.INT32, None)]
-    sample.descriptor = SignalFftAutoScaleDescriptor()
+    return SignalFftAutoScaleDescriptor()
 
 
 SIGNAL_FFT_AUTO_SCALE = Operator(
@@ -233,12 +233,12 @@ def _energy(descriptor: SignalEnergyDescriptor, _: Operands, data: Array) -> Arr
     return np.asarray(energies, np.uint32)
 
 
-def _sample_energy(sample: LayerSample) -> None:
+def _sample_energy(sample: LayerSample) -> Descriptor:
     count = sample.dice.randint(1, 20)
     start, end = sorted(sample.dice.randint(0, count) for _ in range(2))
     sample.take((2 * count,))
     sample.output_type = DataType.UINT32
-    sample.descriptor = SignalEnergyDescriptor(start_index=start, end_index=end)
+    return SignalEnergyDescriptor(start_index=start, end_index=end)
 
 
 SIGNAL_ENERGY = Operator(

@@ -208,11 +208,11 @@ def _slice(source: Array, axis: int, start: int, stop: int, step: int) -> Array:
     return source[:, start:stop:step] if axis == 1 else source[:, :, start:stop:step]
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     shape = sample.image()
     window, strides = sample.pair(3), sample.pair(2)
     sample.output = sample.take(shape).quantization
-    sample.descriptor = Pool2dDescriptor(
+    return Pool2dDescriptor(
         pool_h=window[0],
         pool_w=window[1],
         stride_h=strides[0],

@@ -236,11 +236,11 @@ def _interpolate(image: Array, taps: Taps, axis: int, whole: int) -> Array:
     return result
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     dice = sample.dice
     sample.output = sample.take(sample.image()).quantization
     corners = dice.choice([(False, False), (True, False), (False, True)])
-    sample.descriptor = ResizeDescriptor(
+    return ResizeDescriptor(
         height=dice.randint(1, 14), width=dice.randint(1, 14), align_corners=corners[0], half_pixel_centers=corners[1]
     )
 

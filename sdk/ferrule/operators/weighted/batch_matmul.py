@@ -138,7 +138,7 @@ def _terms(descriptor: BatchMatmulDescriptor, operands: Operands) -> int:
     return depth_of(descriptor, operands.source)
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     dice = sample.dice
     batches = tuple(dice.randint(1, 3) for _ in range(dice.randint(0, 3)))
     rows, depth, columns = dice.randint(1, 5), dice.randint(1, 8), dice.randint(1, 5)
@@ -154,7 +154,7 @@ def _sample(sample: LayerSample) -> None:
     if quantization is not None:
         scale = left.scale * quantization.scale * 60 * depth**0.5
         sample.output = sample.quantization(sample.dtype, scale if sample.dtype is DataType.INT8 else 200 * scale)
-    sample.descriptor = descriptor
+    return descriptor
 
 
 BATCH_MATMUL = Operator(

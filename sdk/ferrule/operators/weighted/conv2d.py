@@ -112,14 +112,14 @@ def _terms(_: Conv2dDescriptor, operands: Operands) -> int:
     return weights.elements // weights.shape[0]
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     shape, dice = sample.image(), sample.dice
     window, strides = sample.pair(3), sample.pair(2)
     sample.take(shape)
     outputs = dice.randint(1, 9)
     groups = 2 if shape[3] % 2 == 0 and outputs % 2 == 0 and dice.random() < 0.5 else 1
     sample.weigh((outputs, *window, shape[3] // groups), 0)
-    sample.descriptor = Conv2dDescriptor(
+    return Conv2dDescriptor(
         stride_h=strides[0],
         stride_w=strides[1],
         padding=sample.padding(shape, window, strides),

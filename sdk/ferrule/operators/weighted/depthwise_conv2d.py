@@ -106,13 +106,13 @@ def _terms(_: DepthwiseConv2dDescriptor, operands: Operands) -> int:
     return weights.shape[1] * weights.shape[2]
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     shape, dice = sample.image(), sample.dice
     window, strides = sample.pair(3), sample.pair(2)
     multiplier = dice.choice([1, 1, 2])
     sample.take(shape)
     sample.weigh((1, *window, shape[3] * multiplier), 3)
-    sample.descriptor = DepthwiseConv2dDescriptor(
+    return DepthwiseConv2dDescriptor(
         depth_multiplier=multiplier,
         stride_h=strides[0],
         stride_w=strides[1],

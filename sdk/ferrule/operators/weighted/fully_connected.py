@@ -83,11 +83,11 @@ def _terms(_: FullyConnectedDescriptor, operands: Operands) -> int:
     return operands.input(1).shape[1]
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     depth, keep = sample.dice.randint(1, 33), sample.dice.random() < 0.4
     sample.take((2, 3, depth) if keep else (sample.dice.randint(1, 3), depth))
     sample.weigh((sample.dice.randint(1, 17), depth), 0)
-    sample.descriptor = FullyConnectedDescriptor(keep_num_dims=keep, activation=sample.activation())
+    return FullyConnectedDescriptor(keep_num_dims=keep, activation=sample.activation())
 
 
 FULLY_CONNECTED = Operator(

@@ -114,7 +114,7 @@ def _macs(_: TransposeConvDescriptor, operands: Operands) -> int:
     return weights.elements * operands.source.elements // weights.shape[3]
 
 
-def _sample(sample: LayerSample) -> None:
+def _sample(sample: LayerSample) -> Descriptor:
     shape, dice = sample.image(), sample.dice
     window, strides = (dice.randint(1, 3), dice.randint(1, 4)), (dice.randint(1, 2), dice.randint(1, 3))
     sample.take(shape)
@@ -127,7 +127,7 @@ def _sample(sample: LayerSample) -> None:
         extent * stride if same else (extent - 1) * stride + size
         for extent, stride, size in zip(shape[1:3], strides, window, strict=True)
     )
-    sample.descriptor = TransposeConvDescriptor(
+    return TransposeConvDescriptor(
         output_h=height,
         output_w=width,
         stride_h=strides[0],

@@ -33,8 +33,7 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     sample = LayerSample(dice=random.Random(f"{type_} {dtype} {seed}"), dtype=dtype)  # noqa: S311 - no secret
     draw = OPERATORS[type_].sample
     assert draw is not None, f"{type_} has no sample"
-    draw(sample)
-    assert sample.descriptor is not None
+    descriptor = draw(sample)
     if rounding is not Rounding.TFLM:
         sample.inputs = [replace(info, quantization=_by_powers_of_two(info.quantization)) for info in sample.inputs]
         sample.output = _by_powers_of_two(sample.output)
@@ -48,7 +47,7 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     present = iter(sample.inputs)
     count = len(sample.inputs) + len(sample.absent)
     positioned = [None if index in sample.absent else next(present) for index in range(count)]
-    shapes = _shapes(type_, sample.descriptor, positioned)
+    shapes = _shapes(type_, descriptor, positioned)
     first = (sample.output_type or dtype, sample.output)
     kinds = [first, *(sample.further or [first] * (len(shapes) - 1))]
     outputs = [
@@ -58,7 +57,7 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     layer = Layer(
         name="layer",
         type=type_,
-        descriptor=sample.descriptor,
+        descriptor=descriptor,
         inputs=tuple(None if info is None else info.name for info in positioned),
         outputs=tuple(info.name for info in outputs),
         rounding=rounding,
