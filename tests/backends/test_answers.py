@@ -515,14 +515,6 @@ VALUES: list[tuple[dict[str, object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "message"), VALUES)
-def test_the_values_of_a_lowered_layer_are_checked(changes: dict[str, object], message: str) -> None:
-    guard = guarded_target(Thing(lower=lambda context: changed(OP, **changes)))
-    with pytest.raises(BrokenBackendError, match=message) as error:
-        guard.lower(LOWERING)
-    assert str(error.value).startswith(f"backend 'Bad' returned a LoweredOp from lower(){OF_LAYER}: ")
-
-
 def test_a_lowered_layer_of_too_many_levels_is_refused() -> None:
     deep: Expression = Integer(1)
     for _ in range(5000):
@@ -584,12 +576,20 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "message"), DRIVERS)
-def test_the_values_of_a_driver_are_checked(changes: dict[str, object], message: str) -> None:
-    guard = guarded_target(Thing(driver=lambda device: changed(DRIVER, **changes)))
+@pytest.mark.parametrize(
+    ("method", "argument", "answer", "question", "changes", "message"),
+    [
+        *(("lower", LOWERING, OP, f"a LoweredOp from lower(){OF_LAYER}", *row) for row in VALUES),
+        *(("driver", DEVICE, DRIVER, "a DeviceDriver from driver() for device 'Bad'", *row) for row in DRIVERS),
+    ],
+)
+def test_the_values_of_an_answer_are_checked(
+    method: str, argument: object, answer: object, question: str, changes: dict[str, object], message: str
+) -> None:
+    guard = guarded_target(Thing(**{method: lambda given: changed(answer, **changes)}))
     with pytest.raises(BrokenBackendError, match=message) as error:
-        guard.driver(DEVICE)
-    assert str(error.value).startswith("backend 'Bad' returned a DeviceDriver from driver() for device 'Bad': ")
+        getattr(guard, method)(argument)
+    assert str(error.value).startswith(f"backend 'Bad' returned {question}: ")
 
 
 def test_context_fields_that_cannot_become_c_are_a_fault() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, DataType, Graph, TensorInfo
+from ferrule.network import Network
 from ferrule.optimizer.options import OptimizerOptions
 from ferrule.runtime import NetworkLoadError, Runtime
 
@@ -367,35 +369,29 @@ def test_a_folder_for_dynamic_backends_that_is_not_there_is_reported(tmp_path: P
         assert runtime.dynamic_report == ()
 
 
-def test_different_networks_run_in_many_threads() -> None:
-    networks = [chain(length) for length in range(1, 9)]
-    with fresh() as runtime, ThreadPoolExecutor(8) as pool:
-        numbers = [runtime.load_network(assigned(network, {})) for network in networks]
+def run_in_threads(runtime: Runtime, networks: Sequence[Network], numbers: Sequence[NetworkId]) -> None:
+    def work(index: int) -> None:
+        for turn in range(30):
+            x = sample(index * 100 + turn)
+            (output,) = runtime.enqueue_workload(numbers[index], [x])
+            assert_array_equal(output, networks[index].run([x])[0])
 
-        def work(index: int) -> None:
-            for turn in range(30):
-                x = sample(index * 100 + turn)
-                (output,) = runtime.enqueue_workload(numbers[index], [x])
-                assert_array_equal(output, networks[index].run([x])[0])
-
+    with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(work, index) for index in range(8)]:
             done.result()
+
+
+def test_different_networks_run_in_many_threads() -> None:
+    networks = [chain(length) for length in range(1, 9)]
+    with fresh() as runtime:
+        run_in_threads(runtime, networks, [runtime.load_network(assigned(network, {})) for network in networks])
 
 
 @OPTIONS
 def test_one_network_runs_in_many_threads(options: OptimizerOptions) -> None:
     network = chain()
-    with fresh() as runtime, ThreadPoolExecutor(8) as pool:
-        number = runtime.load_network(assigned(network, {}, options=options))
-
-        def work(index: int) -> None:
-            for turn in range(30):
-                x = sample(index * 100 + turn)
-                (output,) = runtime.enqueue_workload(number, [x])
-                assert_array_equal(output, network.run([x])[0])
-
-        for done in [pool.submit(work, index) for index in range(8)]:
-            done.result()
+    with fresh() as runtime:
+        run_in_threads(runtime, [network] * 8, [runtime.load_network(assigned(network, {}, options=options))] * 8)
 
 
 def test_networks_are_loaded_and_unloaded_in_many_threads() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from needs import require_cc, require_module
@@ -125,26 +126,6 @@ def spins(zephyr: Adapter[ZephyrFakes]) -> Callable[[], object]:
     return lambda: zephyr.lib.k_spin_unlock(lock, key)
 
 
-@pytest.mark.parametrize(
-    ("take", "named"),
-    [
-        (locks_twice, r"the k_mutex 0x\w+ is locked 2 times, by thread 1"),
-        (masks, "interrupts are masked, by thread 1"),
-        (spins, "interrupts are masked, by thread 1"),
-    ],
-)
-def test_kernel_of_zephyr(
-    zephyr: Adapter[ZephyrFakes], take: Callable[[Adapter[ZephyrFakes]], Callable[[], object]], named: str
-) -> None:
-    give = take(zephyr)
-    assert re.fullmatch(named, *zephyr.fakes.left)
-    give()
-    zephyr.fakes.check_balance()
-    take(zephyr)
-    zephyr.reset()  # a test begins with nothing held
-    zephyr.fakes.check_balance()
-
-
 def mutex(cmsis: Adapter[CmsisFakes]) -> Callable[[], object]:
     made = cmsis.lib.osMutexNew(cmsis.ffi.NULL)
     cmsis.lib.osMutexAcquire(made, 0)
@@ -176,25 +157,29 @@ def powered(cmsis: Adapter[CmsisFakes]) -> Callable[[], object]:
 
 
 @pytest.mark.parametrize(
-    ("take", "named"),
+    ("platform", "take", "named"),
     [
-        (mutex, r"the mutex 0x\w+ is locked 1 times, by thread 1"),
-        (deleted, r"the mutex 0x\w+ is locked 1 times, by thread 1"),
-        (kernel, "the kernel is locked, by thread 1"),
-        (initialised, "USART2 is initialised"),
-        (powered, "USART2 is powered"),
+        ("zephyr", locks_twice, r"the k_mutex 0x\w+ is locked 2 times, by thread 1"),
+        ("zephyr", masks, "interrupts are masked, by thread 1"),
+        ("zephyr", spins, "interrupts are masked, by thread 1"),
+        ("cmsis", mutex, r"the mutex 0x\w+ is locked 1 times, by thread 1"),
+        ("cmsis", deleted, r"the mutex 0x\w+ is locked 1 times, by thread 1"),
+        ("cmsis", kernel, "the kernel is locked, by thread 1"),
+        ("cmsis", initialised, "USART2 is initialised"),
+        ("cmsis", powered, "USART2 is powered"),
     ],
 )
-def test_kernel_and_drivers_of_cmsis(
-    cmsis: Adapter[CmsisFakes], take: Callable[[Adapter[CmsisFakes]], Callable[[], object]], named: str
+def test_kernels_and_drivers(
+    request: pytest.FixtureRequest, platform: str, take: Callable[[Adapter[Any]], Callable[[], object]], named: str
 ) -> None:
-    give = take(cmsis)
-    assert re.fullmatch(named, *cmsis.fakes.left)
+    adapter = request.getfixturevalue(platform)
+    give = take(adapter)
+    assert re.fullmatch(named, *adapter.fakes.left)
     give()
-    cmsis.fakes.check_balance()
-    take(cmsis)
-    cmsis.reset()
-    cmsis.fakes.check_balance()
+    adapter.fakes.check_balance()
+    take(adapter)
+    adapter.reset()  # a test begins with nothing held
+    adapter.fakes.check_balance()
 
 
 def test_threads_that_end_while_they_mask_interrupts() -> None:

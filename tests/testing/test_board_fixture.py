@@ -81,9 +81,15 @@ MARKED = """
 
 
 @pytest.mark.parametrize(
-    ("option", "name", "said"), [("board", "mps2-an385x", "did you mean mps2-an385"), ("engine", "unicron", "unicorn")]
+    ("option", "name", "said"),
+    [
+        ("board", "mps2-an385x", "did you mean mps2-an385"),
+        ("engine", "unicron", "unicorn"),
+        # the tests would run on an emulator, and nothing on the board behind the port
+        ("port", "/dev/ttyUSB0", "only --ferrule-engine serial uses a port"),
+    ],
 )
-def test_an_unknown_name_is_an_error(pytester: pytest.Pytester, option: str, name: str, said: str) -> None:
+def test_an_option_without_an_effect_is_an_error(pytester: pytest.Pytester, option: str, name: str, said: str) -> None:
     result = inner(pytester, MARKED, f"--ferrule-{option}", name)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*--ferrule-{option} {name}: *{said}*"])
@@ -110,13 +116,6 @@ def test_an_unknown_name_in_a_mark_is_an_error(pytester: pytest.Pytester) -> Non
         result = inner(pytester, text, *options)
         assert result.ret == pytest.ExitCode.INTERRUPTED
         result.stdout.fnmatch_lines(["*test_marked: the mark ferrule_board names the board mps2-an385x: *"])
-
-
-def test_a_port_that_nothing_uses_is_an_error(pytester: pytest.Pytester) -> None:
-    """The tests would run on an emulator, and nothing on the board behind the port."""
-    result = inner(pytester, MARKED, "--ferrule-port", "/dev/ttyUSB0")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--ferrule-port /dev/ttyUSB0: only --ferrule-engine serial uses a port*"])
 
 
 def test_a_session_fails_if_one_of_its_boards_has_no_test(pytester: pytest.Pytester) -> None:

@@ -44,14 +44,10 @@ def test_the_table_names_only_tests_that_exist() -> None:
     assert missing_tests(read_table(ROOT), ROOT) == []
 
 
-def test_make_test_ends_in_time_by_the_table() -> None:
+@pytest.mark.parametrize(("lanes", "goal_s"), [({"fast"}, 60), ({"fast", None}, GOAL_S)])
+def test_lanes_end_in_time_by_the_table(lanes: set[str | None], goal_s: float) -> None:
     rows = [each for durations in read_table(ROOT).values() for each in durations.rows.values()]
-    assert sum(each.total_s for each in rows if lane(each) != "slow") < GOAL_S * CORES * SHARE
-
-
-def test_the_fast_lane_ends_within_a_minute_by_the_table() -> None:
-    rows = [each for durations in read_table(ROOT).values() for each in durations.rows.values()]
-    assert sum(each.total_s for each in rows if lane(each) == "fast") < 60 * CORES * SHARE
+    assert sum(each.total_s for each in rows if lane(each) in lanes) < goal_s * CORES * SHARE
 
 
 @pytest.mark.parametrize(

@@ -244,14 +244,13 @@ def test_workloads_get_the_options_of_their_network(full: Callable[..., Full]) -
         run(backend, chain("one"), sample(), OptimizerOptions(model_options={"Full": {"refuse": 2}}))
 
 
-def test_a_failure_names_layer_and_backend(full: Callable[..., Full]) -> None:
-    with pytest.raises(DynamicLibraryError, match=r"layer 'one'.*'Full'.*the device is gone"):
-        run(full("BREAK_EXECUTE"), chain("one"), sample())
-
-
-def test_a_failure_in_an_event_names_layer_and_backend(full: Callable[..., Full]) -> None:
-    with pytest.raises(DynamicLibraryError, match=r"layer 'one'.*'Full'.*it went wrong half-way"):
-        run(full("ASYNC", "BREAK_EVENT"), chain("one"), sample())
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [(("BREAK_EXECUTE",), "the device is gone"), (("ASYNC", "BREAK_EVENT"), "it went wrong half-way")],
+)
+def test_a_failure_names_layer_and_backend(full: Callable[..., Full], faults: tuple[str, ...], said: str) -> None:
+    with pytest.raises(DynamicLibraryError, match=rf"layer 'one'.*'Full'.*{said}"):
+        run(full(*faults), chain("one"), sample())
 
 
 def test_a_backend_without_events_is_asked_for_none(full: Callable[..., Full]) -> None:

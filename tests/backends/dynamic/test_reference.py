@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -103,18 +104,13 @@ def test_it_says_what_it_does_not_support(registry: BackendRegistry) -> None:
     assert answer.reason == "this build of CpuRef runs CONV_2D, not layer type 21"
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_int8_workloads_equal_the_reference_in_every_bit(registry: BackendRegistry, seed: int) -> None:
-    network = convolution(DataType.INT8, seed)
-    x = image(network, seed)
-    with Runtime(None, registry) as runtime:
-        number = runtime.load_network(optimize(network, ["CpuRef"], runtime.registry))
-        assert_array_equal(runtime.enqueue_workload(number, [x])[0], network.run([x])[0])
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_float32_workloads_equal_the_reference_but_for_rounding(registry: BackendRegistry, seed: int) -> None:
-    network = convolution(DataType.FLOAT32, seed)
+@pytest.mark.parametrize(
+    ("dtype", "seed"), [*product([DataType.INT8], range(12)), *product([DataType.FLOAT32], range(4))]
+)
+def test_workloads_equal_the_reference_but_for_the_rounding_of_floats(
+    registry: BackendRegistry, dtype: DataType, seed: int
+) -> None:
+    network = convolution(dtype, seed)
     x = image(network, seed)
     with Runtime(None, registry) as runtime:
         number = runtime.load_network(optimize(network, ["CpuRef"], runtime.registry))

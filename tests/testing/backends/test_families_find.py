@@ -429,21 +429,15 @@ def subject_of(attributes: dict[str, object]) -> Subject:
 ERRORS = (AssertionError, FerruleError, RuntimeError)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_what_it_computes_and_answers(name: str) -> None:
-    attributes, family, method, arguments, message = CASES[name]
+@pytest.mark.parametrize("name", [*CASES, *OF_BACKEND])
+def test_what_it_computes_says_and_keeps(name: str) -> None:
+    attributes, family, method, arguments, message = (CASES | OF_BACKEND)[name]
     subject = subject_of(attributes)
     extra = {"shared": True} if "networks" in method or "changes_hands" in method else {}
-    with subject.runtime() as runtime, pytest.raises(ERRORS, match=message):
-        getattr(family(), method)(subject, runtime, *arguments, **extra)
-
-
-@pytest.mark.parametrize("name", OF_BACKEND)
-def test_what_it_says_and_keeps(name: str) -> None:
-    attributes, family, method, arguments, message = OF_BACKEND[name]
-    subject = subject_of(attributes)
-    with subject.runtime() as runtime, pytest.raises(ERRORS, match=message):
-        getattr(family(), method)(backend_of(runtime, subject), *arguments)
+    with subject.runtime() as runtime:
+        given = (subject, runtime) if name in CASES else (backend_of(runtime, subject),)
+        with pytest.raises(ERRORS, match=message):
+            getattr(family(), method)(*given, *arguments, **extra)
 
 
 @pytest.mark.parametrize("name", OF_SUBJECT)
