@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.errors import ModelError, UnsupportedError
+from ferrule.errors import ModelError
 from ferrule.graph import DataType, Descriptor
-from ferrule.operators.movement.checks import check_types
+from ferrule.operators.movement.checks import check_axes, check_types
 from ferrule.operators.operator import Operands, Shapes
 
 MAX_AXES = 6
@@ -33,7 +33,5 @@ def check_broadcast(operands: Operands, allowed: frozenset[DataType]) -> DataTyp
         UnsupportedError: the types differ, the type is not allowed, or the output has too many axes.
     """
     check_types(operands, allowed)
-    output = operands.output
-    if len(output.shape) > MAX_AXES:
-        raise UnsupportedError(f"tensor '{output.name}' has {len(output.shape)} axes, expected at most {MAX_AXES}")
-    return output.dtype
+    check_axes(operands.output, MAX_AXES)
+    return operands.output.dtype

@@ -15,9 +15,8 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.elementwise.quantize import quantize_to_even, real_values
-from ferrule.operators.movement.checks import check_types
+from ferrule.operators.movement.checks import check_activations, check_types
 from ferrule.operators.operator import EVERY_INT8, Arrays, Operands, Operator, required_array
-from ferrule.operators.weighted.products import check_activation_tensor
 
 
 def tabulated(operator: Operator) -> Operator:
@@ -39,8 +38,7 @@ def computed_as_real(operator: Operator) -> Operator:
     def check(descriptor: Any, operands: Operands) -> None:  # noqa: ANN401 each operator has its own descriptor
         if operands.rounding is Rounding.ONNX:
             check_types(operands, frozenset({DataType.INT8}))
-            for info in (*_inputs(operands), operands.output):
-                check_activation_tensor(info)
+            check_activations(*_inputs(operands), operands.output)
             operands = _real(operands)
         operator.check(descriptor, operands)
 

@@ -15,10 +15,9 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.error_bound import monotone, of_floats, sums
 from ferrule.operators.arithmetic.fixed_point import Int64Array, quantize_multiplier
 from ferrule.operators.elementwise.stored_binary import Result, result_of
-from ferrule.operators.movement.checks import check_quantisations, check_types
+from ferrule.operators.movement.checks import check_activations, check_quantisations, check_types
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_arrays
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import check_activation_tensor
 
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8})
 _MOST_INT8 = 15
@@ -75,8 +74,7 @@ def check(_: AddNDescriptor, operands: Operands) -> None:
     if operands.output.dtype.is_float:
         return
     check_quantisations(Operands(inputs=operands.inputs))
-    for info in (operands.source, operands.output):
-        check_activation_tensor(info)
+    check_activations(*operands.ends)
     if count > _MOST_INT8:
         raise UnsupportedError(f"it has {count} inputs, ADD_N of int8 takes at most {_MOST_INT8}")
     integer_sum(operands)

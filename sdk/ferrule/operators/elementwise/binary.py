@@ -18,10 +18,9 @@ from ferrule.operators.arithmetic.broadcast import check_broadcast, infer_broadc
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.elementwise.onnx_elementwise import onnx_combination_of
 from ferrule.operators.elementwise.stored_binary import Combination, combine, product_of, sum_of
-from ferrule.operators.movement.checks import Check
+from ferrule.operators.movement.checks import Check, check_activations
 from ferrule.operators.operator import Arrays, Kernel, Operands, Operator, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import check_activation_tensor
 
 ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 _ONNX_RULES = frozenset({Rounding.TFLM}) | ONNX_ROUNDINGS
@@ -74,8 +73,7 @@ def arithmetic_check(layer_type: LayerType, types: frozenset[DataType], combinat
             if activation not in {None, Activation.NONE}:
                 raise UnsupportedError(f"{layer_type} of int32 has the activation {activation}, expected none")
             return
-        for info in infos:
-            check_activation_tensor(info)
+        check_activations(*infos)
         combination(descriptor, operands)
 
     return check

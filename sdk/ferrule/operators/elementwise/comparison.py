@@ -17,10 +17,9 @@ from ferrule.operators.arithmetic.fixed_point import quantize_multiplier
 from ferrule.operators.elementwise.binary import sample_pair
 from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor, function_of_two
 from ferrule.operators.elementwise.stored_binary import Term
-from ferrule.operators.movement.checks import expect_type
+from ferrule.operators.movement.checks import check_activations, expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, required_arrays
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import check_activation_tensor
 
 LEFT_SHIFT = 8
 """Fractional bits of int8 values before they are scaled."""
@@ -59,8 +58,8 @@ def _check(allowed: frozenset[DataType], _: Descriptor, operands: Operands) -> N
     alike = TensorInfo(name=output.name, shape=output.shape, dtype=first.dtype)
     dtype = check_broadcast(Operands(inputs=(first, second), outputs=(alike,)), allowed)
     if dtype is DataType.INT8:
+        check_activations(first, second)
         for info in (first, second):
-            check_activation_tensor(info)
             term_of(info)
 
 

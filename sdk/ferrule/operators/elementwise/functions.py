@@ -15,10 +15,9 @@ from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.onnx_real import tabulated
 from ferrule.operators.elementwise import stored_unary
 from ferrule.operators.elementwise.stored_unary import StoredFunction
-from ferrule.operators.movement.checks import check_types
+from ferrule.operators.movement.checks import check_activations, check_types
 from ferrule.operators.operator import Bound, Operands, Operator, of_one
 from ferrule.operators.sample import sample_unary
-from ferrule.operators.weighted.products import check_activation_tensor
 
 
 @frozen
@@ -35,8 +34,7 @@ def _check(
     """Refuse every type without a kernel in TensorFlow Lite Micro, and scales that its arithmetic cannot convert."""
     check_types(operands, allowed)
     if stored is not None and operands.output.dtype.is_quantizable:
-        for info in (operands.source, operands.output):
-            check_activation_tensor(info)
+        check_activations(*operands.ends)
         stored(operands)
 
 

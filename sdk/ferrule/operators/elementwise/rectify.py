@@ -24,10 +24,9 @@ from ferrule.operators.arithmetic.fixed_point import (
 )
 from ferrule.operators.arithmetic.onnx_real import computed_as_real, tabulated
 from ferrule.operators.elementwise.stored_binary import combine
-from ferrule.operators.movement.checks import check_axes, check_quantisations, check_types
+from ferrule.operators.movement.checks import check_activations, check_axes, check_quantisations, check_types
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_arrays
 from ferrule.operators.sample import LayerSample, sample_unary
-from ferrule.operators.weighted.products import check_activation_tensor
 
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
 _N1_TO_1_TYPES = frozenset({DataType.FLOAT32, DataType.INT8})
@@ -171,8 +170,7 @@ def _check(layer_type: LayerType, descriptor: Descriptor, operands: Operands) ->
     check_types(operands, _N1_TO_1_TYPES if layer_type is LayerType.RELU_N1_TO_1 else _TYPES)
     if operands.output.dtype.is_float:
         return
-    for info in (operands.source, operands.output):
-        check_activation_tensor(info)
+    check_activations(*operands.ends)
     if layer_type is LayerType.RELU6:
         check_quantisations(operands)  # the reference kernel clamps and does not rescale
     rectifier_of(layer_type, descriptor, operands)
@@ -191,8 +189,7 @@ def check_prelu(_: PreluDescriptor, operands: Operands) -> None:
     check_axes(source, _MAX_PRELU_AXES)
     if source.dtype.is_float:
         return
-    for info in (source, alpha, output):
-        check_activation_tensor(info)
+    check_activations(source, alpha, output)
     prelu_of(operands)
 
 

@@ -178,39 +178,33 @@ def _sample_batch_to_space(sample: LayerSample) -> Descriptor:
     return BatchToSpaceNdDescriptor(block=block, before=before, after=after)
 
 
-SPACE_TO_DEPTH = Operator(
-    descriptor=SpaceToDepthDescriptor,
-    type=LayerType.SPACE_TO_DEPTH,
-    moves=True,
-    shapes=infer_depth,
-    check=movable(_DEPTH_TYPES),
-    kernel=of_one(exchange),
-    sample=partial(_sample_depth, SpaceToDepthDescriptor),
+SPACE_TO_DEPTH, DEPTH_TO_SPACE = (
+    Operator(
+        descriptor=descriptor,
+        type=type_,
+        moves=True,
+        shapes=infer_depth,
+        check=movable(_DEPTH_TYPES),
+        kernel=of_one(exchange),
+        sample=partial(_sample_depth, descriptor),
+    )
+    for type_, descriptor in (
+        (LayerType.SPACE_TO_DEPTH, SpaceToDepthDescriptor),
+        (LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor),
+    )
 )
-DEPTH_TO_SPACE = Operator(
-    descriptor=DepthToSpaceDescriptor,
-    type=LayerType.DEPTH_TO_SPACE,
-    moves=True,
-    shapes=infer_depth,
-    check=movable(_DEPTH_TYPES),
-    kernel=of_one(exchange),
-    sample=partial(_sample_depth, DepthToSpaceDescriptor),
-)
-SPACE_TO_BATCH_ND = Operator(
-    descriptor=SpaceToBatchNdDescriptor,
-    type=LayerType.SPACE_TO_BATCH_ND,
-    moves=True,
-    shapes=infer_batch,
-    check=check_batch,
-    kernel=of_one(compute_space_to_batch),
-    sample=_sample_space_to_batch,
-)
-BATCH_TO_SPACE_ND = Operator(
-    descriptor=BatchToSpaceNdDescriptor,
-    type=LayerType.BATCH_TO_SPACE_ND,
-    moves=True,
-    shapes=infer_batch,
-    check=check_batch,
-    kernel=of_one(compute_batch_to_space),
-    sample=_sample_batch_to_space,
+SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND = (
+    Operator(
+        descriptor=descriptor,
+        type=type_,
+        moves=True,
+        shapes=infer_batch,
+        check=check_batch,
+        kernel=of_one(kernel),
+        sample=sample,
+    )
+    for type_, descriptor, kernel, sample in (
+        (LayerType.SPACE_TO_BATCH_ND, SpaceToBatchNdDescriptor, compute_space_to_batch, _sample_space_to_batch),
+        (LayerType.BATCH_TO_SPACE_ND, BatchToSpaceNdDescriptor, compute_batch_to_space, _sample_batch_to_space),
+    )
 )

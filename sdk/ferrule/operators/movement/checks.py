@@ -119,8 +119,16 @@ def check_per_tensor(*infos: TensorInfo) -> None:
         if info.dtype.is_float:
             continue
         if info.quantization is None:
-            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype} without quantisation, expected a scale")
-        if info.quantization.per_channel:
             raise UnsupportedError(
-                f"tensor '{info.name}' has {len(info.quantization.scales)} scales, expected one for the tensor"
+                f"tensor '{info.name}' is {info.dtype} without quantisation, expected scale and zero point"
             )
+        if info.quantization.per_channel:
+            raise UnsupportedError(f"tensor '{info.name}' has {len(info.quantization.scales)} scales, expected one")
+
+
+def check_activations(*infos: TensorInfo) -> None:
+    """Refuse quantised activations that have no scale, scales per channel, or a non-zero zero point in int16."""
+    check_per_tensor(*infos)
+    for info in infos:
+        if info.dtype is DataType.INT16 and info.zero_point != 0:
+            raise UnsupportedError(f"tensor '{info.name}' is int16 with zero point {info.zero_point}, expected 0")

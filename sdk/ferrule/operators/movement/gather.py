@@ -222,38 +222,23 @@ def _sample_update(sample: LayerSample) -> Descriptor:
     return DynamicUpdateSliceDescriptor()
 
 
-GATHER = Operator(
-    descriptor=GatherDescriptor,
-    type=LayerType.GATHER,
-    moves=True,
-    indices=(1,),
-    shapes=infer_gather,
-    check=partial(_check, (0,), 1),
-    kernel=partial(_gather, 0),
-    bound=known(1),
-    sample=_sample_gather,
-)
-GATHER_ND = Operator(
-    descriptor=GatherNdDescriptor,
-    type=LayerType.GATHER_ND,
-    moves=True,
-    indices=(1,),
-    shapes=infer_gather_nd,
-    check=partial(_check, (0,), 1),
-    kernel=partial(_gather, 0),
-    bound=known(1),
-    sample=_sample_gather_nd,
-)
-EMBEDDING_LOOKUP = Operator(
-    descriptor=EmbeddingLookupDescriptor,
-    type=LayerType.EMBEDDING_LOOKUP,
-    moves=True,
-    indices=(0,),
-    shapes=infer_embedding_lookup,
-    check=partial(_check, (1,), 0),
-    kernel=partial(_gather, 1),
-    bound=known(0),
-    sample=_sample_embedding_lookup,
+GATHER, GATHER_ND, EMBEDDING_LOOKUP = (
+    Operator(
+        descriptor=descriptor,
+        type=type_,
+        moves=True,
+        indices=(1 - data,),
+        shapes=shapes,
+        check=partial(_check, (data,), 1 - data),
+        kernel=partial(_gather, data),
+        bound=known(1 - data),
+        sample=sample,
+    )
+    for type_, descriptor, data, shapes, sample in (
+        (LayerType.GATHER, GatherDescriptor, 0, infer_gather, _sample_gather),
+        (LayerType.GATHER_ND, GatherNdDescriptor, 0, infer_gather_nd, _sample_gather_nd),
+        (LayerType.EMBEDDING_LOOKUP, EmbeddingLookupDescriptor, 1, infer_embedding_lookup, _sample_embedding_lookup),
+    )
 )
 DYNAMIC_UPDATE_SLICE = Operator(
     descriptor=DynamicUpdateSliceDescriptor,

@@ -26,10 +26,10 @@ from ferrule.operators.arithmetic.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.elementwise.nonlinear import logistic_s16, tanh_s16
-from ferrule.operators.movement.checks import expect_type
+from ferrule.operators.movement.checks import check_activations, expect_type
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import Factor, check_activation_tensor, check_rows, required_constants
+from ferrule.operators.weighted.products import Factor, check_rows, required_constants
 
 GATES = ("input", "forget", "cell", "output")
 """The order of the gates in the format."""
@@ -102,8 +102,7 @@ def _check(descriptor: LstmDescriptor, operands: Operands) -> None:
             raise UnsupportedError(f"output '{output.name}' differs from state '{state.name}' in type or quantisation")
     if floats:
         return
-    for info in (data, hidden, cell, *operands.required((*INPUT_WEIGHTS, *RECURRENT_WEIGHTS))):
-        check_activation_tensor(info)
+    check_activations(data, hidden, cell, *operands.required((*INPUT_WEIGHTS, *RECURRENT_WEIGHTS)))
     for index in (*INPUT_WEIGHTS, *RECURRENT_WEIGHTS):
         if operands.input(index).zero_point != 0:
             raise UnsupportedError(f"weights '{operands.input(index).name}' have a zero point, expected symmetric ones")
@@ -216,23 +215,13 @@ class _StepBound(_Step):
     def __init__(self, evaluation: Evaluation) -> None:
         super().__init__(evaluation.inputs, np.float64)
         self._evaluation = evaluation
-        self._reach = [np.abs(each) for each in (self._weights, self._recurrent, self._bias)]
 
     def __call__(self, values: _Pair, hidden: _Pair, cell: _Pair) -> tuple[Array, Array]:
         """Each pair has the kernel's values and their bounds."""
-        weights, recurrent, bias = self._reach
-        moved = matrix_product(values.error, weights.T) + matrix_product(hidden.error, recurrent.T)
-        reach = (
-            matrix_product(np.abs(values.values), weights.T)
-            + matrix_product(np.abs(hidden.values), recurrent.T)
-            + bias
-            + moved
-        )
-        sums = (
-            matrix_product(values.values, self._weights.T)
-            + matrix_product(hidden.values, self._recurrent.T)
-            + self._bias
-        )
+        weights, recurrent, bias = map(np.abs, (self._weights, self._recurrent, self._bias))
+        moved = _sums(values.error, weights, hidden.error, recurrent)
+        reach = _sums(np.abs(values.values), weights, np.abs(hidden.values), recurrent) + bias + moved
+        sums = _sums(values.values, self._weights, hidden.values, self._recurrent) + self._bias
         errors = moved + accumulated(self._evaluation, reach, weights.shape[1] + recurrent.shape[1])
         parts = [_Pair(*each) for each in zip(np.split(sums, 4, axis=1), np.split(errors, 4, axis=1), strict=True)]
         given, kept, shown = (
@@ -249,6 +238,10 @@ class _StepBound(_Step):
 
     def _rounded(self, values: Array, error: Array, units: float = 2) -> _Pair:
         return _Pair(values, error + rounding(self._evaluation, np.abs(values) + error, units))
+
+
+def _sums(values: Array, weights: Array, hidden: Array, recurrent: Array) -> Array:
+    return matrix_product(values, weights.T) + matrix_product(hidden, recurrent.T)
 
 
 @frozen(eq=False, kw_only=False)

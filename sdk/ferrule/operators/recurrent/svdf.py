@@ -17,12 +17,11 @@ from ferrule.operators.arithmetic.fixed_point import (
     multiply_by_quantized_multiplier,
     wrap_int32,
 )
-from ferrule.operators.movement.checks import expect_type
+from ferrule.operators.movement.checks import check_activations, expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_arrays
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import (
     Factor,
-    check_activation_tensor,
     check_rows,
     clamp_float,
     required_constants,
@@ -82,8 +81,7 @@ def _check(descriptor: SvdfDescriptor, operands: Operands) -> None:
         raise UnsupportedError(f"the new state '{new.name}' differs from '{state.name}' in type or quantisation")
     if data.dtype.is_float:
         return
-    for info in (data, state, output, feature, time):
-        check_activation_tensor(info)
+    check_activations(data, state, output, feature, time)
     for info in (feature, time):
         if info.zero_point != 0:
             raise UnsupportedError(f"weights '{info.name}' have zero point {info.zero_point}, expected 0")

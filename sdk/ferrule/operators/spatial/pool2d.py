@@ -18,10 +18,10 @@ from ferrule.operators.arithmetic.fixed_point import activation_range
 from ferrule.operators.arithmetic.window import NO_PADDING, Padding, Window, padded
 from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
 from ferrule.operators.elementwise.quantize import real_values
-from ferrule.operators.movement.checks import check_same_quantisation, expect_type
+from ferrule.operators.movement.checks import check_activations, check_same_quantisation, expect_type
 from ferrule.operators.operator import Evaluation, Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import check_activation_tensor, clamp_float
+from ferrule.operators.weighted.products import clamp_float
 
 _LARGEST_SUM = 0.99 * float(np.finfo(np.float32).max)
 """A float32 sum of squares up to this does not overflow."""
@@ -68,8 +68,7 @@ def _check(descriptor: Pool2dDescriptor, operands: Operands) -> None:
         )
     if image.dtype.is_float:
         return
-    for info in (image, output):
-        check_activation_tensor(info)
+    check_activations(image, output)
     if operands.rounding is Rounding.TFLM:
         check_same_quantisation(operands)
     activation_range(descriptor.activation, output)

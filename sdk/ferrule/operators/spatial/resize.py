@@ -13,10 +13,9 @@ from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding
 from ferrule.graph.real_values import ieee_floats, round_half_away
 from ferrule.operators.arithmetic.error_bound import monotone, of_floats, sums
 from ferrule.operators.elementwise.quantize import quantize_to_even, real_values
-from ferrule.operators.movement.checks import check_same_quantisation, check_same_type
+from ferrule.operators.movement.checks import check_activations, check_same_quantisation, check_same_type
 from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import check_activation_tensor
 
 WHOLE = 1 << 10
 """The weights of two neighbouring integer pixels add up to this number."""
@@ -157,7 +156,7 @@ def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataTyp
     image = operands.source
     check_same_type(layer_type, operands, types)
     if image.quantization is not None and not image.dtype.is_float:
-        check_activation_tensor(image)
+        check_activations(image)
     if same and not image.dtype.is_float:
         check_same_quantisation(operands)
 
@@ -173,8 +172,7 @@ def _check_bilinear(descriptor: ResizeDescriptor, operands: Operands) -> None:
     if descriptor.align_corners and descriptor.half_pixel_centers:
         raise UnsupportedError("align_corners and half_pixel_centers are both set, expected at most one of them")
     if onnx:
-        check_activation_tensor(operands.source)
-        check_activation_tensor(operands.output)
+        check_activations(*operands.ends)
         return
     image = operands.source
     sizes = ((image.shape[1], descriptor.height), (image.shape[2], descriptor.width))

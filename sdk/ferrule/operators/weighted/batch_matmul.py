@@ -20,10 +20,10 @@ from ferrule.operators.arithmetic.fixed_point import (
     rescale,
     wrap_int32,
 )
-from ferrule.operators.movement.checks import check_types
+from ferrule.operators.movement.checks import check_activations, check_types
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import WEIGHTED_RULES, Factor, check_activation_tensor, products_of
+from ferrule.operators.weighted.products import WEIGHTED_RULES, Factor, products_of
 
 _RANKS = range(2, 6)
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
@@ -81,8 +81,7 @@ def _check(descriptor: BatchMatmulDescriptor, operands: Operands) -> None:
     check_types(operands, _TYPES)
     if left.dtype.is_float:
         return
-    for info in (left, right, output):
-        check_activation_tensor(info)
+    check_activations(left, right, output)
     factor_of(operands)
     depth, most = depth_of(descriptor, left), _MOST_PRODUCTS[left.dtype]
     if depth > most:

@@ -22,7 +22,7 @@ from ferrule.operators.arithmetic.fixed_point import (
 )
 from ferrule.operators.arithmetic.packed import PackedConstants
 from ferrule.operators.arithmetic.rescaler import Rescaler, Scaling
-from ferrule.operators.movement.checks import expect_type
+from ferrule.operators.movement.checks import check_activations, expect_type
 from ferrule.operators.operator import Arrays, Kernel, Operands, optional_array, required_array
 
 WEIGHTED_RULES = frozenset({Rounding.TFLM, Rounding.SINGLE, Rounding.ONNX})
@@ -102,8 +102,7 @@ def check_weighted(
             raise UnsupportedError(f"bias '{bias.name}' has {bias.elements} elements, expected {channels}")
     if data.dtype.is_float:
         return
-    for info in (data, output):
-        check_activation_tensor(info)
+    check_activations(data, output)
     _check_weights_quantization(weights, data, channel_axis)
     activation_range(descriptor.activation, output)
     factors(operands, channel_axis)
@@ -201,19 +200,6 @@ def required_constants(operands: Operands, values: Arrays, positions: Sequence[i
             raise UnsupportedError(f"tensor '{name}' is computed at run time, expected a constant")
         found.append(data)
     return found
-
-
-def check_activation_tensor(info: TensorInfo) -> None:
-    """Refuse a quantised activation that has no scale, per-channel scales, or a non-zero zero point in int16."""
-    quantization = info.quantization
-    if quantization is None:
-        raise UnsupportedError(
-            f"tensor '{info.name}' is {info.dtype} without quantisation, expected scale and zero point"
-        )
-    if quantization.per_channel:
-        raise UnsupportedError(f"tensor '{info.name}' has {len(quantization.scales)} scales, expected one")
-    if info.dtype is DataType.INT16 and quantization.zero_point != 0:
-        raise UnsupportedError(f"tensor '{info.name}' is int16 with zero point {quantization.zero_point}, expected 0")
 
 
 def _expect_dtype(info: TensorInfo, wanted: DataType, data: TensorInfo) -> None:
