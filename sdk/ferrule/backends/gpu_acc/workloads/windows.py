@@ -10,18 +10,18 @@ import numpy as np
 from ferrule.backends.gpu_acc.parameters import WindowParameters
 from ferrule.backends.gpu_acc.workloads.launch import CHANNELS_GROUP, CHANNELS_PER_ITEM, Launch, Loading
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Shape
+from ferrule.graph import Array, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import activation_range, wrap_int32
-from ferrule.operators.arithmetic.window import Padding, Window
+from ferrule.operators.arithmetic.window import Window
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.spatial.resize import ResizeDescriptor, Taps, float_taps, integer_taps
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted.conv2d import Conv2dDescriptor, groups_of
-from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.conv2d import groups_of
+from ferrule.operators.weighted.convolved import convolved
 from ferrule.operators.weighted.products import factors
-from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
+
+_KERNELS = {LayerType.DEPTHWISE_CONV_2D: "depthwise_conv2d_s8", LayerType.TRANSPOSE_CONV: "transpose_conv_s8"}
 
 
 def weighted(loading: Loading) -> list[Launch]:
@@ -29,37 +29,18 @@ def weighted(loading: Loading) -> list[Launch]:
 
     FULLY_CONNECTED is a convolution of images of one pixel.
     """
-    descriptor, data, info = loading.layer.descriptor, loading.operands.source, loading.operands.input(1)
-    kernel, image, size, multiplier, groups = "conv2d_s8", data.shape, loading.operands.output.shape[1:3], 1, 1
-    match descriptor:
-        case Conv2dDescriptor():
-            window, groups = descriptor.window(info), groups_of(data, info)
-        case DepthwiseConv2dDescriptor():
-            kernel, window, multiplier = "depthwise_conv2d_s8", descriptor.window(info), descriptor.depth_multiplier
-        case TransposeConvDescriptor():
-            kernel = "transpose_conv_s8"
-            window = Window(
-                height=info.shape[1],
-                width=info.shape[2],
-                stride_h=descriptor.stride_h,
-                stride_w=descriptor.stride_w,
-                padding=Padding(top=descriptor.pad_top, left=descriptor.pad_left),
-            )
-        case FullyConnectedDescriptor():
-            depth = info.shape[1]
-            window, image, size = Window(height=1, width=1, stride_h=1, stride_w=1), (-1, 1, 1, depth), (1, 1)
-        case _:
-            raise UnsupportedError(f"layer '{loading.layer.name}' has a {type(descriptor).__name__}")
-    channels = loading.operands.output.shape[-1] // groups
+    layer, type_ = convolved(loading.layer, loading.operands), loading.layer.type
+    groups = groups_of(layer.image, loading.operands.input(1)) if type_ is LayerType.CONV_2D else 1
+    channels = layer.output.shape[3] // groups
     parameters = replace(
-        _parameters(loading, image, size, window, descriptor.activation),
-        channels=image[3] // groups,
+        _parameters(layer.image, layer.output, layer.window, layer.activation),
+        channels=layer.image.shape[3] // groups,
         output_channels=channels,
-        multiplier=multiplier,
+        multiplier=layer.depth_multiplier,
         channel_stride=-(-channels // CHANNELS_PER_ITEM) * CHANNELS_PER_ITEM,
         groups=groups,
     )
-    return _by_group(loading, kernel, parameters)
+    return _by_group(loading, _KERNELS.get(type_, "conv2d_s8"), parameters)
 
 
 def _by_group(loading: Loading, kernel: str, parameters: WindowParameters) -> list[Launch]:
@@ -92,27 +73,22 @@ def pool2d(loading: Loading) -> Launch:
     """Return the launch for an AVERAGE_POOL_2D or MAX_POOL_2D layer."""
     descriptor, output = loading.layer.descriptor, loading.operands.output
     assert isinstance(descriptor, Pool2dDescriptor)
-    image = loading.operands.source.shape
     return Launch(
         kernel=f"{loading.layer.type.lower()}_s8",
-        parameters=_parameters(loading, image, output.shape[1:3], descriptor.window, descriptor.activation),
+        parameters=_parameters(loading.operands.source, output, descriptor.window, descriptor.activation),
         items=(output.elements,),
     )
 
 
-def _parameters(
-    loading: Loading, image: Shape, size: Shape, window: Window, activation: Activation
-) -> WindowParameters:
-    """Return the parameters for images of shape `image` and outputs of height and width `size`."""
-    data, output = loading.operands.source, loading.operands.output
+def _parameters(image: TensorInfo, output: TensorInfo, window: Window, activation: Activation) -> WindowParameters:
     low, high = activation_range(activation, output)
     return WindowParameters(
-        items=output.elements // output.shape[-1],
-        height=image[1],
-        width=image[2],
-        channels=image[3],
-        output_height=size[0],
-        output_width=size[1],
+        items=output.elements // output.shape[3],
+        height=image.shape[1],
+        width=image.shape[2],
+        channels=image.shape[3],
+        output_height=output.shape[1],
+        output_width=output.shape[2],
         window_height=window.height,
         window_width=window.width,
         stride_h=window.stride_h,
@@ -121,7 +97,7 @@ def _parameters(
         dilation_w=window.dilation_w,
         padding_top=window.padding.top,
         padding_left=window.padding.left,
-        input_zero_point=data.zero_point,
+        input_zero_point=image.zero_point,
         output_zero_point=output.zero_point,
         low=low,
         high=high,

@@ -4,23 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.lowering.kernel_call import output_fields, window_fields, wrong_descriptor
+from ferrule.backends.cpu_acc.lowering.kernel_call import output_fields, window_fields
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_axis
 from ferrule.backends.firmware import LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Rounding, TensorInfo
+from ferrule.graph import Array, Rounding
 from ferrule.memory.request import Overlap
-from ferrule.operators.activation import Activation
-from ferrule.operators.arithmetic.window import Padding, Window
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted.conv2d import Conv2dDescriptor
-from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.convolved import Convolved, convolved
 from ferrule.operators.weighted.products import Factor, centred, factors
-from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 TOO_LARGE = "a sum is too large, or an output is scaled up"
 RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}
@@ -28,63 +23,23 @@ RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "o
 
 
 @frozen(eq=False)
-class Convolution:
-    """A layer with weights; FULLY_CONNECTED is a convolution of an image of one column."""
+class Convolution(Convolved):
+    """A layer with weights, in the context in which it is lowered."""
 
     context: LoweringContext
-    window: Window
-    image: TensorInfo
-    output: TensorInfo
-    activation: Activation
-    channel_axis: int = 0
-    """The axis of the weights that corresponds to the output's channels."""
-    depth_multiplier: int = 1
 
     @classmethod
     def of(cls, context: LoweringContext) -> Convolution:
         """Return the convolution of a layer; UnsupportedError if its descriptor is of another kind."""
-        weights, image, output = context.input(1), context.source, context.output
-        axis, multiplier = 0, 1
-        match context.layer.descriptor:
-            case Conv2dDescriptor() as descriptor:
-                window = descriptor.window(weights)
-            case DepthwiseConv2dDescriptor() as descriptor:
-                window, axis, multiplier = descriptor.window(weights), 3, descriptor.depth_multiplier
-            case TransposeConvDescriptor() as descriptor:
-                window = Window(
-                    height=weights.shape[1],
-                    width=weights.shape[2],
-                    stride_h=descriptor.stride_h,
-                    stride_w=descriptor.stride_w,
-                    padding=Padding(top=descriptor.pad_top, left=descriptor.pad_left),
-                )
-            case FullyConnectedDescriptor() as descriptor:
-                channels, products = weights.shape
-                rows = image.elements // products
-                window = Window(height=1, width=1, stride_h=1, stride_w=1)
-                image = replace(image, shape=(rows, 1, 1, products))
-                output = replace(output, shape=(rows, 1, 1, channels))
-            case _:
-                raise wrong_descriptor(context)
+        found = convolved(context.layer, context.operands)
         return cls(
             context=context,
-            window=window,
-            image=image,
-            output=output,
-            activation=descriptor.activation,
-            channel_axis=axis,
-            depth_multiplier=multiplier,
+            window=found.window,
+            image=found.image,
+            output=found.output,
+            activation=found.activation,
+            depth_multiplier=found.depth_multiplier,
         )
-
-    @property
-    def is_int8(self) -> bool:
-        """Whether the data is int8."""
-        return self.image.dtype is DataType.INT8
-
-    @property
-    def pixels(self) -> int:
-        """The number of output pixels of all images."""
-        return self.output.elements // self.output.shape[3]
 
     @property
     def macs(self) -> int:
@@ -103,7 +58,7 @@ class Convolution:
 
     def factors(self) -> Sequence[Factor]:
         """Return the output multiplier of each channel."""
-        return factors(self.context.operands, self.channel_axis)
+        return factors(self.context.operands, channel_axis(self.context.layer))
 
     def overlaps(
         self, *, reads: Reads = Reads.BEFORE, pixels: int = 1, tile: tuple[int, int] | None = None

@@ -113,11 +113,12 @@ def product_ranges(layer: Layer, data: TensorInfo, weights: TensorInfo, given: R
 
 def product_matrix(layer: Layer, weights: Array) -> Array:
     """Return the weights of a weighted layer as [channels, products]."""
-    axis = _channel_axis(layer)
+    axis = channel_axis(layer)
     return np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
 
 
-def _channel_axis(layer: Layer) -> int:
+def channel_axis(layer: Layer) -> int:
+    """Return the axis of a weighted layer's weights that corresponds to the output's channels."""
     axis = OPERATORS[layer.type].channel_axis
     assert axis is not None, "it is weighted"
     return axis
@@ -160,7 +161,7 @@ def _weighted(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
         return None
     matrix = product_matrix(layer, centred(weights, operands.input(1)))
     folded = folded_bias(matrix.sum(axis=1, dtype=np.int64), bias, operands.source.zero_point)
-    return stored_ranges(operands, descriptor.activation, _channel_axis(layer), extreme_sums(matrix, folded, products))
+    return stored_ranges(operands, descriptor.activation, channel_axis(layer), extreme_sums(matrix, folded, products))
 
 
 def _pool(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
