@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from ferrule._frozen import frozen
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding, TensorInfo
@@ -60,7 +60,7 @@ class Part:
     """Whether it is the first band; told apart for a global average pool only."""
 
 
-@frozen
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Stage:
     """A layer of a chain."""
 
@@ -70,21 +70,29 @@ class Stage:
     """Index in `Chain.tensors`."""
     rows: int
     """Output rows per band; the last band may write fewer."""
-    late: int
+    late: int = 0
     """Bands that write no row, before the first one that does."""
-    top: int
-    """Bands before the equal ones; each is a part of its own."""
-    middle: int
-    """Number of equal bands."""
-    parts: tuple[Part, ...]
-    """In the order of the bands; the equal bands are one part."""
+    each: tuple[Part, ...]
+    """The part of each band."""
     sums_bytes: int = 0
     """Size of the sums of a global average pool, which it adds up band by band."""
 
     @property
     def bands(self) -> int:
         """The number of bands."""
-        return len(self.parts) - 1 + self.middle
+        return len(self.each)
+
+    @cached_property
+    def equal(self) -> range:
+        """The longest run of equal bands."""
+        lengths = [len(list(same)) for _, same in groupby(self.each)]
+        ends = list(accumulate(lengths))
+        return max(map(range, [0, *ends], ends), key=len)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts in the order of the bands: one of all equal bands, and one of each other band."""
+        return (*self.each[: self.equal.start + 1], *self.each[self.equal.stop :])
 
     def written(self, band: int, height: int) -> int:
         """Return the number of rows that a band writes to a tensor with so many rows."""
@@ -222,8 +230,12 @@ def _stage(graph: Graph, layer: Layer, output: int, index: dict[str, int], rows:
         else:
             parts.append(Part(input_rows=0, output_rows=made))
     reach = (rows - 1) * window.stride_h + taps
-    return _grouped(
-        layer, tuple(Reach(tensor=index[name], rows=reach, step=step, pad=pad) for name in names), output, rows, parts
+    return Stage(
+        layer=layer,
+        inputs=tuple(Reach(tensor=index[name], rows=reach, step=step, pad=pad) for name in names),
+        output=output,
+        rows=rows,
+        each=tuple(parts),
     )
 
 
@@ -236,37 +248,16 @@ def _is_whole(window: Window, image: TensorInfo) -> bool:
 def _mean_stage(layer: Layer, source: TensorInfo, tensor: int, output: int, rows: int) -> Stage:
     height = source.shape[1]
     starts = range(0, height, min(rows, height))
-    parts = [
+    parts = tuple(
         Part(input_rows=min(rows, height - start), output_rows=int(start == starts[-1]), first=start == 0)
         for start in starts
-    ]
-    reach = Reach(tensor=tensor, rows=rows, step=rows, pad=0)
-    return _grouped(layer, (reach,), output, 1, parts, late=len(parts) - 1, sums_bytes=4 * source.shape[3])
-
-
-def _grouped(
-    layer: Layer,
-    inputs: tuple[Reach, ...],
-    output: int,
-    rows: int,
-    bands: Sequence[Part],
-    late: int = 0,
-    sums_bytes: int = 0,
-) -> Stage:
-    """Return a stage whose longest run of equal bands is one part."""
-    runs = [(part, len(list(same))) for part, same in groupby(bands)]
-    longest = max(range(len(runs)), key=lambda number: runs[number][1])
-    top = sum(length for _, length in runs[:longest])
-    middle = runs[longest][1]
-    parts = (*bands[:top], runs[longest][0], *bands[top + middle :])
+    )
     return Stage(
         layer=layer,
-        inputs=inputs,
+        inputs=(Reach(tensor=tensor, rows=rows, step=rows, pad=0),),
         output=output,
-        rows=rows,
-        late=late,
-        top=top,
-        middle=middle,
-        parts=parts,
-        sums_bytes=sums_bytes,
+        rows=1,
+        late=len(parts) - 1,
+        each=parts,
+        sums_bytes=4 * source.shape[3],
     )

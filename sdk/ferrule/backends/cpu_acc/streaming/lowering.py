@@ -11,7 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, descriptor_of, limit_fields
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, descriptor_of, limit_fields, together
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges, seed_ranges
 from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, Streamed, data_inputs, window_of
 from ferrule.backends.cpu_acc.streaming.timeline import Buffer, Timeline, timeline
@@ -107,8 +107,7 @@ def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
     state = _up(_STATE_BYTES + 4 * len(chain.tensors) + 2 * len(chain.stages))
     stages = [_lowered(context, chain, number, times, lower) for number in range(len(chain.stages))]
     ops = [op for stage in stages for op in stage.values()]
-    kernel_scratch = max((op.scratch_bytes for op in ops), default=0)
-    blobs = {blob.name: blob for op in ops for blob in op.blobs}
+    inside = together(ops)
     memories = context.pointer(lines), context.pointer(output), context.scratch
     call = Call(Identifier(context.symbol("rows")), (context.pointer(source), *memories))
     return LoweredOp(
@@ -117,20 +116,20 @@ def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
         status=call if payload.fed else None,
         feed=Call(Identifier(context.symbol("feed")), memories) if payload.fed else None,
         declarations=(
-            *(declaration for op in ops for declaration in op.declarations),
+            *inside.declarations,
             *_tables(context, chain, times, state),
             *_functions(context, chain, times, stages, fed=payload.fed),
         ),
-        blobs=tuple(blobs.values()),
-        scratch_bytes=state + kernel_scratch,
+        blobs=inside.blobs,
+        scratch_bytes=state + inside.scratch_bytes,
         overlaps=()
         if payload.fed
         else (
             Overlap(output=output, input=source, distance_bytes=times.output_distance),
             Overlap(output=lines, input=source, distance_bytes=times.lines_distance),
         ),
-        headers=(_HEADER, "ferrule/status.h", *(header for op in ops for header in op.headers)),
-        contributions=(KERNELS.part("stream"), *(part for op in ops for part in op.contributions)),
+        headers=(_HEADER, "ferrule/status.h", *inside.headers),
+        contributions=(KERNELS.part("stream"), *inside.contributions),
     )
 
 
@@ -304,8 +303,8 @@ def _stage(chain: Chain, stage: Stage) -> Expression:
             "bands": stage.bands,
             "late": stage.late,
             "rows": stage.rows,
-            "top": stage.top,
-            "middle": stage.middle,
+            "top": stage.equal.start,
+            "middle": len(stage.equal),
             "input_count": len(inputs),
             "output": stage.output,
             "last_reader": chain.last_reader(stage.output),

@@ -113,7 +113,9 @@ class _Division:
         self._layers = view.graph.layers
         own = set(view.names)
         self._able = [layer.name in own and not refusal(view.graph, layer) for layer in self._layers]
-        self._known: dict[tuple[int, int, int], Part | None] = {}
+        self._examined: list[Part] = []
+        """The chains that are possible, of those examined so far."""
+        self._part = cache(self._new_part)
         self._least = cache(self._bound)
         self._read = [data_inputs(view.graph, layer) for layer in self._layers]
         """By layer: its inputs that are not constants."""
@@ -127,8 +129,8 @@ class _Division:
             plain = _NEVER
         most = MEMORY_COST * sum(part.cost for part in self._singles)
         lowest = self._lowest_peak()
-        candidates = (part.peak_bytes for part in self._candidates(plain) if part.peak_bytes > lowest)
-        peaks = sorted(peak for peak in {lowest, *candidates} if peak < plain)
+        candidates = {lowest, *(part.peak_bytes for part in (*self._singles, *self._examined))}
+        peaks = sorted(peak for peak in candidates if lowest <= peak < plain)
         found = bisect_left(peaks, True, key=lambda peak: self._cheapest(peak)[0] <= most)
         if found < len(peaks):
             return self._cheapest(peaks[found])[1]
@@ -214,14 +216,8 @@ class _Division:
         lines = sum(_row_bytes(graph.info(name)) * count for name, count in rows.items() if count > 1)
         return graph.info(inside[-1]).size_bytes + lines
 
-    def _part(self, first: int, end: int, rows: int) -> Part | None:
-        """Return a chain of layers; None if they cannot be one."""
-        key = first, end, rows
-        if key not in self._known:
-            self._known[key] = self._new_part(first, end, rows)
-        return self._known[key]
-
     def _new_part(self, first: int, end: int, rows: int) -> Part | None:
+        """Return a chain of layers; None if they cannot be one."""
         border = self._border(first, end)
         if border is None or not fits(self._layers[first:end]):
             return None
@@ -233,7 +229,7 @@ class _Division:
         times = timeline(chain, pushed=fed)
         source, output = (self._graph.info(name).size_bytes for name in border)
         last = self._last[border[0]] < end and not fed
-        return Part(
+        part = Part(
             first=first,
             end=end,
             rows=rows,
@@ -245,6 +241,8 @@ class _Division:
             distance=times.output_distance if last else None,
             lines_distance=times.lines_distance,
         )
+        self._examined.append(part)
+        return part
 
     def _chains_before(self, end: int) -> Iterator[int]:
         """Yield the first layers of possible chains up to `end`, the shortest chain first."""
@@ -267,11 +265,6 @@ class _Division:
                         lowest = min(lowest, max(best[first], part.peak_bytes))
             best.append(lowest)
         return best[-1]
-
-    def _candidates(self, peak: int) -> Iterator[Part]:
-        """Yield the single layers, and the chains examined so far, below a peak."""
-        examined = (part for part in self._known.values() if part is not None)
-        yield from (part for part in (*self._singles, *examined) if part.peak_bytes < peak)
 
     def _cheapest(self, peak: int) -> tuple[float, list[Part]]:
         """Return the cost and the parts of the cheapest division of at most this peak; infinity if there is none.

@@ -7,7 +7,8 @@ rows of the input are pushed, the next row comes when no band can be computed, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.streaming.chain import Chain
@@ -15,16 +16,20 @@ from ferrule.backends.cpu_acc.streaming.chain import Chain
 _ALIGNMENT = 4
 """Of the line buffers, in bytes."""
 _PUSH = -1
+_Key = tuple[str, int]
+"""The rows of a tensor, or the sums of a stage."""
 
 
 @frozen
 class Buffer:
     """A line buffer, or the sums of a global average pool."""
 
-    offset: int
+    offset: int = 0
     size_bytes: int
     rows: int = 0
     """0 for sums."""
+    live: int = field(default=0, compare=False)
+    """The steps during which it is in use, as bits."""
 
     @property
     def end(self) -> int:
@@ -146,35 +151,34 @@ def timeline(chain: Chain, *, pushed: bool = False) -> Timeline:
     """Return the line buffers of a chain whose input is resident, or whose input's rows are pushed."""
     run = _Run(chain, pushed=pushed)
     run.whole()
-    inner = [*([0] if pushed else []), *range(1, len(chain.tensors) - 1)]
+    last = len(chain.tensors) - 1
+    inner = [*([0] if pushed else []), *range(1, last)]
     wanted = {
-        ("rows", tensor): (run.capacities[tensor] * chain.row_bytes(tensor), run.live[tensor]) for tensor in inner
+        ("rows", tensor): Buffer(
+            size_bytes=run.capacities[tensor] * chain.row_bytes(tensor),
+            rows=run.capacities[tensor],
+            live=run.live[tensor],
+        )
+        for tensor in inner
     }
     wanted |= {
-        ("sums", number): (stage.sums_bytes, run.sums[number])
+        ("sums", number): Buffer(size_bytes=stage.sums_bytes, live=run.sums[number])
         for number, stage in enumerate(chain.stages)
         if stage.sums_bytes
     }
-    places = _placed(wanted)
-    sizes = {key: size for key, (size, _) in wanted.items()}
-    buffers = tuple(
-        Buffer(offset=places["rows", tensor], size_bytes=sizes["rows", tensor], rows=run.capacities[tensor])
-        if ("rows", tensor) in places
-        else None
-        for tensor in range(len(chain.tensors))
-    )
-    sums = tuple(
-        Buffer(offset=places["sums", number], size_bytes=stage.sums_bytes) if stage.sums_bytes else None
-        for number, stage in enumerate(chain.stages)
-    )
+    placed = _placed(wanted)
+    buffers = tuple(placed.get(("rows", tensor)) for tensor in range(len(chain.tensors)))
+    sums = tuple(placed.get(("sums", number)) for number in range(len(chain.stages)))
     return Timeline(
         steps=len(run.writes),
         moved_bytes=_moved_bytes(chain, run),
         buffers=buffers,
         sums=sums,
-        lines_bytes=max((places[key] + sizes[key] for key in wanted), default=0),
-        output_distance=_distance(chain, run, lambda stage, tensor, end: _output_end(chain, tensor, end)),
-        lines_distance=_distance(chain, run, lambda stage, tensor, end: _lines_end(stage, tensor, buffers, sums)),
+        lines_bytes=_end(placed.values()),
+        output_distance=_distance(chain, run, lambda _, tensor, end: end * chain.row_bytes(last) * (tensor == last)),
+        lines_distance=_distance(
+            chain, run, lambda stage, tensor, _: _end((buffers[tensor], None if stage == _PUSH else sums[stage]))
+        ),
     )
 
 
@@ -188,13 +192,8 @@ def _moved_bytes(chain: Chain, run: _Run) -> int:
     return sum(rows.get(tensor, 0) for _, tensor, _, _ in run.writes)
 
 
-def _output_end(chain: Chain, tensor: int, end: int) -> int:
-    return end * chain.row_bytes(tensor) if tensor == len(chain.tensors) - 1 else 0
-
-
-def _lines_end(stage: int, tensor: int, buffers: Sequence[Buffer | None], sums: Sequence[Buffer | None]) -> int:
-    found = (buffers[tensor], sums[stage] if stage != _PUSH else None)
-    return max((each.end for each in found if each is not None), default=0)
+def _end(buffers: Iterable[Buffer | None]) -> int:
+    return max((each.end for each in buffers if each is not None), default=0)
 
 
 def _distance(chain: Chain, run: _Run, written: Callable[[int, int, int], int]) -> int:
@@ -211,31 +210,27 @@ def _distance(chain: Chain, run: _Run, written: Callable[[int, int, int], int]) 
     return distance
 
 
-def _placed(wanted: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], int]:
-    """Return the offsets of buffers given by size and times of use: the better of two orders, at the first gap."""
+def _placed(wanted: Mapping[_Key, Buffer]) -> dict[_Key, Buffer]:
+    """Return the buffers with their offsets: the better of two orders, each at the first gap."""
     orders = (
-        sorted(wanted, key=lambda key: (_lowest(wanted[key][1]), key)),
-        sorted(wanted, key=lambda key: (-wanted[key][0], key)),
+        sorted(wanted, key=lambda key: (_lowest(wanted[key].live), key)),
+        sorted(wanted, key=lambda key: (-wanted[key].size_bytes, key)),
     )
-    layouts = [_at_first_gap(order, wanted) for order in orders]
-    return min(layouts, key=lambda places: max((at + wanted[key][0] for key, at in places.items()), default=0))
+    return min((_at_first_gap(order, wanted) for order in orders), key=lambda placed: _end(placed.values()))
 
 
-def _at_first_gap(
-    order: Sequence[tuple[str, int]], wanted: dict[tuple[str, int], tuple[int, int]]
-) -> dict[tuple[str, int], int]:
-    places: dict[tuple[str, int], int] = {}
+def _at_first_gap(order: Sequence[_Key], wanted: Mapping[_Key, Buffer]) -> dict[_Key, Buffer]:
+    placed: dict[_Key, Buffer] = {}
     for key in order:
-        size, live = wanted[key]
-        offset = 0
-        for other in sorted(places, key=places.__getitem__):
-            if not wanted[other][1] & live:
+        buffer, offset = wanted[key], 0
+        for other in sorted(placed.values(), key=lambda each: each.offset):
+            if not other.live & buffer.live:
                 continue
-            if offset + size <= places[other]:
+            if offset + buffer.size_bytes <= other.offset:
                 break
-            offset = max(offset, -(-(places[other] + wanted[other][0]) // _ALIGNMENT) * _ALIGNMENT)
-        places[key] = offset
-    return places
+            offset = max(offset, -(-other.end // _ALIGNMENT) * _ALIGNMENT)
+        placed[key] = replace(buffer, offset=offset)
+    return placed
 
 
 def _bits(first: int, end: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import fields, is_dataclass
 
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.lowering.kernel_call import wrong_descriptor
+from ferrule.backends.cpu_acc.lowering.kernel_call import together, wrong_descriptor
 from ferrule.backends.firmware import SCALARS, Blob, LoweredOp, LoweringContext
 from ferrule.dom import (
     AddressOf,
@@ -72,17 +72,15 @@ class _Part:
     """The function of one graph, and what its layers need."""
 
     function: Function
-    inputs: tuple[int, ...]
-    """The inputs of the graph that are parameters."""
-    outputs: tuple[int, ...]
-    offsets: Enumeration | None
+    offsets: tuple[Enumeration, ...]
     scratch_bytes: int
-    alignment: int
     ops: tuple[LoweredOp, ...]
     blobs: tuple[Blob, ...]
 
-    counts: bool
-    """Whether it has a parameter for the count of iterations."""
+    def taken(self, role: str, count: int) -> list[int]:
+        """Return which of the graph's `count` inputs (role "in") or outputs ("out") are parameters."""
+        names = {parameter.name for parameter in self.function.parameters}
+        return [index for index in range(count) if f"{role}_{index}" in names]
 
     def call(
         self,
@@ -95,9 +93,10 @@ class _Part:
 
         `count` points to the count of iterations.
         """
-        given = [*(inputs[index] for index in self.inputs), *(outputs[index] for index in self.outputs)]
-        used = ((scratch, bool(self.scratch_bytes)), (count, self.counts))
-        return Call(Identifier(self.function.name), (*given, *(value for value, is_used in used if is_used)))
+        given = {f"in_{index}": place for index, place in enumerate(inputs)}
+        given |= {f"out_{index}": place for index, place in enumerate(outputs)}
+        given |= {_SCRATCH.name: scratch, _COUNT.name: count}
+        return Call(Identifier(self.function.name), tuple(given[each.name] for each in self.function.parameters))
 
 
 @frozen
@@ -108,11 +107,12 @@ class _LoopContext(LoweringContext):
 def _lower_if(context: LoweringContext, descriptor: IfDescriptor, lower: Lower) -> LoweredOp:
     kind = type(context)  # a loop around the layer counts the iterations inside, too
     then, other = (
-        _part(context, graph, name.removesuffix("_branch"), lower, kind) for name, graph in _graphs(descriptor)
+        _part(context, graph, name.removesuffix("_branch"), lower, kind) for name, graph in descriptor.graphs.items()
     )
-    used = sorted({*then.inputs, *other.inputs})
+    count = len(context.layer.inputs) - 1
+    used = sorted({*then.taken("in", count), *other.taken("in", count)})
     places = _Places(context, inputs=[0, *(index + 1 for index in used)])
-    inputs = [places.inputs.get(index + 1, Null()) for index in range(len(context.layer.inputs) - 1)]
+    inputs = [places.inputs.get(index + 1, Null()) for index in range(count)]
     scratch_bytes = max(then.scratch_bytes, other.scratch_bytes)
     calls = [Block((Return(part.call(inputs, places.outputs, _SCRATCH)),)) for part in (then, other)]
     body = Block((If(Dereference(places.inputs[0]), *calls),))
@@ -133,7 +133,8 @@ def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: L
     proceed: Expression = Cast(Pointer(Scalar.BOOL), AddressOf(Index(_SCRATCH, Integer(0))))
     following: list[Expression] = list(places.outputs)
     end = _ALIGNMENT
-    for index in step.outputs:
+    changed = step.taken("out", len(infos))
+    for index in changed:
         following[index] = Cast(Pointer(SCALARS[infos[index].dtype]), AddressOf(Index(_SCRATCH, Integer(end))))
         end = _up(end + infos[index].size_bytes)
     inner = AddressOf(Index(_SCRATCH, Integer(end)))
@@ -147,7 +148,7 @@ def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: L
         Assign(count, Binary(BinaryOperator.ADD, count, unsigned(1))),
         Assign(_STATUS, step.call(places.outputs, following, inner, counter)),
         _FAIL,
-        *(_moved(places.outputs[index], following[index], infos[index]) for index in step.outputs),
+        *(_moved(places.outputs[index], following[index], infos[index]) for index in changed),
         test,
         _FAIL,
     )
@@ -180,7 +181,7 @@ class _Places:
         for index in inputs:
             data = context.constant(index) if context.is_constant(index) else None
             if data is not None:
-                self.blobs.append(context.blob(f"input_{index}", data, max(4, data.dtype.itemsize)))
+                self.blobs.append(context.blob(f"input_{index}", data))
                 self.inputs[index] = Identifier(self.blobs[-1].name)
                 continue
             type_ = Pointer(Const(SCALARS[context.input(index).dtype]))
@@ -213,7 +214,7 @@ def _joined(
     further: list[tuple[Parameter, Expression]] = []
     if scratch_bytes:
         further.append((_SCRATCH_PARAMETER, context.scratch))
-    if isinstance(context, _LoopContext) and _names(body, _COUNT):
+    if isinstance(context, _LoopContext) and _COUNT.name in _names(body):
         further.append((_COUNT_PARAMETER, _COUNT))
     function = Function(
         name=context.symbol(kind),
@@ -222,25 +223,25 @@ def _joined(
         body=body,
         doc=doc,
     )
-    ops = [op for part in parts for op in part.ops]
+    inside = together([op for part in parts for op in part.ops])
     return LoweredOp(
         kernel=kind,
         status=Call(Identifier(function.name), (*places.arguments, *(argument for _, argument in further))),
         declarations=(
-            *(declaration for op in ops for declaration in op.declarations),
-            *(part.offsets for part in parts if part.offsets is not None),
+            *inside.declarations,
+            *(each for part in parts for each in part.offsets),
             *(part.function for part in parts),
             function,
         ),
         blobs=(
             *places.blobs,
-            *(blob for op in ops for blob in op.blobs),
+            *inside.blobs,
             *(blob for part in parts for blob in part.blobs),
         ),
         scratch_bytes=scratch_bytes,
-        scratch_alignment=max(_ALIGNMENT, *(part.alignment for part in parts)),
-        headers=("ferrule/status.h", *(header for op in ops for header in op.headers)),
-        contributions=tuple(part for op in ops for part in op.contributions),
+        scratch_alignment=max(_ALIGNMENT, inside.scratch_alignment),
+        headers=("ferrule/status.h", *inside.headers),
+        contributions=inside.contributions,
     )
 
 
@@ -296,34 +297,27 @@ def _part(
     }
     blobs: list[Blob] = []
     body = [*_body(graph, ops, pointers), *_late_outputs(context, graph, tag, pointers, without, blobs)]
-    named = {node.name for node in _nodes(tuple(body)) if isinstance(node, Identifier)}
-    read = tuple(index for name, index in inputs.items() if f"in_{index}" in named)
-    written = tuple(index for index in range(len(graph.outputs)) if f"out_{index}" in named)
-    scratch_bytes = places[""] if _SCRATCH.name in named else 0
+    named = _names(tuple(body))
+    parameters = (
+        *(Parameter(f"in_{index}", Pointer(Const(SCALARS[info.dtype]))) for index, info in enumerate(graph.inputs)),
+        *(Parameter(f"out_{index}", Pointer(SCALARS[info.dtype])) for index, info in enumerate(graph.outputs)),
+        *(_SCRATCH_PARAMETER, _COUNT_PARAMETER),
+    )
     if any(op.status is not None for op in ops):
         body.insert(0, Declare(_STATUS.name, Scalar.INT32))
     function = Function(
         name=context.symbol(tag),
         returns=Scalar.INT32,
-        parameters=(
-            *(Parameter(f"in_{index}", Pointer(Const(SCALARS[graph.inputs[index].dtype]))) for index in read),
-            *(Parameter(f"out_{index}", Pointer(SCALARS[graph.outputs[index].dtype])) for index in written),
-            *((_SCRATCH_PARAMETER,) if scratch_bytes else ()),
-            *((_COUNT_PARAMETER,) if _COUNT.name in named else ()),
-        ),
+        parameters=tuple(each for each in parameters if each.name in named),
         body=Block((*body, Return(_OK))),
         doc=f"The graph {_quoted(graph)}.",
     )
     return _Part(
         function=function,
-        inputs=read,
-        outputs=written,
-        offsets=Enumeration(enumerators=tuple(Enumerator(name, at) for name, at in offsets.items()))
+        offsets=(Enumeration(enumerators=tuple(Enumerator(name, at) for name, at in offsets.items())),)
         if offsets
-        else None,
-        scratch_bytes=scratch_bytes,
-        counts=_COUNT.name in named,
-        alignment=max((op.scratch_alignment for op in ops), default=1),
+        else (),
+        scratch_bytes=places[""] if _SCRATCH.name in named else 0,
         ops=tuple(ops),
         blobs=tuple(blobs),
     )
@@ -379,7 +373,7 @@ def _late_outputs(
             continue
         source = pointers.get(info.name, Null())
         if data is not None:
-            blobs.append(context.blob(f"{tag}_output_{index}", data, max(4, data.dtype.itemsize)))
+            blobs.append(context.blob(f"{tag}_output_{index}", data))
             source = Identifier(blobs[-1].name)
         yield _moved(Identifier(f"out_{index}"), source, info)
 
@@ -398,12 +392,8 @@ def _nodes(node: object) -> Iterator[object]:
             yield from _nodes(getattr(node, field.name))
 
 
-def _names(node: object, name: Identifier) -> bool:
-    return any(each == name for each in _nodes(node))
-
-
-def _graphs(descriptor: IfDescriptor) -> Iterator[tuple[str, Graph]]:
-    return iter(descriptor.graphs.items())
+def _names(node: object) -> set[str]:
+    return {each.name for each in _nodes(node) if isinstance(each, Identifier)}
 
 
 def _quoted(graph: Graph) -> str:
