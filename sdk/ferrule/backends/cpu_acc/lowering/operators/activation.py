@@ -8,16 +8,15 @@ from dataclasses import asdict
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call
-from ferrule.backends.cpu_acc.lowering.operators.unary import look_up
-from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
-from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, LayerType
+from ferrule.backends.cpu_acc.lowering.operators.unary import BYTES, lower_table
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.sigmoid_table import SIGMOID_TABLE
-from ferrule.operators.elementwise.nonlinear import hard_swish_table, logistic_table, sigmoid_multiplier, tanh_table
-from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, int8_table, prelu_of, rectifier_of
+from ferrule.operators.elementwise.nonlinear import sigmoid_multiplier
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, prelu_of, rectifier_of
 
 _NONLINEAR, _RECTIFY = "ferrule/kernels/nonlinear.h", "ferrule/kernels/rectify.h"
 
@@ -29,22 +28,20 @@ _SOURCES = {LayerType.LOGISTIC: ("expf",), LayerType.TANH: ("tanhf", "expf")}
 def lower_nonlinear(context: LoweringContext) -> LoweredOp:
     """Return LOGISTIC, TANH or HARD_SWISH as a table look-up for int8, otherwise as a call of the type's kernel."""
     type_, source = context.layer.type, context.source
-    if source.dtype is DataType.INT8:
-        return look_up(context, _int8_table(context))
+    if source.dtype in BYTES:
+        return lower_table(context)
     kernel, elements = type_.lower(), source.elements
     if source.dtype is DataType.INT16 and type_ in _EXACT_SHIFTS:
         multiplier, shift = sigmoid_multiplier(source.scale, _EXACT_SHIFTS[type_])
         fields: dict[str, Member] = {
-            "table": sigmoid_blob(context),
+            "table": SIGMOID,
             "multiplier": multiplier,
             "shift": shift,
             "elements": elements,
         }
         return KernelCall(f"{kernel}_s16", _NONLINEAR, fields, table="sigmoid_s16_params").elementwise(context)
-    if source.dtype is not DataType.FLOAT32:
-        raise UnsupportedError(f"layer '{context.layer.name}': there is no kernel {kernel}_f32 of {source.dtype}")
     return KernelCall(
-        f"{kernel}_f32",
+        f"{kernel}_{SUFFIXES[source.dtype]}",
         _NONLINEAR,
         {"elements": elements},
         table="nonlinear_f32_params",
@@ -52,20 +49,8 @@ def lower_nonlinear(context: LoweringContext) -> LoweredOp:
     ).elementwise(context)
 
 
-def _int8_table(context: LoweringContext) -> Array:
-    source = context.source
-    match context.layer.type:
-        case LayerType.LOGISTIC:
-            return logistic_table(source)
-        case LayerType.TANH:
-            return tanh_table(source)
-        case _:
-            return hard_swish_table(source, context.output)
-
-
-def sigmoid_blob(context: LoweringContext) -> Blob:
-    """Return the table of the sigmoid, minus one half, so that each entry fits an int16."""
-    return context.blob("table", np.asarray(SIGMOID_TABLE - 32768, np.int16))
+SIGMOID = np.asarray(SIGMOID_TABLE - 32768, np.int16)
+"""The table of the sigmoid, minus one half, so that each entry fits an int16."""
 
 
 def lower_rectify(context: LoweringContext) -> LoweredOp:
@@ -73,9 +58,9 @@ def lower_rectify(context: LoweringContext) -> LoweredOp:
     layer = context.layer
     elements: dict[str, Member] = {"elements": context.source.elements}
     if not context.output.dtype.is_float:
+        if context.output.dtype in BYTES:
+            return lower_table(context)
         rectifier = rectifier_of(layer.type, layer.descriptor, context.operands)
-        if context.output.dtype is DataType.INT8:
-            return look_up(context, int8_table(rectifier))
         fields: dict[str, Member] = {
             "positive": asdict(rectifier.positive),
             "negative": asdict(rectifier.negative),
@@ -98,8 +83,6 @@ def lower_prelu(context: LoweringContext) -> LoweredOp:
     dtype = context.output.dtype
     if dtype.is_float:
         return binary_call(context, KernelCall("prelu_f32", _RECTIFY, {}, table="prelu_f32_params"))
-    if dtype not in {DataType.INT8, DataType.INT16}:
-        raise UnsupportedError(f"layer '{context.layer.name}' (PRELU) has no kernel for {dtype}")
     prelu = prelu_of(context.operands)
     fields: dict[str, Member] = {
         "input_zero_point": prelu.input_zero_point,
@@ -108,5 +91,4 @@ def lower_prelu(context: LoweringContext) -> LoweredOp:
         "positive": asdict(prelu.positive),
         "negative": asdict(prelu.negative),
     }
-    kernel = "prelu_s8" if dtype is DataType.INT8 else "prelu_s16"
-    return binary_call(context, KernelCall(kernel, _RECTIFY, fields, table="prelu_params"))
+    return binary_call(context, KernelCall(f"prelu_{SUFFIXES[dtype]}", _RECTIFY, fields, table="prelu_params"))

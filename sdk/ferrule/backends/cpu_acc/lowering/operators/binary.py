@@ -11,17 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
-import numpy as np
-
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of, limit_fields
+from ferrule.backends.cpu_acc.lowering.kernel_call import (
+    SUFFIXES,
+    KernelCall,
+    Member,
+    descriptor_of,
+    int32s,
+    limit_fields,
+)
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
-from ferrule.backends.cpu_acc.lowering.operators.movement import broadcast_strides
 from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum, sum_tables
-from ferrule.backends.cpu_acc.lowering.strided_copy import merged_axes
+from ferrule.backends.cpu_acc.lowering.strided_copy import dense_strides, merged_axes
 from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.dom import ArrayData
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType
+from ferrule.graph import DataType, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.broadcast import MAX_AXES
 from ferrule.operators.elementwise.binary import BinaryDescriptor, combination_of
@@ -35,10 +40,14 @@ TABLE_MIN_ELEMENTS = 1024
 per element."""
 
 _HEADER = "ferrule/kernels/binary.h"
-_SUFFIX = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.INT32: "s32", DataType.FLOAT32: "f32"}
 
 
 def binary_call(context: LoweringContext, call: KernelCall, order: tuple[int, int] = (0, 1)) -> LoweredOp:
+    """Return the layer as the call that `broadcast` completes."""
+    return broadcast(context, call, order).lowered(context)
+
+
+def broadcast(context: LoweringContext, call: KernelCall, order: tuple[int, int] = (0, 1)) -> KernelCall:
     """Return the call ferrule_<kernel>(parameters, first, second, output); each element is read before it is written.
 
     The table of the call begins with the broadcast shape; without other fields, the shape is the table. `order` has the
@@ -52,40 +61,60 @@ def binary_call(context: LoweringContext, call: KernelCall, order: tuple[int, in
         fields={"shape": shape, **call.fields} if call.fields or call.table else shape,
         inputs=order,
         overlaps=binary_overlaps(context, order),
-    ).lowered(context)
+    )
+
+
+def binary_candidate(context: LoweringContext, call: KernelCall, per_element: int, weight_bytes: int = 0) -> Candidate:
+    """Return a call for `broadcast` as a candidate that takes so many instructions per element."""
+    return Candidate(
+        kernel=call.kernel,
+        instructions=per_element * context.output.elements,
+        weight_bytes=weight_bytes,
+        overlaps=partial(binary_overlaps, context),
+        call=partial(broadcast, context, call),
+    )
 
 
 def binary_overlaps(context: LoweringContext, order: tuple[int, int] = (0, 1)) -> tuple[Overlap, ...]:
     """Return the overlaps of `binary_call`: with inputs that have the elements of the output."""
-    elements = context.output.elements
-    return replaced_overlaps(context, {index: 0 for index in order if _like(context, index, elements)})
+    output = context.output
+    infos = {index: context.input(index) for index in order}
+    alike = [index for index in order if (infos[index].elements, infos[index].dtype) == (output.elements, output.dtype)]
+    return replaced_overlaps(context, dict.fromkeys(alike, 0))
 
 
-def _like(context: LoweringContext, index: int, elements: int) -> bool:
-    source = context.input(index)
-    return (source.elements, source.dtype) == (elements, context.output.dtype)
-
-
-def broadcast_axes(context: LoweringContext, inputs: Sequence[int], axes: int = MAX_AXES) -> list[Array]:
+def broadcast_axes(context: LoweringContext, inputs: Sequence[int]) -> list[ArrayData]:
     """Return the extents and the strides of each input, outermost first, as int32; missing axes have extent 1."""
     output = context.output
-    merged = merged_axes(output.shape, *(broadcast_strides(context.input(index), output) for index in inputs))
+    merged = merged_axes(output.shape, *(_strides_in(context.input(index), output) for index in inputs))
     missing = (1, *[0] * len(inputs))
-    return list(np.array([missing] * (axes - len(merged)) + merged, np.int32).T)
+    return [int32s(each) for each in zip(*[missing] * (MAX_AXES - len(merged)), *merged, strict=True)]
+
+
+def _strides_in(info: TensorInfo, output: TensorInfo) -> tuple[int, ...]:
+    """Return the strides, in elements, of a dense tensor that broadcasts to an output; 0 on repeated axes."""
+    own = zip(info.shape, dense_strides(info.shape), strict=True)
+    missing = len(output.shape) - len(info.shape)
+    return (0,) * missing + tuple(0 if extent == 1 else stride for extent, stride in own)
 
 
 def kernel_of(context: LoweringContext) -> str:
     """Return the kernel that is named after the layer's type and the output's."""
-    return f"{context.layer.type.lower()}_{_SUFFIX[context.output.dtype]}"
+    return f"{context.layer.type.lower()}_{SUFFIXES[context.output.dtype]}"
 
 
 def lower_arithmetic(context: LoweringContext) -> LoweredOp:
+    """Return the call of `arithmetic_call`."""
+    return binary_call(context, arithmetic_call(context))
+
+
+def arithmetic_call(context: LoweringContext) -> KernelCall:
     """Return the call of the kernel of ADD, SUB or MUL that takes any scales, by TFLM's rule."""
     dtype = context.output.dtype
     if dtype.is_float:
         return _float_call(context)
     if dtype is DataType.INT32:
-        return binary_call(context, KernelCall(kernel_of(context), _HEADER, {}))
+        return KernelCall(kernel_of(context), _HEADER, {})
     match combination(context):
         case Sum() as total:
             return _sum_call(context, total)
@@ -95,23 +124,23 @@ def lower_arithmetic(context: LoweringContext) -> LoweredOp:
             raise UnsupportedError(f"layer '{context.layer.name}' ({context.layer.type}) has no kernel for {dtype}")
 
 
-def _product_call(context: LoweringContext, product: Product | Quotient) -> LoweredOp:
-    return binary_call(context, KernelCall(kernel_of(context), _HEADER, asdict(product), table="product_params"))
+def _product_call(context: LoweringContext, product: Product | Quotient) -> KernelCall:
+    return KernelCall(kernel_of(context), _HEADER, asdict(product), table="product_params")
 
 
-def _float_call(context: LoweringContext) -> LoweredOp:
+def _float_call(context: LoweringContext) -> KernelCall:
     fields = limit_fields(context.output, descriptor_of(context, BinaryDescriptor).activation)
-    return binary_call(context, KernelCall(kernel_of(context), _HEADER, fields, table="binary_f32_params"))
+    return KernelCall(kernel_of(context), _HEADER, fields, table="binary_f32_params")
 
 
-def _sum_call(context: LoweringContext, total: Sum | SquaredDifference) -> LoweredOp:
+def _sum_call(context: LoweringContext, total: Sum | SquaredDifference) -> KernelCall:
     fields: Mapping[str, Member] = {
         "first": term_fields(total.first),
         "second": term_fields(total.second),
         "result": asdict(total.result),
         "left_shift": total.first.left_shift,
     }
-    return binary_call(context, KernelCall(kernel_of(context), _HEADER, fields, table="sum_params"))
+    return KernelCall(kernel_of(context), _HEADER, fields, table="sum_params")
 
 
 def term_fields(term: Term) -> Mapping[str, int]:
@@ -139,13 +168,7 @@ def scaled_candidate(context: LoweringContext) -> Candidate | str:
     if constants is None or isinstance(constants, str):
         return constants or "no two factors have the exact result for all pairs of inputs"
     call = KernelCall("sum_s8", _HEADER, asdict(constants), table="scaled_sum_params")
-    return Candidate(
-        kernel="sum_s8",
-        instructions=(6 if _is_dense(context) else 24) * context.output.elements,
-        weight_bytes=12,
-        overlaps=partial(binary_overlaps, context),
-        lower=lambda: binary_call(context, call),
-    )
+    return binary_candidate(context, call, 6 if _is_dense(context) else 24, weight_bytes=12)
 
 
 def _is_dense(context: LoweringContext) -> bool:
@@ -165,29 +188,14 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
         return "no two tables have the exact result for all pairs of inputs"
     first, second = tables
     fields = {"first": context.blob("first_table", first), "second": context.blob("second_table", second)}
-    return Candidate(
-        kernel="sum_table_s8",
-        instructions=(8 if _is_dense(context) else 12) * context.output.elements,
-        weight_bytes=first.nbytes + second.nbytes,
-        overlaps=partial(binary_overlaps, context),
-        lower=lambda: binary_call(context, KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params")),
-    )
-
-
-def _any_sum(context: LoweringContext) -> Candidate:
-    return Candidate(
-        kernel=kernel_of(context),
-        instructions=40 * context.output.elements,
-        weight_bytes=0,
-        overlaps=partial(binary_overlaps, context),
-        lower=lambda: lower_arithmetic(context),
-    )
+    call = KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params")
+    return binary_candidate(context, call, 8 if _is_dense(context) else 12, first.nbytes + second.nbytes)
 
 
 SUM_ROWS: tuple[Row, ...] = (
     Row(kernel="sum_s8", needs=frozenset({Feature.DSP}), candidate=scaled_candidate),
     Row(kernel="sum_table_s8", candidate=table_candidate),
-    Row(kernel="any_sum", candidate=_any_sum),
+    Row(kernel="any_sum", candidate=lambda context: binary_candidate(context, arithmetic_call(context), 40)),
 )
 """The kernels of ADD and SUB by TFLM's rule."""
 
@@ -196,8 +204,8 @@ def lower_div(context: LoweringContext) -> LoweredOp:
     """Return the call for DIV."""
     descriptor, dtype = descriptor_of(context, BinaryDescriptor), context.output.dtype
     if dtype is DataType.INT8:
-        return _product_call(context, quotient_of(descriptor, context.operands))
-    return _float_call(context) if dtype is DataType.FLOAT32 else lower_without_fields(context)
+        return binary_call(context, _product_call(context, quotient_of(descriptor, context.operands)))
+    return binary_call(context, _float_call(context)) if dtype is DataType.FLOAT32 else lower_without_fields(context)
 
 
 def lower_without_fields(context: LoweringContext) -> LoweredOp:
@@ -211,4 +219,4 @@ def lower_squared_difference(context: LoweringContext) -> LoweredOp:
     """Return the call for SQUARED_DIFFERENCE."""
     if context.output.dtype not in {DataType.INT8, DataType.INT16}:
         return lower_without_fields(context)
-    return _sum_call(context, squared_difference_of(context.operands))
+    return binary_call(context, _sum_call(context, squared_difference_of(context.operands)))

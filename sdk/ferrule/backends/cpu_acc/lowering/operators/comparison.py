@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
+from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall
 from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call, broadcast_axes, term_fields
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.elementwise.comparison import term_of
-from ferrule.operators.elementwise.select import MAX_AXES
 
 _HEADER = "ferrule/kernels/compare.h"
 _IN_ORDER, _SWAPPED = (0, 1), (1, 0)
@@ -22,13 +21,6 @@ _COMPARISONS: Mapping[LayerType, tuple[str, tuple[int, int]]] = {
     LayerType.LESS_EQUAL: ("less_equal", _IN_ORDER),
     LayerType.NOT_EQUAL: ("not_equal", _IN_ORDER),
 }
-_SUFFIX = {
-    DataType.FLOAT32: "f32",
-    DataType.INT8: "s8",
-    DataType.INT32: "s32",
-    DataType.INT64: "s64",
-    DataType.BOOL: "bool",
-}
 
 
 def lower_comparison(context: LoweringContext) -> LoweredOp:
@@ -38,7 +30,7 @@ def lower_comparison(context: LoweringContext) -> LoweredOp:
     if dtype is DataType.INT8:
         first, second = (term_fields(term_of(context.input(index))) for index in order)
         fields, table = {"first": first, "second": second}, "compare_params"
-    return binary_call(context, KernelCall(f"{name}_{_SUFFIX[dtype]}", _HEADER, fields, table=table), order)
+    return binary_call(context, KernelCall(f"{name}_{SUFFIXES[dtype]}", _HEADER, fields, table=table), order)
 
 
 def lower_logical(context: LoweringContext) -> LoweredOp:
@@ -49,7 +41,7 @@ def lower_logical(context: LoweringContext) -> LoweredOp:
 def lower_select(context: LoweringContext) -> LoweredOp:
     """Return the call for SELECT_V2, whose kernel depends on the size of the elements only."""
     names = ("extents", "condition_strides", "first_strides", "second_strides")
-    fields = dict(zip(names, broadcast_axes(context, range(3), MAX_AXES), strict=True))
+    fields = dict(zip(names, broadcast_axes(context, range(3)), strict=True))
     kernel = f"select_{8 * context.output.dtype.size_bytes}"
     return KernelCall(kernel, "ferrule/kernels/select.h", fields, table="select_params", inputs=range(3)).lowered(
         context

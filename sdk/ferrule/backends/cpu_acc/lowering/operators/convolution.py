@@ -37,7 +37,7 @@ def weighted_rows(context: LoweringContext) -> Sequence[Row]:
 
 def lower_transpose_conv(context: LoweringContext) -> LoweredOp:
     """Return the call for TRANSPOSE_CONV."""
-    return generic_candidate(context).lowered()
+    return generic_candidate(context).lowered(context)
 
 
 def _generic(kernel: str) -> Row:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import int32s
-from ferrule.backends.cpu_acc.lowering.operators.movement import lower_constant_slice
+from ferrule.backends.cpu_acc.lowering.operators.movement import lower_strided
 from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
-from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers, struct_value
+from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, struct_value
 from ferrule.dom import Expression
 from ferrule.graph import LayerType, Shape
 from ferrule.operators.movement.gather import gathering
@@ -54,7 +54,7 @@ def lower_update_slice(context: LoweringContext) -> LoweredOp:
 def lower_slice(context: LoweringContext) -> LoweredOp:
     """Return the copy for SLICE, whose begin is a constant or a tensor."""
     if len(context.layer.inputs) == 1:
-        return lower_constant_slice(context)
+        return lower_strided(context)
     shape, part = context.source.shape, context.output.shape
     return _with_part(context, Copies(context), "take_slice", shape, part, (dense_strides(shape), dense_strides(part)))
 
@@ -85,4 +85,4 @@ def _with_part(
 
 
 def _padded(values: Sequence[int]) -> FieldValue:
-    return numbers(int32s([*values, *[0] * (_AXES - len(values))]))
+    return int32s([*values, *[0] * (_AXES - len(values))])

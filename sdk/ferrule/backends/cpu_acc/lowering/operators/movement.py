@@ -3,28 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import descriptor_of, wrong_descriptor
 from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.graph import LayerType, Shape, TensorInfo
+from ferrule.graph import Array, LayerType, TensorInfo
 from ferrule.operators.movement.block import DepthToSpaceDescriptor, SpaceToDepthDescriptor
-from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
-from ferrule.operators.movement.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.movement.mirror import MirrorPadDescriptor
 from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor, fill_value
 from ferrule.operators.movement.repeat import TileDescriptor
-from ferrule.operators.movement.slice import (
-    Range,
-    SliceDescriptor,
-    StridedSliceDescriptor,
-    slice_ranges,
-    strided_ranges,
-)
-from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
-from ferrule.operators.movement.transpose import TransposeDescriptor
+from ferrule.operators.table import OPERATORS
+
+_NAMES = {LayerType.REVERSE_V2: "reverse", LayerType.SPLIT_V: "split"}
 
 
 def lower_view(context: LoweringContext) -> LoweredOp:
@@ -36,65 +30,48 @@ def lower_view(context: LoweringContext) -> LoweredOp:
 
 def lower_copy(context: LoweringContext, what: str = "copy") -> LoweredOp:
     """Return a copy of the first input's elements to the output; `what` names the lowering."""
-    return _copied(context, what, (context.source.elements,), (1,))
-
-
-def _copied(
-    context: LoweringContext, what: str, shape: Sequence[int], input_strides: Sequence[int], input_offset: int = 0
-) -> LoweredOp:
-    """Return the copy of elements of the first input to a dense output."""
     copies = Copies(context)
-    copies.copy(shape, input_strides, dense_strides(tuple(shape)), input_offset)
+    copies.copy((context.source.elements,), (1,), (1,))
     return copies.lowered(what)
 
 
-def lower_transpose(context: LoweringContext) -> LoweredOp:
-    """Return the copy for TRANSPOSE, which reads the input with its strides permuted."""
-    own, permutation = dense_strides(context.source.shape), descriptor_of(context, TransposeDescriptor).permutation
-    return _copied(context, "transpose", context.output.shape, [own[axis] for axis in permutation])
+def lower_strided(context: LoweringContext) -> LoweredOp:
+    """Return the copies for a layer whose outputs have elements of its input at constant distances, such as TRANSPOSE.
+
+    The numpy kernel moves the numbers of the elements, which show the distances.
+    """
+    source, type_ = context.source, context.layer.type
+    copies = Copies(context)
+    for index, places in enumerate(_moved(context, [np.arange(source.elements).reshape(source.shape)])):
+        strides, start = _strides(places)
+        target = context.output_pointer(index)
+        copies.copy(places.shape, strides, dense_strides(places.shape), start, target=target)
+    return copies.lowered(_NAMES.get(type_, type_.lower()))
 
 
-def lower_constant_slice(context: LoweringContext) -> LoweredOp:
-    """Return the copy for SLICE with a constant begin."""
-    return _lower_ranges(context, slice_ranges(descriptor_of(context, SliceDescriptor), context.source))
+def lower_join(context: LoweringContext) -> LoweredOp:
+    """Return the copies for CONCATENATION or PACK, one per input."""
+    shapes = [context.input(index).shape for index in range(len(context.layer.inputs))]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    numbers = np.split(np.arange(context.output.elements), ends[:-1])
+    (moved,) = _moved(context, [part.reshape(shape) for part, shape in zip(numbers, shapes, strict=True)])
+    copies = Copies(context)
+    places = np.argsort(moved, axis=None)
+    for index, (part, shape) in enumerate(zip(numbers, shapes, strict=True)):
+        strides, start = _strides(places[part].reshape(shape))
+        copies.copy(shape, dense_strides(shape), strides, output_offset=start, source=copies.source(index))
+    return copies.lowered(context.layer.type.lower())
 
 
-def lower_strided_slice(context: LoweringContext) -> LoweredOp:
-    """Return the copy for STRIDED_SLICE."""
-    return _lower_ranges(context, strided_ranges(descriptor_of(context, StridedSliceDescriptor), context.source))
+def _moved(context: LoweringContext, numbers: list[Array]) -> list[Array]:
+    return OPERATORS[context.layer.type].kernel(context.layer.descriptor, context.operands, numbers)
 
 
-def _lower_ranges(context: LoweringContext, ranges: Sequence[Range]) -> LoweredOp:
-    taken = list(zip(ranges, dense_strides(context.source.shape), strict=True))
-    return _copied(
-        context,
-        context.layer.type.lower(),
-        [each.count for each in ranges],
-        [each.step * stride for each, stride in taken],
-        sum(each.start * stride for each, stride in taken),
-    )
-
-
-def lower_reverse(context: LoweringContext) -> LoweredOp:
-    """Return the copy for REVERSE_V2, which reads the input with negative strides."""
-    axes, shape = descriptor_of(context, ReverseV2Descriptor).axes, context.source.shape
-    own = dense_strides(shape)
-    strides = [-stride if axis in axes else stride for axis, stride in enumerate(own)]
-    return _copied(context, "reverse", shape, strides, sum((shape[axis] - 1) * own[axis] for axis in axes))
-
-
-def lower_broadcast(context: LoweringContext) -> LoweredOp:
-    """Return the copy for BROADCAST_TO or FILL, whose input has a stride of 0 on repeated axes."""
-    source, output = context.operands.ends
-    strides = broadcast_strides(source, output) if source.elements > 1 else [0] * len(output.shape)
-    return _copied(context, context.layer.type.lower(), output.shape, strides)
-
-
-def broadcast_strides(info: TensorInfo, output: TensorInfo) -> tuple[int, ...]:
-    """Return the strides, in elements, of a dense tensor that broadcasts to an output; 0 on repeated axes."""
-    own = zip(info.shape, dense_strides(info.shape), strict=True)
-    missing = len(output.shape) - len(info.shape)
-    return (0,) * missing + tuple(0 if extent == 1 else stride for extent, stride in own)
+def _strides(places: Array) -> tuple[list[int], int]:
+    """Return the distances between the places of neighbours along each axis, and the first place."""
+    start = places.flat[0]
+    along = (np.take(places, min(extent, 2) - 1, axis).flat[0] for axis, extent in enumerate(places.shape))
+    return [int(each - start) for each in along], int(start)
 
 
 def lower_depth(context: LoweringContext) -> LoweredOp:
@@ -113,39 +90,6 @@ def lower_depth(context: LoweringContext) -> LoweredOp:
     copies = Copies(context)
     copies.copy(shape, *(strides if to_depth else reversed(strides)))
     return copies.lowered(context.layer.type.lower())
-
-
-def lower_join(context: LoweringContext) -> LoweredOp:
-    """Return the copies for CONCATENATION or PACK, one per input."""
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, ConcatenationDescriptor | PackDescriptor):
-        raise wrong_descriptor(context)
-    inputs = [context.input(index) for index in range(len(context.layer.inputs))]
-    copies = Copies(context)
-    for index, (shape, strides, offset) in enumerate(_parts(context.output, inputs, descriptor.axis)):
-        copies.copy(shape, dense_strides(shape), strides, output_offset=offset, source=copies.source(index))
-    return copies.lowered(context.layer.type.lower())
-
-
-def lower_split(context: LoweringContext) -> LoweredOp:
-    """Return the copies for SPLIT, SPLIT_V or UNPACK, one per output."""
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, SplitDescriptor | SplitVDescriptor | UnpackDescriptor):
-        raise wrong_descriptor(context)
-    copies = Copies(context)
-    parts = _parts(context.source, context.operands.outputs, descriptor.axis)
-    for index, (shape, strides, offset) in enumerate(parts):
-        copies.copy(shape, strides, dense_strides(shape), offset, target=context.output_pointer(index))
-    return copies.lowered("unpack" if context.layer.type is LayerType.UNPACK else "split")
-
-
-def _parts(whole: TensorInfo, parts: Sequence[TensorInfo], axis: int) -> Iterator[tuple[Shape, tuple[int, ...], int]]:
-    """Yield the shape of each part, and its strides and offset in the whole tensor; stacked parts lack the axis."""
-    strides, offset = dense_strides(whole.shape), 0
-    for part in parts:
-        stacked = len(part.shape) < len(whole.shape)
-        yield part.shape, strides[:axis] + strides[axis + 1 :] if stacked else strides, offset
-        offset += strides[axis] * (1 if stacked else part.shape[axis])
 
 
 def lower_pad(context: LoweringContext) -> LoweredOp:

@@ -42,9 +42,7 @@ def _rows_call(
 def lower_onnx_softmax(context: LoweringContext) -> LoweredOp:
     """Return the call for SOFTMAX by ONNX's rule."""
     source, output = context.operands.ends
-    fields: dict[str, Member] = {
-        "exponentials": context.blob("exponentials", onnx_exponentials(source.scale, source.shape[-1]))
-    }
+    fields: dict[str, Member] = {"exponentials": onnx_exponentials(source.scale, source.shape[-1])}
     if context.operands.rounding is Rounding.ONNX_FLOAT:
         kernel, fields["scale"] = "real_softmax", output.scale
     else:
@@ -65,8 +63,8 @@ def lower_softmax(context: LoweringContext) -> LoweredOp:
             exp_table, inverse_table = int16_tables()
             multiplier, shift = int16_multiplier(beta, source.scale)
             fields: dict[str, Member] = {
-                "exp_table": context.blob("exp_table", exp_table),
-                "inverse_table": context.blob("inverse_table", inverse_table),
+                "exp_table": exp_table,
+                "inverse_table": inverse_table,
                 "multiplier": multiplier,
                 "shift": shift,
             }
@@ -81,8 +79,8 @@ def lower_softmax(context: LoweringContext) -> LoweredOp:
 
 def _differences(context: LoweringContext, beta: float) -> Mapping[str, Member]:
     """Return the table of the exponentials of all differences from a row's maximum, and the number of its entries."""
-    table = context.blob("exponentials", exponentials(beta, context.source.scale))
-    return {"exponentials": table, "count": table.data.size}
+    table = exponentials(beta, context.source.scale)
+    return {"exponentials": table, "count": table.size}
 
 
 def lower_log_softmax(context: LoweringContext) -> LoweredOp:

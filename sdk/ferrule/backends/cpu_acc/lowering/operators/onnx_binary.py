@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from functools import partial
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.operators.binary import (
     binary_call,
-    binary_overlaps,
+    binary_candidate,
     combination,
     scaled_candidate,
     table_candidate,
@@ -53,18 +52,15 @@ def _scaled_sum(context: LoweringContext) -> Candidate | str:
 
 def _exact(context: LoweringContext) -> Candidate:
     """Return the kernel with the float32 steps of the rule."""
-    kernel = _exact_kernel(context)
+    kernel = _ONNX_KERNELS[context.layer.type]
+    if context.operands.rounding is Rounding.ONNX_FLOAT:  # a sum is the difference of a negated value
+        kernel = "real_product_s8" if context.layer.type is LayerType.MUL else "float_difference_s8"
+    call = _exact_call(context, kernel)
     fast = context.target.core is None or context.target.core.fpu
-    return Candidate(
-        kernel=kernel,
-        instructions=(_FPU_COSTS if fast else _SOFT_FLOAT_COSTS)[kernel] * context.output.elements,
-        weight_bytes=0,
-        overlaps=partial(binary_overlaps, context),
-        lower=lambda: _lower_exact(context, kernel),
-    )
+    return binary_candidate(context, call, (_FPU_COSTS if fast else _SOFT_FLOAT_COSTS)[call.kernel])
 
 
-def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
+def _exact_call(context: LoweringContext, kernel: str) -> KernelCall:
     match combination(context):
         case FusedSum() as total:
             fields: dict[str, Member] = {
@@ -73,9 +69,9 @@ def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
                 "constant": total.constant,
                 "rounded": _rounded_fields(total.output),
             }
-            return binary_call(context, KernelCall(kernel, _HEADER, fields, table="fused_sum_params"))
+            return KernelCall(kernel, _HEADER, fields, table="fused_sum_params")
         case FloatDifference() | RealProduct() as pair:
-            return _lower_pair(context, kernel, pair.first_scale, pair.second_scale)
+            return _pair_call(context, kernel, pair.first_scale, pair.second_scale)
         case FloatProduct() as product:
             fields = {
                 "first_offset": product.first_offset,
@@ -84,28 +80,21 @@ def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
                 "zero_point": float(product.output.zero_point),
                 "rounded": _rounded_fields(product.output),
             }
-            return binary_call(context, KernelCall(kernel, _HEADER, fields, table="float_product_params"))
+            return KernelCall(kernel, _HEADER, fields, table="float_product_params")
         case other:
             raise UnsupportedError(f"layer '{context.layer.name}' has no kernel for {type(other).__name__}")
-
-
-def _exact_kernel(context: LoweringContext) -> str:
-    """Return the kernel with the float32 steps of ADD, SUB or MUL."""
-    if context.operands.rounding is Rounding.ONNX_FLOAT:  # a sum is the difference of a negated value
-        return "real_product_s8" if context.layer.type is LayerType.MUL else "float_difference_s8"
-    return _ONNX_KERNELS[context.layer.type]
 
 
 def lower_onnx_pair(context: LoweringContext) -> LoweredOp:
     """Return the call of the kernel that computes DIV or PRELU with float32 values."""
     kernel = _ONNX_KERNELS[context.layer.type]
-    return _lower_pair(context, kernel, context.source.scale, context.input(1).scale)
+    return binary_call(context, _pair_call(context, kernel, context.source.scale, context.input(1).scale))
 
 
-def _lower_pair(context: LoweringContext, kernel: str, first_scale: float, second_scale: float) -> LoweredOp:
+def _pair_call(context: LoweringContext, kernel: str, first_scale: float, second_scale: float) -> KernelCall:
     descriptor = context.layer.descriptor
     activation = descriptor.activation if isinstance(descriptor, BinaryDescriptor) else Activation.NONE
-    first, second, output = *context.operands.pair, context.output
+    first, second, output = context.source, context.input(1), context.output
     low, high = activation_range(activation, output)
     if context.layer.type is LayerType.DIV:  # its float32 quotients are clamped before they are quantised
         low, high = quantize_to_even(np.array(float_limits(activation), np.float32), output).tolist()
@@ -119,7 +108,7 @@ def _lower_pair(context: LoweringContext, kernel: str, first_scale: float, secon
         "low": low,
         "high": high,
     }
-    return binary_call(context, KernelCall(kernel, _HEADER, fields, table="float_pair_params"))
+    return KernelCall(kernel, _HEADER, fields, table="float_pair_params")
 
 
 def _rounded_fields(output: OnnxOutput) -> Mapping[str, float]:
@@ -139,7 +128,9 @@ def _scaled_product(context: LoweringContext) -> Candidate | str:
         return "no factor has the exact result for all products"
     offsets = {"first_offset": product.first_offset, "second_offset": product.second_offset}
     limits = {"low": product.output.low, "high": product.output.high}
-    return _candidate(context, "scaled_product_s8", 22, offsets | asdict(constants) | limits, "scaled_product_params")
+    fields = offsets | asdict(constants) | limits
+    call = KernelCall("scaled_product_s8", _HEADER, fields, table="scaled_product_params")
+    return binary_candidate(context, call, 22)
 
 
 def _dyadic(context: LoweringContext) -> Candidate | str:
@@ -148,19 +139,7 @@ def _dyadic(context: LoweringContext) -> Candidate | str:
     if constants is None:
         return "the scales are no small whole numbers over powers of two"
     kernel = "even_product_s8" if context.layer.type is LayerType.MUL else "even_sum_s8"
-    return _candidate(context, kernel, 18, asdict(constants), "even_params")
-
-
-def _candidate(
-    context: LoweringContext, kernel: str, per_element: int, fields: Mapping[str, int], table: str
-) -> Candidate:
-    return Candidate(
-        kernel=kernel,
-        instructions=per_element * context.output.elements,
-        weight_bytes=0,
-        overlaps=partial(binary_overlaps, context),
-        lower=lambda: binary_call(context, KernelCall(kernel, _HEADER, fields, table=table)),
-    )
+    return binary_candidate(context, KernelCall(kernel, _HEADER, asdict(constants), table="even_params"), 18)
 
 
 _ONNX_KERNELS = {

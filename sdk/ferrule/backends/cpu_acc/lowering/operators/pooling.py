@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import (
+    SUFFIXES,
     KernelCall,
     Member,
     descriptor_of,
@@ -24,7 +25,6 @@ from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 
 _MOST_COLUMNS = 256
 """The value of FERRULE_POOL2D_MOST_COLUMNS."""
-_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
 _KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max", LayerType.L2_POOL_2D: "l2"}
 
 
@@ -43,7 +43,7 @@ def lower_onnx_pool2d(context: LoweringContext) -> LoweredOp:
     }
     kind = "columns" if rounding is Rounding.ONNX_COLUMNS else "float"
     call = _pool_call(context, f"{kind}_average_pool2d_s8", fields, "float_pool2d_params")
-    return replace(call, overlaps=_overlaps(context))
+    return replace(call, overlaps=_overlaps(context)).lowered(context)
 
 
 def _overlaps(context: LoweringContext) -> tuple[Overlap, ...]:
@@ -53,7 +53,7 @@ def _overlaps(context: LoweringContext) -> tuple[Overlap, ...]:
 
 def _pool_call(
     context: LoweringContext, kernel: str, fields: Mapping[str, Member], table: str, *sources: str
-) -> LoweredOp:
+) -> KernelCall:
     image, output, window = context.source, context.output, descriptor_of(context, Pool2dDescriptor).window
     return KernelCall(
         kernel,
@@ -61,7 +61,7 @@ def _pool_call(
         {"window": window_fields(window, image, output), **fields},
         table=table,
         sources=sources,
-    ).lowered(context)
+    )
 
 
 def _candidate(context: LoweringContext, kernel: str, instructions: int) -> Candidate:
@@ -74,14 +74,14 @@ def _candidate(context: LoweringContext, kernel: str, instructions: int) -> Cand
         instructions=instructions,
         weight_bytes=0,
         overlaps=partial(_overlaps, context),
-        lower=lambda: _pool_call(context, kernel, fields, table, *sources),
+        call=lambda: _pool_call(context, kernel, fields, table, *sources),
     )
 
 
 def _single(context: LoweringContext) -> Candidate:
     """Return the kernel that goes element by element."""
     output = context.output
-    kernel = f"{_KINDS[context.layer.type]}_pool2d_{_SUFFIXES[output.dtype]}"
+    kernel = f"{_KINDS[context.layer.type]}_pool2d_{SUFFIXES[output.dtype]}"
     return _candidate(context, kernel, _elements_read(context) * 8 + output.elements * 20)
 
 

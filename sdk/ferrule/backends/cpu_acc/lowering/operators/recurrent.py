@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of, limit_fields
-from ferrule.backends.cpu_acc.lowering.operators.activation import sigmoid_blob
+from ferrule.backends.cpu_acc.lowering.operators.activation import SIGMOID
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
@@ -50,8 +50,8 @@ def lower_svdf(context: LoweringContext) -> LoweredOp:
     }
     if not floats:
         offsets = -data.zero_point * feature.astype(np.int64).sum(axis=1)
-        fields["feature_bias"] = context.blob("feature_bias", offsets.astype(np.int32))
-    fields |= {"time_weights": context.blob("time", time), "bias": context.blob("bias", bias)}
+        fields["feature_bias"] = offsets.astype(np.int32)
+    fields |= {"time_weights": context.blob("time", time), "bias": bias}
     if floats:
         fields |= limit_fields(output, descriptor.activation)
     else:
@@ -101,16 +101,16 @@ def lower_lstm(context: LoweringContext) -> LoweredOp:
         bias = (bias - data.zero_point * weights.astype(np.int64).sum(axis=1)).astype(np.int32)
     fields: dict[str, Member] = {
         "shape": _lstm_shape(context, descriptor),
-        "weights": context.blob("weights", weights),
-        "recurrent": context.blob("recurrent", recurrent),
-        "bias": context.blob("bias", bias, alignment=max(4, bias.itemsize)),
+        "weights": weights,
+        "recurrent": recurrent,
+        "bias": bias,
     }
     if data.dtype.is_float:
         fields["cell_clip"] = max(descriptor.cell_clip, 0.0)
     else:
         if data.dtype is DataType.INT8:
             offset = -context.input(HIDDEN).zero_point * recurrent.astype(np.int64).sum(axis=1)
-            fields["offset"] = context.blob("offset", offset.astype(np.int32))
+            fields["offset"] = offset.astype(np.int32)
         fields["scaling"] = _scaling(context, descriptor)
     return KernelCall(
         {DataType.INT8: "lstm_s8", DataType.INT16: "lstm_s16"}.get(data.dtype, "lstm_f32"),
@@ -136,7 +136,7 @@ def _lstm_shape(context: LoweringContext, descriptor: LstmDescriptor) -> Mapping
 
 
 def _scaling(context: LoweringContext, descriptor: LstmDescriptor) -> Mapping[str, Member]:
-    scaling, table = LstmScaling.of(context.operands, descriptor), sigmoid_blob(context)
+    scaling = LstmScaling.of(context.operands, descriptor)
     # The factors of sums of 64 bits have multipliers of 15 bits.
     of_sums = _reduced if context.source.dtype is DataType.INT16 else asdict
     multiplier, shift = cell_position(cell_power(context.operands) + 12)
@@ -148,8 +148,8 @@ def _scaling(context: LoweringContext, descriptor: LstmDescriptor) -> Mapping[st
         "hidden": asdict(scaling.hidden),
         "hidden_zero_point": context.input(HIDDEN).zero_point,
         "cell_clip": scaling.clip,
-        "gates": {"table": table, "multiplier": 3, "shift": 0, "elements": 0},
-        "cell": {"table": table, "multiplier": multiplier, "shift": shift, "elements": 0},
+        "gates": {"table": SIGMOID, "multiplier": 3, "shift": 0, "elements": 0},
+        "cell": {"table": SIGMOID, "multiplier": multiplier, "shift": shift, "elements": 0},
     }
 
 

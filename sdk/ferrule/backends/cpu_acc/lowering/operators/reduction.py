@@ -6,9 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numpy as np
-
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of
+from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member, descriptor_of, int32s
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Rounding, Shape
@@ -54,8 +52,10 @@ def _loop_fields(context: LoweringContext) -> Mapping[str, Member]:
     most = max(map(len, found.values()))
     if most > _LOOPS:
         raise UnsupportedError(f"there is no kernel for reductions with {most} loops, expected at most {_LOOPS}")
-    padded = {name: np.array([(1, 0)] * (_LOOPS - len(each)) + each, np.int32).T for name, each in found.items()}
-    return {name: {"extents": extents, "strides": strides} for name, (extents, strides) in padded.items()}
+    padded = {name: zip(*[(1, 0)] * (_LOOPS - len(each)), *each, strict=True) for name, each in found.items()}
+    return {
+        name: {"extents": int32s(extents), "strides": int32s(strides)} for name, (extents, strides) in padded.items()
+    }
 
 
 def loops(shape: Shape, axes: tuple[int, ...]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -76,11 +76,8 @@ def loops(shape: Shape, axes: tuple[int, ...]) -> tuple[list[tuple[int, int]], l
     return found[False], found[True]
 
 
-_SUFFIXES = {DataType.INT8: "s8", DataType.FLOAT32: "f32", DataType.BOOL: "bool"}
-
-
 def _select_kernel(context: LoweringContext) -> str:
-    return f"{context.layer.type.lower()}_{_SUFFIXES[context.source.dtype]}"
+    return f"{context.layer.type.lower()}_{SUFFIXES[context.source.dtype]}"
 
 
 def lower_reduce_select(context: LoweringContext) -> LoweredOp:

@@ -35,9 +35,9 @@ def _resize_call(
             raise UnsupportedError(
                 f"layer '{context.layer.name}': its image has more than {_MOST_PIXELS} pixels along an axis"
             )
-        fields[f"{axis}s"] = context.blob(f"{axis}s", pixels.astype(np.int16))
+        fields[f"{axis}s"] = pixels.astype(np.int16)
         if weights is not None:
-            fields[f"{axis}_weights"] = context.blob(f"{axis}_weights", weights)
+            fields[f"{axis}_weights"] = weights
     fields |= further or {}
     return KernelCall(kernel, "ferrule/kernels/resize.h", fields, table=table).lowered(context)
 

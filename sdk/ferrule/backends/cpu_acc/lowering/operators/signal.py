@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import D, KernelCall, Member, descriptor_of
-from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
-from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, D, KernelCall, Member, descriptor_of
+from ferrule.backends.firmware import LoweredOp, LoweringContext, numbers
+from ferrule.dom import ArrayData
+from ferrule.graph import Descriptor, LayerType
 from ferrule.operators.signal.filter_bank import (
     LOG_TABLE,
     SignalFilterBankDescriptor,
@@ -28,7 +29,6 @@ from ferrule.operators.signal.frames import (
 )
 from ferrule.operators.signal.spectrum import SignalEnergyDescriptor, SignalIrfftDescriptor, SignalRfftDescriptor
 
-_SUFFIXES = {DataType.INT16: "s16", DataType.INT32: "s32", DataType.FLOAT32: "f32"}
 Lowering = Callable[[LoweringContext], LoweredOp]
 
 
@@ -48,7 +48,7 @@ def _row(
     def lower(context: LoweringContext) -> LoweredOp:
         name = context.layer.type.lower()
         return KernelCall(
-            f"{name}_{_SUFFIXES[context.source.dtype]}" if typed else name,
+            f"{name}_{SUFFIXES[context.source.dtype]}" if typed else name,
             "ferrule/kernels/signal.h",
             fields(context, descriptor_of(context, kind)),
             table=f"{table or name}_params",
@@ -79,16 +79,12 @@ def _transform(
         "rows": _rows(context),
         "samples": _samples(context),
         "points": points,
-        "factors": context.blob("factors", twiddles(points, dtype, inverse=inverse)),
-        "real_factors": context.blob("real_factors", real_twiddles(points, dtype, inverse=inverse)),
+        "factors": twiddles(points, dtype, inverse=inverse),
+        "real_factors": real_twiddles(points, dtype, inverse=inverse),
     }
 
 
-def _int16s(context: LoweringContext, name: str, values: Sequence[int]) -> Blob:
-    return context.blob(name, np.array(values, np.int16))
-
-
-def _filter_bank(context: LoweringContext, bank: SignalFilterBankDescriptor) -> Mapping[str, Member]:
+def _filter_bank(_: LoweringContext, bank: SignalFilterBankDescriptor) -> Mapping[str, Member]:
     tables = {
         "weights": bank.weights,
         "unweights": bank.unweights,
@@ -96,12 +92,11 @@ def _filter_bank(context: LoweringContext, bank: SignalFilterBankDescriptor) -> 
         "weight_starts": bank.weight_starts,
         "widths": bank.widths,
     }
-    blobs = {name: _int16s(context, name, values) for name, values in tables.items()}
-    return {"bands": len(bank.widths), **blobs}
+    return {"bands": len(bank.widths), **{name: np.array(values, np.int16) for name, values in tables.items()}}
 
 
-def _pair(even: int, odd: int) -> Array:
-    return np.array([even, odd], np.uint32)
+def _pair(even: int, odd: int) -> ArrayData:
+    return numbers(np.array([even, odd], np.uint32))
 
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
@@ -126,7 +121,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
             "channels": _elements(context),
             "correction_bits": each.input_correction_bits,
             "output_scale": each.output_scale,
-            "table": _int16s(context, "table", LOG_TABLE),
+            "table": np.array(LOG_TABLE, np.int16),
         },
     ),
     LayerType.SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION: _row(

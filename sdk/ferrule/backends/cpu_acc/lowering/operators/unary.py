@@ -7,34 +7,28 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.operators.movement import lower_copy
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Scalar
-from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, LayerType, Rounding
-from ferrule.operators.elementwise.quantize import requantization, requantize
+from ferrule.graph import DataType, LayerType, Rounding
+from ferrule.operators.elementwise.quantize import requantization
 from ferrule.operators.elementwise.stored_unary import Rescaling, absolute_rescaling, root_rescaling
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
+BYTES = frozenset({DataType.INT8, DataType.UINT8, DataType.BOOL})
 _LOOK_UPS = {"int8": "lookup_s8", "uint8": "lookup_s8", "int16": "lookup_s8_s16", "int32": "lookup_s8_s32"}
-_EVERY_INT8 = np.arange(-128, 128, dtype=np.int8)
-
-
-def look_up(context: LoweringContext, table: Array) -> LoweredOp:
-    """Return the look-up of an 8-bit input in a table of 256 results, which starts with the result for the byte 128."""
-    stored = context.blob("table", table.view(np.int8) if table.dtype == np.uint8 else table)
-    fields: dict[str, Member] = {"table": stored, "elements": context.source.elements}
-    call = KernelCall(_LOOK_UPS[table.dtype.name], "ferrule/kernels/lookup.h", fields, bytes_as=Scalar.INT8)
-    return call.elementwise(context)
 
 
 def lower_table(context: LoweringContext) -> LoweredOp:
-    """Return the look-up of an 8-bit input in the table of the numpy kernel's results."""
-    every = _EVERY_INT8.view(context.source.dtype.numpy)
+    """Return the look-up of an 8-bit input in the table of the numpy kernel's 256 results, from that of -128 on."""
+    every = np.arange(-128, 128, dtype=np.int8).view(context.source.dtype.numpy)
     (table,) = OPERATORS[context.layer.type].kernel(context.layer.descriptor, context.operands, [every])
-    return look_up(context, table)
+    stored = table.view(np.int8) if table.dtype == np.uint8 else table
+    fields: dict[str, Member] = {"table": stored, "elements": context.source.elements}
+    call = KernelCall(_LOOK_UPS[table.dtype.name], "ferrule/kernels/lookup.h", fields, bytes_as=Scalar.INT8)
+    return call.elementwise(context)
 
 
 _MATH = {
@@ -69,33 +63,18 @@ def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
     return KernelCall(f"{type_.lower()}_{suffix}", header, fields, table=table, sources=sources).elementwise(context)
 
 
-_REQUANTIZE = {
-    (DataType.INT16, DataType.INT8): "requantize_s16_s8",
-    (DataType.INT16, DataType.INT16): "requantize_s16",
-    (DataType.INT16, DataType.INT32): "requantize_s16_s32",
-    (DataType.INT32, DataType.INT8): "requantize_s32_s8",
-    (DataType.INT32, DataType.INT16): "requantize_s32_s16",
-}
-_FROM_FLOAT = {DataType.INT8: "quantize_f32_s8", DataType.INT16: "quantize_f32_s16"}
-_FROM_FLOAT_TO_EVEN = {DataType.INT8: "quantize_f32_even_s8"}
-_TO_FLOAT = {DataType.INT8: "dequantize_s8", DataType.INT16: "dequantize_s16", DataType.UINT8: "dequantize_u8"}
-
-
 def lower_quantize(context: LoweringContext) -> LoweredOp:
     """Return QUANTIZE as a table look-up for 8 bits, otherwise as a call of the kernel for the data types."""
     source, output, tflm = context.source, context.output, context.operands.rounding is Rounding.TFLM
     if source.dtype is DataType.FLOAT32:
-        kernel = (_FROM_FLOAT if tflm else _FROM_FLOAT_TO_EVEN).get(output.dtype)
         fields = {"scale": output.scale, "zero_point": output.zero_point}
+        kernel = f"quantize_f32_{'' if tflm else 'even_'}{SUFFIXES[output.dtype]}"
         return _quantize_call(context, kernel, "quantize_f32_params", fields)
-    if not tflm:
+    if not tflm or source.dtype in BYTES:
         return lower_table(context)
     multiplier, shift = requantization(source, output)
-    if source.dtype in {DataType.INT8, DataType.UINT8}:
-        inputs = _EVERY_INT8.view(source.dtype.numpy)
-        return look_up(context, requantize(inputs, source.zero_point, multiplier, shift, output))
+    kernel = f"requantize_{'_'.join(dict.fromkeys(SUFFIXES[each.dtype] for each in (source, output)))}"
     zero_points = {"input_zero_point": source.zero_point, "output_zero_point": output.zero_point}
-    kernel = _REQUANTIZE.get((source.dtype, output.dtype))
     return _quantize_call(
         context, kernel, "requantize_params", zero_points | {"multiplier": multiplier, "shift": shift}
     )
@@ -105,31 +84,15 @@ def lower_dequantize(context: LoweringContext) -> LoweredOp:
     """Return the call for DEQUANTIZE."""
     source = context.source
     fields = {"scale": source.scale, "zero_point": source.zero_point}
-    return _quantize_call(context, _TO_FLOAT.get(source.dtype), "dequantize_params", fields)
+    return _quantize_call(context, f"dequantize_{SUFFIXES[source.dtype]}", "dequantize_params", fields)
 
 
-def _quantize_call(context: LoweringContext, kernel: str | None, table: str, fields: Mapping[str, float]) -> LoweredOp:
-    source, output = context.operands.ends
-    if kernel is None:
-        raise UnsupportedError(
-            f"layer '{context.layer.name}': there is no kernel for {context.layer.type} of {source.dtype} "
-            f"to {output.dtype}"
-        )
-    members = {**fields, "elements": source.elements}
+def _quantize_call(context: LoweringContext, kernel: str, table: str, fields: Mapping[str, float]) -> LoweredOp:
+    members = {**fields, "elements": context.source.elements}
     return KernelCall(kernel, "ferrule/kernels/quantize.h", members, table=table).elementwise(context)
 
 
-_BYTES = frozenset({DataType.INT8, DataType.UINT8, DataType.BOOL})
-_CAST_NAMES = {
-    DataType.FLOAT32: "f32",
-    DataType.INT8: "s8",
-    DataType.INT16: "s16",
-    DataType.INT32: "s32",
-    DataType.INT64: "s64",
-    DataType.UINT32: "u32",
-    DataType.UINT8: "u8",
-    DataType.BOOL: "u8",
-}
+_CAST_NAMES = {**SUFFIXES, DataType.BOOL: "u8"}
 
 
 def lower_cast(context: LoweringContext) -> LoweredOp:
@@ -137,22 +100,18 @@ def lower_cast(context: LoweringContext) -> LoweredOp:
     source, output = context.operands.ends
     if source.dtype is output.dtype:
         return lower_copy(context)
-    if not {source.dtype, output.dtype} <= set(_CAST_NAMES):
-        raise UnsupportedError(
-            f"layer '{context.layer.name}': there is no kernel for CAST of {source.dtype} to {output.dtype}"
-        )
     kernel, fields = _cast_kernel(source.dtype, output.dtype), {"elements": source.elements}
     return KernelCall(kernel, "ferrule/kernels/cast.h", fields, table="cast_params").elementwise(context)
 
 
 def _cast_kernel(source: DataType, output: DataType) -> str:
     if output is DataType.BOOL:
-        return f"cast_{'8' if source in _BYTES else _cast_name(source, output)}_bool"
-    if source in _BYTES and output in _BYTES:
+        return f"cast_{'8' if source in BYTES else _cast_name(source, output)}_bool"
+    if source in BYTES and output in BYTES:
         return "cast_8"
     if {source, output} == {DataType.INT32, DataType.UINT32}:
         return "cast_32"
-    target = "8" if output in _BYTES and not source.is_float else _cast_name(output, source)
+    target = "8" if output in BYTES and not source.is_float else _cast_name(output, source)
     return f"cast_{_cast_name(source, output)}_{target}"
 
 
