@@ -136,10 +136,11 @@ WIDE = {case: found for case in CASES if case not in ROWS and isinstance(found :
 
 def direct(network: Network) -> LoweredOp:
     """Return the only layer, a FULLY_CONNECTED, lowered to the kernel without scratch."""
-    candidate = FULLY_CONNECTED_BLOCK[1].candidate(lowering_of(network, CORE))
+    context = lowering_of(network, CORE)
+    candidate = FULLY_CONNECTED_BLOCK[1].candidate(context)
     assert isinstance(candidate, Candidate)
     assert candidate.scratch_bytes == 0
-    return candidate.lower()
+    return candidate.lowered(context)
 
 
 def inputs_of(network: Network) -> list[list[Array]]:
@@ -169,7 +170,7 @@ def test_plain_c_on_the_host_is_the_reference_without_scratch(case: str) -> None
 def test_plain_c_on_the_host_is_the_reference_with_weights_of_16_bits(case: str) -> None:
     network = CASES[case]
     for inputs in inputs_of(network):
-        (got,) = run_lowered(network, inputs, op=WIDE[case].lower())
+        (got,) = run_lowered(network, inputs, op=WIDE[case].lowered(lowering_of(network, CORE)))
         assert_array_equal(got, network.run(inputs)[0])
 
 

@@ -56,7 +56,7 @@ def test_every_kernel_computes_the_rule_for_all_pairs(
     candidates = [each.candidate for each in explain(context, rows) if each.candidate is not None]
     assert candidates
     for candidate in candidates:
-        (got,) = run_lowered(network, every_pair(), op=candidate.lower())
+        (got,) = run_lowered(network, every_pair(), op=candidate.lowered(context))
         assert_array_equal(got, wanted, strict=True, err_msg=candidate.kernel)
 
 

@@ -45,7 +45,7 @@ def kernels_of(network: Network) -> Iterator[LoweredOp]:
     context = lowering_of(network)
     rows = ROWS[layer.type](context) if layer.type in ROWS else ()
     candidates = [row.candidate(context) for row in rows]
-    found = [each.lowered() for each in candidates if isinstance(each, Candidate)]
+    found = [each.lowered(context) for each in candidates if isinstance(each, Candidate)]
     yield from found or [lower(network)]
 
 

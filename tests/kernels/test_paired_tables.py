@@ -44,9 +44,10 @@ def convolution(input_c: int, live: int, dead: int, kernel: int) -> Network:
 
 def paired(network: Network) -> LoweredOp:
     """Return the only layer lowered to the paired kernel, which is not the best one for every core."""
-    candidate = CONV_2D_PAIRED.candidate(lowering_of(network))
+    context = lowering_of(network)
+    candidate = CONV_2D_PAIRED.candidate(context)
     assert isinstance(candidate, Candidate)
-    return candidate.lower()
+    return candidate.lowered(context)
 
 
 CASES = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ckernels import NativeNetwork
 from layer_case import layer_network, tensor
-from lowered_call import lower, run_overlapping
+from lowered_call import lower, lowering_of, run_overlapping
 from merged import merged
 from needs import require_module
 from numpy.testing import assert_array_equal
@@ -157,7 +157,7 @@ def candidates(monkeypatch: pytest.MonkeyPatch, network: Network, row: Row, scra
 def test_costs_are_those_of_the_lowered_layer(monkeypatch: pytest.MonkeyPatch, row: Row, image: Shape) -> None:
     network = convolution(image, 8)
     candidate = candidates(monkeypatch, network, row)
-    op = candidate.lower()
+    op = candidate.lowered(lowering_of(network))
     assert op.scratch_bytes == candidate.scratch_bytes
     assert sum(blob.data.nbytes for blob in op.blobs) == candidate.weight_bytes
     assert candidate.grows == (row is TRANSFORMED)

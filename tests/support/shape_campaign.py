@@ -77,7 +77,9 @@ class Turns:
         if self.turn < 0 or not able:
             return tuple(found)
         chosen = able[self.turn % len(able)]
-        return tuple(replace(each, chosen=number == chosen) for number, each in enumerate(found))
+        return tuple(
+            replace(each, stated=replace(each.stated, chosen=number == chosen)) for number, each in enumerate(found)
+        )
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def row(name: str, instructions: int, scratch_bytes: int, *, grows: bool = False
         weight_bytes=10,
         scratch_bytes=scratch_bytes,
         grows=grows,
-        lower=lambda: pytest.fail("nothing is lowered"),
+        call=lambda: pytest.fail("nothing is lowered"),
     )
     return Row(kernel=name, candidate=lambda _: candidate)
 
@@ -32,7 +32,7 @@ def preferred(goal: Goal, *rows: Row) -> str:
     context = SimpleNamespace(
         target=SimpleNamespace(goal=goal, core=None), layer=SimpleNamespace(rounding=Rounding.TFLM), spare_bytes=SPARE
     )
-    (name,) = (each.kernel for each in explain(cast("Any", context), rows) if each.chosen)
+    (name,) = (each.stated.kernel for each in explain(cast("Any", context), rows) if each.stated.chosen)
     return name
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
 from typing import TypeAlias, TypeVar
 
@@ -22,6 +22,8 @@ from ferrule.backends.firmware import (
     struct_value,
 )
 from ferrule.dom import (
+    Aggregate,
+    ArrayData,
     Block,
     Call,
     Cast,
@@ -35,7 +37,7 @@ from ferrule.dom import (
     Statement,
     elements,
 )
-from ferrule.errors import UnsupportedError
+from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.activation import Activation
@@ -43,9 +45,22 @@ from ferrule.operators.arithmetic.fixed_point import activation_range
 from ferrule.operators.arithmetic.window import Window
 from ferrule.operators.elementwise.binary import float_limits
 
+SUFFIXES: Mapping[DataType, str] = {
+    DataType.FLOAT16: "f16",
+    DataType.FLOAT32: "f32",
+    DataType.INT8: "s8",
+    DataType.INT16: "s16",
+    DataType.INT32: "s32",
+    DataType.INT64: "s64",
+    DataType.UINT8: "u8",
+    DataType.UINT32: "u32",
+    DataType.UINT64: "u64",
+    DataType.BOOL: "bool",
+}
+"""The names of element types in the names of kernels."""
 D = TypeVar("D", bound=Descriptor)
 Member: TypeAlias = "FieldValue | Array | Mapping[str, Member] | Sequence[Mapping[str, Member]]"
-"""A member of a parameter table: an array of numbers, a nested struct or an array of structs, too."""
+"""A member of a parameter table: a constant array that is named after it, a struct or an array of structs, too."""
 
 
 @frozen(eq=False, kw_only=False)
@@ -60,6 +75,8 @@ class KernelCall:
     _: KW_ONLY
     table: str = ""
     """The default is `<kernel>_params`."""
+    title: str = ""
+    """The name in reports, by default `kernel`."""
     inputs: Sequence[int] = (0,)
     """The positions of the inputs that the kernel takes."""
     sources: tuple[str, ...] = ()
@@ -79,11 +96,19 @@ class KernelCall:
     """Whether members may point to tensors: then the table is a local variable, which is made for each call."""
 
     def lowered(self, context: LoweringContext) -> LoweredOp:
-        """Return the layer as this call."""
-        values = {name: _value(member) for name, member in self.fields.items()}
+        """Return the layer as this call; UnsupportedError if there is no such kernel."""
+        try:
+            contribution = self.contribution or KERNELS.part(self.kernel, *self.sources)
+        except FerruleError as error:
+            raise UnsupportedError(f"layer '{context.layer.name}': there is no kernel {self.kernel}") from error
+        nested: list[Blob] = []
+        own: list[Blob] = []
+        values = {
+            name: _value(context, name, member, nested if isinstance(member, Mapping) else own)
+            for name, member in self.fields.items()
+        }
         parameters, pointer = parameter_table(context, f"ferrule_{self.table or f'{self.kernel}_params'}", **values)
-        nested = (member for member in self.fields.values() if not isinstance(member, Blob))
-        blobs = {blob.name: blob for member in (*nested, *self.fields.values()) for blob in _blobs(member)}
+        blobs = {blob.name: blob for blob in (*nested, *own)}
         arguments: list[Expression] = []
         for index in self.inputs:
             if context.is_constant(index):
@@ -102,7 +127,7 @@ class KernelCall:
         if self.local:
             call = Block((Declare(parameters.name, parameters.type, parameters.value), call))
         return LoweredOp(
-            kernel=self.kernel,
+            kernel=self.title or self.kernel,
             statements=(call,),
             declarations=() if self.local else (parameters,),
             blobs=tuple(blobs.values()),
@@ -110,7 +135,7 @@ class KernelCall:
             scratch_alignment=self.scratch_alignment,
             overlaps=(*self.overlaps, *replaced_overlaps(context, self.replaced)),
             headers=(self.header,),
-            contributions=(self.contribution or KERNELS.part(self.kernel, *self.sources),),
+            contributions=(contribution,),
         )
 
     def elementwise(self, context: LoweringContext) -> LoweredOp:
@@ -126,22 +151,35 @@ class KernelCall:
         return Cast(Pointer(Const(self.bytes_as) if is_input else self.bytes_as), pointer)
 
 
-def _value(member: Member) -> FieldValue:
+def _value(context: LoweringContext, name: str, member: Member, blobs: list[Blob]) -> FieldValue:
+    """Return a member as a value; `blobs` gets the constant arrays to which it points."""
     if isinstance(member, Mapping):
-        return struct_value({name: _value(inner) for name, inner in member.items()})
+        return _struct(context, member, blobs)
     if isinstance(member, np.ndarray):
-        return numbers(member)
-    if isinstance(member, Sequence):
-        return elements(struct_value({name: _value(x) for name, x in each.items()}) for each in member)
+        member = context.blob(name, bytes_for_c(member))
+    if isinstance(member, Blob):
+        blobs.append(member)
+    elif isinstance(member, Sequence):
+        return elements(_struct(context, each, blobs) for each in member)
     return member
 
 
-def _blobs(member: Member) -> Iterator[Blob]:
-    if isinstance(member, Blob):
-        yield member
-    elif isinstance(member, Mapping):
-        for inner in member.values():
-            yield from _blobs(inner)
+def _struct(context: LoweringContext, members: Mapping[str, Member], blobs: list[Blob]) -> Aggregate:
+    return struct_value({name: _value(context, name, member, blobs) for name, member in members.items()})
+
+
+def together(ops: Sequence[LoweredOp]) -> LoweredOp:
+    """Return a lowering that only has what all of some need: memory, declarations, constant arrays and sources."""
+    blobs = {blob.name: blob for op in ops for blob in op.blobs}
+    return LoweredOp(
+        kernel="",
+        declarations=tuple(each for op in ops for each in op.declarations),
+        blobs=tuple(blobs.values()),
+        scratch_bytes=max((op.scratch_bytes for op in ops), default=0),
+        scratch_alignment=max((op.scratch_alignment for op in ops), default=1),
+        headers=tuple(dict.fromkeys(each for op in ops for each in op.headers)),
+        contributions=tuple(each for op in ops for each in op.contributions),
+    )
 
 
 def window_fields(window: Window, image: TensorInfo, output: TensorInfo) -> Mapping[str, int]:
@@ -195,6 +233,6 @@ def bytes_for_c(data: Array) -> Array:
     return data.view(np.uint8) if data.dtype == np.bool_ else data
 
 
-def int32s(values: Sequence[int]) -> Array:
+def int32s(values: Sequence[int]) -> ArrayData:
     """Return the value of an array member of type int32_t."""
-    return np.array(values, np.int32)
+    return numbers(np.array(values, np.int32))

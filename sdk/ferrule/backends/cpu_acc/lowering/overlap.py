@@ -71,7 +71,9 @@ def pixel_overlaps(
     """
     if context.is_constant(0):
         return ()
-    waiting = None if reads is Reads.BEFORE else _waiting_bytes(reads, image, output)
+    waiting = None
+    if reads is not Reads.BEFORE:  # the most bytes by which the written part of a pixel is ahead of what was read
+        waiting = (output.shape[3] - (1 if reads is Reads.PER_ELEMENT else image.shape[3])) * output.dtype.size_bytes
     distance = _pixel_distance(window, image, output, pixels, tile, waiting)
     return (
         Overlap(
@@ -103,12 +105,6 @@ def plane_overlaps(context: LoweringContext, window: Window, *, transposed: bool
     if distance is None:
         return ()
     return (Overlap(input=image.name, output=output.name, distance_bytes=distance, step_bytes=step),)
-
-
-def _waiting_bytes(reads: Reads, image: TensorInfo, output: TensorInfo) -> int:
-    """Return the most bytes by which the written part of a pixel is ahead of the part of its window that was read."""
-    elements = output.shape[3] - (1 if reads is Reads.PER_ELEMENT else image.shape[3])
-    return elements * output.dtype.size_bytes
 
 
 def _pixel_distance(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import bytes_for_c, int32s
-from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, numbers, struct_value
+from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, struct_value
 from ferrule.dom import (
     AddressOf,
     Call,
@@ -158,9 +158,9 @@ class Copies:
             )
         extents, reads, writes = zip(*[(1, 0, 0)] * (KERNEL_AXES - len(axes)), *axes, strict=True)
         return {
-            "extents": numbers(int32s(extents)),
-            "input_strides": numbers(int32s([stride * unit for stride in reads])),
-            "output_strides": numbers(int32s([stride * unit for stride in writes])),
+            "extents": int32s(extents),
+            "input_strides": int32s([stride * unit for stride in reads]),
+            "output_strides": int32s([stride * unit for stride in writes]),
             "input_offset": offsets[0] * unit,
             "output_offset": offsets[1] * unit,
             "run": run_bytes,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
@@ -12,7 +12,7 @@ from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
 from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -54,19 +54,11 @@ def pieces_of(op: LoweredOp) -> int:
     return 1
 
 
-def host_call(
-    context: LoweringContext, host: Host, kernel: str, members: Mapping[str, Member], *, scratch_bytes: int
-) -> LoweredOp:
-    """Return the call ferrule_host_<kernel>_<set>(parameters, input, output, scratch, pool)."""
-    return KernelCall(
-        f"host_{kernel}_{host.instructions.name}",
-        HEADER,
-        members,
-        table=f"host_{kernel}_params",
-        scratch_bytes=scratch_bytes,
-        contribution=HOST,
-        further=(POOL,),
-    ).lowered(context)
+def host_call(context: LoweringContext, host: Host, call: KernelCall) -> LoweredOp:
+    """Return the call of the kernel for the host's instruction set, ferrule_host_<kernel>_<set>."""
+    kernel = f"host_{call.kernel}_{host.instructions.name}"
+    table = call.table or f"host_{call.kernel}_params"
+    return replace(call, kernel=kernel, table=table, contribution=HOST).lowered(context)
 
 
 _UNSIGNED_OFFSET = 128

@@ -7,9 +7,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.host.lowering.call import MIN_PRODUCTS, PIECES, Host, float_bias, host_call, int8_scales
+from ferrule.backends.cpu_acc.host.lowering.call import (
+    HEADER,
+    MIN_PRODUCTS,
+    PIECES,
+    POOL,
+    Host,
+    float_bias,
+    host_call,
+    int8_scales,
+)
 from ferrule.backends.cpu_acc.host.lowering.image import Image
-from ferrule.backends.cpu_acc.lowering.kernel_call import Member, limit_fields
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType, LayerType
@@ -60,7 +69,7 @@ def lower_products(layer: Convolution, host: Host, weights: Array) -> LoweredOp 
         found = int8_scales(layer, segments.reshape(len(segments), -1), host.instructions)
         scales, rounding = found.packed(block_channels(len(segments), lanes))
         segments = segments.astype(np.dtype(f"i{element_bytes}"))
-        closing = {"rounding": context.blob("rounding", rounding), "output": layer.output_fields}
+        closing = {"rounding": rounding, "output": layer.output_fields}
     pixels = after[1] * after[2]
     members: Mapping[str, Member] = {
         "image": image.fields(),
@@ -71,13 +80,14 @@ def lower_products(layer: Convolution, host: Host, weights: Array) -> LoweredOp 
         "column_step": window.stride_w * before[3],
         "segments": segments.shape[1],
         "words": -(-segments.shape[2] // word_elements),
-        "offsets": context.blob("offsets", image.offsets(window, by_columns=window.dilation_w != 1)),
-        "weights": context.blob("weights", as_bytes(pack_weights(segments, lanes, word_elements))),
-        "scales": context.blob("scales", scales.reshape(-1)),
+        "offsets": image.offsets(window, by_columns=window.dilation_w != 1),
+        "weights": as_bytes(pack_weights(segments, lanes, word_elements)),
+        "scales": scales,
         **closing,
         PIECES: host.pieces(pixels * weights.size, MIN_PRODUCTS, pixels),
     }
-    return host_call(context, host, kernel, members, scratch_bytes=image.scratch_bytes(element_bytes))
+    call = KernelCall(kernel, HEADER, members, scratch_bytes=image.scratch_bytes(element_bytes), further=(POOL,))
+    return host_call(context, host, call)
 
 
 def block_groups(channels: int, lanes: int) -> list[int]:

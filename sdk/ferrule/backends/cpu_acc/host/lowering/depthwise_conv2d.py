@@ -9,8 +9,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ferrule.backends.cpu_acc.host.lowering.call import (
+    HEADER,
     MIN_DEPTHWISE_PRODUCTS,
     PIECES,
+    POOL,
     Host,
     float_bias,
     host_call,
@@ -18,7 +20,7 @@ from ferrule.backends.cpu_acc.host.lowering.call import (
 )
 from ferrule.backends.cpu_acc.host.lowering.conv2d import as_bytes, lower_products
 from ferrule.backends.cpu_acc.host.lowering.image import Image
-from ferrule.backends.cpu_acc.lowering.kernel_call import Member, limit_fields
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType
@@ -50,9 +52,9 @@ def lower_depthwise_conv2d(context: LoweringContext, host: Host) -> LoweredOp | 
         kernel, element_bytes, taps = "depthwise_f32", 4, len(offsets)
         bias = float_bias(context, count)[0, channels]
         members = {
-            "offsets": context.blob("offsets", offsets),
-            "weights": context.blob("weights", np.ascontiguousarray(matrix[:, channels].transpose(1, 0, 2))),
-            "scales": context.blob("scales", np.ascontiguousarray(bias)),
+            "offsets": offsets,
+            "weights": matrix[:, channels].transpose(1, 0, 2),
+            "scales": bias,
             **limit_fields(layer.output, layer.activation),
         }
     else:
@@ -65,10 +67,10 @@ def lower_depthwise_conv2d(context: LoweringContext, host: Host) -> LoweredOp | 
         packed = padded[:, channels].reshape(-1, group, *channels.shape).transpose(2, 0, 3, 4, 1)
         scales, rounding = int8_scales(layer, matrix.T, instructions).packed(channels)
         members = {
-            "offsets": context.blob("offsets", np.append(offsets, offsets[:1].repeat(missing))),
-            "weights": context.blob("weights", as_bytes(packed)),
-            "scales": context.blob("scales", np.ascontiguousarray(scales)),
-            "rounding": context.blob("rounding", rounding),
+            "offsets": np.append(offsets, offsets[:1].repeat(missing)),
+            "weights": as_bytes(packed),
+            "scales": scales,
+            "rounding": rounding,
             "output": layer.output_fields,
         }
     products = height * width * count * window.height * window.width
@@ -81,7 +83,9 @@ def lower_depthwise_conv2d(context: LoweringContext, host: Host) -> LoweredOp | 
         "taps": taps,
         "period": len(channels),
     }
-    return host_call(context, host, kernel, {**common, **members}, scratch_bytes=image.scratch_bytes(element_bytes))
+    scratch_bytes = image.scratch_bytes(element_bytes)
+    call = KernelCall(kernel, HEADER, {**common, **members}, scratch_bytes=scratch_bytes, further=(POOL,))
+    return host_call(context, host, call)
 
 
 def _repeated(channels: int, step: int) -> Array:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ferrule.backends.cpu_acc.host.library import HOST
-from ferrule.backends.cpu_acc.host.lowering.call import HEADER, Host
+from ferrule.backends.cpu_acc.host.lowering.call import HEADER, Host, host_call
 from ferrule.backends.cpu_acc.host.lowering.conv2d import lower_conv2d
 from ferrule.backends.cpu_acc.host.lowering.depthwise_conv2d import lower_depthwise_conv2d
 from ferrule.backends.cpu_acc.host.lowering.sum import lower_sum
@@ -22,17 +21,14 @@ def lower_pool2d(context: LoweringContext, host: Host) -> LoweredOp | None:
     if output.dtype is not DataType.INT8 or context.layer.rounding is not Rounding.TFLM:
         return None
     average = context.layer.type is LayerType.AVERAGE_POOL_2D
-    return KernelCall(
-        f"host_{'average' if average else 'max'}_pool2d_s8_{host.instructions.name}",
+    call = KernelCall(
+        f"{'average' if average else 'max'}_pool2d_s8",
         HEADER,
-        {
-            "window": window_fields(descriptor.window, image, output),
-            **limit_fields(output, descriptor.activation),
-        },
+        {"window": window_fields(descriptor.window, image, output), **limit_fields(output, descriptor.activation)},
         table="pool2d_params",
-        contribution=HOST,
         scratch_bytes=4 * image.shape[3] if average else 0,
-    ).lowered(context)
+    )
+    return host_call(context, host, call)
 
 
 HostLowering = Callable[[LoweringContext, Host], LoweredOp | None]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -11,15 +10,14 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import NOT_PAIRED, paired_conv2d
 from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     Candidate,
     Feature,
     Row,
     both,
-    context_of_others,
-    int8_row,
+    weighted_row,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
@@ -27,14 +25,13 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     can_pair,
     channel_words,
     extreme_channel_sums,
-    fixed_blob,
     int8_channels,
     pair_weights,
     used_inputs,
 )
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_channels, proved_words
-from ferrule.backends.firmware import LoweredOp
 from ferrule.backends.target import Goal
 from ferrule.dom import Identifier
 from ferrule.graph import Array, Rounding
@@ -103,12 +100,11 @@ def wide_weights(channels: Channels, layer: Convolution) -> BlockWeights | str:
         )
     if narrow.channels != len(channels.matrix):
         return "the channels do not fill blocks of four"
-    blocks, words = narrow.channels // _CHANNELS, narrow.words
-    products = np.zeros((narrow.channels, 4 * words), np.int32)
-    products[:, : channels.matrix.shape[1]] = channels.matrix
+    blocks = narrow.channels // _CHANNELS
+    products = 256 * filled(channels.matrix.astype(np.int16), 1, _CHANNELS)
     # [block, channel, word, half of a pair, parity] -> [block, word, parity, channel, half of a pair]
-    split = (products * 256).astype(np.int16).reshape(blocks, _CHANNELS, words, 2, 2).transpose(0, 2, 4, 1, 3)
-    weights = np.ascontiguousarray(split).astype("<i2").view("<i4").reshape(blocks, -1).astype(np.int32)
+    split = products.reshape(blocks, _CHANNELS, narrow.words, 2, 2).transpose(0, 2, 4, 1, 3)
+    weights = words(split).reshape(blocks, -1)
     each = constants.reshape(blocks, _CHANNELS, _PROVED_WORDS)
     data = np.concatenate([each[:, :, 1], weights, each[:, :, 0]], axis=1).reshape(-1)
     return replace(narrow, data=data, wide=True)
@@ -133,97 +129,62 @@ def requantization_constants(channels: Channels, layer: Convolution, *, always: 
 # ---- CONV_2D
 
 
-@frozen(eq=False)
-class _Plan:
-    """How the kernel runs a CONV_2D."""
-
-    layer: Convolution
-    channels: Channels
-    live: Array
-    """Output channels that have weights; at least one."""
-    inputs: Array | None
-    """Input channels that have weights, of a 1x1 convolution; None for all."""
-    line_bytes: int
-    weights: BlockWeights
-
-    @property
-    def pointwise(self) -> bool:
-        return self.line_bytes == 0 and self.layer.window.is_pointwise
-
-    @property
-    def listed(self) -> bool:
-        """Whether the stored channels are listed."""
-        whole = self.weights.channels == self.live.size == len(self.channels.matrix)
-        return not whole or bool(self.channels.dead.any())
-
-    def candidate(self) -> Candidate:
-        weights, window, scratch_bytes = self.weights, self.layer.window, 16 * self.weights.words
-        if weights.wide:
-            requantize, step = 30, 22
-        else:
-            requantize, step = (37 if weights.proved else 64) + (4 if self.listed else 0), 24
-        block = step * weights.words + 3 * (-(-(weights.words - 1) // 8)) + requantize + 8
-        if self.inputs is not None:
-            gather = 24 * weights.words + 60
-        else:
-            gather = 8 * weights.words + 15 if self.pointwise else 9 * weights.words + 4 * window.height + 60
-        fixed = self.layer.output.shape[3] if self.channels.dead.any() else 0
-        return Candidate(
-            grows=weights.wide,
-            kernel="conv2d_1x1_block_s8" if self.pointwise else _KERNEL,
-            instructions=-(-self.layer.pixels // 2) * (weights.channels // _CHANNELS * block + gather + fixed),
-            weight_bytes=weights.data.nbytes + (2 * weights.channels if self.listed else 0),
-            scratch_bytes=scratch_bytes + window.height * self.line_bytes,
-            overlaps=partial(self.layer.overlaps, pixels=2),
-            lower=self.lower,
-        )
-
-    def lower(self) -> LoweredOp:
-        context, image, window = self.layer.context, self.layer.image, self.layer.window
-        inputs = None
-        if self.inputs is not None:
-            inputs = context.blob("inputs", np.pad(self.inputs, (0, -self.inputs.size % 4)).astype(np.int16))
-        row_bytes = window.width * image.shape[3]
-        distance = self.line_bytes or window.dilation_h * image.shape[2] * image.shape[3]
-        rows = {
-            "count": window.height,
-            "words": row_bytes // 4,
-            "rest": row_bytes % 4,
-            "step_bytes": distance - row_bytes // 4 * 4,
-        }
-        return KernelCall(
-            "conv2d_1x1_block_s8" if self.pointwise else _KERNEL,
+def _planned(
+    layer: Convolution, channels: Channels, live: Array, inputs: Array | None, line_bytes: int, weights: BlockWeights
+) -> Candidate:
+    """Return the kernel for the output channels `live`; of the input channels of a 1x1 convolution, for `inputs`."""
+    image, window = layer.image, layer.window
+    pointwise = line_bytes == 0 and window.is_pointwise
+    kernel = "conv2d_1x1_block_s8" if pointwise else _KERNEL
+    whole = np.minimum(np.arange(weights.channels), live.size - 1)
+    listed = not weights.channels == live.size == len(channels.matrix) or bool(channels.dead.any())
+    form, requantize, step = "proved" if weights.proved else "exact", (37 if weights.proved else 64) + 4 * listed, 24
+    if weights.wide:
+        form, requantize, step = "wide", 30, 22
+    block = step * weights.words + 3 * (-(-(weights.words - 1) // 8)) + requantize + 8
+    if inputs is not None:
+        gather = 24 * weights.words + 60
+    else:
+        gather = 8 * weights.words + 15 if pointwise else 9 * weights.words + 4 * window.height + 60
+    fixed = layer.output.shape[3] if channels.dead.any() else 0
+    row_bytes = window.width * image.shape[3]
+    distance = line_bytes or window.dilation_h * image.shape[2] * image.shape[3]
+    return Candidate(
+        grows=weights.wide,
+        kernel=kernel,
+        instructions=-(-layer.pixels // 2) * (weights.channels // _CHANNELS * block + gather + fixed),
+        weight_bytes=weights.data.nbytes + (2 * weights.channels if listed else 0),
+        scratch_bytes=16 * weights.words + window.height * line_bytes,
+        overlaps=partial(layer.overlaps, pixels=2),
+        call=lambda: KernelCall(
+            kernel,
             "ferrule/kernels/conv2d.h",
             {
-                "window": self.layer.window_fields,
+                "window": layer.window_fields,
                 "input_zero_point": image.zero_point,
-                "inputs": inputs,
-                "line_bytes": self.line_bytes,
-                "rows": rows,
+                "inputs": None if inputs is None else np.pad(inputs, (0, -inputs.size % 4)).astype(np.int16),
+                "line_bytes": line_bytes,
+                "rows": {
+                    "count": window.height,
+                    "words": row_bytes // 4,
+                    "rest": row_bytes % 4,
+                    "step_bytes": distance - row_bytes // 4 * 4,
+                },
                 "gather": Identifier(f"ferrule_block_gather{'_rgb' if window.height == 3 and row_bytes == 9 else ''}"),
-                "block": self._block(),
+                "block": {
+                    "weights": weights.data,
+                    "weight_bytes": weights.data.nbytes,
+                    "words": weights.words,
+                    "output_c": len(channels.matrix),
+                    "positions": live[whole].astype(np.int16) if listed else None,
+                    "fixed": channels.fixed_pixel,
+                    "store": Identifier(f"ferrule_block_{form}{'_listed' if listed else ''}"),
+                },
             },
             table="conv2d_block_s8_params",
-            scratch_bytes=16 * self.weights.words + window.height * self.line_bytes,
             sources=("block",),
-        ).lowered(context)
-
-    def _block(self) -> Mapping[str, Member]:
-        context, weights = self.layer.context, self.weights
-        positions = None
-        if self.listed:
-            whole = np.minimum(np.arange(weights.channels), self.live.size - 1)
-            positions = context.blob("positions", self.live[whole].astype(np.int16))
-        form = "wide" if weights.wide else "proved" if weights.proved else "exact"
-        return {
-            "weights": context.blob("weights", weights.data),
-            "weight_bytes": weights.data.nbytes,
-            "words": weights.words,
-            "output_c": len(self.channels.matrix),
-            "positions": positions,
-            "fixed": fixed_blob(context, self.channels),
-            "store": Identifier(f"ferrule_block_{form}{'_listed' if self.listed else ''}"),
-        }
+        ),
+    )
 
 
 def _candidate(layer: Convolution, *, wide: bool = False, live: Array | None = None) -> Candidate | str:
@@ -251,9 +212,7 @@ def _candidate(layer: Convolution, *, wide: bool = False, live: Array | None = N
         return weights
     if wide and channels.dead.any():
         return "some channels have no weights"
-    return _Plan(
-        layer=layer, channels=channels, live=live, inputs=inputs, line_bytes=line_bytes, weights=weights
-    ).candidate()
+    return _planned(layer, channels, live, inputs, line_bytes, weights)
 
 
 def _row_order(rows: int, row_bytes: int) -> Array:
@@ -276,8 +235,7 @@ def _conv2d(layer: Convolution) -> Candidate | str:
     if not first.size or not second.size:
         return NOT_PROVED
     mine = _candidate(layer, live=first)
-    others = replace(layer, context=context_of_others(layer.context))
-    theirs = paired_conv2d(others, replace(channels, dead=np.zeros_like(channels.dead)), second)
+    theirs = paired_conv2d(layer, replace(channels, dead=np.zeros_like(channels.dead)), second)
     return mine if isinstance(mine, str) else theirs if isinstance(theirs, str) else both(mine, theirs)
 
 
@@ -295,7 +253,6 @@ def _widened(layer: Convolution) -> Candidate | str:
 
 
 def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
-    context = layer.context
     channels = int8_channels(layer)
     products = channels.matrix.shape[1]
     if direct and products % _LOAD != 0:
@@ -305,10 +262,15 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
     if isinstance(weights, str):
         return weights
     kernel, blocks, form = _DIRECT if direct else _WIDENED, weights.channels // _CHANNELS, "direct_" if direct else ""
-    scratch_bytes = 0 if direct else 8 * weights.words
-
-    def lower() -> LoweredOp:
-        return KernelCall(
+    block = (32 if direct else 27) * weights.words // 2 + 3 * -(-weights.words // 8) + (34 if weights.proved else 46)
+    return Candidate(
+        kernel=kernel,
+        instructions=layer.pixels * (blocks * block + (0 if direct else 6 * weights.words) + 50),
+        weight_bytes=weights.data.nbytes,
+        scratch_bytes=0 if direct else 8 * weights.words,
+        # Without scratch, each block of channels reads the row again.
+        overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT if direct else Reads.BEFORE),
+        call=lambda: KernelCall(
             kernel,
             "ferrule/kernels/fully_connected.h",
             {
@@ -316,35 +278,24 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
                 "input_c": products,
                 "output_c": layer.output.shape[3],
                 "words": weights.words,
-                "weights": context.blob("weights", weights.data),
+                "weights": weights.data,
                 "block_words": weights.data.size // blocks,
                 "multiply": Identifier(f"ferrule_block_row_{form}{'proved' if weights.proved else 'exact'}"),
             },
             table="fully_connected_block_s8_params",
-            scratch_bytes=scratch_bytes,
             contribution=KERNELS.part(_WIDENED),
-        ).lowered(context)
-
-    block = (32 if direct else 27) * weights.words // 2 + 3 * -(-weights.words // 8) + (34 if weights.proved else 46)
-    return Candidate(
-        kernel=kernel,
-        instructions=layer.pixels * (blocks * block + (0 if direct else 6 * weights.words) + 50),
-        weight_bytes=weights.data.nbytes,
-        scratch_bytes=scratch_bytes,
-        # Without scratch, each block of channels reads the row again.
-        overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT if direct else Reads.BEFORE),
-        lower=lower,
+        ),
     )
 
 
 _NEEDS = (Feature.LONG_MULTIPLY, Feature.DSP)
 CONV_2D_BLOCK: tuple[Row, ...] = (
-    int8_row(_KERNEL, _conv2d, *_NEEDS),
-    int8_row(f"{_KERNEL} with weights of 16 bits", partial(_candidate, wide=True), *_NEEDS),
+    weighted_row(_KERNEL, _conv2d, *_NEEDS),
+    weighted_row(f"{_KERNEL} with weights of 16 bits", partial(_candidate, wide=True), *_NEEDS),
 )
 """The kernel for windows of all sizes, which has an entry of its own for windows of one pixel."""
 FULLY_CONNECTED_BLOCK: tuple[Row, ...] = (
-    int8_row(_WIDENED, _widened, *_NEEDS),
-    int8_row(_DIRECT, partial(_fully_connected, direct=True), *_NEEDS),
+    weighted_row(_WIDENED, _widened, *_NEEDS),
+    weighted_row(_DIRECT, partial(_fully_connected, direct=True), *_NEEDS),
 )
 """The kernels of FULLY_CONNECTED, with the row widened in scratch and without scratch."""

@@ -13,20 +13,18 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     Candidate,
     Feature,
     has_dsp,
-    int8_row,
+    weighted_row,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_pair,
     channel_words,
-    fixed_blob,
     int8_channels,
     pair_weights,
-    position_blob,
+    positions,
     used_inputs,
 )
-from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import Array
 
 NOT_PAIRED = "a weight or a sum is too large to be paired, or an output is scaled up"
@@ -52,12 +50,12 @@ def paired_conv2d(layer: Convolution, channels: Channels, live: Array) -> Candid
         weight_bytes=live.size * products + 14 * live.size,
         scratch_bytes=words * (16 if whole_words else 20),
         overlaps=partial(layer.overlaps, pixels=2),
-        lower=lambda: _lower_conv2d(layer, channels, live),
+        call=lambda: _conv2d_call(layer, channels, live),
     )
 
 
-def _lower_conv2d(layer: Convolution, channels: Channels, live: Array) -> LoweredOp:
-    context, chosen = layer.context, channels.chosen(live)
+def _conv2d_call(layer: Convolution, channels: Channels, live: Array) -> KernelCall:
+    chosen = channels.chosen(live)
     used = used_inputs(chosen.matrix, 4) if layer.window.is_pointwise else None
     matrix = chosen.matrix if used is None else chosen.matrix[:, used]
     words = max(-(-matrix.shape[1] // 4), 1)
@@ -68,12 +66,12 @@ def _lower_conv2d(layer: Convolution, channels: Channels, live: Array) -> Lowere
         {
             "window": layer.window_fields,
             "input_zero_point": layer.image.zero_point,
-            "inputs": None if used is None else context.blob("inputs", np.pad(used, (0, -used.size % 4)).astype("i2")),
+            "inputs": None if used is None else np.pad(used, (0, -used.size % 4)).astype(np.int16),
             "paired": {
-                "weights": context.blob("weights", pair_weights(matrix, 2)),
-                "channels": context.blob("channels", channel_words(chosen, 2)),
-                "positions": position_blob(context, live),
-                "fixed": fixed_blob(context, channels),
+                "weights": pair_weights(matrix, 2),
+                "channels": channel_words(chosen, 2),
+                "positions": positions(live),
+                "fixed": channels.fixed_pixel,
                 "words": words,
                 "live_c": len(live),
                 "output_c": len(channels.matrix),
@@ -83,12 +81,11 @@ def _lower_conv2d(layer: Convolution, channels: Channels, live: Array) -> Lowere
         table="conv2d_paired_s8_params",
         scratch_bytes=words * (16 if by_words else 20),
         sources=rule_sources(channels.rounding),
-    ).lowered(context)
+    )
 
 
 def _fully_connected(layer: Convolution) -> Candidate | str:
-    context = layer.context
-    if not has_dsp(context.target.core):
+    if not has_dsp(layer.context.target.core):
         return SLOWER_WITHOUT_DSP
     channels = int8_channels(layer)
     if not can_pair(channels, layer):
@@ -96,8 +93,13 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
     count, products = channels.matrix.shape
     words = -(-products // 4)
 
-    def lower() -> LoweredOp:
-        return KernelCall(
+    return Candidate(
+        kernel="fully_connected_paired_s8",
+        instructions=int(1.1 * layer.macs) + 26 * layer.output.elements + 100 * layer.pixels,
+        weight_bytes=-(-count // 4) * 4 * (words * 4 + 12),
+        scratch_bytes=8 * words,
+        overlaps=layer.overlaps,
+        call=lambda: KernelCall(
             layer.ruled("fully_connected_paired"),
             "ferrule/kernels/fully_connected.h",
             {
@@ -105,24 +107,15 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
                 "input_c": products,
                 "output_c": count,
                 "words": words,
-                "weights": context.blob("weights", pair_weights(channels.matrix, 4)),
-                "channels": context.blob("channels", channel_words(channels, 4)),
+                "weights": pair_weights(channels.matrix, 4),
+                "channels": channel_words(channels, 4),
                 "output": layer.output_fields,
             },
             table="fully_connected_paired_s8_params",
-            scratch_bytes=8 * words,
             sources=rule_sources(channels.rounding),
-        ).lowered(context)
-
-    return Candidate(
-        kernel="fully_connected_paired_s8",
-        instructions=int(1.1 * layer.macs) + 26 * layer.output.elements + 100 * layer.pixels,
-        weight_bytes=-(-count // 4) * 4 * (words * 4 + 12),
-        scratch_bytes=8 * words,
-        overlaps=layer.overlaps,
-        lower=lower,
+        ),
     )
 
 
-CONV_2D_PAIRED = int8_row("conv2d_paired_s8", _conv2d, Feature.LONG_MULTIPLY)
-FULLY_CONNECTED_PAIRED = int8_row("fully_connected_paired_s8", _fully_connected, Feature.LONG_MULTIPLY)
+CONV_2D_PAIRED = weighted_row("conv2d_paired_s8", _conv2d, Feature.LONG_MULTIPLY)
+FULLY_CONNECTED_PAIRED = weighted_row("fully_connected_paired_s8", _fully_connected, Feature.LONG_MULTIPLY)

@@ -13,11 +13,12 @@ from dataclasses import replace
 from enum import StrEnum
 
 from ferrule._frozen import frozen
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, together
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.firmware import ConsideredKernel, KernelCosts, LoweredOp, LoweringContext
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Rounding
+from ferrule.graph import DataType, Rounding
 from ferrule.memory.request import Overlap
 from ferrule.operators.weighted.products import WEIGHTED_RULES
 
@@ -57,12 +58,22 @@ class Candidate:
     """Whether the weights take more than one byte each, apart from padding to whole blocks."""
     overlaps: Callable[[], tuple[Overlap, ...]] = tuple
     """Returns `LoweredOp.overlaps`, without lowering the layer; by default there are none."""
-    lower: Callable[[], LoweredOp]
-    """Returns the call of the kernel; `lowered` adds `overlaps`."""
+    call: Callable[[], KernelCall]
+    """Returns the call of the kernel; `lowered` adds `scratch_bytes` and `overlaps`."""
+    rest: Candidate | None = None
+    """The kernel of the other channels, if two kernels divide them."""
 
-    def lowered(self) -> LoweredOp:
-        """Return the layer as a call of the kernel, with how far the output may overlap the inputs."""
-        return replace(self.lower(), overlaps=self.overlaps())
+    def lowered(self, context: LoweringContext) -> LoweredOp:
+        """Return the layer as calls of the kernels, with how far the output may overlap the inputs."""
+        call = self.call()
+        call = replace(call, scratch_bytes=call.scratch_bytes or self.scratch_bytes, overlaps=self.overlaps())
+        op = call.lowered(context)
+        if self.rest is None:
+            return op
+        # the tables of the second kernel have other names
+        ops = op, self.rest.lowered(replace(context, prefix=context.symbol("rest")))
+        names = " and ".join(each.kernel for each in ops)
+        return replace(together(ops), kernel=names, statements=tuple(each for op in ops for each in op.statements))
 
 
 @frozen
@@ -80,24 +91,20 @@ class Row:
     """
 
 
-def int8_row(
+def weighted_row(
     kernel: str,
     candidate: Callable[[Convolution], Candidate | str],
     *needs: Feature,
     rules: frozenset[Rounding] = WEIGHTED_RULES,
+    dtype: DataType = DataType.INT8,
 ) -> Row:
-    """Return the row of a kernel for layers with weights and data of int8."""
+    """Return the row of a kernel for layers with weights and data of a type."""
 
     def found(context: LoweringContext) -> Candidate | str:
         layer = Convolution.of(context)
-        return candidate(layer) if layer.is_int8 else "the data is not int8"
+        return candidate(layer) if layer.image.dtype is dtype else f"the data is not {dtype}"
 
     return Row(kernel=kernel, needs=frozenset(needs), rules=rules, candidate=found)
-
-
-def context_of_others(context: LoweringContext) -> LoweringContext:
-    """Return the context of the second one of two kernels that divide the channels, whose tables have other names."""
-    return replace(context, prefix=context.symbol("rest"))
 
 
 def both(first: Candidate, second: Candidate) -> Candidate:
@@ -105,28 +112,14 @@ def both(first: Candidate, second: Candidate) -> Candidate:
 
     Its output overlaps no input, since the second kernel reads the input again.
     """
-
-    def lower() -> LoweredOp:
-        ops = first.lower(), second.lower()
-        return replace(
-            ops[0],
-            kernel=f"{ops[0].kernel} and {ops[1].kernel}",
-            statements=tuple(each for op in ops for each in op.statements),
-            declarations=tuple(each for op in ops for each in op.declarations),
-            blobs=tuple(each for op in ops for each in op.blobs),
-            scratch_bytes=max(op.scratch_bytes for op in ops),
-            scratch_alignment=max(op.scratch_alignment for op in ops),
-            headers=tuple(dict.fromkeys(each for op in ops for each in op.headers)),
-            contributions=tuple(each for op in ops for each in op.contributions),
-        )
-
     return Candidate(
         kernel=f"{first.kernel} and {second.kernel}",
         instructions=first.instructions + second.instructions,
         weight_bytes=first.weight_bytes + second.weight_bytes,
         scratch_bytes=max(first.scratch_bytes, second.scratch_bytes),
         grows=first.grows or second.grows,
-        lower=lower,
+        call=lambda: replace(first.call(), scratch_bytes=first.scratch_bytes),
+        rest=second,
     )
 
 
@@ -134,11 +127,8 @@ def both(first: Candidate, second: Candidate) -> Candidate:
 class Considered:
     """What became of one row for one layer."""
 
-    kernel: str
     candidate: Candidate | None
-    reason: str
-    """Why it was chosen or not."""
-    chosen: bool = False
+    stated: ConsideredKernel
 
 
 def core_features(core: CoreFeatures | None) -> frozenset[Feature]:
@@ -164,7 +154,7 @@ def choose(context: LoweringContext, rows: Sequence[Row]) -> LoweredOp:
         UnsupportedError: no kernel can run the layer; the message has the reason of each.
     """
     considered = explain(context, rows)
-    return replace(_chosen(context, considered).lowered(), considered=tuple(map(_stated, considered)))
+    return replace(_chosen(context, considered).lowered(context), considered=tuple(each.stated for each in considered))
 
 
 def overlaps_of_choice(context: LoweringContext, rows: Sequence[Row]) -> tuple[Overlap, ...]:
@@ -174,9 +164,9 @@ def overlaps_of_choice(context: LoweringContext, rows: Sequence[Row]) -> tuple[O
 
 def _chosen(context: LoweringContext, considered: Sequence[Considered]) -> Candidate:
     for each in considered:
-        if each.chosen and each.candidate is not None:
+        if each.stated.chosen and each.candidate is not None:
             return each.candidate
-    reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in considered)
+    reasons = "; ".join(f"{each.stated.kernel}: {each.stated.reason}" for each in considered)
     raise UnsupportedError(f"layer '{context.layer.name}': no kernel can run it: {reasons}")
 
 
@@ -235,31 +225,21 @@ def _extra(candidate: Candidate, spare: int) -> int:
 
 
 def _considered(row: Row, found: Candidate | str, best: Candidate | None, context: LoweringContext) -> Considered:
-    if isinstance(found, str):
-        return Considered(kernel=row.kernel, candidate=None, reason=found)
-    goal = context.target.goal
-    if found is best or best is None:
-        return Considered(kernel=row.kernel, candidate=found, reason=f"best for {goal}", chosen=True)
-    costs = {
+    if isinstance(found, str) or best is None:
+        return Considered(candidate=None, stated=ConsideredKernel(kernel=row.kernel, reason=str(found)))
+    worse = {
         "more instructions": found.instructions > best.instructions,
         "more weights": found.weight_bytes > best.weight_bytes,
         "more scratch": found.scratch_bytes > best.scratch_bytes,
     }
-    reason = ", ".join(cost for cost, more in costs.items() if more) or "no better"
-    return Considered(kernel=row.kernel, candidate=found, reason=f"{reason} than {best.kernel}")
-
-
-def _stated(considered: Considered) -> ConsideredKernel:
-    candidate = considered.candidate
-    if candidate is None:
-        return ConsideredKernel(kernel=considered.kernel, reason=considered.reason)
-    return ConsideredKernel(
-        kernel=candidate.kernel,
-        reason=considered.reason,
-        chosen=considered.chosen,
-        costs=KernelCosts(
-            instructions=candidate.instructions,
-            weight_bytes=candidate.weight_bytes,
-            scratch_bytes=candidate.scratch_bytes,
-        ),
+    reason = f"{', '.join(cost for cost, more in worse.items() if more) or 'no better'} than {best.kernel}"
+    costs = KernelCosts(
+        instructions=found.instructions, weight_bytes=found.weight_bytes, scratch_bytes=found.scratch_bytes
     )
+    stated = ConsideredKernel(
+        kernel=found.kernel,
+        reason=f"best for {context.target.goal}" if found is best else reason,
+        chosen=found is best,
+        costs=costs,
+    )
+    return Considered(candidate=found, stated=stated)

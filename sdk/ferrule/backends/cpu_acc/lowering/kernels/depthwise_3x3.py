@@ -22,9 +22,8 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     Feature,
     Row,
     both,
-    context_of_others,
     has_dsp,
-    int8_row,
+    weighted_row,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
@@ -32,14 +31,13 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     can_scale,
     channel_words,
     extreme_channel_sums,
-    fixed_blob,
     int8_channels,
-    position_blob,
+    positions,
 )
+from ferrule.backends.cpu_acc.lowering.kernels.packing import words
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import cost_on, plain_scales
 from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
-from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import Array, Rounding
 from ferrule.memory.request import Overlap
 
@@ -113,8 +111,7 @@ class Sliding:
 
     def line_words(self, channels: Channels) -> Array:
         """Return one word per channel and line of the window, which holds the weights as bytes w0, w1, w1, w2."""
-        ordered = np.ascontiguousarray(self.taps(channels)[:, :, [0, 1, 1, 2]], np.int8)
-        return ordered.view("<i4").reshape(-1).astype(np.int32)
+        return words(self.taps(channels)[:, :, [0, 1, 1, 2]])
 
 
 def _slidings(layer: Convolution, strides: tuple[int, ...], most_pad: int = 2) -> list[Sliding]:
@@ -166,19 +163,34 @@ def _lines(layer: Convolution, stride: int) -> Candidate | str:
         return "the output is clamped to less than int8, or a channel has no proved constants"
     scales, live = found[0][found[1]], alive[found[1]]
     way = min(ways, key=lambda each: _line_instructions(each, live))
+    kernel = f"depthwise_conv2d_3x3_by{stride}_s8"
     candidate = Candidate(
-        kernel=f"depthwise_conv2d_3x3_by{stride}_s8",
+        kernel=kernel,
         instructions=layer.image.shape[0] * _line_instructions(way, live),
         weight_bytes=22 * live.size + (channels.dead.size if channels.dead.any() else 0),
         scratch_bytes=_WIDENED_BYTES * way.words,
         overlaps=way.overlaps,
-        lower=lambda: _lower_lines(way, channels, live, scales),
+        call=lambda: KernelCall(
+            kernel,
+            "ferrule/kernels/depthwise_lines.h",
+            {
+                **way.fields(with_step_stride=False),
+                "words": way.words,
+                "input_zero_point": layer.image.zero_point,
+                "live_c": live.size,
+                "positions": positions(live),
+                "fixed": channels.fixed_pixel,
+                "weights": way.line_words(channels.chosen(live)),
+                "scales": scales.reshape(-1) if scales.size else np.zeros(1, np.int32),
+            },
+            table="depthwise_lines_params",
+            contribution=KERNELS.part("depthwise_lines", kernel),
+        ),
     )
     others = alive[~found[1]]
     if not others.size:
         return candidate
-    rest = replace(layer, context=context_of_others(layer.context))
-    second = _single_channels(rest, replace(channels, dead=np.zeros_like(channels.dead)), others)
+    second = _single_channels(layer, replace(channels, dead=np.zeros_like(channels.dead)), others)
     return second if isinstance(second, str) else both(candidate, second)
 
 
@@ -215,28 +227,6 @@ def _line_instructions(way: Sliding, live: Array) -> int:
     return -(-live.size // _CHANNELS) * (600 + lines * line) + dead * 2 * lines * steps
 
 
-def _lower_lines(way: Sliding, channels: Channels, live: Array, scales: Array) -> LoweredOp:
-    context = way.layer.context
-    kernel = f"depthwise_conv2d_3x3_by{way.steps.window_stride}_s8"
-    return KernelCall(
-        kernel,
-        "ferrule/kernels/depthwise_lines.h",
-        {
-            **way.fields(with_step_stride=False),
-            "words": way.words,
-            "input_zero_point": way.layer.image.zero_point,
-            "live_c": live.size,
-            "positions": position_blob(context, live),
-            "fixed": fixed_blob(context, channels),
-            "weights": context.blob("weights", way.line_words(channels.chosen(live))),
-            "scales": context.blob("scales", scales.reshape(-1) if scales.size else np.zeros(1, np.int32)),
-        },
-        table="depthwise_lines_params",
-        scratch_bytes=_WIDENED_BYTES * way.words,
-        contribution=KERNELS.part("depthwise_lines", kernel),
-    ).lowered(context)
-
-
 # ---- single channels
 
 
@@ -252,7 +242,8 @@ def _single_channels(layer: Convolution, channels: Channels, live: Array) -> Can
     way = max(_slidings(layer, (1, 2)), key=lambda each: each.steps.output_extent, default=None)
     if way is None:
         return _NO_WAY.format("1 or 2")
-    if not can_scale(channels.chosen(live), layer):
+    chosen = channels.chosen(live)
+    if not can_scale(chosen, layer):
         return TOO_LARGE
     steps = way.steps
     line = 140 + 26 * steps.output_extent if steps.window_stride == 1 else 215 + 53 * steps.output_extent
@@ -262,38 +253,30 @@ def _single_channels(layer: Convolution, channels: Channels, live: Array) -> Can
         weight_bytes=26 * live.size,
         scratch_bytes=12 * way.words,
         overlaps=lambda: () if channels.dead.any() else way.overlaps(),
-        lower=lambda: _lower_single_channels(way, channels, live),
+        call=lambda: KernelCall(
+            layer.ruled("depthwise_conv2d_3x3"),
+            "ferrule/kernels/depthwise_conv2d.h",
+            {
+                **way.fields(),
+                "words": way.words,
+                "input_zero_point": layer.image.zero_point,
+                "live_c": len(live),
+                "positions": positions(live),
+                "fixed": channels.fixed_pixel,
+                "weights": way.line_words(chosen),
+                "scales": channel_words(chosen, 1),
+                "output": layer.output_fields,
+            },
+            table="depthwise_conv2d_3x3_s8_params",
+            sources=rule_sources(channels.rounding),
+        ),
     )
-
-
-def _lower_single_channels(way: Sliding, channels: Channels, live: Array) -> LoweredOp:
-    layer, chosen = way.layer, channels.chosen(live)
-    context = layer.context
-    return KernelCall(
-        layer.ruled("depthwise_conv2d_3x3"),
-        "ferrule/kernels/depthwise_conv2d.h",
-        {
-            **way.fields(),
-            "words": way.words,
-            "input_zero_point": layer.image.zero_point,
-            "live_c": len(live),
-            "positions": position_blob(context, live),
-            "fixed": fixed_blob(context, channels),
-            "weights": context.blob("weights", way.line_words(chosen)),
-            "scales": context.blob("scales", channel_words(chosen, 1)),
-            "output": layer.output_fields,
-        },
-        table="depthwise_conv2d_3x3_s8_params",
-        scratch_bytes=12 * way.words,
-        sources=rule_sources(channels.rounding),
-    ).lowered(context)
 
 
 # ---- columns of the window
 
 
 def _columns(layer: Convolution) -> Candidate | str:
-    context = layer.context
     ways = _slidings(layer, (1, 2), most_pad=max(layer.window.padding.top, layer.window.padding.left))
     if not ways:
         return _NO_WAY.format("1 or 2")
@@ -305,12 +288,14 @@ def _columns(layer: Convolution) -> Candidate | str:
     way = max(ways, key=lambda each: each.steps.output_extent)
     outputs = way.steps.output_extent + way.steps.output_extent % 2
     read = outputs + 2 if way.steps.window_stride == 1 else 2 * outputs + 1
-    scratch_bytes = 4 * (_LINES * read + outputs)
-
-    def lower() -> LoweredOp:
-        once = "" if channels.rounding is Rounding.TFLM else "_once"
-        by_step = np.ascontiguousarray(way.taps(chosen).transpose(0, 2, 1)).reshape(-1)
-        return KernelCall(
+    once = "" if channels.rounding is Rounding.TFLM else "_once"
+    return Candidate(
+        kernel="depthwise_conv2d_columns_s8",
+        instructions=cost_on(layer, 33 * layer.pixels * live.size),
+        weight_bytes=29 * live.size,
+        scratch_bytes=4 * (_LINES * read + outputs),
+        overlaps=lambda: () if channels.dead.any() else way.overlaps(),
+        call=lambda: KernelCall(
             layer.ruled("depthwise_conv2d_columns"),
             "ferrule/kernels/columns.h",
             {
@@ -318,30 +303,22 @@ def _columns(layer: Convolution) -> Candidate | str:
                 "columns": read,
                 "input_zero_point": layer.image.zero_point,
                 "live_c": len(live),
-                "fixed": fixed_blob(context, channels),
-                "weights": context.blob("weights", by_step),
-                "scales": context.blob("scales", plain_scales(chosen, layer.output.zero_point, live)),
+                "fixed": channels.fixed_pixel,
+                "weights": np.ascontiguousarray(way.taps(chosen).transpose(0, 2, 1)).reshape(-1),
+                "scales": plain_scales(chosen, layer.output.zero_point, live),
                 "output": layer.output_fields,
             },
             table="depthwise_conv2d_columns_s8_params",
-            scratch_bytes=scratch_bytes,
             sources=("multiply_columns", f"store_sums{once}", *rule_sources(channels.rounding)),
-        ).lowered(context)
-
-    return Candidate(
-        kernel="depthwise_conv2d_columns_s8",
-        instructions=cost_on(layer, 33 * layer.pixels * live.size),
-        weight_bytes=29 * live.size,
-        scratch_bytes=scratch_bytes,
-        overlaps=lambda: () if channels.dead.any() else way.overlaps(),
-        lower=lower,
+        ),
     )
 
 
 LINES: tuple[Row, ...] = tuple(
-    int8_row(f"depthwise_conv2d_3x3_by{stride}_s8", partial(_lines, stride=stride), Feature.DSP) for stride in (1, 2)
+    weighted_row(f"depthwise_conv2d_3x3_by{stride}_s8", partial(_lines, stride=stride), Feature.DSP)
+    for stride in (1, 2)
 )
 """The kernels for four channels of a line, whose window moves by so many pixels along it."""
-SINGLE_CHANNELS = int8_row("depthwise_conv2d_3x3_s8", _3x3, Feature.LONG_MULTIPLY)
-COLUMNS = int8_row("depthwise_conv2d_columns_s8", _columns)
+SINGLE_CHANNELS = weighted_row("depthwise_conv2d_3x3_s8", _3x3, Feature.LONG_MULTIPLY)
+COLUMNS = weighted_row("depthwise_conv2d_columns_s8", _columns)
 """The kernel for cores without the DSP extension."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, int8_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import can_scale, channel_words, int8_channels
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
-from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import Array
 
 _POINTER_BYTES = 8
@@ -20,51 +18,42 @@ _POINTER_BYTES = 8
 
 
 def _taps(layer: Convolution) -> Candidate | str:
-    context = layer.context
     if layer.depth_multiplier != 1:
         return "channels are multiplied"
     channels = int8_channels(layer)
     if not can_scale(channels, layer):
         return TOO_LARGE
     taps, weights = channels.matrix.shape[1], tap_words(channels.matrix)
-    scratch_bytes = _POINTER_BYTES * (taps + taps % 2) + layer.image.shape[3]
-
-    def lower() -> LoweredOp:
-        return KernelCall(
-            layer.ruled("depthwise_conv2d_taps"),
-            "ferrule/kernels/depthwise_conv2d.h",
-            {
-                "window": layer.window_fields,
-                "input_zero_point": layer.image.zero_point,
-                "weights": context.blob("weights", weights),
-                "scales": context.blob("scales", channel_words(channels, 1)),
-                "output": layer.output_fields,
-            },
-            table="depthwise_conv2d_taps_s8_params",
-            scratch_bytes=scratch_bytes,
-            scratch_alignment=_POINTER_BYTES,
-            sources=rule_sources(channels.rounding),
-        ).lowered(context)
 
     return Candidate(
         kernel="depthwise_conv2d_taps_s8",
         instructions=layer.output.elements * (26 * taps + 330) // 10 + layer.pixels * 9 * taps,
         weight_bytes=weights.nbytes + 12 * layer.image.shape[3],
-        scratch_bytes=scratch_bytes,
+        scratch_bytes=_POINTER_BYTES * (taps + taps % 2) + layer.image.shape[3],
         overlaps=partial(layer.overlaps, reads=Reads.PER_CHANNEL),
-        lower=lower,
+        call=lambda: KernelCall(
+            layer.ruled("depthwise_conv2d_taps"),
+            "ferrule/kernels/depthwise_conv2d.h",
+            {
+                "window": layer.window_fields,
+                "input_zero_point": layer.image.zero_point,
+                "weights": weights,
+                "scales": channel_words(channels, 1),
+                "output": layer.output_fields,
+            },
+            table="depthwise_conv2d_taps_s8_params",
+            scratch_alignment=_POINTER_BYTES,
+            sources=rule_sources(channels.rounding),
+        ),
     )
 
 
 def tap_words(matrix: Array) -> Array:
     """Return weights [channels, taps] as the C has them: bytes a0, a1, b0, b1, a2, a3, b2, b3 per two taps a and b."""
-    channels, taps = matrix.shape
-    whole = np.zeros((-(-channels // 4) * 4, taps + taps % 2), np.int8)
-    whole[:channels, :taps] = matrix
+    whole = filled(matrix, 4, 2)
     # [groups, half, channel of the half, pairs, tap of the pair] -> [groups, pairs, half, tap, channel]
-    split = whole.reshape(-1, 2, 2, whole.shape[1] // 2, 2).transpose(0, 3, 1, 4, 2)
-    return np.ascontiguousarray(split).reshape(-1).view("<i4").astype(np.int32)
+    return words(whole.reshape(-1, 2, 2, whole.shape[1] // 2, 2).transpose(0, 3, 1, 4, 2))
 
 
-TAPS_ROW = int8_row("depthwise_conv2d_taps_s8", _taps, Feature.DSP)
+TAPS_ROW = weighted_row("depthwise_conv2d_taps_s8", _taps, Feature.DSP)
 """The kernel for any window."""

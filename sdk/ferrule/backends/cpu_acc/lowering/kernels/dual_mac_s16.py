@@ -9,13 +9,13 @@ from functools import partial
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, limit_fields
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
-from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.graph import Array, DataType
+from ferrule.graph import Array, DataType, Rounding
 from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
 from ferrule.operators.weighted.products import is_wide
@@ -41,88 +41,74 @@ def _scales(layer: Convolution, matrix: Array) -> Array | str:
     if (np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA + np.abs(offsets)).max() >= _LARGEST_REACH:
         return "a sum does not fit into 30 bits"
     multipliers, shifts = factor_arrays(layer.factors())
-    words = np.zeros((count + count % 2, 3), np.int64)
-    words[:count, 0] = 2 * offsets
+    scales = np.zeros((count + count % 2, 3), np.int64)
+    scales[:count, 0] = 2 * offsets
     if is_wide(layer.context.operands):
         right = _WIDE_SHIFT - shifts
         if right.min() < _WIDE_SHIFT or right.max() > _LARGEST_WIDE_SHIFT:
             return "an output is scaled up or by less than 2**-16"
-        words[:count, 1] = reduced_multiplier(multipliers) << (_LARGEST_WIDE_SHIFT - right)
+        scales[:count, 1] = reduced_multiplier(multipliers) << (_LARGEST_WIDE_SHIFT - right)
     else:
         if shifts.max() > -1 or shifts.min() < -_LARGEST_NARROW_SHIFT:
             return "an output is scaled by 1/2 or more, or by less than 2**-22"
-        words[:count, 1], words[:count, 2] = multipliers, -shifts
-    scaled: Array = words.reshape(-1).astype(np.int32)
-    return scaled
+        scales[:count, 1], scales[:count, 2] = multipliers, -shifts
+    return scales.reshape(-1).astype(np.int32)
 
 
-def _convolution(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if layer.image.dtype is not DataType.INT16:
-        return "the data is not int16"
-    matrix = product_matrix(context.layer, weights_of(context))
+def _convolution(layer: Convolution) -> Candidate | str:
+    matrix = product_matrix(layer.context.layer, weights_of(layer.context))
     scales = _scales(layer, matrix)
     if isinstance(scales, str):
         return scales
-    words = -(-matrix.shape[1] // 8) * 2
-    weights = _interleaved(matrix, words)
-
-    def lower() -> LoweredOp:
-        return KernelCall(
-            "conv2d_dual_s16",
-            _HEADER,
-            {
-                "window": layer.window_fields,
-                "output_c": layer.output.shape[3],
-                "words": words,
-                "weights": context.blob("weights", weights),
-                "channels": context.blob("channels", scales),
-                "twice": not is_wide(context.operands),
-                **limit_fields(layer.output, layer.activation),
-            },
-            scratch_bytes=16 * words,
-        ).lowered(context)
+    groups = -(-matrix.shape[1] // 8) * 2
+    weights = _interleaved(matrix)
 
     return Candidate(
         kernel="conv2d_dual_s16",
         instructions=int(1.1 * layer.macs) + 24 * layer.output.elements + 3 * layer.pixels * matrix.shape[1],
         weight_bytes=weights.nbytes + scales.nbytes,
-        scratch_bytes=16 * words,
+        scratch_bytes=16 * groups,
         overlaps=partial(layer.overlaps, pixels=2),
-        lower=lower,
+        call=lambda: KernelCall(
+            "conv2d_dual_s16",
+            _HEADER,
+            {
+                "window": layer.window_fields,
+                "output_c": layer.output.shape[3],
+                "words": groups,
+                "weights": weights,
+                "channels": scales,
+                "twice": not is_wide(layer.context.operands),
+                **limit_fields(layer.output, layer.activation),
+            },
+        ),
     )
 
 
-def _depthwise(context: LoweringContext) -> Candidate | str:
-    layer = Convolution.of(context)
-    if layer.image.dtype is not DataType.INT16:
-        return "the data is not int16"
+def _depthwise(layer: Convolution) -> Candidate | str:
     if layer.window.width != 3 or layer.depth_multiplier != 1 or layer.image.shape[3] % 2:
         return "the window is not 3 pixels wide, or the channels are multiplied or odd"
-    matrix = product_matrix(context.layer, weights_of(context))
+    matrix = product_matrix(layer.context.layer, weights_of(layer.context))
     scales = _scales(layer, matrix)
     if isinstance(scales, str):
         return scales
     weights = _by_rows(matrix)
-
-    def lower() -> LoweredOp:
-        return KernelCall(
-            "depthwise_conv2d_dual_s16",
-            _HEADER,
-            {
-                "window": layer.window_fields,
-                "weights": context.blob("weights", weights),
-                "channels": context.blob("channels", scales),
-                **limit_fields(layer.output, layer.activation),
-            },
-        ).lowered(context)
 
     return Candidate(
         kernel="depthwise_conv2d_dual_s16",
         instructions=int(2.5 * layer.macs) + 14 * layer.output.elements,
         weight_bytes=weights.nbytes + scales.nbytes,
         overlaps=partial(_pair_overlaps, layer),
-        lower=lower,
+        call=lambda: KernelCall(
+            "depthwise_conv2d_dual_s16",
+            _HEADER,
+            {
+                "window": layer.window_fields,
+                "weights": weights,
+                "channels": scales,
+                **limit_fields(layer.output, layer.activation),
+            },
+        ),
     )
 
 
@@ -149,23 +135,19 @@ def _by_rows(matrix: Array) -> Array:
     rows = np.zeros((*pairs.shape[:2], 2, 2, 2), np.int8)  # [pair, row, word, channel, half]
     rows[:, :, 0] = pairs[..., :2]
     rows[:, :, 1, :, 0] = pairs[..., 2]
-    packed: Array = rows.reshape(-1, 4).view("<i4").reshape(-1).astype(np.int32)
-    return packed
+    return words(rows)
 
 
-def _interleaved(matrix: Array, words: int) -> Array:
+def _interleaved(matrix: Array) -> Array:
     """Return the weights as int32 words of four products, 0, 2, 1 and 3, for two channels by turns."""
-    channels, products = matrix.shape
-    whole = np.zeros((-(-channels // 2) * 2, 4 * words), np.int8)
-    whole[:channels, :products] = matrix
+    whole = filled(matrix, 2, 8)
     # [pair, channel, word, product] -> [pair, word, channel, product]
-    split = whole.reshape(-1, 2, words, 4)[..., [0, 2, 1, 3]].transpose(0, 2, 1, 3)
-    packed: Array = np.ascontiguousarray(split).view("<i4").reshape(-1).astype(np.int32)
-    return packed
+    return words(whole.reshape(-1, 2, whole.shape[1] // 4, 4)[..., [0, 2, 1, 3]].transpose(0, 2, 1, 3))
 
 
-CONV_2D_DUAL_S16 = Row(kernel="conv2d_dual_s16", needs=frozenset({Feature.DSP}), candidate=_convolution)
+_TFLM = frozenset({Rounding.TFLM})
+CONV_2D_DUAL_S16 = weighted_row("conv2d_dual_s16", _convolution, Feature.DSP, rules=_TFLM, dtype=DataType.INT16)
 """The kernel of FULLY_CONNECTED, too."""
-DEPTHWISE_CONV_2D_DUAL_S16 = Row(
-    kernel="depthwise_conv2d_dual_s16", needs=frozenset({Feature.DSP}), candidate=_depthwise
+DEPTHWISE_CONV_2D_DUAL_S16 = weighted_row(
+    "depthwise_conv2d_dual_s16", _depthwise, Feature.DSP, rules=_TFLM, dtype=DataType.INT16
 )

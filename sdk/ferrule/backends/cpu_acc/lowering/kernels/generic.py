@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
+from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import (
     RULE_KERNELS,
@@ -17,13 +17,12 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import (
 )
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
-from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
 from ferrule.operators.weighted.conv2d import groups_of
 from ferrule.operators.weighted.products import has_zero_point, is_wide
 
-_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
 _BIAS = 2
 """The position of the bias among the inputs."""
 
@@ -50,11 +49,11 @@ def generic_candidate(context: LoweringContext) -> Candidate:
         weight_bytes=(weights_of(context).nbytes if context.is_constant(1) else 0) + 9 * channels,
         # The output of TRANSPOSE_CONV shares no memory with its input.
         overlaps=lambda: () if kernel == "transpose_conv" else layer.overlaps(reads=reads),
-        lower=lambda: _lower(layer, kernel, fields),
+        call=lambda: _call(layer, kernel, fields),
     )
 
 
-def _lower(layer: Convolution, operator: str, fields: dict[str, int]) -> LoweredOp:
+def _call(layer: Convolution, operator: str, fields: dict[str, int]) -> KernelCall:
     """Return the call of `<operator>_s8`, `_s16`, `_narrow_s16` (for an int32 bias) or `_f32`.
 
     For weights with a zero point, it is that of `<operator>_offset_s8`. Other rules than TFLM's have kernels named
@@ -73,8 +72,8 @@ def _lower(layer: Convolution, operator: str, fields: dict[str, int]) -> Lowered
         if wide:
             multipliers = reduced_multiplier(multipliers)
         members |= {
-            "multipliers": context.blob("multipliers", multipliers.astype(np.int32)),
-            "shifts": context.blob("shifts", shifts.astype(np.int8)),
+            "multipliers": multipliers.astype(np.int32),
+            "shifts": shifts.astype(np.int8),
         }
     if dtype is DataType.INT8:
         members |= {"input_zero_point": layer.image.zero_point, "output": layer.output_fields}
@@ -84,7 +83,7 @@ def _lower(layer: Convolution, operator: str, fields: dict[str, int]) -> Lowered
     if offset:
         members["weight_zero_point"] = context.input(1).zero_point
     narrow = dtype is DataType.INT16 and not wide
-    form, suffix = f"{operator}_{'narrow_' if narrow else 'offset_' if offset else ''}", _SUFFIXES[dtype]
+    form, suffix = f"{operator}_{'narrow_' if narrow else 'offset_' if offset else ''}", SUFFIXES[dtype]
     return KernelCall(
         f"{form}{RULE_KERNELS[context.layer.rounding]}{suffix}",
         f"ferrule/kernels/{operator}.h",
@@ -92,22 +91,20 @@ def _lower(layer: Convolution, operator: str, fields: dict[str, int]) -> Lowered
         table=f"{form}{suffix}_params",
         sources=rule_sources(context.layer.rounding),
         local=from_run_time(context),
-    ).lowered(context)
+    )
 
 
-def _weights(context: LoweringContext) -> FieldValue:
+def _weights(context: LoweringContext) -> Member:
     """Return the weights: a constant array, or the pointer to a tensor from run time."""
-    if context.is_constant(1):
-        return context.blob("weights", stored_weights(context))
-    return context.input_pointer(1)
+    return stored_weights(context) if context.is_constant(1) else context.input_pointer(1)
 
 
-def _bias(context: LoweringContext, channels: int) -> FieldValue:
+def _bias(context: LoweringContext, channels: int) -> Member:
     """Return the bias as `_weights` returns weights; zeros if there is none."""
     if len(context.layer.inputs) > _BIAS and context.layer.inputs[_BIAS] is not None and not context.is_constant(_BIAS):
         return context.input_pointer(_BIAS)
     bias = context.constant(_BIAS)
-    if bias is None:
-        data = context.source.dtype
-        bias = np.zeros(channels, {DataType.INT8: np.int32, DataType.INT16: np.int64}.get(data, np.float32))
-    return context.blob("bias", bias.reshape(-1), alignment=max(4, bias.itemsize))
+    if bias is not None:
+        return bias.reshape(-1)
+    dtypes = {DataType.INT8: np.int32, DataType.INT16: np.int64}
+    return np.zeros(channels, dtypes.get(context.source.dtype, np.float32))

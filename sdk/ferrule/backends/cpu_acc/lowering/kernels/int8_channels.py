@@ -9,8 +9,10 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import (
     Ranges,
+    channel_axis,
     channel_ranges,
     extreme_sums,
     product_matrix,
@@ -18,7 +20,6 @@ from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import (
     stored_ranges,
 )
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
-from ferrule.backends.firmware import Blob, LoweringContext
 from ferrule.graph import Array, Rounding
 from ferrule.operators.weighted.products import Factor, folded_bias
 
@@ -60,6 +61,11 @@ class Channels:
         products: Array = np.abs(self.matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA
         return products + np.abs(self.bias)
 
+    @property
+    def fixed_pixel(self) -> Array | None:
+        """The values of the dead channels as an output pixel; None if there are none."""
+        return self.fixed if self.dead.any() else None
+
     def chosen(self, channels: Array) -> Channels:
         """Return the channels with the given indices."""
         return Channels(
@@ -82,7 +88,7 @@ def int8_channels(layer: Convolution) -> Channels:
     if given is None:
         given = Ranges(low=np.full((1, 1), -128, np.int64), high=np.full((1, 1), 127, np.int64))
     sums = extreme_sums(matrix, bias, given)
-    stored = stored_ranges(context.operands, layer.activation, layer.channel_axis, sums)
+    stored = stored_ranges(context.operands, layer.activation, channel_axis(context.layer), sums)
     same = np.broadcast_to(given.constant, matrix.shape)
     bias = bias + np.where(same, matrix.astype(np.int64) * given.low, 0).sum(axis=1)
     return Channels(
@@ -130,24 +136,17 @@ def pair_weights(matrix: Array, channels_per_block: int) -> Array:
     The order is: blocks of channels; in a block, groups of four products; in a group, products 0 and 2 before 1 and 3;
     in each half of a group, the channel pairs of the block. Missing channels and products are zero.
     """
-    channels, products = matrix.shape
-    blocks, groups = max(-(-channels // channels_per_block), 1), max(-(-products // 4), 1)
-    whole = np.zeros((blocks * channels_per_block, groups * 4), np.int32)
-    whole[:channels, :products] = matrix
+    whole = filled(matrix.astype(np.int32), channels_per_block, 4)
     pairs = (whole[0::2] + 256 * whole[1::2]).astype(np.int16)
     # [block, pair, group, half of a pair, parity] -> [block, group, parity, pair, half of a pair]
-    split = pairs.reshape(blocks, channels_per_block // 2, groups, 2, 2)
-    return np.ascontiguousarray(split.transpose(0, 2, 4, 1, 3)).astype("<i2").view("<i4").reshape(-1).astype(np.int32)
+    split = pairs.reshape(-1, channels_per_block // 2, whole.shape[1] // 4, 2, 2)
+    return words(split.transpose(0, 2, 4, 1, 3))
 
 
 def channel_words(channels: Channels, multiple: int) -> Array:
     """Return twice the bias, the multiplier and the right shift per channel, zero-padded to `multiple` channels."""
-    count = len(channels.factors)
-    words = np.zeros((max(-(-count // multiple), 1) * multiple, 3), np.int64)
-    words[:count, 0] = 2 * channels.bias
     multipliers, shifts = factor_arrays(channels.factors)
-    words[:count, 1], words[:count, 2] = multipliers, -shifts
-    return words.reshape(-1).astype(np.int32)
+    return filled(np.column_stack([2 * channels.bias, multipliers, -shifts]), multiple, 3).reshape(-1).astype(np.int32)
 
 
 def used_inputs(matrix: Array, lanes: int = 1) -> Array | None:
@@ -159,11 +158,6 @@ def used_inputs(matrix: Array, lanes: int = 1) -> Array | None:
     return None if -(-used.size // lanes) * lanes > _WORTH_LISTING * matrix.shape[1] else used
 
 
-def fixed_blob(context: LoweringContext, channels: Channels) -> Blob | None:
-    """Return the values of the dead channels as an output pixel; None if there are none."""
-    return context.blob("fixed", channels.fixed) if channels.dead.any() else None
-
-
-def position_blob(context: LoweringContext, live: Array) -> Blob:
+def positions(live: Array) -> Array:
     """Return the indices of the live channels, or a single zero: C has no empty arrays."""
-    return context.blob("positions", (live if live.size else np.zeros(1)).astype(np.int16))
+    return (live if live.size else np.zeros(1)).astype(np.int16)

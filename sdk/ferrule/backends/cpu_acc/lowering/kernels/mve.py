@@ -11,17 +11,17 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, int8_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_scale,
-    fixed_blob,
     int8_channels,
     is_plain,
 )
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
-from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import Goal
 from ferrule.graph import Array, Rounding
 from ferrule.operators.arithmetic.window import Window
@@ -67,42 +67,38 @@ def _pointwise(layer: Convolution, channels: Channels, live: Array) -> Candidate
     weights = _Weights(layer, channels, live, matrix)
     copied = 3 * row_bytes // _VECTOR if inputs is None else 4 * len(inputs) // _VECTOR + 10
 
-    def lower() -> LoweredOp:
-        return KernelCall(
-            "conv2d_1x1_mve_s8",
-            "ferrule/kernels/conv2d_mve.h",
-            {
-                "count": count,
-                "input_c": input_c,
-                "pixels": pixels,
-                "inputs": None if inputs is None else context.blob("inputs", inputs),
-                "weights": weights.fields(),
-            },
-            scratch_bytes=pixels * row_bytes + _VECTOR - 1,
-            sources=("mve_store_pairs",),
-        ).lowered(context)
-
     return Candidate(
         kernel="conv2d_1x1_mve_s8",
         instructions=count * copied + weights.instructions(count, count, pixels),
         weight_bytes=weights.stream.nbytes,
         scratch_bytes=pixels * row_bytes + _VECTOR - 1,
         overlaps=layer.overlaps,
-        lower=lower,
+        call=lambda: KernelCall(
+            "conv2d_1x1_mve_s8",
+            "ferrule/kernels/conv2d_mve.h",
+            {"count": count, "input_c": input_c, "pixels": pixels, "inputs": inputs, "weights": weights.fields()},
+            sources=("mve_store_pairs",),
+        ),
     )
 
 
 def _windows(layer: Convolution, channels: Channels, live: Array) -> Candidate:
     context, window, output = layer.context, layer.window, layer.output.shape
-    way = _Way.of(window, layer.image.shape[3])
+    way = _Way(window=window, channels=layer.image.shape[3])
     matrix = channels.matrix[live]
     if not way.by_rows:
         matrix = matrix.reshape(live.size, window.height, window.width, -1).transpose(0, 2, 1, 3)
     weights = _Weights(layer, channels, live, matrix.reshape(live.size, -1))
     rows, pixels = output[0] * output[1], _pixels(context, output[2], _LEAST_WINDOWS, way.scratch)
 
-    def lower() -> LoweredOp:
-        return KernelCall(
+    return Candidate(
+        kernel="conv2d_mve_s8",
+        instructions=rows * sum(way.instructions(size) for size in _batches(output[2], pixels))
+        + weights.instructions(rows * output[2], output[2], pixels),
+        weight_bytes=weights.stream.nbytes,
+        scratch_bytes=way.scratch(pixels),
+        overlaps=layer.overlaps,
+        call=lambda: KernelCall(
             "conv2d_mve_s8",
             "ferrule/kernels/conv2d_mve.h",
             {
@@ -113,18 +109,8 @@ def _windows(layer: Convolution, channels: Channels, live: Array) -> Candidate:
                 "by_rows": int(way.by_rows),
                 "weights": weights.fields(),
             },
-            scratch_bytes=way.scratch(pixels),
             sources=("mve_store_pairs",),
-        ).lowered(context)
-
-    return Candidate(
-        kernel="conv2d_mve_s8",
-        instructions=rows * sum(way.instructions(size) for size in _batches(output[2], pixels))
-        + weights.instructions(rows * output[2], output[2], pixels),
-        weight_bytes=weights.stream.nbytes,
-        scratch_bytes=way.scratch(pixels),
-        overlaps=layer.overlaps,
-        lower=lower,
+        ),
     )
 
 
@@ -134,19 +120,16 @@ class _Way:
 
     window: Window
     channels: int
-    shared: bool
-    """Whether the windows share columns."""
-    by_rows: bool
-    """Whether the rows under all windows are collected first, then each window."""
 
-    @classmethod
-    def of(cls, window: Window, channels: int) -> _Way:
-        return cls(
-            window=window,
-            channels=channels,
-            shared=window.dilation_w == 1 and window.stride_w <= window.width,
-            by_rows=window.dilation_w == 1 and window.width * channels <= _VECTOR,
-        )
+    @property
+    def shared(self) -> bool:
+        """Whether the windows share columns."""
+        return self.window.dilation_w == 1 and self.window.stride_w <= self.window.width
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether the rows under all windows are collected first, then each window."""
+        return self.window.dilation_w == 1 and self.window.width * self.channels <= _VECTOR
 
     def columns(self, pixels: int) -> int:
         """Return the columns of the image that are collected."""
@@ -168,7 +151,6 @@ class _Way:
 
 
 def _fully_connected(layer: Convolution) -> Candidate | str:
-    context = layer.context
     channels = int8_channels(layer)
     if not can_scale(channels, layer):
         return TOO_LARGE
@@ -176,16 +158,19 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
     vectors, blocks, rows = _vectors(products), -(-count // len(_EIGHT)), layer.pixels
     whole = products % _VECTOR == 0
     kernel = "fully_connected_mve_s8" if whole else "fully_connected_copied_mve_s8"
-    scratch_bytes = 0 if whole else _VECTOR * vectors
-
-    def lower() -> LoweredOp:
-        firsts = np.arange(0, count, len(_EIGHT))[:, None]
-        order = np.minimum((firsts + _EIGHT).reshape(-1), count - 1)  # the last block repeats the last channel
-        return KernelCall(
+    firsts = np.arange(0, count, len(_EIGHT))[:, None]
+    order = np.minimum((firsts + _EIGHT).reshape(-1), count - 1)  # the last block repeats the last channel
+    per_block = 17 * vectors + 2 * -(-vectors // _ROW_PASS) + 28
+    return Candidate(
+        kernel=kernel,
+        instructions=rows * (blocks * per_block + 50 + (0 if whole else 3 * vectors)),
+        weight_bytes=blocks * len(_EIGHT) * (_VECTOR * vectors + 9),
+        scratch_bytes=0 if whole else _VECTOR * vectors,
+        call=lambda: KernelCall(
             kernel,
             "ferrule/kernels/fully_connected_mve.h",
             {
-                "stream": context.blob("weights", _stream(channels.chosen(order), len(_EIGHT))),
+                "stream": layer.context.blob("weights", _stream(channels.chosen(order), len(_EIGHT))),
                 "first": (vectors - 1) % _ROW_PASS + 1,
                 "data_bytes": _VECTOR * vectors,
                 "output_c": count,
@@ -195,17 +180,8 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
                 "rows": rows,
             },
             table="fully_connected_mve_s8_params",
-            scratch_bytes=scratch_bytes,
             contribution=KERNELS.part("fully_connected_mve_s8"),
-        ).lowered(context)
-
-    per_block = 17 * vectors + 2 * -(-vectors // _ROW_PASS) + 28
-    return Candidate(
-        kernel=kernel,
-        instructions=rows * (blocks * per_block + 50 + (0 if whole else 3 * vectors)),
-        weight_bytes=blocks * len(_EIGHT) * (_VECTOR * vectors + 9),
-        scratch_bytes=scratch_bytes,
-        lower=lower,
+        ),
     )
 
 
@@ -231,13 +207,13 @@ class _Weights:
 
     def fields(self) -> Mapping[str, Member]:
         """Return the members of a `struct ferrule_mve_weights`."""
-        context, channels = self._layer.context, self._channels
+        channels = self._channels
         return {
-            "stream": context.blob("weights", self.stream),
+            "stream": self._layer.context.blob("weights", self.stream),
             "words": self.stream.size,
             "vectors": self._vectors,
             "kind": _LISTED * self._listed + _GENERAL * self._general,
-            "fixed": fixed_blob(context, channels),
+            "fixed": channels.fixed_pixel,
             "output_c": len(channels.matrix),
             "output": self._layer.output_fields,
         }
@@ -245,27 +221,20 @@ class _Weights:
 
 def _stream(channels: Channels, block: int, positions: Array | None = None) -> Array:
     """Return the words of `struct ferrule_mve_weights` or FULLY_CONNECTED, for whole blocks of channels."""
-    count, products = channels.matrix.shape
-    vectors = _vectors(products)
-    matrix = np.zeros((count, vectors * _VECTOR), np.int8)
-    matrix[:, :products] = channels.matrix
+    matrix = filled(channels.matrix, 1, _VECTOR)
+    vectors = matrix.shape[1] // _VECTOR
     weights = matrix.reshape(-1, block, vectors, _VECTOR).transpose(0, 2, 1, 3)
+    return stream(channels, weights, block, positions)
+
+
+def stream(channels: Channels, weights: Array, block: int, positions: Array | None = None) -> Array:
+    """Return words by block of channels: biases, weights, multipliers and shifts, and the positions if given."""
     multipliers, shifts = factor_arrays(channels.factors)
-    parts = [
-        words(channels.bias.astype("<i4"), block),
-        words(np.ascontiguousarray(weights), block * vectors * _VECTOR),
-        words(multipliers.astype("<i4"), block),
-        words(shifts.astype(np.int8), block),
-    ]
+    parts = [channels.bias.astype(np.int32), weights, multipliers.astype(np.int32), shifts.astype(np.int8)]
     if positions is not None:
-        parts.append(words(positions.astype("<u2"), block))
-    joined: Array = np.concatenate(parts, axis=1).reshape(-1)
-    return joined
-
-
-def words(values: Array, per_block: int) -> Array:
-    """Return values as little-endian words, one row per block."""
-    return np.ascontiguousarray(values.reshape(-1, per_block)).view("<i4").astype(np.int32)
+        parts.append(positions.astype(np.uint16))
+    blocks = len(channels.bias) // block
+    return np.concatenate([words(part).reshape(blocks, -1) for part in parts], axis=1).reshape(-1)
 
 
 def _pixels(context: LoweringContext, together: int, least: int, scratch: Callable[[int], int]) -> int:
@@ -292,5 +261,5 @@ def _vectors(products: int) -> int:
 
 
 _TFLM = frozenset({Rounding.TFLM})
-MVE_CONV_2D_ROW = int8_row("conv2d_mve_s8", _conv2d, Feature.MVE, rules=_TFLM)
-MVE_FULLY_CONNECTED_ROW = int8_row("fully_connected_mve_s8", _fully_connected, Feature.MVE, rules=_TFLM)
+MVE_CONV_2D_ROW = weighted_row("conv2d_mve_s8", _conv2d, Feature.MVE, rules=_TFLM)
+MVE_FULLY_CONNECTED_ROW = weighted_row("fully_connected_mve_s8", _fully_connected, Feature.MVE, rules=_TFLM)

@@ -3,23 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp, int8_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_scale,
-    fixed_blob,
     int8_channels,
     used_inputs,
 )
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
-from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import Array
 from ferrule.operators.weighted.products import WEIGHTED_RULES
 
@@ -44,34 +43,18 @@ def cost_on(layer: Convolution, instructions: int) -> int:
     return 9 * layer.macs + 30 * layer.output.elements if has_dsp(layer.context.target.core) else instructions
 
 
-def _blocks(matrix: Array, channels: int, products: int) -> Array:
-    """Return the int8 weights, filled up with zeros, as [blocks, channels of a block, products]."""
-    count, used = matrix.shape
-    blocks = max(-(-count // channels), 1)
-    whole = np.zeros((blocks * channels, products), np.int8)
-    whole[:count, :used] = matrix
-    return whole.reshape(blocks, channels, products)
-
-
-def quad_weights(matrix: Array) -> Array:
-    """Return the weights by blocks of four channels: for each product a byte per channel."""
-    return _blocks(matrix, QUAD, matrix.shape[1]).transpose(0, 2, 1).reshape(-1)
-
-
-def octet_weights(matrix: Array) -> Array:
-    """Return the weights by blocks of eight channels: for each product a byte per channel."""
-    return _blocks(matrix, OCTET, matrix.shape[1]).transpose(0, 2, 1).reshape(-1)
+def interleaved(matrix: Array, block: int) -> Array:
+    """Return the weights by blocks of so many channels: for each product a byte per channel."""
+    return filled(matrix, block, 1).reshape(-1, block, matrix.shape[1]).transpose(0, 2, 1).reshape(-1)
 
 
 def duo_weights(matrix: Array) -> Array:
     """Return the weights by blocks of two channels: for two products those of the first channel, then the other's."""
-    pairs = -(-matrix.shape[1] // 2)
-    split = _blocks(matrix, DUO, 2 * pairs).reshape(-1, DUO, pairs, 2)
-    return split.transpose(0, 2, 1, 3).reshape(-1)
+    whole = filled(matrix, DUO, 2)
+    return whole.reshape(-1, DUO, whole.shape[1] // 2, 2).transpose(0, 2, 1, 3).reshape(-1)
 
 
-def _conv2d(layer: Convolution, form: str, block: int, cost: float, pack: Callable[[Array], Array]) -> Candidate | str:
-    context = layer.context
+def _conv2d(layer: Convolution, form: str, block: int, cost: float) -> Candidate | str:
     channels = int8_channels(layer)
     live = channels.live
     live = np.concatenate([live, live[-1:].repeat(-live.size % block)])  # the last one is repeated up to a whole block
@@ -84,53 +67,42 @@ def _conv2d(layer: Convolution, form: str, block: int, cost: float, pack: Callab
         return "two neighbouring weights are -128"
     products = matrix.shape[1] + (matrix.shape[1] % 2 if block == DUO else 0)
 
-    def lower() -> LoweredOp:
-        inputs: Blob | None = None
-        if used is not None:
-            inputs = context.blob("inputs", np.pad(used, (0, products - used.size)).astype(np.int16))
-        return KernelCall(
-            layer.ruled(f"conv2d_{form}"),
-            _HEADER,
-            {
-                "window": layer.window_fields,
-                "input_zero_point": layer.image.zero_point,
-                "inputs": inputs,
-                "products": products,
-                "weights": context.blob("weights", pack(matrix), alignment=4),
-                "scales": context.blob("scales", plain_scales(chosen, layer.output.zero_point, live)),
-                "fixed": fixed_blob(context, channels),
-                "blocks": live.size // block,
-                "output_c": len(channels.matrix),
-                "output": layer.output_fields,
-            },
-            table="conv2d_blocks_s8_params",
-            scratch_bytes=4 * products,
-            sources=(f"multiply_{form}", *rule_sources(channels.rounding)),
-        ).lowered(context)
-
     return Candidate(
         kernel=f"conv2d_{form}_s8",
         instructions=cost_on(layer, int(layer.pixels * (products * (cost * live.size + 3) + 20 * live.size))),
         weight_bytes=live.size * (products + 20),
         scratch_bytes=4 * products,
         overlaps=partial(layer.overlaps, pixels=2),
-        lower=lower,
+        call=lambda: KernelCall(
+            layer.ruled(f"conv2d_{form}"),
+            _HEADER,
+            {
+                "window": layer.window_fields,
+                "input_zero_point": layer.image.zero_point,
+                "inputs": None if used is None else np.pad(used, (0, products - used.size)).astype(np.int16),
+                "products": products,
+                "weights": duo_weights(matrix) if block == DUO else interleaved(matrix, block),
+                "scales": plain_scales(chosen, layer.output.zero_point, live),
+                "fixed": channels.fixed_pixel,
+                "blocks": live.size // block,
+                "output_c": len(channels.matrix),
+                "output": layer.output_fields,
+            },
+            table="conv2d_blocks_s8_params",
+            sources=(f"multiply_{form}", *rule_sources(channels.rounding)),
+        ),
     )
 
 
 def _fits_duo(matrix: Array) -> bool:
-    magnitudes = np.abs(_blocks(matrix, DUO, matrix.shape[1] + matrix.shape[1] % 2).astype(np.int64))
+    magnitudes = np.abs(filled(matrix, DUO, 2).astype(np.int64))
     return bool((magnitudes[..., 0::2] + magnitudes[..., 1::2] <= _LARGEST_PAIR).all())
-
-
-def _quad(layer: Convolution) -> Candidate | str:
-    return _conv2d(layer, "quad", QUAD, 1.85, quad_weights)
 
 
 def _duo(context: LoweringContext) -> Candidate | str:
     if context.target.core is None or not context.target.core.baseline:
         return "blocks of four channels take fewer instructions, except on Armv6-M"
-    return int8_row("", partial(_conv2d, form="duo", block=DUO, cost=3.3, pack=duo_weights)).candidate(context)
+    return weighted_row("", partial(_conv2d, form="duo", block=DUO, cost=3.3)).candidate(context)
 
 
 def _octet(layer: Convolution) -> Candidate | str:
@@ -140,36 +112,33 @@ def _octet(layer: Convolution) -> Candidate | str:
         return TOO_LARGE
     count, products = channels.matrix.shape
 
-    def lower() -> LoweredOp:
-        return KernelCall(
-            layer.ruled("fully_connected_octet"),
-            _HEADER,
-            {
-                "rows": layer.pixels,
-                "input_c": products,
-                "output_c": count,
-                "weights": context.blob("weights", octet_weights(channels.matrix), alignment=4),
-                "scales": context.blob("scales", plain_scales(channels, layer.output.zero_point, np.arange(count))),
-                "output": layer.output_fields,
-            },
-            table="fully_connected_octet_s8_params",
-            sources=("multiply_octet", *rule_sources(channels.rounding)),
-        ).lowered(context)
-
     per_product = 4.8 if context.target.core is not None and context.target.core.baseline else 2.2
     return Candidate(
         kernel="fully_connected_octet_s8",
         instructions=cost_on(layer, int(layer.pixels * count * (per_product * products + 20))),
         weight_bytes=-(-count // OCTET) * OCTET * products + 20 * count,
         overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT),
-        lower=lower,
+        call=lambda: KernelCall(
+            layer.ruled("fully_connected_octet"),
+            _HEADER,
+            {
+                "rows": layer.pixels,
+                "input_c": products,
+                "output_c": count,
+                "weights": interleaved(channels.matrix, OCTET),
+                "scales": plain_scales(channels, layer.output.zero_point, np.arange(count)),
+                "output": layer.output_fields,
+            },
+            table="fully_connected_octet_s8_params",
+            sources=("multiply_octet", *rule_sources(channels.rounding)),
+        ),
     )
 
 
 CONV_2D_SCALAR: tuple[Row, ...] = (
-    int8_row("conv2d_quad_s8", _quad, Feature.LONG_MULTIPLY),
+    weighted_row("conv2d_quad_s8", partial(_conv2d, form="quad", block=QUAD, cost=1.85), Feature.LONG_MULTIPLY),
     Row(kernel="conv2d_duo_s8", rules=WEIGHTED_RULES, candidate=_duo),
 )
 """The kernels of CONV_2D for cores without the DSP extension; the second one for those of Armv6-M."""
-FULLY_CONNECTED_SCALAR = int8_row("fully_connected_octet_s8", _octet)
+FULLY_CONNECTED_SCALAR = weighted_row("fully_connected_octet_s8", _octet)
 """The kernel of FULLY_CONNECTED for cores without the DSP extension."""

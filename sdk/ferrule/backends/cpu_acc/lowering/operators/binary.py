@@ -83,12 +83,12 @@ def binary_overlaps(context: LoweringContext, order: tuple[int, int] = (0, 1)) -
     return replaced_overlaps(context, dict.fromkeys(alike, 0))
 
 
-def broadcast_axes(context: LoweringContext, inputs: Sequence[int]) -> list[ArrayData]:
+def broadcast_axes(context: LoweringContext, inputs: Sequence[int], axes: int = MAX_AXES) -> list[ArrayData]:
     """Return the extents and the strides of each input, outermost first, as int32; missing axes have extent 1."""
     output = context.output
     merged = merged_axes(output.shape, *(_strides_in(context.input(index), output) for index in inputs))
     missing = (1, *[0] * len(inputs))
-    return [int32s(each) for each in zip(*[missing] * (MAX_AXES - len(merged)), *merged, strict=True)]
+    return [int32s(each) for each in zip(*[missing] * (axes - len(merged)), *merged, strict=True)]
 
 
 def _strides_in(info: TensorInfo, output: TensorInfo) -> tuple[int, ...]:

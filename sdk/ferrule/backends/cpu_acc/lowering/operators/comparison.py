@@ -10,6 +10,7 @@ from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call, broa
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.elementwise.comparison import term_of
+from ferrule.operators.elementwise.select import MAX_AXES
 
 _HEADER = "ferrule/kernels/compare.h"
 _IN_ORDER, _SWAPPED = (0, 1), (1, 0)
@@ -41,7 +42,7 @@ def lower_logical(context: LoweringContext) -> LoweredOp:
 def lower_select(context: LoweringContext) -> LoweredOp:
     """Return the call for SELECT_V2, whose kernel depends on the size of the elements only."""
     names = ("extents", "condition_strides", "first_strides", "second_strides")
-    fields = dict(zip(names, broadcast_axes(context, range(3)), strict=True))
+    fields = dict(zip(names, broadcast_axes(context, range(3), MAX_AXES), strict=True))
     kernel = f"select_{8 * context.output.dtype.size_bytes}"
     return KernelCall(kernel, "ferrule/kernels/select.h", fields, table="select_params", inputs=range(3)).lowered(
         context

@@ -19,8 +19,8 @@ _FRACTION_BITS = 20
 """The value of FRACTION_BITS in the C kernel."""
 _STEPS = (0, 1, -1, 4, -4, 16, -16, 64, -64)
 """Changes of a multiplier to try."""
-_TIE_BREAKERS = (0.0, 2.0**-22, 2.0**-20, 2.0**-18, -(2.0**-20))
-"""Relative changes of the tables to try; a small change rounds halves away from zero, as the reference does."""
+TIE_BREAKERS = (0.0, 2.0**-22, 2.0**-20, 2.0**-18, -(2.0**-20))
+"""Relative changes of factors or tables to try; a small change rounds halves away from zero, as the reference does."""
 _NUDGES = (0, -1, 1)
 
 
@@ -43,24 +43,27 @@ def scaled_sum(total: Additive) -> ScaledSum | None:
     first, second = (np.ptp(part) * factor / 255 * 256 for part in (parts.first, parts.second))
     if max(first, second) >= 2**31 - 1024:
         return None
-    least = np.where(wanted == -128, -(1 << 40), wanted << _FRACTION_BITS)
-    most = np.where(wanted == 127, 1 << 40, ((wanted + 1) << _FRACTION_BITS) - 1)
     sign = -1 if parts.second[127] < parts.second[0] else 1
     for step, other in sorted(itertools.product(_STEPS, _STEPS), key=lambda pair: abs(pair[0]) + abs(pair[1])):
-        candidate = _constants(round(first) + step, sign * (round(second) + other), least, most)
-        if candidate is not None:
-            return candidate
+        a, b = round(first) + step, sign * (round(second) + other)
+        constant = fitting_constant(a * STORED >> 8, b * STORED >> 8, wanted, (-128, 127), _FRACTION_BITS)
+        if constant is not None:
+            return ScaledSum(first=a, second=b, constant=constant)
     return None
 
 
-def _constants(first: int, second: int, least: Array, most: Array) -> ScaledSum | None:
-    sums = (first * STORED >> 8)[:, np.newaxis] + (second * STORED >> 8)
+def fitting_constant(first: Array, second: Array, wanted: Array, limits: tuple[int, int], shift: int) -> int | None:
+    """Return the constant with which (first + second + constant) >> shift, clamped to the limits, is `wanted`.
+
+    `first` and `second` have what each stored value adds. None if there is no such constant with sums of 32 bits.
+    """
+    sums = first[:, np.newaxis] + second
+    least = np.where(wanted == limits[0], -(1 << 40), wanted << shift)
+    most = np.where(wanted == limits[1], 1 << 40, ((wanted + 1) << shift) - 1)
     low, high = int((least - sums).max()), int((most - sums).min())
-    if low > high:
-        return None
     constant = (low + high) // 2
     fits = int(sums.min()) + constant >= -(2**31) and int(sums.max()) + constant < 2**31
-    return ScaledSum(first=first, second=second, constant=constant) if fits and abs(constant) < 2**31 else None
+    return constant if low <= high and fits and abs(constant) < 2**31 else None
 
 
 def sum_tables(total: Additive) -> tuple[Array, Array] | None:
@@ -74,7 +77,7 @@ def sum_tables(total: Additive) -> tuple[Array, Array] | None:
     wanted = int8_results(total).reshape(256, 256)
     unit = 2.0**_FRACTION_BITS
     factor, constant = parts.unit * unit, (parts.constant + 0.5) * unit
-    for tie_breaker in _TIE_BREAKERS:
+    for tie_breaker in TIE_BREAKERS:
         first = np.rint(parts.first * factor * (1 + tie_breaker)).astype(np.int64)
         for nudge in _NUDGES:
             second = np.rint(parts.second * factor * (1 + tie_breaker) + constant + nudge).astype(np.int64)
