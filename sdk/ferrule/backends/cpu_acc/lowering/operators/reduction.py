@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 
@@ -47,8 +48,12 @@ def lower_reduce(context: LoweringContext) -> LoweredOp:
 
 def _loop_fields(context: LoweringContext) -> Mapping[str, Member]:
     """Return the loops over the kept and over the reduced axes, each a `struct ferrule_reduce_loops`."""
-    axes = descriptor_of(context, ReduceDescriptor).axes
-    found = dict(zip(("kept", "reduced"), loops(context.source.shape, axes), strict=True))
+    axes, shape = descriptor_of(context, ReduceDescriptor).axes, context.source.shape
+    found: dict[str, list[tuple[int, int]]] = {"kept": [], "reduced": []}
+    long = [axis for axis, extent in enumerate(shape) if extent != 1]
+    for name, group in itertools.groupby(long, key=lambda axis: "reduced" if axis in axes else "kept"):
+        own = list(group)
+        found[name].append((math.prod(shape[axis] for axis in own), math.prod(shape[own[-1] + 1 :])))
     most = max(map(len, found.values()))
     if most > _LOOPS:
         raise UnsupportedError(f"there is no kernel for reductions with {most} loops, expected at most {_LOOPS}")
@@ -56,24 +61,6 @@ def _loop_fields(context: LoweringContext) -> Mapping[str, Member]:
     return {
         name: {"extents": int32s(extents), "strides": int32s(strides)} for name, (extents, strides) in padded.items()
     }
-
-
-def loops(shape: Shape, axes: tuple[int, ...]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return (extent, stride) of the loops over the kept axes and over the reduced axes, outermost first."""
-    found: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-    previous: bool | None = None
-    for axis, extent in enumerate(shape):
-        if extent == 1:
-            continue
-        kind = axis in axes
-        stride = math.prod(shape[axis + 1 :])
-        if kind is previous:
-            outer, _ = found[kind].pop()
-            found[kind].append((outer * extent, stride))
-        else:
-            found[kind].append((extent, stride))
-        previous = kind
-    return found[False], found[True]
 
 
 def _select_kernel(context: LoweringContext) -> str:
