@@ -120,7 +120,7 @@ def test_bands_cover_the_rows_once_and_know_their_borders() -> None:
     for stage in chain.stages:
         rows = sum(stage.written(band, chain.height(stage.output)) for band in range(stage.bands))
         assert rows == chain.height(stage.output)
-        assert stage.top + stage.middle <= stage.bands
+        assert stage.equal.stop <= stage.bands
     dilated = chain.stages[0].parts
     assert (dilated[0].top, dilated[0].input_rows) == (2, 4)
     assert (dilated[-1].bottom, dilated[-1].output_rows) == (2, 1)

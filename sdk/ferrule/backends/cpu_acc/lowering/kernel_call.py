@@ -25,7 +25,6 @@ from ferrule.dom import (
     Aggregate,
     ArrayData,
     Block,
-    Call,
     Cast,
     Const,
     Declare,
@@ -35,6 +34,7 @@ from ferrule.dom import (
     Pointer,
     Scalar,
     Statement,
+    call_of,
     elements,
 )
 from ferrule.errors import FerruleError, UnsupportedError
@@ -123,7 +123,7 @@ class KernelCall:
             arguments.append(self._cast(context.output_pointer(index), output, is_input=False))
         if self.scratch_bytes:
             arguments.append(context.scratch)
-        call: Statement = Evaluate(Call(Identifier(f"ferrule_{self.kernel}"), (pointer, *arguments, *self.further)))
+        call: Statement = Evaluate(call_of(f"ferrule_{self.kernel}", pointer, *arguments, *self.further))
         if self.local:
             call = Block((Declare(parameters.name, parameters.type, parameters.value), call))
         return LoweredOp(

@@ -11,7 +11,6 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import bytes_for_c, int32s
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, struct_value
 from ferrule.dom import (
     AddressOf,
-    Call,
     Const,
     Evaluate,
     Expression,
@@ -19,6 +18,7 @@ from ferrule.dom import (
     Statement,
     StructType,
     Variable,
+    call_of,
     unsigned,
 )
 from ferrule.errors import UnsupportedError
@@ -118,7 +118,7 @@ class Copies:
         type_ = Const(StructType(f"ferrule_{table}"))
         self._declarations.append(Variable(name=name, type=type_, value=struct_value(fields)))
         self._kernels |= dict.fromkeys((*uses, kernel))
-        call = Call(Identifier(f"ferrule_{kernel}"), (AddressOf(Identifier(name)), *arguments))
+        call = call_of(f"ferrule_{kernel}", AddressOf(Identifier(name)), *arguments)
         self._statements.append(Evaluate(call))
 
     def run_fields(

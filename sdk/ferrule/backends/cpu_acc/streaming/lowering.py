@@ -24,7 +24,6 @@ from ferrule.dom import (
     Binary,
     BinaryOperator,
     Block,
-    Call,
     Comment,
     Const,
     Declaration,
@@ -46,8 +45,10 @@ from ferrule.dom import (
     Scalar,
     Statement,
     StructType,
+    Type,
     Variable,
     While,
+    call_of,
     elements,
     return_if,
     unsigned,
@@ -109,12 +110,12 @@ def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
     ops = [op for stage in stages for op in stage.values()]
     inside = together(ops)
     memories = context.pointer(lines), context.pointer(output), context.scratch
-    call = Call(Identifier(context.symbol("rows")), (context.pointer(source), *memories))
+    call = call_of(context.symbol("rows"), context.pointer(source), *memories)
     return LoweredOp(
         kernel="stream",
         statements=() if payload.fed else (Evaluate(call),),
         status=call if payload.fed else None,
-        feed=Call(Identifier(context.symbol("feed")), memories) if payload.fed else None,
+        feed=call_of(context.symbol("feed"), *memories) if payload.fed else None,
         declarations=(
             *inside.declarations,
             *_tables(context, chain, times, state),
@@ -319,41 +320,76 @@ def _functions(
     context: LoweringContext, chain: Chain, times: Timeline, stages: Sequence[_Ops], *, fed: bool
 ) -> Iterator[Function]:
     """Yield the function that computes all bands that can be computed, and those that the executor calls."""
-    bands = Call(Identifier(context.symbol("bands")), (AddressOf(_STREAM),))
-    yield Function(
-        name=context.symbol("bands"),
-        returns=Scalar.VOID,
-        parameters=(Parameter(_STREAM.name, Pointer(Const(StructType("ferrule_stream")))),),
-        body=Block(
-            (
-                Declare(_STEP.name, StructType("ferrule_stream_step")),
-                While(
-                    Call(Identifier("ferrule_stream_next"), (_STREAM, AddressOf(_STEP))),
-                    Block(
-                        tuple(
-                            statement
-                            for number, stage in enumerate(stages)
-                            for statement in _stage_code(chain, times, number, stage)
-                        )
-                    ),
-                ),
-            )
-        ),
+    stream, bands = AddressOf(_STREAM), Evaluate(call_of(context.symbol("bands"), AddressOf(_STREAM)))
+    code = (each for number, stage in enumerate(stages) for each in _stage_code(chain, times, number, stage))
+    yield _function(
+        context,
+        "bands",
+        Scalar.VOID,
+        (Parameter(_STREAM.name, Pointer(Const(StructType("ferrule_stream")))),),
+        Declare(_STEP.name, StructType("ferrule_stream_step")),
+        While(call_of("ferrule_stream_next", _STREAM, AddressOf(_STEP)), Block(tuple(code))),
         doc=f"Compute all bands that can be computed, of {len(stages)} layers in {times.steps} bands with "
         f"{times.lines_bytes} B of line buffers. The next band is always one of the last layer that has its rows.",
     )
-    if fed:
-        yield _feed_function(context, bands)
-        yield _end_function(context, chain)
-    else:
-        begin = Call(Identifier("ferrule_stream_begin"), (AddressOf(_STREAM), _height(chain)))
-        yield Function(
-            name=context.symbol("rows"),
-            returns=Scalar.VOID,
-            parameters=(_INPUT_PARAMETER, *_MEMORIES),
-            body=Block((*_attached(context, _INPUT), Evaluate(begin), Evaluate(bands))),
+    whole, height = (_INPUT_PARAMETER, *_MEMORIES), unsigned(chain.height(0))
+    if not fed:
+        yield _function(
+            context,
+            "rows",
+            Scalar.VOID,
+            whole,
+            *_attached(context, _INPUT),
+            Evaluate(call_of("ferrule_stream_begin", stream, height)),
+            bands,
             doc="Run the layers on the whole input.",
         )
+        return
+    failed = return_if(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), _STATUS)
+    expect = call_of("ferrule_stream_expect", stream, _FIRST, _COUNT)
+    yield _function(
+        context,
+        "feed",
+        Scalar.INT32,
+        (
+            *_MEMORIES,
+            Parameter(_ROWS.name, Pointer(Const(Scalar.INT8))),
+            Parameter(_FIRST.name, Scalar.UINT32),
+            Parameter(_COUNT.name, Scalar.UINT32),
+        ),
+        *_attached(context, Null()),
+        Declare(_STATUS.name, Const(Scalar.INT32), expect),
+        failed,
+        While(call_of("ferrule_stream_feed", stream, AddressOf(_ROWS), AddressOf(_COUNT)), Block((bands,))),
+        Return(_OK),
+        doc="Take rows of the input, one by one, and compute all bands that each allows.",
+    )
+    feed = call_of(context.symbol("feed"), _LINES, _OUTPUT, _SCRATCH, _INPUT, unsigned(0), height)
+    yield _function(
+        context,
+        "rows",
+        Scalar.INT32,
+        whole,
+        *_attached(context, Null()),
+        If(
+            Binary(BinaryOperator.NOT_EQUAL, _INPUT, Null()),
+            Block((Declare(_STATUS.name, Const(Scalar.INT32), feed), failed)),
+        ),
+        Return(call_of("ferrule_stream_end", stream)),
+        doc="Take all rows of the input if it is given, and end the inference.",
+    )
+
+
+def _function(
+    context: LoweringContext,
+    name: str,
+    returns: Type,
+    parameters: tuple[Parameter, ...],
+    *statements: Statement,
+    doc: str,
+) -> Function:
+    body = Block(statements)
+    return Function(name=context.symbol(name), returns=returns, parameters=parameters, body=body, doc=doc)
 
 
 _INPUT_PARAMETER = Parameter(_INPUT.name, Pointer(Const(Scalar.INT8)))
@@ -365,64 +401,11 @@ _MEMORIES = (
 _ROWS, _FIRST, _COUNT, _STATUS, _OK = map(Identifier, ("rows", "first", "count", "status", "FERRULE_OK"))
 
 
-def _height(chain: Chain) -> Integer:
-    return unsigned(chain.height(0))
-
-
 def _attached(context: LoweringContext, source: Expression) -> tuple[Statement, ...]:
     """Return the declaration of the stream, attached to its memories."""
     chain = AddressOf(Identifier(context.symbol("chain")))
-    attach = Call(Identifier("ferrule_stream_attach"), (AddressOf(_STREAM), chain, source, _LINES, _OUTPUT, _SCRATCH))
+    attach = call_of("ferrule_stream_attach", AddressOf(_STREAM), chain, source, _LINES, _OUTPUT, _SCRATCH)
     return Declare(_STREAM.name, StructType("ferrule_stream")), Evaluate(attach)
-
-
-def _feed_function(context: LoweringContext, bands: Call) -> Function:
-    expect = Call(Identifier("ferrule_stream_expect"), (AddressOf(_STREAM), _FIRST, _COUNT))
-    feed = Call(Identifier("ferrule_stream_feed"), (AddressOf(_STREAM), AddressOf(_ROWS), AddressOf(_COUNT)))
-    return Function(
-        name=context.symbol("feed"),
-        returns=Scalar.INT32,
-        parameters=(
-            *_MEMORIES,
-            Parameter(_ROWS.name, Pointer(Const(Scalar.INT8))),
-            Parameter(_FIRST.name, Scalar.UINT32),
-            Parameter(_COUNT.name, Scalar.UINT32),
-        ),
-        body=Block(
-            (
-                *_attached(context, Null()),
-                Declare(_STATUS.name, Const(Scalar.INT32), expect),
-                return_if(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), _STATUS),
-                While(feed, Block((Evaluate(bands),))),
-                Return(_OK),
-            )
-        ),
-        doc="Take rows of the input, one by one, and compute all bands that each allows.",
-    )
-
-
-def _end_function(context: LoweringContext, chain: Chain) -> Function:
-    feed = Call(
-        Identifier(context.symbol("feed")),
-        (_LINES, _OUTPUT, _SCRATCH, _INPUT, unsigned(0), _height(chain)),
-    )
-    failed = return_if(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), _STATUS)
-    return Function(
-        name=context.symbol("rows"),
-        returns=Scalar.INT32,
-        parameters=(_INPUT_PARAMETER, *_MEMORIES),
-        body=Block(
-            (
-                *_attached(context, Null()),
-                If(
-                    Binary(BinaryOperator.NOT_EQUAL, _INPUT, Null()),
-                    Block((Declare(_STATUS.name, Const(Scalar.INT32), feed), failed)),
-                ),
-                Return(Call(Identifier("ferrule_stream_end"), (AddressOf(_STREAM),))),
-            )
-        ),
-        doc="Take all rows of the input if it is given, and end the inference.",
-    )
 
 
 def _stage_code(chain: Chain, times: Timeline, number: int, ops: _Ops) -> Iterator[Statement]:

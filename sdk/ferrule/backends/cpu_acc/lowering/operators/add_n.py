@@ -10,7 +10,7 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext, parameter_table, struct_value
-from ferrule.dom import Call, Evaluate, Expression, Identifier
+from ferrule.dom import Evaluate, Expression, Identifier, call_of
 from ferrule.graph import DataType
 from ferrule.operators.elementwise.add_n import integer_sum
 
@@ -52,7 +52,7 @@ def lower_add_n(context: LoweringContext) -> LoweredOp:
     late = {name for index, name in enumerate(names) if index not in early}
     return LoweredOp(
         kernel=kernel,
-        statements=tuple(Evaluate(Call(Identifier(f"ferrule_{name}"), arguments)) for name, arguments in calls),
+        statements=tuple(Evaluate(call_of(f"ferrule_{name}", *arguments)) for name, arguments in calls),
         declarations=(parameters,),
         blobs=tuple(blobs.values()),
         scratch_bytes=scratch_bytes,

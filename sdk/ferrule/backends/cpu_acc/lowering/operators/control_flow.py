@@ -40,6 +40,7 @@ from ferrule.dom import (
     Statement,
     Type,
     While,
+    call_of,
     return_if,
     unsigned,
 )
@@ -96,7 +97,7 @@ class _Part:
         given = {f"in_{index}": place for index, place in enumerate(inputs)}
         given |= {f"out_{index}": place for index, place in enumerate(outputs)}
         given |= {_SCRATCH.name: scratch, _COUNT.name: count}
-        return Call(Identifier(self.function.name), tuple(given[each.name] for each in self.function.parameters))
+        return call_of(self.function.name, *(given[each.name] for each in self.function.parameters))
 
 
 @frozen
@@ -226,7 +227,7 @@ def _joined(
     inside = together([op for part in parts for op in part.ops])
     return LoweredOp(
         kernel=kind,
-        status=Call(Identifier(function.name), (*places.arguments, *(argument for _, argument in further))),
+        status=call_of(function.name, *places.arguments, *(argument for _, argument in further)),
         declarations=(
             *inside.declarations,
             *(each for part in parts for each in part.offsets),
@@ -379,7 +380,7 @@ def _late_outputs(
 
 
 def _moved(target: Expression, source: Expression, info: TensorInfo) -> Statement:
-    return Evaluate(Call(Identifier("memmove"), (target, source, unsigned(info.size_bytes))))
+    return Evaluate(call_of("memmove", target, source, unsigned(info.size_bytes)))
 
 
 def _nodes(node: object) -> Iterator[object]:
