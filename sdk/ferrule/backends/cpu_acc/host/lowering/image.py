@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import numpy as np
 
@@ -66,15 +67,5 @@ class Image:
     def fields(self) -> Mapping[str, int]:
         """Return the members of the struct."""
         batches, input_h, input_w, input_c = self.shape
-        return {
-            "batches": batches,
-            "input_h": input_h,
-            "input_w": input_w,
-            "input_c": input_c,
-            "top": self.top,
-            "left": self.left,
-            "rows": self.rows,
-            "columns": self.columns,
-            "phases": self.phases,
-            "zero_point": self.zero_point,
-        }
+        others = {name: value for name, value in asdict(self).items() if name != "shape"}
+        return {"batches": batches, "input_h": input_h, "input_w": input_w, "input_c": input_c, **others}

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import (
@@ -19,7 +18,6 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature,
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType, Rounding
-from ferrule.memory.request import Overlap
 from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 
@@ -42,77 +40,60 @@ def lower_onnx_pool2d(context: LoweringContext) -> LoweredOp:
         "high": float(result.high),
     }
     kind = "columns" if rounding is Rounding.ONNX_COLUMNS else "float"
-    call = _pool_call(context, f"{kind}_average_pool2d_s8", fields, "float_pool2d_params")
-    return replace(call, overlaps=_overlaps(context)).lowered(context)
+    return _pool_call(context, f"{kind}_average_pool2d_s8", fields, "float_pool2d_params").lowered(context)
 
 
-def _overlaps(context: LoweringContext) -> tuple[Overlap, ...]:
-    window = descriptor_of(context, Pool2dDescriptor).window
-    return pixel_overlaps(context, window, context.source, context.output, reads=Reads.PER_CHANNEL)
-
-
-def _pool_call(
-    context: LoweringContext, kernel: str, fields: Mapping[str, Member], table: str, *sources: str
-) -> KernelCall:
+def _pool_call(context: LoweringContext, kernel: str, fields: Mapping[str, Member], table: str) -> KernelCall:
     image, output, window = context.source, context.output, descriptor_of(context, Pool2dDescriptor).window
     return KernelCall(
         kernel,
         "ferrule/kernels/pool2d.h",
         {"window": window_fields(window, image, output), **fields},
         table=table,
-        sources=sources,
+        sources=("sqrtf",) if context.layer.type is LayerType.L2_POOL_2D else (),
+        overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
     )
 
 
-def _candidate(context: LoweringContext, kernel: str, instructions: int) -> Candidate:
-    output = context.output
-    fields = limit_fields(output, descriptor_of(context, Pool2dDescriptor).activation)
+def _candidate(context: LoweringContext, *, words: bool) -> Candidate | str:
+    """Return the kernel that goes element by element, or that of `words`, which computes four elements together."""
+    output, descriptor = context.output, descriptor_of(context, Pool2dDescriptor)
+    read = output.elements * descriptor.window.height * descriptor.window.width
+    if words:
+        if output.dtype is not DataType.INT8:
+            return "the data is not int8"
+        if descriptor.pool_w > _MOST_COLUMNS:
+            return f"the window has more than {_MOST_COLUMNS} columns"
+        groups, rest = divmod(output.shape[3], 4)
+        read, per_element = int(read * ((groups * 7 + rest * 7) / (groups * 4 + rest))), 18
+    else:
+        read, per_element = read * 8, 20
+    kernel = f"{_KINDS[context.layer.type]}_pool2d_{'words_' if words else ''}{SUFFIXES[output.dtype]}"
     table = "pool2d_f32_params" if output.dtype.is_float else "pool2d_params"
-    sources = ("sqrtf",) if context.layer.type is LayerType.L2_POOL_2D else ()
+    call = partial(_pool_call, context, kernel, limit_fields(output, descriptor.activation), table)
     return Candidate(
         kernel=kernel,
-        instructions=instructions,
+        instructions=read + per_element * output.elements,
         weight_bytes=0,
-        overlaps=partial(_overlaps, context),
-        call=lambda: _pool_call(context, kernel, fields, table, *sources),
+        overlaps=lambda: call().overlaps,
+        call=call,
     )
-
-
-def _single(context: LoweringContext) -> Candidate:
-    """Return the kernel that goes element by element."""
-    output = context.output
-    kernel = f"{_KINDS[context.layer.type]}_pool2d_{SUFFIXES[output.dtype]}"
-    return _candidate(context, kernel, _elements_read(context) * 8 + output.elements * 20)
-
-
-def _words(context: LoweringContext) -> Candidate | str:
-    """Return the kernel that computes the four elements of a word together."""
-    output = context.output
-    if output.dtype is not DataType.INT8:
-        return "the data is not int8"
-    if descriptor_of(context, Pool2dDescriptor).pool_w > _MOST_COLUMNS:
-        return f"the window has more than {_MOST_COLUMNS} columns"
-    words, rest = divmod(output.shape[3], 4)
-    share = (words * 7 + rest * 7) / (words * 4 + rest)
-    kernel = f"{_KINDS[context.layer.type]}_pool2d_words_s8"
-    return _candidate(context, kernel, int(_elements_read(context) * share) + output.elements * 18)
-
-
-def _elements_read(context: LoweringContext) -> int:
-    window = descriptor_of(context, Pool2dDescriptor).window
-    return context.output.elements * window.height * window.width
 
 
 def _rows(kind: str) -> tuple[Row, ...]:
     return (
-        Row(kernel=f"{kind}_pool2d_words_s8", needs=frozenset({Feature.DSP}), candidate=_words),
-        Row(kernel=f"{kind}_pool2d", candidate=_single),
+        Row(
+            kernel=f"{kind}_pool2d_words_s8",
+            needs=frozenset({Feature.DSP}),
+            candidate=partial(_candidate, words=True),
+        ),
+        Row(kernel=f"{kind}_pool2d", candidate=partial(_candidate, words=False)),
     )
 
 
 POOL_2D_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.AVERAGE_POOL_2D: _rows("average"),
     LayerType.MAX_POOL_2D: _rows("max"),
-    LayerType.L2_POOL_2D: (Row(kernel="l2_pool2d_f32", candidate=_single),),
+    LayerType.L2_POOL_2D: (Row(kernel="l2_pool2d_f32", candidate=partial(_candidate, words=False)),),
 }
 """The kernels of the pools."""
