@@ -111,12 +111,12 @@ class Contribution:
 
     def missing(self) -> Iterator[str]:
         """Yield a sentence about each source and include folder that does not exist."""
-        for paths, exists, what in (
+        for paths, is_there, what in (
             (self.source_paths, is_file, "source"),
             (self.include_paths, is_folder, "include folder"),
         ):
             for path in paths:
-                if not exists(path):
+                if not is_there(path):
                     yield f"contribution '{self.name}': there is no {what} {path}"
 
     @property

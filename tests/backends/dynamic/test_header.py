@@ -7,6 +7,7 @@ import ctypes
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ from needs import require_cc, require_cxx
 from ferrule import resources
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
-from ferrule.backends.dynamic.descriptors import CPadding, descriptor_structs
-from ferrule.backends.dynamic.header import layers_header
+from ferrule.backends.dynamic.descriptors import struct_tag
+from ferrule.backends.dynamic.header import descriptors, layers_header
 from ferrule.backends.tensor_handle import HandleCapability, MemorySource
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
@@ -69,15 +70,14 @@ def test_no_number_is_given_to_another_type() -> None:
 
 def test_every_operator_has_a_struct_or_no_parameters() -> None:
     without = {IfDescriptor, WhileDescriptor}  # C has no counterpart of their graphs
-    assert set(descriptor_structs()) == {operator.descriptor for operator in OPERATORS.values()} - without
+    assert set(descriptors()) == {operator.descriptor for operator in OPERATORS.values()} - without
+    tags = {struct_tag(descriptor) for descriptor in descriptors() if fields(descriptor)}
+    assert {"ferrule_padding", *tags} == set(abi.read_header("layers.h"))
 
 
 def structs() -> Iterator[tuple[str, type[ctypes.Structure]]]:
     yield from abi.STRUCTS.items()
-    yield "ferrule_padding", CPadding
-    for struct in descriptor_structs().values():
-        if struct.fields:
-            yield struct.c_name, struct.ctype
+    yield from abi.read_header("layers.h").items()
 
 
 def test_every_struct_of_the_header_is_compared() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
-from ferrule.backends.dynamic.descriptors import CPadding, descriptor_structs
+from ferrule.backends.dynamic.descriptors import pack
 from ferrule.backends.dynamic.records import layer_struct, options_array, read_option
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.errors import UnsupportedError
@@ -38,8 +38,8 @@ def expected(value: object) -> object:
 
 def found(struct: ctypes.Structure, name: str) -> object:
     value = getattr(struct, name)
-    if isinstance(value, CPadding):
-        return (value.top, value.bottom, value.left, value.right)
+    if isinstance(value, ctypes.Structure):
+        return tuple(getattr(value, side) for side in ("top", "bottom", "left", "right"))
     if hasattr(struct, f"{name}_count"):
         return tuple(value[: getattr(struct, f"{name}_count")])
     return value
@@ -79,12 +79,12 @@ def test_layers_arrive_whole(seed: int) -> None:
         assert struct.type == layer.type.code
         check_tensors(network, layer.inputs, struct.inputs, struct.input_count)
         check_tensors(network, layer.outputs, struct.outputs, struct.output_count)
-        kind = descriptor_structs()[type(layer.descriptor)]
-        if not kind.fields:
+        if not fields(layer.descriptor):
             assert (struct.descriptor, struct.descriptor_bytes) == (None, 0)
             continue
-        assert struct.descriptor_bytes == ctypes.sizeof(kind.ctype)
-        descriptor = kind.ctype.from_address(struct.descriptor)
+        kind = type(pack(layer.descriptor))
+        assert struct.descriptor_bytes == ctypes.sizeof(kind)
+        descriptor = kind.from_address(struct.descriptor)
         for field in fields(layer.descriptor):
             assert found(descriptor, field.name) == expected(getattr(layer.descriptor, field.name))
 

@@ -83,8 +83,8 @@ class Function(NamedTuple):
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120 (no pathlib here)
-_PLACES = (os.path.join(_PACKAGE, each, "include", "ferrule", "backend.h") for each in ("_data", "../.."))  # noqa: PTH118
-"""Where the header is: in an installation, and in a checkout."""
+_PLACES = [os.path.join(_PACKAGE, each, "include", "ferrule") for each in ("_data", "../..")]  # noqa: PTH118
+"""Where the headers are: in an installation, and in a checkout."""
 _SCALARS = {
     "bool": c_bool,
     "double": c_double,
@@ -139,8 +139,13 @@ def _structs(header: str) -> dict[str, Any]:
     return {tag: kind for tag, kind in found.items() if tag not in _SCALARS}
 
 
-with open(next(filter(os.path.exists, _PLACES)), encoding="utf-8") as _file:  # noqa: PTH123 (no pathlib here)
-    STRUCTS = _structs(_file.read())
+def read_header(name: str) -> dict[str, Any]:
+    """Return the class of each struct in a header of include/ferrule, by its tag."""
+    with open(os.path.join(next(filter(os.path.exists, _PLACES)), name), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+        return _structs(file.read())
+
+
+STRUCTS = read_header("backend.h")
 Option = STRUCTS["ferrule_option"]
 Quantization = STRUCTS["ferrule_quantization"]
 Tensor = STRUCTS["ferrule_tensor"]

@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
-import ctypes
+import ast
+import inspect
+import itertools
 import sys
 import textwrap
+import typing
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
-from ferrule.backends.dynamic.descriptors import INTEGERS, CPadding, DescriptorStruct, descriptor_structs
-from ferrule.graph import LayerType, Rounding
+from ferrule.backends.dynamic.descriptors import struct_tag
+from ferrule.graph import Descriptor, Graph, LayerType, Rounding
+from ferrule.operators.activation import Activation
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.table import OPERATORS
 
 _WIDTH = 100
 
@@ -50,16 +57,19 @@ struct ferrule_padding {
 };
 """
 
-_C_TYPES: Mapping[Any, str] = {
-    ctypes.c_bool: "bool ",
-    ctypes.c_int32: "int32_t ",
-    ctypes.c_uint32: "uint32_t ",
-    ctypes.c_double: "double ",
-    ctypes.c_char_p: "const char *",
-    CPadding: "struct ferrule_padding ",
-    INTEGERS: "const int32_t *",
+_INTEGERS = "const int32_t *"
+"""The beginning of a member that points to integers, which is followed by a member with their number."""
+_C_TYPES: Mapping[object, str] = {
+    bool: "bool ",
+    int: "int32_t ",
+    float: "double ",
+    int | float: "double ",
+    str: "const char *",
+    Activation: "int32_t ",
+    Padding: "struct ferrule_padding ",
+    tuple[int, ...]: _INTEGERS,
 }
-"""The beginning of a member's declaration."""
+"""The beginning of a member's declaration, by the type of the field."""
 
 _BOTTOM = """\
 #ifdef __cplusplus
@@ -80,7 +90,7 @@ def layers_header() -> str:
         _enum("ferrule_activation", "FERRULE_ACTIVATION_", "A clamp that follows an operator.", ACTIVATION_CODES),
         _enum("ferrule_rounding", "FERRULE_ROUNDING_", _ROUNDINGS, {rule: rule.code for rule in Rounding}),
         _PADDING,
-        *(_struct(struct) for struct in descriptor_structs().values() if struct.fields),
+        *(_struct(descriptor, layers) for descriptor, layers in descriptors().items() if fields(descriptor)),
         _BOTTOM,
     ]
     return "\n".join(parts)
@@ -93,14 +103,45 @@ def _enum(name: str, prefix: str, doc: str, codes: Mapping[_Member, int]) -> str
     return "\n".join([*lines, "};", ""])
 
 
-def _struct(struct: DescriptorStruct) -> str:
-    users = ", ".join(struct.layers)
-    lines = [*_comment(f"{users}. {struct.doc}", ""), f"struct {struct.c_name} {{"]
-    for field in struct.fields:
-        if field.doc:
-            lines += _comment(field.doc, "    ")
-        lines += [f"    {_C_TYPES[ctype]}{name};" for name, ctype in field.members()]
+def descriptors() -> Mapping[type[Descriptor], list[LayerType]]:
+    """Return the layer types with each descriptor class of the operator table, in the order of their numbers.
+
+    Descriptors with graphs are left out: the C interface has no counterpart.
+    """
+    users: dict[type[Descriptor], list[LayerType]] = {}
+    for layer_type in sorted(OPERATORS, key=lambda type_: type_.code):
+        descriptor = OPERATORS[layer_type].descriptor
+        if Graph not in typing.get_type_hints(descriptor).values():
+            users.setdefault(descriptor, []).append(layer_type)
+    return users
+
+
+def _struct(descriptor: type[Descriptor], users: Iterable[LayerType]) -> str:
+    doc = " ".join((inspect.getdoc(descriptor) or "").split())
+    lines = [*_comment(f"{', '.join(users)}. {doc}", ""), f"struct {struct_tag(descriptor)} {{"]
+    hints, docs = typing.get_type_hints(descriptor), _field_docs(descriptor)
+    for field in fields(descriptor):
+        hint = hints[field.name]
+        if hint not in _C_TYPES:
+            raise TypeError(f"{descriptor.__name__}.{field.name} is {hint}, which has no counterpart in C")
+        if field.name in docs:
+            lines += _comment(docs[field.name], "    ")
+        lines.append(f"    {_C_TYPES[hint]}{field.name};")
+        if _C_TYPES[hint] == _INTEGERS:
+            lines.append(f"    uint32_t {field.name}_count;")
     return "\n".join([*lines, "};", ""])
+
+
+def _field_docs(descriptor: type[Descriptor]) -> dict[str, str]:
+    """Return the strings under the fields of a class."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(descriptor)))
+    body = typing.cast("ast.ClassDef", tree.body[0]).body
+    docs = {}
+    for before, node in itertools.pairwise(body):
+        match before, node:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=text)):
+                docs[name] = " ".join(str(text).split())
+    return docs
 
 
 def _comment(text: str, indent: str) -> Iterator[str]:

@@ -197,7 +197,7 @@ def check_backend(address: int, version: tuple[int, int]) -> None:
             raise RefusedError("invalid-table", f"the table '{name}' is null")
 
 
-def check_factories(handles: Any, code: list[tuple[int, int]], minor: int) -> None:  # noqa: ANN401 - a struct of the sheet
+def check_factories(handles: Any, code: list[tuple[int, int]], minor: int) -> None:  # noqa: ANN401 - a struct of the header
     """Check the table of each handle factory."""
     count = handles.factory_count
     if not 1 <= count <= 64 or not handles.factories:
@@ -229,7 +229,7 @@ def try_calls(address: int, tell: Callable[..., None]) -> None:
             try_making(address, getattr(backend, name).contents)
 
 
-def check_capabilities(backend: int, table: Any) -> None:  # noqa: ANN401 - a struct of the sheet
+def check_capabilities(backend: int, table: Any) -> None:  # noqa: ANN401 - a struct of the header
     """Refuse a list with unnamed entries, or far too many entries."""
     count = ctypes.c_uint32()
     options = table.list(backend, count)
@@ -241,14 +241,14 @@ def check_capabilities(backend: int, table: Any) -> None:  # noqa: ANN401 - a st
             raise RefusedError("invalid-table", f"capability {index} has no name")
 
 
-def try_making(backend: int, table: Any) -> None:  # noqa: ANN401 - a struct of the sheet
+def try_making(backend: int, table: Any) -> None:  # noqa: ANN401 - a struct of the header
     """Create an object without options and destroy it; a backend that cannot create it here is not refused."""
     reason, made = ctypes.create_string_buffer(512), ctypes.c_void_p()
     if table.create(backend, abi.CreationOptions(), made, reason, len(reason)) == 0:
         table.destroy(made)
 
 
-def check_table(name: str, address: int, kind: Any, code: list[tuple[int, int]], minor: int) -> None:  # noqa: ANN401 - a class of the sheet
+def check_table(name: str, address: int, kind: Any, code: list[tuple[int, int]], minor: int) -> None:  # noqa: ANN401 - a class of the header
     """Check a table's size, which is that of the backend's minor version or of a newer one, and its functions."""
     pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
     if address % pointer_bytes:

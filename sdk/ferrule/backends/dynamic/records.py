@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
 from ferrule.backends.capability import CapabilityValue
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.codes import TYPE_CODES
-from ferrule.backends.dynamic.descriptors import descriptor_structs
+from ferrule.backends.dynamic.descriptors import has_struct, pack
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.shared.host_memory import address
 from ferrule.backends.target import Face, MemoryKind, Target
@@ -24,7 +25,7 @@ from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor
 from ferrule.operators.table import having
 
 
-def tensor_struct(tensor: Tensor) -> Any:  # noqa: ANN401 - a struct of the sheet
+def tensor_struct(tensor: Tensor) -> Any:  # noqa: ANN401 - a struct of the header
     """Return a struct ferrule_tensor; it points to the data, which must outlive it."""
     info = tensor.info
     dims = (ctypes.c_int64 * len(info.shape))(*info.shape)
@@ -61,7 +62,7 @@ def _layer_struct(layer: Layer, inputs: Any, outputs: Any, descriptor: Any) -> A
     )
 
 
-def bare_layer(layer: Layer) -> Any:  # noqa: ANN401 - a struct of the sheet
+def bare_layer(layer: Layer) -> Any:  # noqa: ANN401 - a struct of the header
     """Return the struct of a layer without its tensors, and without a descriptor that C cannot represent."""
     try:
         descriptor = _descriptor(layer)
@@ -70,7 +71,7 @@ def bare_layer(layer: Layer) -> Any:  # noqa: ANN401 - a struct of the sheet
     return _layer_struct(layer, _array(abi.Tensor, ()), _array(abi.Tensor, ()), descriptor)
 
 
-def layer_struct(graph: Graph, layer: Layer) -> Any:  # noqa: ANN401 - a struct of the sheet
+def layer_struct(graph: Graph, layer: Layer) -> Any:  # noqa: ANN401 - a struct of the header
     """Return the struct of a layer, with constants' data; UnsupportedError if C cannot represent its descriptor."""
     return _layer_in(_tensors(graph), layer)
 
@@ -80,12 +81,12 @@ def _tensors(graph: Graph) -> Callable[[str | None], Any]:
     return cache(lambda name: None if name is None else tensor_struct(graph.tensor(name)))
 
 
-def _layer_in(tensor: Callable[[str | None], Any], layer: Layer) -> Any:  # noqa: ANN401 - a struct of the sheet
+def _layer_in(tensor: Callable[[str | None], Any], layer: Layer) -> Any:  # noqa: ANN401 - a struct of the header
     inputs, outputs = (_array(abi.Tensor, map(tensor, names)) for names in (layer.inputs, layer.outputs))
     return _layer_struct(layer, inputs, outputs, _descriptor(layer))
 
 
-def subgraph_struct(view: SubgraphView) -> Any:  # noqa: ANN401 - a struct of the sheet
+def subgraph_struct(view: SubgraphView) -> Any:  # noqa: ANN401 - a struct of the header
     """Return a struct ferrule_subgraph."""
     tensor = _tensors(view.graph)
     layers = _array(abi.Layer, [_layer_in(tensor, layer) for layer in view.layers])
@@ -93,7 +94,7 @@ def subgraph_struct(view: SubgraphView) -> Any:  # noqa: ANN401 - a struct of th
     return abi.Subgraph(layers, len(layers), inputs, len(inputs), outputs, len(outputs))
 
 
-def workload_struct(info: WorkloadInfo) -> Any:  # noqa: ANN401 - a struct of the sheet
+def workload_struct(info: WorkloadInfo) -> Any:  # noqa: ANN401 - a struct of the header
     """Return the struct of a layer for creating a workload."""
     given = zip(info.operands.inputs, info.constants, strict=True)
     inputs = [constant if own is None or constant is not None else Tensor(info=own) for own, constant in given]
@@ -112,15 +113,12 @@ def _descriptor(layer: Layer) -> ctypes.Structure | None:
         text = ctypes.create_string_buffer(descriptor.payload, max(len(descriptor.payload), 1))
         compiled: ctypes.Structure = abi.PreCompiled(ctypes.cast(text, ctypes.c_void_p), len(descriptor.payload))
         return compiled
-    struct = descriptor_structs().get(type(descriptor))
-    if struct is None:
-        if layer.type in having(transfers=True) - {LayerType.FALLBACK_IMPORT}:
+    if not has_struct(descriptor):
+        if not fields(descriptor) or layer.type in having(transfers=True) - {LayerType.FALLBACK_IMPORT}:
             return None
         raise UnsupportedError(f"layer '{layer.name}' has a {type(descriptor).__name__}, which has no counterpart in C")
-    if not struct.fields:
-        return None
     try:
-        return struct.pack(descriptor)
+        return pack(descriptor)
     except (TypeError, OverflowError) as error:
         raise UnsupportedError(f"the descriptor of layer '{layer.name}' cannot be represented in C: {error}") from error
 
@@ -134,13 +132,13 @@ def options_array(options: Mapping[str, CapabilityValue]) -> ctypes.Array[Any]:
     return (abi.Option * len(options))(*(_option(name, value) for name, value in options.items()))  # type: ignore[no-any-return]
 
 
-def _option(name: str, value: CapabilityValue) -> Any:  # noqa: ANN401 - a struct of the sheet
+def _option(name: str, value: CapabilityValue) -> Any:  # noqa: ANN401 - a struct of the header
     kind = next(kind for kind, (type_, _) in enumerate(OPTION_KINDS) if isinstance(value, type_))
     member = {OPTION_KINDS[kind][1]: value.encode() if isinstance(value, str) else value}
     return abi.Option(name=name.encode(), kind=kind, **member)
 
 
-def target_struct(target: Target) -> Any:  # noqa: ANN401 - a struct of the sheet
+def target_struct(target: Target) -> Any:  # noqa: ANN401 - a struct of the header
     """Return a struct ferrule_target."""
     device, core = target.device, target.core
     binding, options = options_array(device.binding), options_array(target.options)
@@ -174,7 +172,7 @@ def target_struct(target: Target) -> Any:  # noqa: ANN401 - a struct of the shee
     )
 
 
-def read_option(option: Any) -> tuple[str, CapabilityValue]:  # noqa: ANN401 - a struct of the sheet
+def read_option(option: Any) -> tuple[str, CapabilityValue]:  # noqa: ANN401 - a struct of the header
     """Return the name and value of an option; UnsupportedError if it is malformed."""
     if not option.name:
         raise UnsupportedError("an option has no name")

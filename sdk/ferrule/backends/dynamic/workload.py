@@ -69,7 +69,7 @@ class _HostTensor:
 class DynamicWorkload:
     """A layer prepared by the backend."""
 
-    def __init__(self, tables: Tables, given: Any, info: WorkloadInfo, keep: object) -> None:  # noqa: ANN401 - a struct of the sheet
+    def __init__(self, tables: Tables, given: Any, info: WorkloadInfo, keep: object) -> None:  # noqa: ANN401 - a struct of the header
         failed = {
             abi.ERR_UNSUPPORTED: (UnsupportedError, f"does not run layer '{info.layer.name}'"),
             abi.ERR_FAILED: (DynamicLibraryError, f"cannot prepare layer '{info.layer.name}'"),
