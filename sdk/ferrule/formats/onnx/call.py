@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -17,9 +17,17 @@ from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.network.execution import operator_of
+from ferrule.operators.elementwise.comparison import COMPARISONS
 from ferrule.operators.table import type_of
 
 _Of = TypeVar("_Of")
+_RESULTS: Mapping[LayerType, DataType] = {
+    **{row.type: DataType.BOOL for row in COMPARISONS},
+    LayerType.ARG_MAX: DataType.INT32,
+    LayerType.ARG_MIN: DataType.INT32,
+    LayerType.DEQUANTIZE: DataType.FLOAT32,
+}
+"""The types of results that have another type than the first input."""
 
 
 @dataclass(slots=True, eq=False)
@@ -102,13 +110,19 @@ class Value:
         """Return the result of a layer with this tensor as first input.
 
         `what` is the descriptor, or the type of the layer if several have the same one, which is among `others` then;
-        without one, the layer has no parameters. The result has the type and the order of axes of this tensor by
-        default. `rounding` is the rule of the node's last layer, unless that is the output's.
+        without one, the layer has no parameters. The result has the order of axes of this tensor by default, and its
+        type, unless layers like this one have another. `rounding` is the rule of the node's last layer, unless that is
+        the output's.
         """
         self.call.settle()
-        made = replace(self._made(what, others), dtype=dtype, rounding=rounding)
+        made = self._made(what, others)
+        made = replace(made, dtype=dtype or _RESULTS.get(made.type), rounding=rounding)
         self.call.pending = Value(self.call, axes=self.axes if order is None else order, made=made)
         return self.call.pending
+
+    def select(self, chosen: Value, other: Value) -> Value:
+        """Return the elements of `chosen` where this tensor is true, and else those of `other`."""
+        return self.then(LayerType.SELECT_V2, chosen, other, dtype=chosen.dtype)
 
     def many(
         self,

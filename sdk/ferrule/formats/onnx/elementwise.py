@@ -13,7 +13,7 @@ from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
-from ferrule.graph import Array, DataType, LayerType, Rounding, Shape
+from ferrule.graph import Array, LayerType, Rounding, Shape
 from ferrule.graph.real_values import ieee_floats
 
 
@@ -77,7 +77,7 @@ def _constant_in(data: Array, frame: Layout) -> Array:
     return result
 
 
-def binary(type_: LayerType, dtype: DataType | None = None, *, most: int = 2) -> Row:
+def binary(type_: LayerType, *, most: int = 2) -> Row:
     """Return the row of an operator with two inputs that broadcast, or with several, from left to right."""
 
     def emit(call: Call) -> Value:
@@ -86,7 +86,7 @@ def binary(type_: LayerType, dtype: DataType | None = None, *, most: int = 2) ->
             return call.value()
         if type_ is LayerType.ADD and _is_repeated_first(call):
             first, *others = *reversed(others), first
-        return reduce(lambda left, right: left.then(type_, right, dtype=dtype), others, first)
+        return reduce(lambda left, right: left.then(type_, right), others, first)
 
     return Row(emit, 2, layer=type_) if most == 2 else Row(emit, 1, most)
 
@@ -141,7 +141,7 @@ def _pow(call: Call) -> Value:
 
 def _where(call: Call) -> Value:
     condition, chosen, other = _broadcast(call)
-    return condition.then(LayerType.SELECT_V2, chosen, other, dtype=chosen.dtype)
+    return condition.select(chosen, other)
 
 
 def _batch_normalization(call: Call) -> Value:
@@ -169,7 +169,7 @@ def _batch_normalization(call: Call) -> Value:
     return x * per_channel(factor, "factor") + per_channel(addend, "addend")
 
 
-_ARITHMETIC: Mapping[str, LayerType] = {
+_LAYERS: Mapping[str, LayerType] = {
     "Add": LayerType.ADD,
     "And": LayerType.LOGICAL_AND,
     "BitwiseXor": LayerType.BITWISE_XOR,
@@ -177,9 +177,6 @@ _ARITHMETIC: Mapping[str, LayerType] = {
     "Mul": LayerType.MUL,
     "Or": LayerType.LOGICAL_OR,
     "Sub": LayerType.SUB,
-}
-"""The operators of two inputs whose results have the type of these."""
-_COMPARISONS: Mapping[str, LayerType] = {
     "Equal": LayerType.EQUAL,
     "Greater": LayerType.GREATER,
     "GreaterOrEqual": LayerType.GREATER_EQUAL,
@@ -187,10 +184,10 @@ _COMPARISONS: Mapping[str, LayerType] = {
     "LessOrEqual": LayerType.LESS_EQUAL,
     "Xor": LayerType.NOT_EQUAL,
 }
-"""The operators of two inputs whose results are bool."""
+"""The operators of two inputs that become one layer without parameters."""
+
 ROWS: Mapping[str, Row] = {
-    **{op: binary(type_) for op, type_ in _ARITHMETIC.items()},
-    **{op: binary(type_, DataType.BOOL) for op, type_ in _COMPARISONS.items()},
+    **{op: binary(type_) for op, type_ in _LAYERS.items()},
     "BatchNormalization": Row(_batch_normalization, 5, outputs=5),
     "Max": binary(LayerType.MAXIMUM, most=MANY),
     "Mean": Row(_mean, 1, MANY),

@@ -85,8 +85,8 @@ def _erfc_of(size: Value, scale: float, gain: float) -> Value:
 def _erf(x: Value) -> Value:
     """Return 1 - erfc(|x|) with the sign of x."""
     size = 1 - _erfc_of(abs(x), 1, 1)
-    negative = x.then(LayerType.LESS, 0, dtype=DataType.BOOL)
-    return negative.then(LayerType.SELECT_V2, size.then(LayerType.NEG), size, dtype=x.dtype)
+    negative = x.then(LayerType.LESS, 0)
+    return negative.select(size.then(LayerType.NEG), size)
 
 
 def _gelu(call: Call) -> Value:
@@ -113,15 +113,14 @@ def _sign(x: Value) -> Value:
         return x.then(LayerType.SIGN)
     zero = x.number(0)
     above, below = (
-        x.then(type_, zero, dtype=DataType.BOOL).then(LayerType.CAST, dtype=x.dtype)
-        for type_ in (LayerType.GREATER, LayerType.LESS)
+        x.then(type_, zero).then(LayerType.CAST, dtype=x.dtype) for type_ in (LayerType.GREATER, LayerType.LESS)
     )
     return above - below
 
 
 def _thresholded_relu(x: Value, alpha: float) -> Value:
-    above = x.then(LayerType.GREATER, alpha, dtype=DataType.BOOL)
-    return above.then(LayerType.SELECT_V2, x, x.number(0), dtype=x.dtype)
+    above = x.then(LayerType.GREATER, alpha)
+    return above.select(x, x.number(0))
 
 
 _RECTIFIERS = {row.clamp.limits: type_ for type_, row in OPERATORS.items() if row.clamp is not None}
@@ -160,7 +159,7 @@ def _cast_to(call: Call, dtype: DataType) -> Value:
 def _is_inf(call: Call) -> Value:
     if not (call.node.flag("detect_negative", default=True) and call.node.flag("detect_positive", default=True)):
         raise UnsupportedError("it detects one sign only, expected both")
-    return abs(call.value()).then(LayerType.EQUAL, math.inf, dtype=DataType.BOOL)
+    return abs(call.value()).then(LayerType.EQUAL, math.inf)
 
 
 def _identity(call: Call) -> Value:
@@ -195,7 +194,7 @@ ROWS: Mapping[str, Row] = {
     "CastLike": Row(lambda call: _cast_to(call, call.dtype(1)), 2),
     "Celu": function(_celu, alpha=1.0),
     "Clip": Row(_clip, 1, 3),
-    "DequantizeLinear": replace(function(lambda x: x.then(LayerType.DEQUANTIZE, dtype=DataType.FLOAT32)), most=3),
+    "DequantizeLinear": replace(function(lambda x: x.then(LayerType.DEQUANTIZE)), most=3),
     "Dropout": Row(_identity, 1, 3, outputs=2),
     "Elu": function(_elu, LayerType.ELU, alpha=1.0),
     "Erf": function(_erf),
@@ -203,7 +202,7 @@ ROWS: Mapping[str, Row] = {
     "HardSigmoid": function(_hard_sigmoid, alpha=0.2, beta=0.5),
     "Identity": Row(_identity),
     "IsInf": Row(_is_inf),
-    "IsNaN": function(lambda x: x.then(LayerType.NOT_EQUAL, x, dtype=DataType.BOOL)),
+    "IsNaN": function(lambda x: x.then(LayerType.NOT_EQUAL, x)),
     "LeakyRelu": function(lambda x, alpha: x.then(LeakyReluDescriptor(alpha=alpha)), LayerType.LEAKY_RELU, alpha=0.01),
     "Mish": function(lambda x: x * _softplus(x).then(LayerType.TANH)),
     "PRelu": binary(LayerType.PRELU),

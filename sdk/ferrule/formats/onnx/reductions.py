@@ -93,7 +93,7 @@ def _arg_select(type_: LayerType) -> Row:
         order, place = x.order, x.order.index(axis)
         if last:
             x = x.then(ReverseV2Descriptor(axes=(place,)))
-        found = x.then(type_, ArgSelectDescriptor(axis=place), dtype=DataType.INT32)
+        found = x.then(type_, ArgSelectDescriptor(axis=place))
         if last:
             found = call.shape()[axis] - 1 - found
         split = (*call.shape()[:axis], *call.shape()[axis + 1 :])

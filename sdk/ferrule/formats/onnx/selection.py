@@ -30,7 +30,7 @@ def _trilu(call: Call) -> Value:
     mask = columns - rows >= diagonal if upper else columns - rows <= diagonal
     x = call.ordered()
     full = mask.reshape((1,) * (call.rank() - 2) + mask.shape).transpose(x.order)
-    return call.array(full, "mask").then(LayerType.SELECT_V2, x, x.number(0), order=x.order, dtype=x.dtype)
+    return call.array(full, "mask").select(x, x.number(0)).ordered(x.order)
 
 
 def _gather_elements(call: Call) -> Value:
@@ -63,13 +63,10 @@ def _one_hot(call: Call) -> Value:
     if indices.dtype is not DataType.INT32:
         indices = indices.then(LayerType.CAST, dtype=DataType.INT32)
     numbers = np.arange(depth, dtype=np.int32).reshape(depth, *(1,) * (rank - axis))
-    front, back = (
-        indices.then(LayerType.EQUAL, call.array(each, "numbers"), dtype=DataType.BOOL)
-        for each in (numbers, numbers - depth)
-    )
+    front, back = (indices.then(LayerType.EQUAL, call.array(each, "numbers")) for each in (numbers, numbers - depth))
     either = front.then(LayerType.LOGICAL_OR, back)
     on, off = (call.array(values[each].reshape(()), "value") for each in (1, 0))
-    return either.then(LayerType.SELECT_V2, on, off, dtype=on.dtype)
+    return either.select(on, off)
 
 
 ROWS: Mapping[str, Row] = {

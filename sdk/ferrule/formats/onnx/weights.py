@@ -35,7 +35,7 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
     if node.integer("transA", 0) or not np.isfinite(np.float32(alpha)) or alpha <= 0:
         return None
     if weights.data is None or data.data is not None:
-        simple = alpha == 1 and not node.has_input(2) and not weights.encoding.per_channel
+        simple = alpha == 1 and not node.has_input(2)
         if not simple or node.op not in {"MatMul", "Gemm"} or not weights.encoding.is_byte:
             return None
         return node.reading((tensors.integers(data), tensors.integers(weights)))
