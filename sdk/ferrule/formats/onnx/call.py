@@ -18,6 +18,7 @@ from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shap
 from ferrule.network import Network
 from ferrule.network.execution import operator_of
 from ferrule.operators.elementwise.comparison import COMPARISONS
+from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.table import type_of
 
 _Of = TypeVar("_Of")
@@ -85,6 +86,10 @@ class Value:
         """Return the axes that are some axes of the model's tensor."""
         return tuple(place for place, axis in enumerate(self.order) if axis in axes)
 
+    def over(self, axes: Container[int], *, keep: bool = True) -> ReduceDescriptor:
+        """Return the reduction over some axes of the model's tensor, which stay by default, with an extent of 1."""
+        return ReduceDescriptor(axes=self.places(axes), keep_dims=keep)
+
     def number(self, value: float) -> Value:
         """Return a scalar constant of the type of the tensor."""
         dtype = self.dtype
@@ -103,21 +108,18 @@ class Value:
         self,
         what: LayerType | Descriptor,
         *others: Given,
-        order: Order = None,
         dtype: DataType | None = None,
         rounding: Rounding | None = None,
     ) -> Value:
         """Return the result of a layer with this tensor as first input.
 
         `what` is the descriptor, or the type of the layer if several have the same one, which is among `others` then;
-        without one, the layer has no parameters. The result has the order of axes of this tensor by default, and its
+        without one, the layer has no parameters. The result has the order of axes of this tensor, and by default its
         type, unless layers like this one have another. `rounding` is the rule of the node's last layer, unless that is
         the output's.
         """
         self.call.settle()
-        made = self._made(what, others)
-        made = replace(made, dtype=dtype or _RESULTS.get(made.type), rounding=rounding)
-        self.call.pending = Value(self.call, axes=self.axes if order is None else order, made=made)
+        self.call.pending = Value(self.call, axes=self.axes, made=self._made(what, others, dtype, rounding))
         return self.call.pending
 
     def select(self, chosen: Value, other: Value) -> Value:
@@ -143,16 +145,27 @@ class Value:
         names = self.call.emission.add_many(made, wanted, stored, layer)
         return [Value(self.call, name, self.axes) for name in names]
 
-    def _made(self, what: LayerType | Descriptor, others: Sequence[Given]) -> Made:
+    def _made(
+        self,
+        what: LayerType | Descriptor,
+        others: Sequence[Given],
+        dtype: DataType | None = None,
+        rounding: Rounding | None = None,
+    ) -> Made:
+        type_ = type_of(what) if isinstance(what, Descriptor) else what
+        descriptors = [each for each in (what, *others) if isinstance(each, Descriptor)]
         inputs = [
             each.tensor if isinstance(each, Value) else None if each is None else self.number(each).tensor
             for each in (self, *others)
             if not isinstance(each, Descriptor)
         ]
-        if isinstance(what, Descriptor):
-            return Made(type=type_of(what), descriptor=what, inputs=inputs)
-        descriptors = [each for each in others if isinstance(each, Descriptor)]
-        return Made(type=what, descriptor=(descriptors or [operator_of(what).descriptor()])[0], inputs=inputs)
+        return Made(
+            type=type_,
+            descriptor=descriptors[0] if descriptors else operator_of(type_).descriptor(),
+            inputs=inputs,
+            dtype=dtype or _RESULTS.get(type_),
+            rounding=rounding,
+        )
 
     def ordered(self, order: Order) -> Value:
         """Return the tensor with another order of the model's axes."""
@@ -166,7 +179,7 @@ class Value:
         return self.then(LayerType.SUB, other)
 
     def __rsub__(self, other: float) -> Value:
-        return self.number(other).then(LayerType.SUB, self, order=self.axes)
+        return self.number(other).then(LayerType.SUB, self).ordered(self.axes)
 
     def __mul__(self, other: Given) -> Value:
         return self.then(LayerType.MUL, other)
@@ -175,7 +188,7 @@ class Value:
         return self.then(LayerType.DIV, other)
 
     def __rtruediv__(self, other: float) -> Value:
-        return self.number(other).then(LayerType.DIV, self, order=self.axes)
+        return self.number(other).then(LayerType.DIV, self).ordered(self.axes)
 
     def __abs__(self) -> Value:
         return self.then(LayerType.ABS)
@@ -262,12 +275,12 @@ class Call:
             raise ModelError(f"its {role} has shape {list(data.shape)}, expected one number")
         return float(data.reshape(-1)[0])
 
-    def single(self, position: int, role: str, default: int) -> int:
-        """Return the single integer of an input that must be a constant, or the default if it is absent."""
-        values = self.integers(position, role)
+    def single(self, role: str) -> int:
+        """Return the single integer of the second input, which must be a constant, or 0 if it is absent."""
+        values = self.integers(1, role)
         if values is not None and len(values) != 1:
             raise ModelError(f"its {role} is {list(values)}, expected one integer")
-        return default if values is None else values[0]
+        return 0 if values is None else values[0]
 
     def value(self, position: int = 0) -> Value:
         """Return the network's tensor for an input; a reshape may be pending."""
@@ -357,8 +370,8 @@ class Call:
             return name
         return f"{name}_{'nhwc' if layout.order == NHWC else 'permuted'}"
 
-    def refuse_outputs(self, count: int) -> None:
-        """Refuse a node with more than `count` outputs that are used."""
-        for name in self.node.outputs[count:]:
+    def refuse_outputs(self) -> None:
+        """Refuse a node with more than one output that is used."""
+        for name in self.node.outputs[1:]:
             if name:
-                raise UnsupportedError(f"its output '{name}' is not supported, expected {count} outputs")
+                raise UnsupportedError(f"its output '{name}' is not supported, expected 1 outputs")

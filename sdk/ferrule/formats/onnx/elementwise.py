@@ -147,7 +147,7 @@ def _where(call: Call) -> Value:
 def _batch_normalization(call: Call) -> Value:
     """Add MUL and ADD with a factor and an addend per channel."""
     node = call.node
-    call.refuse_outputs(1)
+    call.refuse_outputs()
     if node.integer("training_mode", 0):
         raise UnsupportedError("its attribute 'training_mode' is 1, expected 0", hint="export the model with eval()")
     arrays = [call.parameter(index, role) for index, role in enumerate(("scale", "offset", "mean", "variance"), 1)]

@@ -35,10 +35,9 @@ class _Inputs:
     def __getitem__(self, position: int) -> Any:  # noqa: ANN401 of any type
         return self.arrays[position]
 
-    @property
-    def axis(self) -> int:
-        """The axis of the first input that the node names, by default the first."""
-        return shapes.front_axis(self.node.integer("axis", 0), self[0].ndim)
+    def axis(self, default: int | None = 0) -> int:
+        """Return the axis of the first input that the node names, counted from the front."""
+        return shapes.front_axis(self.node.integer("axis", default), self[0].ndim)
 
     def integers(self, position: int, role: str = "") -> tuple[int, ...] | None:
         """Return the elements of an optional input."""
@@ -153,13 +152,12 @@ def _cast(given: _Inputs) -> Any:  # noqa: ANN401
 
 
 def _concat(given: _Inputs) -> Any:  # noqa: ANN401
-    given.node.integer("axis")
-    return np.concatenate(given.arrays, given.axis)
+    return np.concatenate(given.arrays, given.axis(None))
 
 
 def _gather(given: _Inputs) -> Any:  # noqa: ANN401
     data, indices = given.arrays
-    axis = given.axis
+    axis = given.axis()
     given.check((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
     if indices.dtype.kind not in "iu":
         raise ModelError(f"its indices are {indices.dtype}, expected integers")
@@ -199,7 +197,7 @@ def _tile(given: _Inputs) -> Any:  # noqa: ANN401
 
 
 def _split(given: _Inputs) -> Any:  # noqa: ANN401
-    axis = given.axis
+    axis = given.axis()
     sizes = shapes.split_sizes(given[0].shape[axis], given.integers(1), len(given.node.outputs))
     return list(np.split(given[0], np.cumsum(sizes)[:-1], axis))
 

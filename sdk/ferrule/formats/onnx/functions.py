@@ -164,7 +164,7 @@ def _is_inf(call: Call) -> Value:
 
 def _identity(call: Call) -> Value:
     if call.node.op == "Dropout":
-        call.refuse_outputs(1)
+        call.refuse_outputs()
         if call.scalar(2, "training mode"):
             raise UnsupportedError("its training mode is on, expected off", hint="export the model with eval()")
     return call.value()

@@ -171,7 +171,7 @@ def _gather(call: Call) -> Value:
     if indices.ndim == 1:
         return taken
     layout = plain.reshaped(shapes.static(shape))
-    return taken.then(ReshapeDescriptor(shape=layout.stored), order=layout)
+    return taken.then(ReshapeDescriptor(shape=layout.stored)).ordered(layout)
 
 
 def check_indices(indices: Array, extent: int) -> None:

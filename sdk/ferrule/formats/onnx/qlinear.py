@@ -12,7 +12,6 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.encoding import STATIC
 from ferrule.formats.onnx.node import MICROSOFT, Node
 from ferrule.graph import Array
-from ferrule.graph.real_values import ieee_floats
 
 
 class Expansion:
@@ -25,34 +24,24 @@ class Expansion:
         self.types: dict[str, str] = {}
         """The type of the integers of the operator's result, by the name of its real values."""
 
-    def has(self, position: int) -> bool:
-        """Return whether an input is present."""
-        return self.node.has_input(position)
-
-    def scale(self, position: int) -> Array | None:
-        """Return a scale that is a constant."""
-        return self._constants.get(self.node.inputs[position])
-
     def real(self, position: int, axis: int = 1) -> str:
         """Return the real values of the input at a position, with the scale and zero point behind it."""
         names = self.node.inputs[position], *self.node.inputs[position + 1 : position + 3]
         return self._dequantised(names, position, axis)
 
-    def bias(self, position: int, scales: Sequence[Array | None], factor: float = 1.0) -> str:
-        """Return the real values of a bias, whose scale is the product of others."""
-        name = self.node.inputs[position]
-        if not name:
+    def bias(self, position: int, factor: float = 1.0) -> str:
+        """Return the real values of a bias, whose scale is the product of those of data and weights; "" if absent."""
+        if not self.node.has_input(position):
             return ""
         product = np.array(factor, np.float32)
-        for scale in scales:
+        for scale in (self._constants.get(self.node.inputs[each]) for each in (1, 4)):
             if scale is None or scale.dtype != np.float32:
                 raise UnsupportedError("one of its scales is no constant of float32, expected one", hint=STATIC)
             if scale.ndim > 1 or (product.size != 1 and scale.size != 1):
                 raise ModelError(f"its scales have {product.size} and {scale.size} elements, expected one for the data")
-            with ieee_floats():
-                product = product * scale
+            product = product * scale
         scale_name = self.constant(np.asarray(product, np.float32), "bias_scale")
-        return self._dequantised((name, scale_name, ""), position, 0)
+        return self._dequantised((self.node.inputs[position], scale_name, ""), position, 0)
 
     def constant(self, data: Array, role: str) -> str:
         """Add a constant and return its name."""
@@ -62,7 +51,7 @@ class Expansion:
         self._constants[name] = data
         return name
 
-    def finish(self, op: str, inputs: Sequence[str], position: int, **attributes: int) -> None:
+    def finish(self, op: str, inputs: Sequence[str], position: int) -> None:
         """Add the operator, and QuantizeLinear with the scale and the zero point at a position."""
         node = self.node
         if node.attributes.get("channels_last", 0):
@@ -72,13 +61,12 @@ class Expansion:
             )
         real = f"{node.output}_real"
         kept = {name: value for name, value in node.attributes.items() if name not in {"channels_last", "opset"}}
-        made = node.made(op, inputs, real, **attributes)
         parameters = node.inputs[position : position + 2]
         if not parameters or not parameters[0]:
             raise UnsupportedError("it has no scale of its output, expected one", hint="quantise its output, too")
         point = self._constants.get(parameters[-1]) if len(parameters) > 1 else None
         self.types[real] = "uint8" if point is None else str(point.dtype)
-        self.nodes.append(replace(made, attributes={**kept, **attributes}))
+        self.nodes.append(replace(node.made(op, inputs, real), attributes=kept))
         self.nodes.append(node.made("QuantizeLinear", (real, *parameters), node.output, axis=1))
 
     def _dequantised(self, names: Sequence[str], position: int, axis: int) -> str:
@@ -88,15 +76,14 @@ class Expansion:
 
 
 def _conv(call: Expansion) -> None:
-    bias = call.bias(8, (call.scale(1), call.scale(4))) if call.has(8) else ""
+    bias = call.bias(8)
     call.finish("Conv", (call.real(0), call.real(3, axis=0), bias), 6)
 
 
 def _gemm(call: Expansion) -> None:
     node = call.node
-    columns = 0 if node.integer("transB", 0) else 1
-    bias = call.bias(6, (call.scale(1), call.scale(4)), node.number("alpha", 1.0)) if call.has(6) else ""
-    call.finish("Gemm", (call.real(0), call.real(3, axis=columns), bias), 7)
+    bias = call.bias(6, node.number("alpha", 1.0))
+    call.finish("Gemm", (call.real(0), call.real(3, axis=0 if node.flag("transB") else 1), bias), 7)
 
 
 def _one(op: str) -> Callable[[Expansion], None]:
@@ -132,8 +119,7 @@ def _concat(call: Expansion) -> None:
 
 
 def _where(call: Expansion) -> None:
-    node = call.node
-    call.finish("Where", (node.source, call.real(1), call.real(4)), 7)
+    call.finish("Where", (call.node.source, call.real(1), call.real(4)), 7)
 
 
 EXPANSIONS: Mapping[str, Callable[[Expansion], None]] = {

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -235,20 +235,20 @@ def _prepared(record: GraphRecord, options: _Options) -> Normalised:
 
     If they cannot be prepared, the error names the nodes whose operator is not supported, too.
     """
-    wrong = _problems(record.nodes, lambda node: OPERATORS[node.key].check(node) if node.key in OPERATORS else None)
+    wrong = _problems(record, lambda node: OPERATORS[node.key].check(node) if node.key in OPERATORS else None)
     try:
         if wrong:
             raise together(wrong, "nodes")
         return quantised(record, normalised(record, options.folding), options.folding, options.arithmetic)
     except FerruleError as error:
-        others = _problems(record.nodes, _check_known)
+        others = _problems(record, _check_known)
         raise together([error, *others], "nodes") from None
 
 
-def _problems(nodes: Sequence[Node], check: Callable[[Node], None]) -> list[FerruleError]:
-    """Return the errors of a check of each node."""
+def _problems(record: GraphRecord, check: Callable[[Node], None]) -> list[FerruleError]:
+    """Return the errors of a check of each node of a graph."""
     problems: list[FerruleError] = []
-    for node in nodes:
+    for node in record.nodes:
         try:
             with place(node.where, node.key):
                 check(node)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -41,12 +40,7 @@ def _lp_normalization(call: Call) -> Value | None:
     if power != 1:
         raise UnsupportedError(f"its attribute 'p' is {power}, expected 1 or 2")
     x = call.ordered()
-    return x / abs(x).then(LayerType.SUM, _kept(x, {axis}))
-
-
-def _kept(x: Value, axes: Container[int]) -> ReduceDescriptor:
-    """Return the reduction over some axes of the model's tensor, which stay with an extent of 1."""
-    return ReduceDescriptor(axes=x.places(axes), keep_dims=True)
+    return x / abs(x).then(LayerType.SUM, x.over({axis}))
 
 
 def _reduce_log_sum_exp(call: Call) -> Value:
@@ -55,14 +49,14 @@ def _reduce_log_sum_exp(call: Call) -> Value:
     x = call.ordered()
     if chosen is None:
         raise UnsupportedError("it has no axes, expected one or more")
-    order, reduce = x.order, _kept(x, chosen)
+    order, reduce = x.order, x.over(chosen)
     largest = x.then(LayerType.REDUCE_MAX, reduce)
     total = (x - largest).then(LayerType.EXP).then(LayerType.SUM, reduce).then(LayerType.LOG)
     result = largest + total
     if call.node.flag("keepdims", default=True):
         return result
     shape = tuple(call.shape()[axis] for axis in order if axis not in chosen)
-    return result.then(ReshapeDescriptor(shape=shape), order=without(order, chosen))
+    return result.then(ReshapeDescriptor(shape=shape)).ordered(without(order, chosen))
 
 
 def _reduction(
@@ -78,10 +72,10 @@ def _reduction(
                 raise UnsupportedError("it has no axes, expected one or more")
             return call.value()
         order, keep = x.order, call.node.flag("keepdims", default=True)
-        reduce = replace(_kept(x, chosen), keep_dims=keep)
+        reduce = x.over(chosen, keep=keep)
         if before is not None:
             x = x.then(before)
-        x = x.then(type_, reduce, order=order if keep else without(order, chosen))
+        x = x.then(type_, reduce).ordered(order if keep else without(order, chosen))
         return x if after is None else x.then(after)
 
     return Row(emit, 1, 2, layer=layer)
@@ -99,13 +93,13 @@ def _arg_select(type_: LayerType) -> Row:
         split = (*call.shape()[:axis], *call.shape()[axis + 1 :])
         kept = (1,) if call.node.flag("keepdims", default=True) else ()
         layout = Layout(order=without(order, [axis]), split=split, shape=(*split[:axis], *kept, *split[axis:]))
-        return found.then(LayerType.CAST, dtype=DataType.INT64, order=layout)
+        return found.then(LayerType.CAST, dtype=DataType.INT64).ordered(layout)
 
     return Row(emit)
 
 
 def _cumsum(call: Call) -> Value:
-    axis = front_axis(call.single(1, "axis", 0), call.rank())
+    axis = front_axis(call.single("axis"), call.rank())
     x = call.ordered()
     exclusive, reverse = call.node.flag("exclusive"), call.node.flag("reverse")
     return x.then(CumsumDescriptor(axis=x.order.index(axis), exclusive=exclusive, reverse=reverse))
@@ -124,12 +118,12 @@ def _factor(squares: Value, reduce: ReduceDescriptor, epsilon: float) -> Value:
     return (squares.then(LayerType.MEAN, reduce) + epsilon).then(LayerType.RSQRT)
 
 
-def _affine(call: Call, result: Value, factors: Sequence[Array | None]) -> Value:
+def _affine(result: Value, factors: Sequence[Array | None]) -> Value:
     """Return the product with a factor and the sum with an offset, which broadcast to the model's tensor."""
     for type_, data in zip((LayerType.MUL, LayerType.ADD), factors, strict=False):
         if data is not None:
             full = data.reshape((1,) * (len(result.order) - data.ndim) + data.shape).transpose(result.order)
-            result = result.then(type_, call.array(full, type_.lower()))
+            result = result.then(type_, result.call.array(full, type_.lower()))
     return result
 
 
@@ -137,7 +131,7 @@ def _layer_normalization(call: Call) -> None:
     rank = call.rank()
     axis, epsilon = call.axis(-1), call.node.number("epsilon", 1e-5)
     x = call.ordered()
-    reduce = _kept(x, range(axis, rank))
+    reduce = x.over(range(axis, rank))
     others: Sequence[Value] = ()
     if call.node.op == "RMSNormalization":  # the mean counts as 0
         result = x * _factor(x.then(LayerType.SQUARE), reduce, epsilon)
@@ -146,7 +140,7 @@ def _layer_normalization(call: Call) -> None:
     factors = [call.parameter(1, "scale"), call.parameter(2, "bias")]
     if any(data is not None and data.ndim > rank for data in factors):
         raise ModelError("its scale or bias has more axes than its input")
-    call.finish(_affine(call, result, factors))
+    call.finish(_affine(result, factors))
     for index, name in enumerate(call.node.outputs[1:], 1):
         if name:
             call.declare(others[2 - index], index)
@@ -170,8 +164,8 @@ def _instance_normalization(call: Call) -> Value:
     if rank < 3:
         raise ModelError(f"its input has {rank} axes, expected 3 or more")
     x = call.ordered()
-    result, *_ = _standardised(x, _kept(x, range(2, rank)), call.node.number("epsilon", 1e-5))
-    return _affine(call, result, _per_channel(call))
+    result, *_ = _standardised(x, x.over(range(2, rank)), call.node.number("epsilon", 1e-5))
+    return _affine(result, _per_channel(call))
 
 
 def _group_normalization(call: Call) -> Value:
@@ -184,13 +178,13 @@ def _group_normalization(call: Call) -> Value:
     axes = sorted((place + 1, *(each + (each > place) for each in x.places(range(2, rank)))))
     reduce = ReduceDescriptor(axes=tuple(axes), keep_dims=True)
     result, *_ = _standardised(x.reshaped(divided), reduce, call.node.number("epsilon", 1e-5))
-    return _affine(call, result.reshaped(stored, order), _per_channel(call))
+    return _affine(result.reshaped(stored, order), _per_channel(call))
 
 
 def _mean_variance_normalization(call: Call) -> None:
     axes = front_axes(call.node.integers("axes", (0, 2, 3)), call.rank())
     x = call.ordered()
-    call.declare(_standardised(x, _kept(x, axes), 1e-9)[0])
+    call.declare(_standardised(x, x.over(axes), 1e-9)[0])
 
 
 ROWS: Mapping[str, Row] = {

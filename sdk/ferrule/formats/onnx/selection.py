@@ -24,7 +24,7 @@ def _trilu(call: Call) -> Value:
     """Select the elements of one side of a diagonal with a constant mask."""
     if call.rank() < 2:
         raise ModelError(f"its input has {call.rank()} axes, expected 2 or more")
-    diagonal, upper = call.single(1, "diagonal", 0), call.node.flag("upper", default=True)
+    diagonal, upper = call.single("diagonal"), call.node.flag("upper", default=True)
     afford(Resource.BYTES, _INDEX_BYTES * elements(call.shape()[-2:]), "the mask")
     rows, columns = np.indices(call.shape()[-2:])
     mask = columns - rows >= diagonal if upper else columns - rows <= diagonal
@@ -51,7 +51,7 @@ def _gather_elements(call: Call) -> Value:
 
 def _one_hot(call: Call) -> Value:
     """Compare indices with each number below the depth, and select one of two constants."""
-    depth, values = call.single(1, "depth", 0), call.parameter(2, "values")
+    depth, values = call.single("depth"), call.parameter(2, "values")
     if values is None or values.shape != (2,) or depth < 1:
         raise ModelError("it has no depth of 1 or more, or not two values")
     if depth > 1 << 16:

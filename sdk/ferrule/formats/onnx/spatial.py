@@ -59,13 +59,13 @@ def _resize(call: Call) -> Value:
         for aligned, centred in _CORNERS
     ]
     if mode == "linear":
-        return as_input(call, _linear(x, resizes, places))
+        return as_input(_linear(x, resizes, places))
     nearest = _NEAREST[node.choice("nearest_mode", "round_prefer_floor", [*_NEAREST])]
     pixels = [  # a position that is an integer or a half is one, whatever float32 made of it
         np.clip(nearest(np.round(place, 6)), 0, extent - 1).astype(np.int64)
         for place, extent in zip(places, old, strict=True)
     ]
-    return as_input(call, _nearest(call, x, resizes, pixels))
+    return as_input(_nearest(x, resizes, pixels))
 
 
 def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -113,7 +113,7 @@ def _positions(coordinates: str, extent: int, count: int, factor: float) -> Arra
     return np.asarray((index + shift) * scale + offset)
 
 
-def _nearest(call: Call, x: Value, resizes: Iterable[ResizeDescriptor], pixels: Sequence[Array]) -> Value:
+def _nearest(x: Value, resizes: Iterable[ResizeDescriptor], pixels: Sequence[Array]) -> Value:
     """Return a RESIZE_NEAREST_NEIGHBOR if it takes these pixels, and else a GATHER along each axis."""
     rows, columns = pixels
     height, width = x.shape[1:3]
@@ -123,8 +123,8 @@ def _nearest(call: Call, x: Value, resizes: Iterable[ResizeDescriptor], pixels: 
         ):
             return x.then(LayerType.RESIZE_NEAREST_NEIGHBOR, descriptor)
     if not np.array_equal(rows, np.arange(height)):
-        x = x.then(GatherDescriptor(axis=1), call.array(rows.astype(np.int32), "rows"))
-    return x.then(GatherDescriptor(axis=2), call.array(columns.astype(np.int32), "columns"))
+        x = x.then(GatherDescriptor(axis=1), x.call.array(rows.astype(np.int32), "rows"))
+    return x.then(GatherDescriptor(axis=2), x.call.array(columns.astype(np.int32), "columns"))
 
 
 def _linear(x: Value, resizes: Iterable[ResizeDescriptor], places: Sequence[Array]) -> Value:
@@ -166,7 +166,7 @@ def _depth_to_space(call: Call) -> Value:
     if _is_crossed(call) and channels != size * size:
         parts = x.reshaped((batch * height * width, channels // (size * size), size * size))
         x = parts.then(TransposeDescriptor(permutation=(0, 2, 1))).reshaped((batch, height, width, channels))
-    return as_input(call, x.then(DepthToSpaceDescriptor(block_size=size)))
+    return as_input(x.then(DepthToSpaceDescriptor(block_size=size)))
 
 
 def _space_to_depth(call: Call) -> Value:
@@ -177,7 +177,7 @@ def _space_to_depth(call: Call) -> Value:
         parts = moved.reshaped((batch * height * width, size * size, channels // (size * size)))
         parts = parts.then(TransposeDescriptor(permutation=(0, 2, 1)))
         moved = parts.then(ReshapeDescriptor(shape=(batch, height, width, channels)))
-    return as_input(call, moved)
+    return as_input(moved)
 
 
 ROWS: Mapping[str, Row] = {

@@ -26,15 +26,16 @@ from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 
-def _kernel(shape: Shape, rank: int) -> Shape:
-    """Return the shape of a kernel as that of an image, and the rank that it must have."""
+def _kernel(call: Call) -> Shape:
+    """Return the shape of the weights as that of an image."""
+    shape, rank = call.shape(1), call.rank()
     if len(shape) != rank:
         raise ModelError(f"its weights have shape {list(shape)}, expected {rank} axes as its image has")
     return shape if rank == 4 else (*shape[:2], 1, *shape[2:])
 
 
 def _conv(call: Call) -> Value:
-    x, kernel = image(call), _kernel(call.shape(1), call.rank())
+    x, kernel = image(call), _kernel(call)
     channels, groups = x.shape[3], call.node.integer("group", 1)
     outputs, depth, *extents = kernel
     if groups < 1 or depth * groups != channels or outputs % groups:
@@ -52,11 +53,11 @@ def _conv(call: Call) -> Value:
     order = 0, 2, 3, 1
     if groups == channels and groups > 1:
         descriptor, order = DepthwiseConv2dDescriptor(depth_multiplier=outputs // channels, **steps), (1, 2, 3, 0)
-    return as_input(call, x.then(descriptor, call.tensor(1, order, kernel), bias))
+    return as_input(x.then(descriptor, call.tensor(1, order, kernel), bias))
 
 
 def _conv_transpose(call: Call) -> Value:
-    node, kernel = call.node, _kernel(call.shape(1), call.rank())
+    node, kernel = call.node, _kernel(call)
     x, groups, spatial = image(call), node.integer("group", 1), call.rank() - 2
     channels = x.shape[3]
     if groups < 1 or kernel[0] != channels or channels % groups:
@@ -84,8 +85,8 @@ def _conv_transpose(call: Call) -> Value:
     if groups == 1 and dilations == [1, 1]:
         result = x.then(descriptor, call.tensor(1, (1, 2, 3, 0), kernel), bias)
     else:
-        result = _transposed_groups(call, descriptor, x, _dilated(call, kernel, dilations), groups)
-    return as_input(call, result)
+        result = _transposed_groups(descriptor, x, _dilated(call, kernel, dilations), groups)
+    return as_input(result)
 
 
 def _dilated(call: Call, kernel: Shape, dilations: Sequence[int]) -> Array:
@@ -100,13 +101,13 @@ def _dilated(call: Call, kernel: Shape, dilations: Sequence[int]) -> Array:
     return result
 
 
-def _transposed_groups(call: Call, descriptor: TransposeConvDescriptor, x: Value, weights: Array, groups: int) -> Value:
+def _transposed_groups(descriptor: TransposeConvDescriptor, x: Value, weights: Array, groups: int) -> Value:
     """Return a TRANSPOSE_CONV for each group of channels, and the CONCATENATION of their results."""
+    call, parts = x.call, []
     bias = call.parameter(2, "bias")
     if bias is not None and bias.shape != (weights.shape[1] * groups,):
         raise ModelError(f"its bias has shape {list(bias.shape)}, expected {weights.shape[1] * groups} numbers")
     depth = weights.shape[0] // groups
-    parts = []
     for group in range(groups):
         chosen = weights[group * depth : (group + 1) * depth].transpose(1, 2, 3, 0)
         key = ("group", group, groups)

@@ -29,10 +29,11 @@ _SAME = ("SAME_UPPER", "SAME_LOWER")
 
 def image(call: Call) -> Value:
     """Return the first input, of shape [batch, channels, height, width] or without a height, as an NHWC tensor."""
-    return call.tensor(0, NHWC, _image_shape(call.shape()))
+    return call.tensor(0, NHWC, _image_shape(call))
 
 
-def _image_shape(shape: Shape) -> Shape:
+def _image_shape(call: Call) -> Shape:
+    shape = call.shape()
     if len(shape) not in {3, 4}:
         raise UnsupportedError(
             f"its input has shape {list(shape)}, expected 3 axes (batch, channels, width) or 4 (with a height)",
@@ -41,11 +42,11 @@ def _image_shape(shape: Shape) -> Shape:
     return shape if len(shape) == 4 else (shape[0], shape[1], 1, shape[2])
 
 
-def as_input(call: Call, result: Value) -> Value:
+def as_input(result: Value) -> Value:
     """Return an NHWC result as one with as many axes as the node's first input."""
     layout = Layout.of(result.shape, NHWC)
     batch, channels, _, width = layout.shape
-    return result.ordered(layout if call.rank() == 4 else replace(layout, shape=(batch, channels, width)))
+    return result.ordered(layout if result.call.rank() == 4 else replace(layout, shape=(batch, channels, width)))
 
 
 @frozen
@@ -132,7 +133,7 @@ def padding_of(window: Window, stored: Shape, *, ceil: bool = False) -> Padding:
 
 
 def _pool_window(call: Call) -> Window:
-    _image_shape(call.shape())
+    _image_shape(call)
     extents, spatial = call.node.integers("kernel_shape"), call.rank() - 2
     if len(extents) != spatial:
         raise ModelError(f"its attribute 'kernel_shape' is {list(extents)}, expected {spatial} numbers")
@@ -169,9 +170,9 @@ def _pooled(call: Call) -> tuple[Value, Window, Padding]:
 
 
 def _max_pool(call: Call) -> Value:
-    call.refuse_outputs(1)
+    call.refuse_outputs()
     x, window, padding = _pooled(call)
-    return as_input(call, x.then(LayerType.MAX_POOL_2D, _pool(window, padding)))
+    return as_input(x.then(LayerType.MAX_POOL_2D, _pool(window, padding)))
 
 
 def _average_pool(call: Call) -> Value:
@@ -186,7 +187,7 @@ def _average_pool(call: Call) -> Value:
         x = x.then(PadDescriptor(before=(0, padding.top, padding.left, 0), after=(0, padding.bottom, padding.right, 0)))
         descriptor = _pool(window, NO_PADDING)
     type_ = LayerType.MEAN if isinstance(descriptor, ReduceDescriptor) else LayerType.AVERAGE_POOL_2D
-    return as_input(call, x.then(type_, descriptor, rounding=rounding))
+    return as_input(x.then(type_, descriptor, rounding=rounding))
 
 
 def _average(call: Call, window: Window, padding: Padding, image: Shape) -> tuple[Descriptor, Rounding | None]:
@@ -215,7 +216,7 @@ def _global_pool(type_: LayerType, layer: LayerType | None = None) -> Row:
         if rank < 3:
             raise ModelError(f"its input has shape {list(call.shape())}, expected 3 axes or more")
         x = call.ordered()
-        return x.then(type_, ReduceDescriptor(axes=x.places(range(2, rank)), keep_dims=True))
+        return x.then(type_, x.over(range(2, rank)))
 
     return Row(emit, layer=layer)
 
