@@ -35,13 +35,11 @@ def _broadcast(call: Call) -> list[Value]:
 def _frame(call: Call, positions: Sequence[int], shape: Shape) -> Layout:
     computed = [position for position in positions if call.constant(position) is None]
     layouts = [call.value(position).layout for position in computed]
-    if not layouts:
-        return Layout.of(shape)
     largest = max(
-        layouts, key=lambda layout: (len(layout.shape) == len(shape), elements(layout.shape), layout.is_moved)
+        layouts or [Layout.of(shape)],
+        key=lambda layout: (len(layout.shape) == len(shape), elements(layout.shape), layout.is_moved),
     )
-    rank = len(shape)
-    if len(largest.shape) != rank:
+    if len(largest.shape) != len(shape):
         return Layout.of(shape)
     if largest.is_pending:
         constants = [call.constant(position) for position in positions if position not in computed]

@@ -126,17 +126,17 @@ class Emission:
         tensor, layout = self.place(name)
         divided = wanted.reshaped(layout.split)
         if layout.reshaped(shape).is_pending and not divided.is_pending:
-            moved = self._copy(f"{name}_split", tensor, layout.order, layout.split, divided.order)
+            moved = self._copy(f"{name}_split", tensor, layout, divided.order)
             return self.reshaped(moved, wanted.stored, self._wanted(name, order))
         tensor, layout = self.settled(name, shape)
-        return self._copy(name, tensor, layout.order, shape, order)
+        return self._copy(name, tensor, layout, order)
 
     def settled(self, name: str, shape: Shape | None = None) -> tuple[str, Layout]:
         """Return a tensor with the elements of one of the model, reshaped to `shape`, and its layout, not pending."""
         tensor, layout = self.place(name)
         new = layout.reshaped(layout.shape if shape is None else shape)
         if new.is_pending:
-            tensor = self._copy(f"{name}_split", tensor, layout.order, layout.split, identity(len(layout.split)))
+            tensor = self._copy(f"{name}_split", tensor, layout, identity(len(layout.split)))
             new = Layout.of(new.shape)
         wanted = self._wanted(name, new.order) if new.shape == self.shape(name) else f"{tensor}_reshaped"
         return self.reshaped(tensor, new.stored, wanted), new
@@ -147,12 +147,12 @@ class Emission:
             return name if name in self.final else f"{name}_{'nchw' if len(order) == 4 else 'in_order'}"
         return f"{name}_{'nhwc' if order == NHWC else 'permuted'}"
 
-    def _copy(self, name: str, tensor: str, stored: tuple[int, ...], shape: Shape, order: tuple[int, ...]) -> str:
-        """Return a tensor whose axis i is axis order[i] of `shape`, given one with the order `stored`."""
-        if stored == order:
+    def _copy(self, name: str, tensor: str, layout: Layout, order: tuple[int, ...]) -> str:
+        """Return a tensor whose axis i is axis order[i] of `layout.split`, given one with a layout."""
+        if layout.order == order:
             return tensor
-        permutation = tuple(stored.index(axis) for axis in order)  # `stored` differs between a tensor and its transpose
-        key = (tensor, permutation, shape)
+        permutation = tuple(map(layout.order.index, order))  # a tensor and its transpose differ in their orders
+        key = (tensor, permutation, layout.split)
         if key not in self._copies:
             self._copies[key] = self._transposed(tensor, permutation, self._wanted(name, order))
         return self._copies[key]

@@ -113,8 +113,8 @@ class Integers:
         self.folding.spend(held.data.shape)
         return held.encoding.dequantised(held.data)
 
-    def hold_given(self, name: str, encoding: Encoding) -> None:
-        """Declare integers that another node or the caller makes; uint8 is converted."""
+    def hold_given(self, name: str, encoding: Encoding) -> Held:
+        """Declare integers that another node or the caller makes, and return them; uint8 is converted."""
         expect_bytes(encoding)
         self.types[name] = encoding.unsigned()
         stored = name
@@ -122,6 +122,7 @@ class Integers:
             stored = self.new(f"{name}_int8")
             self.add("QuantizeLinear", (name,), stored, encoding.stored())
         self.stored[name] = Held(stored, encoding)
+        return self.stored[name]
 
     def real(self, name: str) -> str:
         """Return a tensor of real numbers as float32, which is made of integers if it is not there yet."""

@@ -174,11 +174,8 @@ class _Pass(Integers):
             encoding = self.encoding(node, str(data.dtype), data.shape)
             self.reals[node.output] = Held(source, encoding, data)
             return
-        type_ = self._type_of(node) if held is None else held.encoding.type
-        encoding = self.encoding(node, type_)
-        if held is None:
-            self.hold_given(source, encoding)
-            held = self.stored[source]
+        encoding = self.encoding(node, self._type_of(node) if held is None else held.encoding.type)
+        held = held or self.hold_given(source, encoding)
         if held.encoding != encoding:
             raise UnsupportedError(
                 f"tensor '{source}' has another scale or zero point than where it was quantised",
