@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def sources(root: Path) -> list[str]:
 
 @cache
 def _imports(path: Path, root: Path) -> frozenset[str]:
-    """Return the dotted names that a test imports, directly or through tests/support."""
+    """Return the modules that a test imports, itself or by tests/support, and those that define the imported names."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -79,6 +80,9 @@ def _imports(path: Path, root: Path) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
+            if node.module.startswith("ferrule"):
+                package = import_module(node.module)
+                names.update(getattr(getattr(package, alias.name, None), "__module__", "") for alias in node.names)
     for name in sorted(names):
         support = root / "tests" / "support" / f"{name}.py"
         if support.is_file() and support != path:

@@ -141,6 +141,7 @@ def tree(tmp_path: Path) -> Path:
     git = require_program("git", "apt-get install git")
     copied = (
         "mutants.py",
+        "support/children.py",
         "support/source_mutation.py",
         "support/mutant_notes.py",
         "support/amounts.py",
