@@ -7,9 +7,8 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
-
-import msgspec
 
 from ferrule._frozen import frozen
 from ferrule.acl.template import render
@@ -194,8 +193,7 @@ def class_values(record: ArtifactRecord) -> dict[str, object]:
     """Return what the templates write of an artifact."""
     target = acl_target(record.target)
     tensors = [
-        {**msgspec.structs.asdict(tensor), "dataset": dataset(tensor), "extents": extents(tensor.shape)}
-        for tensor in record.tensors
+        {**asdict(tensor), "dataset": dataset(tensor), "extents": extents(tensor.shape)} for tensor in record.tensors
     ]
     return {
         "name": record.artifact,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import Contribution, Warnings
 from ferrule.backends.version import INTERFACE_VERSION, ApiVersion
 from ferrule.documents import convert, read_toml
@@ -71,7 +72,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Names of the folders in `ferrule.backends.shared` that the backend uses."""
 
 
-class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
+@frozen
+class BackendFolder:
     """A backend's folder and its manifest."""
 
     folder: Path

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
+from ferrule._frozen import frozen
 from ferrule.cli.console import STDOUT, echo, write_json
 from ferrule.cli.options import BOARD, JobOptions, engine_name
 from ferrule.errors import FerruleError
@@ -33,7 +33,8 @@ WALL_FACTOR = 60.0
 """Seconds of the host that an engine has for a second of the board, before the run is ended."""
 
 
-class CrashPart(msgspec.Struct, frozen=True, kw_only=True):
+@frozen
+class CrashPart:
     """A fault of the core or of a device."""
 
     reason: str
@@ -41,7 +42,8 @@ class CrashPart(msgspec.Struct, frozen=True, kw_only=True):
     """By name; empty if they are unknown."""
 
 
-class ConsoleDocument(msgspec.Struct, frozen=True, kw_only=True):
+@frozen
+class ConsoleDocument:
     """What a user's own firmware has done on a board."""
 
     kind: str = "console"

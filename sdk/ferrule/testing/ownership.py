@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from ferrule._frozen import frozen
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.child_process import CommandError, last_lines, run
@@ -32,7 +33,8 @@ class OwnershipError(FerruleError):
     """A backend accessed memory that was not its own, or used bytes that were never written."""
 
 
-class OwnershipReport(msgspec.Struct, frozen=True, kw_only=True):
+@frozen
+class OwnershipReport:
     """The tensors that a check covered."""
 
     checked: tuple[str, ...]
@@ -41,7 +43,8 @@ class OwnershipReport(msgspec.Struct, frozen=True, kw_only=True):
     """Tensors in memory of a backend whose handles import no memory of the process."""
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+@frozen
+class Reply:
     """What the child process writes if no forbidden access ends it."""
 
     report: OwnershipReport | None = None

@@ -14,7 +14,15 @@ import pytest
 from state_networks import running_sum
 
 import ferrule
-from ferrule.codegen.acl import TARGETS, AclArtifact, AclOptions, explain_class, generate_class, read_record
+from ferrule.codegen.acl import (
+    TARGETS,
+    AclArtifact,
+    AclOptions,
+    ArtifactRecord,
+    explain_class,
+    generate_class,
+    read_record,
+)
 from ferrule.codegen.acl.support import supported
 from ferrule.codegen.acl.table import REASONS, ROWS
 from ferrule.codegen.c_writer import CWriter
@@ -222,8 +230,8 @@ def test_damaged_descriptions_are_refused() -> None:
         read_record(newer)
 
 
-def replace_format(record: msgspec.Struct) -> msgspec.Struct:
-    return msgspec.structs.replace(record, format=2)
+def replace_format(record: ArtifactRecord) -> ArtifactRecord:
+    return replace(record, format=2)
 
 
 def test_types_of_layers_have_a_row_or_a_reason() -> None:

@@ -63,14 +63,16 @@ _LISTED = 20
 FORMAT = 1
 
 
-class QuantizationRecord(msgspec.Struct, frozen=True, kw_only=True):
+@frozen
+class QuantizationRecord:
     """How a tensor's stored values represent real numbers."""
 
     scale: float
     zero_point: int
 
 
-class TensorRecord(msgspec.Struct, frozen=True, kw_only=True):
+@frozen
+class TensorRecord:
     """A tensor of the network in the class."""
 
     name: str
@@ -89,7 +91,8 @@ class TensorRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The layer that writes it."""
 
 
-class ArtifactRecord(msgspec.Struct, frozen=True, kw_only=True):
+@frozen
+class ArtifactRecord:
     """The contents of the file that describes an artifact, `<name>.par.json`."""
 
     format: int

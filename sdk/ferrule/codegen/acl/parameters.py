@@ -7,12 +7,14 @@ import hashlib
 import zlib
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ferrule._frozen import frozen
 
-class ParameterRecord(msgspec.Struct, frozen=True, kw_only=True):
+
+@frozen
+class ParameterRecord:
     """One constant in the parameter file."""
 
     name: str
