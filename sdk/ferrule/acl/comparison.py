@@ -46,17 +46,6 @@ class TensorComparison:
     verdict: Verdict
 
 
-def reference(network: Network, inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
-    """Return all tensors that the layers of a network write, computed by the numpy kernels, by name."""
-    tensors: dict[str, Array] = {}
-
-    def keep(layer: Layer, results: Sequence[Array]) -> None:
-        tensors.update(zip(layer.outputs, (result.copy() for result in results), strict=True))
-
-    network.run(inputs, observe=keep)
-    return tensors
-
-
 def bounded_reference(
     network: Network, record: ArtifactRecord, inputs: Sequence[Array] | Mapping[str, Array], *, stepwise: bool = True
 ) -> dict[str, Bounded]:

@@ -99,15 +99,9 @@ class CWriter(CStatements):
 
     def _include(self, item: Include) -> str:
         path = C_HEADER.quote(item.path)
-        match item.kind:
-            case IncludeKind.MODULE:
-                return f'#include "{path}{self.header_suffix}"'
-            case IncludeKind.PROJECT:
-                return f'#include "{path}"'
-            case IncludeKind.LIBRARY | IncludeKind.STANDARD:
-                return f"#include <{path}>"
-            case _:
-                assert_never(item.kind)
+        if item.kind in {IncludeKind.LIBRARY, IncludeKind.STANDARD}:
+            return f"#include <{path}>"
+        return f'#include "{path}{self.header_suffix if item.kind is IncludeKind.MODULE else ""}"'
 
     def _interface_aligning(self, module: Module) -> tuple[Include, ...]:
         aligned = any(isinstance(item, Variable) and item.alignment is not None for item in module.interface)

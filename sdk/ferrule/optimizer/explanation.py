@@ -19,8 +19,6 @@ class LayerRow:
 
     layer: str
     type: LayerType
-    taken_by: BackendId | None
-    """The first backend that supports the layer; None if none does."""
     refusals: tuple[tuple[BackendId, str], ...]
     """(backend, reason) in order of preference, without the backends that support the layer."""
 
@@ -31,18 +29,14 @@ def explain(graph: Graph, backends: Sequence[Backend], options: OptimizerOptions
     An all-or-nothing backend that refuses one layer refuses them all.
     """
     refusals = {backend.id: _refusals(graph, Candidate.of(backend, options)) for backend in backends}
-    rows = []
-    for layer in graph.layers:
-        reasons = {key: found[layer.name] for key, found in refusals.items()}
-        rows.append(
-            LayerRow(
-                layer=layer.name,
-                type=layer.type,
-                taken_by=next((key for key, reason in reasons.items() if not reason), None),
-                refusals=tuple((key, reason) for key, reason in reasons.items() if reason),
-            )
+    return tuple(
+        LayerRow(
+            layer=layer.name,
+            type=layer.type,
+            refusals=tuple((key, found[layer.name]) for key, found in refusals.items() if found[layer.name]),
         )
-    return tuple(rows)
+        for layer in graph.layers
+    )
 
 
 def _refusals(graph: Graph, candidate: Candidate) -> dict[str, str]:

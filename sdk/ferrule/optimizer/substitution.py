@@ -10,7 +10,7 @@ from ferrule._frozen import frozen
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import InvalidViewsError, OptimizationViews
 from ferrule.errors import FerruleError, ModelError
-from ferrule.graph import Graph, GraphEditor, Layer, LayerType, SubgraphView, Tensor, TensorInfo
+from ferrule.graph import Graph, GraphEditor, Layer, LayerType, SubgraphView, Tensor
 from ferrule.network.validation import check_layer
 
 
@@ -56,17 +56,13 @@ def _rewrite(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
         splices.delete(view)
     for answer in answers:
         for substitution in answer.views.substitutions:
-            for tensor in (*map(_plain, substitution.tensors), *substitution.constants):
+            for tensor in (*(Tensor(info=info) for info in substitution.tensors), *substitution.constants):
                 editor.set_tensor(tensor)
             editor.replace_layers(substitution.replaced.names, substitution.layers)
     for name in splices.gone:
         editor.remove_layer(name)
     editor.rename(splices.names())
     return Rewritten(graph=editor.finish(), kept=tuple(splices.kept))
-
-
-def _plain(info: TensorInfo) -> Tensor:
-    return Tensor(info=info)
 
 
 def _position(view: SubgraphView) -> int:

@@ -22,7 +22,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ferrule._frozen import frozen
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.dynamic.backend import DynamicBackend, backend_factory
 from ferrule.backends.dynamic.library import Library
@@ -41,8 +40,7 @@ BACKEND = 1
 """The number of the backend among the objects; 0 is none."""
 
 
-@frozen
-class Reply:
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a request: a value, or the type and message of an exception."""
 
     value: msgspec.Raw = msgspec.Raw(b"\xc0")
