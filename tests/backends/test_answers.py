@@ -473,7 +473,7 @@ VALUES: list[tuple[dict[str, object], str]] = [
     ({"scratch_alignment": 0}, "scratch_alignment is 0, expected a power of two"),
     ({"scratch_alignment": 1 << 40}, r"scratch_alignment is \d+, expected a power of two up to"),
     ({"declarations": (Class(name="A"),)}, "its code has class 'A', which C does not have"),
-    ({"declarations": (Variable(name="v", type=Pointer(ClassType("A"))),)}, "its code has class 'A'"),
+    ({"declarations": (Variable("v", Pointer(ClassType("A"))),)}, "its code has class 'A'"),
     ({"status": Construct(ClassType("A"))}, "its code has a new object of class 'A', which C does not have"),
     ({"status": QualifiedName(("a", "b"), "c")}, "its code has the name 'c' in 'a::b', which C does not have"),
     ({"statements": (Declare("r", Reference(Scalar.INT8)),)}, "its code has a reference, which C does not have"),
@@ -529,8 +529,8 @@ NODES: list[tuple[Callable[[], object], str]] = [
     (lambda: Integer(-(1 << 63) - 1), "an integer literal of 64 bits"),
     (lambda: Float(1e39), "a float literal of 1e[+]39, which float32 cannot represent"),
     (lambda: Enumerator("a", 1 << 32), "enumerator 'a' of 33 bits"),
-    (lambda: Enumeration(enumerators=()), "without enumerators"),
-    (lambda: Struct(name="s", members=()), "structure 's' has no member"),
+    (lambda: Enumeration(()), "without enumerators"),
+    (lambda: Struct("s", ()), "structure 's' has no member"),
     (lambda: Integer(-1, unsigned=True), "an unsigned integer literal of -1, expected 0 or more"),
     (lambda: QualifiedName((), "x"), "the qualified name 'x' has no namespace"),
     (lambda: Module(name="m", doc="", interface=(Class(name="A"),)), "class 'A' is in the interface of module 'm'"),
@@ -571,7 +571,7 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"interrupt": 3}, "handler is '', expected the C identifier"),
     ({"wire": Wire(baud=0)}, "wire.baud is 0"),
     ({"context_fields": (("f", QualifiedName(("a",), "b")),)}, "its code has the name 'b' in 'a'"),
-    ({"context_declarations": (Variable(name="v", type=Reference(Scalar.INT8)),)}, "its code has a reference"),
+    ({"context_declarations": (Variable("v", Reference(Scalar.INT8)),)}, "its code has a reference"),
     ({"contributions": (MISSING_SOURCE,)}, "there is no source"),
 ]
 

@@ -151,8 +151,8 @@ def test_string_literals_read_back(tmp_path: Path, host_cc: tuple[str, ...], tex
 
 def _module(*statements: Statement) -> Module:
     run = Function(
-        name="run",
-        returns=Scalar.INT32,
+        "run",
+        Scalar.INT32,
         parameters=(Parameter("n", Scalar.INT32),),
         body=Block(statements),
         linkage=Linkage.EXTERNAL,
@@ -205,7 +205,7 @@ def test_classes_are_refused() -> None:
     item = Class(
         name="Artifact",
         members=(
-            Attribute(name="tensor1", type=Pointer(Scalar.FLOAT32)),
+            Attribute("tensor1", Pointer(Scalar.FLOAT32)),
             Method(name="inference", returns=Scalar.VOID, body=Block(())),
         ),
     )
@@ -223,10 +223,8 @@ def test_names_that_are_no_identifiers_are_refused(bad: str) -> None:
         lambda: C_WRITER.expression(Member(A, bad)),
         lambda: C_WRITER.declared(StructType(bad), "x"),
         lambda: C_WRITER.declared(Scalar.INT32, bad or " "),
-        lambda: C_WRITER.header(Module(name="m", doc="", interface=(Struct(name=bad, members=(X,)),)), "b"),
-        lambda: C_WRITER.source(
-            Module(name="m", doc="", implementation=(Function(name="f", returns=Scalar.VOID, body=body),)), "b"
-        ),
+        lambda: C_WRITER.header(Module(name="m", doc="", interface=(Struct(bad, (X,)),)), "b"),
+        lambda: C_WRITER.source(Module(name="m", doc="", implementation=(Function("f", Scalar.VOID, body=body),)), "b"),
     ):
         with pytest.raises(FerruleError, match="is not an identifier of C"):
             make()
@@ -239,7 +237,7 @@ def test_includes_are_paths() -> None:
 
 
 def test_structs_carry_their_documentation() -> None:
-    item = Struct(name="s", members=(StructMember("x", Scalar.BOOL, doc="Whether."),), doc="A struct.")
+    item = Struct("s", (StructMember("x", Scalar.BOOL, doc="Whether."),), doc="A struct.")
     text = C_WRITER.header(Module(name="x", doc="", interface=(item,)), "A banner.")
     assert "/** A struct. */\nstruct s {\n    /** Whether. */\n    bool x;\n};" in text
 
@@ -247,7 +245,7 @@ def test_structs_carry_their_documentation() -> None:
 @pytest.mark.parametrize(("dtype", "per_line"), [("int8", 16), ("int16", 12), ("int32", 6), ("float32", 6)])
 def test_rows_of_an_array(dtype: str, per_line: int) -> None:
     values = np.arange(40).astype(dtype)
-    table = Variable(name="t", type=ArrayType(Scalar.INT32, 40), value=ArrayData(values))
+    table = Variable("t", ArrayType(Scalar.INT32, 40), value=ArrayData(values))
     text = C_WRITER.source(Module(name="m", doc="", implementation=(table,)), "A banner.")
     rows = [len(line.strip(" ,").split(", ")) for line in text.splitlines() if line.startswith("    ")]
     assert rows == [per_line] * (40 // per_line) + [40 % per_line]

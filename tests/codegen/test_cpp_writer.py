@@ -142,8 +142,8 @@ def everything() -> Module:
     """Return a module whose class and declarations together contain every kind of node."""
     table = ArrayData(np.array([1, 2, 3], np.int32))
     point = Struct(
-        name="point",
-        members=(
+        "point",
+        (
             StructMember("x", Scalar.INT32, doc="Across."),
             StructMember("next", Pointer(StructType("point"))),
         ),
@@ -171,14 +171,14 @@ def everything() -> Module:
             Method(
                 name="text", returns=Reference(Const(STRING)), body=Block((Return(Identifier("_text")),)), constant=True
             ),
-            Attribute(name="_text", type=STRING, visibility=Visibility.PROTECTED),
-            Attribute(name="_sum", type=Scalar.INT32, doc="Unused."),
+            Attribute("_text", STRING, visibility=Visibility.PROTECTED),
+            Attribute("_sum", Scalar.INT32, doc="Unused."),
         ),
         doc="An artifact.",
     )
     run = Function(
-        name="run",
-        returns=Scalar.INT32,
+        "run",
+        Scalar.INT32,
         body=Block(
             (
                 Declare("artifact", ClassType("Artifact"), Construct(ClassType("Artifact"), (String("x"),))),
@@ -189,8 +189,8 @@ def everything() -> Module:
         doc="Run the artifact.",
     )
     identity = Variable(
-        name="identity",
-        type=ArrayType(Const(Scalar.UINT8), 2),
+        "identity",
+        ArrayType(Const(Scalar.UINT8), 2),
         value=ArrayData(np.array([1, 255], np.uint8)),
         linkage=Linkage.EXTERNAL,
         section=Section.IDENTITY,
@@ -201,11 +201,11 @@ def everything() -> Module:
         doc="Everything.",
         interface_includes=_standard("string", "cstdint"),
         interface=(
-            *(Enumeration(enumerators=(Enumerator("BEYOND", 100),)), point, item, run, identity),
-            Constant(name="STEP", type=Scalar.FLOAT32, value=Float(0.5), doc="A step."),
+            *(Enumeration((Enumerator("BEYOND", 100),)), point, item, run, identity),
+            Constant("STEP", Scalar.FLOAT32, value=Float(0.5), doc="A step."),
             Function(
-                name="half",
-                returns=Scalar.FLOAT32,
+                "half",
+                Scalar.FLOAT32,
                 body=Block((Return(Identifier("STEP")),)),
                 linkage=Linkage.INLINE,
                 doc="Return a half.",
@@ -213,9 +213,7 @@ def everything() -> Module:
         ),
         implementation_includes=(*_standard("vector"), Include("ferrule/section.h")),
         implementation=(
-            Variable(
-                name="table", type=ArrayType(Scalar.INT32, 3), value=table, section=Section.WEIGHTS, doc="A table."
-            ),
+            Variable("table", ArrayType(Scalar.INT32, 3), value=table, section=Section.WEIGHTS, doc="A table."),
             item,
             run,
             identity,
@@ -279,7 +277,7 @@ def literals() -> Module:
         "back": (Pointer(STRING), Cast(Pointer(STRING), Identifier("object"))),
     }
     variables = tuple(
-        Variable(name=name, type=type_, value=value, linkage=Linkage.EXTERNAL) for name, (type_, value) in rows.items()
+        Variable(name, type_, value=value, linkage=Linkage.EXTERNAL) for name, (type_, value) in rows.items()
     )
     return Module(
         name="literals",
@@ -362,7 +360,7 @@ def test_names_are_checked(bad: str) -> None:
     taken = Parameter(bad or "-", STRING)
     parameter = Method(name="f", returns=Scalar.VOID, parameters=(taken,), body=Block(()))
     classes = [Class(name=bad), *(Class(name="A", members=(each,)) for each in (method, made, parameter))]
-    classes.append(Class(name="A", members=(Attribute(name=bad or "-", type=STRING),)))
+    classes.append(Class(name="A", members=(Attribute(bad or "-", STRING),)))
     nodes = (Identifier(bad), QualifiedName((bad,), "x"), QualifiedName(("a",), bad), Member(SUM, bad))
     types = (ClassType(bad), ClassType("a", (bad,)), ClassType("a", (), (StructType(bad),)))
     for item in classes:
@@ -468,12 +466,12 @@ def _long() -> Module:
             Method(name="configure", returns=Scalar.VOID, body=Block(statements)),
             Method(name="accept", returns=Scalar.BOOL, parameters=parameters, body=Block(()), constant=True),
             Method(name=long, returns=Reference(ClassType("CLTensor", ACL)), body=Block(()), virtual=True),
-            Attribute(name="_a", type=Scalar.INT8, doc="An attribute."),
-            Attribute(name="_b", type=ClassType("vector", ("std",), (Pointer(Const(info)),))),
+            Attribute("_a", Scalar.INT8, doc="An attribute."),
+            Attribute("_b", ClassType("vector", ("std",), (Pointer(Const(info)),))),
             Destructor(),
         ),
     )
-    free = Function(name=f"f{long}", returns=Pointer(Scalar.FLOAT32), parameters=parameters, body=Block(()))
+    free = Function(f"f{long}", Pointer(Scalar.FLOAT32), parameters=parameters, body=Block(()))
     return Module(name="long", doc="", interface=(item,), implementation=(free, item))
 
 

@@ -318,7 +318,7 @@ def parameter_table(context: LoweringContext, struct: str, **fields: FieldValue)
 
     Python numbers become literals (a float becomes float32), None becomes the null pointer, and a Blob its array.
     """
-    variable = Variable(name=context.symbol("params"), type=Const(StructType(struct)), value=struct_value(fields))
+    variable = Variable(context.symbol("params"), Const(StructType(struct)), value=struct_value(fields))
     return variable, AddressOf(Identifier(variable.name))
 
 
@@ -336,8 +336,8 @@ def blob_variable(blob: Blob) -> Variable:
     """Return the constant array that holds a blob."""
     scalar = SCALARS[DataType(blob.data.dtype.name)]
     return Variable(
-        name=blob.name,
-        type=ArrayType(Const(scalar), int(blob.data.size)),
+        blob.name,
+        ArrayType(Const(scalar), int(blob.data.size)),
         value=ArrayData(blob.data),
         alignment=max(blob.alignment, blob.data.dtype.itemsize),
     )
@@ -485,9 +485,7 @@ def device_declarations(name: str, driver: DeviceDriver, address: Expression | N
     """
     replaced = {} if address is None else dict.fromkeys(address_fields(driver), address)
     fields = tuple(Field(replaced.get(member, _expression(value)), member) for member, value in driver.context_fields)
-    context = Variable(
-        name=f"{name}_context", type=StructType(driver.context), value=Aggregate(fields) if fields else None
-    )
+    context = Variable(f"{name}_context", StructType(driver.context), value=Aggregate(fields) if fields else None)
     return (*driver.context_declarations, context)
 
 

@@ -49,7 +49,7 @@ def conversions(prefix: str, members: Mapping[str, Sequence[tuple[str, TensorInf
     ]
     if found:
         yield Enumeration(
-            enumerators=tuple(zero_point for zero_point, _, _ in found),
+            tuple(zero_point for zero_point, _, _ in found),
             doc="The zero points of quantised inputs and outputs: the elements that stand for 0.0.",
         )
     for _, scale, function in found:
@@ -62,8 +62,8 @@ def _conversion(prefix: str, kind: str, member: str, info: TensorInfo) -> tuple[
     constant, name, is_input = f"{prefix}_{kind}_{member}".upper(), f"'{one_line(info.name)}'", kind == "input"
     zero_point = Enumerator(f"{constant}_ZERO_POINT", info.zero_point, doc=f"Of {kind} {name}.")
     scale = Constant(
-        name=f"{constant}_SCALE",
-        type=Scalar.FLOAT32,
+        f"{constant}_SCALE",
+        Scalar.FLOAT32,
         value=Float(info.scale),
         doc=f"The real number that one step of {kind} {name} stands for.",
     )
@@ -72,8 +72,8 @@ def _conversion(prefix: str, kind: str, member: str, info: TensorInfo) -> tuple[
     types = {"real": Scalar.FLOAT32, "stored": SCALARS[info.dtype]}
     words = (given, made, "count", zero_point.name, scale.name)
     function = Function(
-        name=f"{prefix}_{'' if is_input else 'de'}quantize_{member}",
-        returns=Scalar.VOID,
+        f"{prefix}_{'' if is_input else 'de'}quantize_{member}",
+        Scalar.VOID,
         parameters=(
             Parameter(given, Pointer(Const(types[given]))),
             Parameter(made, Pointer(types[made])),

@@ -101,14 +101,14 @@ def public_numbers(symbol: str, uses: Sequence[DeviceUse]) -> Enumeration:
         for use in uses
     ]
     count = Enumerator(f"ferrule_{symbol}_devices".upper(), len(uses), doc="Devices that run operators.")
-    return Enumeration(enumerators=(*rows, count), doc="Device numbers, as in ferrule_run_info.on_device.")
+    return Enumeration((*rows, count), doc="Device numbers, as in ferrule_run_info.on_device.")
 
 
 def devices_struct(symbol: str, uses: Iterable[DeviceUse]) -> Struct:
     """Return the structure that holds the device handles."""
     return Struct(
-        name=f"ferrule_{symbol}_devices",
-        members=tuple(
+        f"ferrule_{symbol}_devices",
+        tuple(
             StructMember(use.name, HANDLE, doc=f"Bound to `{use.driver.driver}`, of backend {use.backend}.")
             for use in uses
         ),
@@ -129,7 +129,7 @@ def checked(expression: Expression, failed: Expression = STATUS) -> Iterator[Sta
 def numbers(uses: Sequence[DeviceUse]) -> Enumeration:
     """Return the enumeration of the device numbers for the executor's source."""
     rows = tuple(Enumerator(number_of(use).name, use.index) for use in uses)
-    return Enumeration(enumerators=rows, doc="The devices by number.")
+    return Enumeration(rows, doc="The devices by number.")
 
 
 def called(calls: Iterable[DeviceCall], uses: Mapping[str, DeviceUse]) -> Iterator[Statement]:
@@ -181,8 +181,8 @@ def sets(steps: Iterable[ScheduledStep], uses: Mapping[str, DeviceUse]) -> Itera
         own = [number_of(use) for use in together if not use.pool]
         if own and len(together) > 1:
             yield Variable(
-                name=set_at(index).name,
-                type=ArrayType(Const(Scalar.UINT32), len(own)),
+                set_at(index).name,
+                ArrayType(Const(Scalar.UINT32), len(own)),
                 value=elements(own),
             )
 

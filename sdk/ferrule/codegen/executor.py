@@ -210,22 +210,20 @@ class ExecutorBuilder(RunCode):
                         doc=f"Offset for {kind} '{one_line(info.name)}' in the workspace, if it is placed there.",
                     )
                 )
-        return Enumeration(
-            enumerators=tuple(rows), doc="Sizes and offsets of the model, in bytes unless stated otherwise."
-        )
+        return Enumeration(tuple(rows), doc="Sizes and offsets of the model, in bytes unless stated otherwise.")
 
     def _structs(self) -> Iterator[Struct | Enumeration]:
         for kind, members in self.members.items():
             yield Struct(
-                name=f"{self.prefix}_{kind}s",
-                members=tuple(
+                f"{self.prefix}_{kind}s",
+                tuple(
                     StructMember(name, _pointer(kind, info), doc=self._described(kind, info)) for name, info in members
                 ),
                 doc=_DOCS[kind],
             )
         yield Struct(
-            name=f"{self.prefix}_memory",
-            members=tuple(member for block in self.storage.blocks for member in self._memory_members(block)),
+            f"{self.prefix}_memory",
+            tuple(member for block in self.storage.blocks for member in self._memory_members(block)),
             doc="The memory that one inference uses."
             + (" Its state lives from one run to the next." if self.has_state else ""),
         )
@@ -274,8 +272,8 @@ class ExecutorBuilder(RunCode):
                     continue
                 line = self.own_line(kind, info.name)
                 yield Variable(
-                    name=self._own_place(kind, name),
-                    type=ArrayType(SCALARS[info.dtype], -(-info.size_bytes // line) * line // info.dtype.size_bytes),
+                    self._own_place(kind, name),
+                    ArrayType(SCALARS[info.dtype], -(-info.size_bytes // line) * line // info.dtype.size_bytes),
                     linkage=Linkage.EXTERNAL,
                     section=None if info.name == self.lowered.fed else Section.WORKSPACE,
                     memory=memory_of(self.storage.region(info.name)),
@@ -288,8 +286,8 @@ class ExecutorBuilder(RunCode):
         for arena in self._own_blocks():
             is_state = arena is self.storage.state
             yield Variable(
-                name=self.default_arena(arena),
-                type=ArrayType(Scalar.UINT8, max(self.storage.plan.region(arena.name).peak_bytes, 1)),
+                self.default_arena(arena),
+                ArrayType(Scalar.UINT8, max(self.storage.plan.region(arena.name).peak_bytes, 1)),
                 linkage=Linkage.EXTERNAL,
                 section=Section.WORKSPACE,
                 memory=memory_of(arena),
@@ -299,8 +297,8 @@ class ExecutorBuilder(RunCode):
             )
         for kind, members in self.members.items():
             yield Variable(
-                name=f"{self.prefix}_default_{kind}s",
-                type=Const(StructType(f"{self.prefix}_{kind}s")),
+                f"{self.prefix}_default_{kind}s",
+                Const(StructType(f"{self.prefix}_{kind}s")),
                 value=designated(
                     {name: Cast(_pointer(kind, info), self.default_address(kind, name, info)) for name, info in members}
                 ),
@@ -310,8 +308,8 @@ class ExecutorBuilder(RunCode):
                 else f"The {kind}s at their places in the default workspace.",
             )
         yield Variable(
-            name=f"{self.prefix}_default_memory",
-            type=Const(StructType(f"{self.prefix}_memory")),
+            f"{self.prefix}_default_memory",
+            Const(StructType(f"{self.prefix}_memory")),
             value=designated(
                 {
                     name: Identifier(value)

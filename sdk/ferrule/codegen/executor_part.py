@@ -69,8 +69,8 @@ class ExecutorPart:
     ) -> Function:
         """Return a function that the model's user calls, which returns a status."""
         return Function(
-            name=f"{self.prefix}_{name}",
-            returns=Scalar.INT32,
+            f"{self.prefix}_{name}",
+            Scalar.INT32,
             parameters=tuple(parameters),
             body=Block(tuple(statements)),
             linkage=Linkage.EXTERNAL,

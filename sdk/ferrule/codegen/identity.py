@@ -83,8 +83,8 @@ def identity_files(symbol: str, identity: Identity, banner: str, writer: Writer)
         "text": call_of("FERRULE_IDENTITY_TEXT", String(identity.platform), String(identity.board)),
     }
     variable = Variable(
-        name=identity_name(symbol),
-        type=Const(StructType("ferrule_identity")),
+        identity_name(symbol),
+        Const(StructType("ferrule_identity")),
         value=designated(fields),
         linkage=Linkage.EXTERNAL,
         section=Section.IDENTITY,

@@ -68,8 +68,8 @@ def link_module(builder: ExecutorBuilder) -> Module:
     """
     lowered = builder.lowered
     model = Variable(
-        name=f"{builder.prefix}_link_model",
-        type=Const(StructType("ferrule_link_model")),
+        f"{builder.prefix}_link_model",
+        Const(StructType("ferrule_link_model")),
         value=_model(builder),
         linkage=Linkage.EXTERNAL,
         doc=f"The model '{one_line(lowered.graph.name)}' in its default workspace, for ferrule_link_serve().",
@@ -103,8 +103,8 @@ def link_module(builder: ExecutorBuilder) -> Module:
 
 def _use_function(builder: ExecutorBuilder) -> Function:
     return Function(
-        name=f"{builder.prefix}_link_use",
-        returns=Scalar.VOID,
+        f"{builder.prefix}_link_use",
+        Scalar.VOID,
         parameters=(Parameter("devices", _devices_pointer(builder)),),
         body=Block((Assign(_USED, Identifier("devices")),)),
         linkage=Linkage.EXTERNAL,
@@ -121,26 +121,26 @@ def _internals(builder: ExecutorBuilder) -> Iterator[Declaration]:
     lowered = builder.lowered
     for kind, members in builder.members.items():
         yield Variable(
-            name=f"{kind}s",
-            type=ArrayType(Const(StructType("ferrule_link_tensor")), len(members)),
+            f"{kind}s",
+            ArrayType(Const(StructType("ferrule_link_tensor")), len(members)),
             value=elements(_tensor(builder, kind, name, info) for name, info in members),
         )
-    yield Variable(name="counters", type=ArrayType(Scalar.UINT32, max(1, len(lowered.layers))))
+    yield Variable("counters", ArrayType(Scalar.UINT32, max(1, len(lowered.layers))))
     without: tuple[Statement, ...] = ()
     if lowered.devices:
-        yield Variable(name="calls", type=ArrayType(StructType("ferrule_link_call"), len(builder.schedule.calls)))
-        yield Variable(name=_USED.name, type=_devices_pointer(builder))
+        yield Variable("calls", ArrayType(StructType("ferrule_link_call"), len(builder.schedule.calls)))
+        yield Variable(_USED.name, _devices_pointer(builder))
         without = (_UNUSED,)
     call = builder.default_run(*([_USED] if lowered.devices else ()))
     yield Function(
-        name="run",
-        returns=Scalar.INT32,
+        "run",
+        Scalar.INT32,
         parameters=(Parameter("info", Pointer(StructType("ferrule_run_info"))),),
         body=Block((*without, Return(call))),
     )
     reset = builder.default_reset()
     if reset is not None:
-        yield Function(name="reset", returns=Scalar.INT32, body=Block((Return(reset),)))
+        yield Function("reset", Scalar.INT32, body=Block((Return(reset),)))
     if _has_statistics(lowered):
         yield _statistic_function(lowered)
 
@@ -160,8 +160,8 @@ def _statistic_function(lowered: LoweredGraph) -> Function:
         for use in lowered.devices
     )
     return Function(
-        name=_STATISTIC,
-        returns=Scalar.INT32,
+        _STATISTIC,
+        Scalar.INT32,
         parameters=(
             Parameter("device", Scalar.UINT32),
             Parameter("index", Scalar.UINT32),

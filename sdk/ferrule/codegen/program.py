@@ -105,8 +105,8 @@ class Program:
         names = {use.device.name: use.name for use in self.devices}
         handles = {use.name: AddressOf(Identifier(f"{names[use.device.name]}_device")) for use in artifact.devices}
         variable = Variable(
-            name=f"ferrule_{artifact.symbol}_default_devices",
-            type=Const(StructType(f"ferrule_{artifact.symbol}_devices")),
+            f"ferrule_{artifact.symbol}_default_devices",
+            Const(StructType(f"ferrule_{artifact.symbol}_devices")),
             value=designated(handles),
             linkage=Linkage.EXTERNAL,
         )

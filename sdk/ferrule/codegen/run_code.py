@@ -193,7 +193,7 @@ class RunCode(StateCode):
         """Yield the offsets of tensors and scratch in the workspace and in the memories of devices."""
         core = [name for name in self._core_tensors() if not self.storage.is_state(name)]
         yield Enumeration(
-            enumerators=tuple(self._offset_rows(core, (item for item in self.lowered.layers if not item.is_apart)))
+            tuple(self._offset_rows(core, (item for item in self.lowered.layers if not item.is_apart)))
             or (Enumerator("NOTHING_IN_THE_WORKSPACE", 0),),
             doc="Offsets of tensors and scratch in the workspace, in bytes.",
         )
@@ -204,7 +204,7 @@ class RunCode(StateCode):
             rows = tuple(self._offset_rows(tensors, layers))
             if rows:
                 yield Enumeration(
-                    enumerators=rows,
+                    rows,
                     doc=f"Offsets of tensors and scratch in the memory of device {use.device.name}, in bytes.",
                 )
 
@@ -218,15 +218,15 @@ class RunCode(StateCode):
         """Yield the functions that run the operators if the model has devices; otherwise `ferrule_<model>_run` does."""
         if self._uses:
             yield Function(
-                name="run_operators",
-                returns=Scalar.INT32,
+                "run_operators",
+                Scalar.INT32,
                 parameters=(*map(self.parameter, self._structs_used()), HELD_PARAMETER),
                 body=Block(_without_unused(self._body())),
                 doc="Return at the first error; the caller then releases the devices that are still held.",
             )
             yield Function(
-                name=_RUN,
-                returns=Scalar.INT32,
+                _RUN,
+                Scalar.INT32,
                 parameters=(*self.parameters(), Parameter(DEADLINE.name, Pointer(Const(Scalar.UINT32)))),
                 body=Block(tuple(self._whole())),
                 doc="Run with a deadline, or without one if `deadline_us` is NULL.",

@@ -51,8 +51,8 @@ def arena_module(name: str, artifacts: Sequence[Artifact]) -> Module:
     regions = {region.name: region for storage in storages for region in storage.arenas}
     variables = [
         Variable(
-            name=f"{name}_{region}",
-            type=ArrayType(Scalar.UINT8, size_bytes),
+            f"{name}_{region}",
+            ArrayType(Scalar.UINT8, size_bytes),
             linkage=Linkage.EXTERNAL,
             section=Section.WORKSPACE,
             memory=memory_of(regions[region]),
@@ -70,10 +70,10 @@ def arena_module(name: str, artifacts: Sequence[Artifact]) -> Module:
         ),
         interface=(
             *variables,
-            Function(name=f"{name}_lock", returns=Scalar.INT32, linkage=Linkage.EXTERNAL, doc=_LOCK_DOC),
+            Function(f"{name}_lock", Scalar.INT32, linkage=Linkage.EXTERNAL, doc=_LOCK_DOC),
             Function(
-                name=f"{name}_unlock",
-                returns=Scalar.VOID,
+                f"{name}_unlock",
+                Scalar.VOID,
                 linkage=Linkage.EXTERNAL,
                 doc="Unlock the arena, in the thread that has locked it.",
             ),

@@ -133,7 +133,7 @@ class StateCode(ExecutorPart):
         rows.append(Enumerator(WORD_OFFSET.name, self.storage.offset(STATE_WORD)))
         rows.append(Enumerator(VALID.name, int(self.lowered.digest[:8], 16) & _MASK | 1))
         yield Enumeration(
-            enumerators=tuple(rows), doc="Offsets of the state's values in its memory, and its mark while it is valid."
+            tuple(rows), doc="Offsets of the state's values in its memory, and its mark while it is valid."
         )
 
     def begin_state(self) -> Iterator[Statement]:

@@ -30,7 +30,7 @@ class Section(Enum):
     WORKSPACE = auto()
 
 
-@frozen
+@positional
 class Variable:
     """A variable at module level."""
 
@@ -54,7 +54,7 @@ class Parameter:
     type: Type
 
 
-@frozen
+@positional
 class Function:
     """A function, or only its declaration if there is no body."""
 
@@ -75,7 +75,7 @@ class StructMember:
     doc: str = ""
 
 
-@frozen
+@positional
 class Struct:
     """The definition of a structure; it has at least one member, ValueError if not."""
 
@@ -101,7 +101,7 @@ class Enumerator:
             raise ValueError(f"enumerator '{self.name}' of {self.value.bit_length()} bits, expected at most 32")
 
 
-@frozen
+@positional
 class Enumeration:
     """Named integer constants, at least one; ValueError if there is none."""
 
@@ -114,7 +114,7 @@ class Enumeration:
             raise ValueError("an enumeration without enumerators, expected at least one")
 
 
-@frozen
+@positional
 class Constant:
     """A named number, which takes no memory."""
 
@@ -133,7 +133,7 @@ class Visibility(Enum):
     PRIVATE = auto()
 
 
-@frozen
+@positional
 class Attribute:
     """A variable that each object of a class has."""
 

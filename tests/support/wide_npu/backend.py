@@ -104,8 +104,8 @@ class WideTarget:
         numbers = read_binding(device, _BINDING).numbers
         base, bounce = numbers.get("base"), bool(numbers["bounce"])
         memory = Variable(
-            name=f"{device.name}_memory",
-            type=ArrayType(Scalar.UINT8, BOUNCE_BYTES),
+            f"{device.name}_memory",
+            ArrayType(Scalar.UINT8, BOUNCE_BYTES),
             section=Section.WORKSPACE,
             alignment=ALIGNMENT,
         )

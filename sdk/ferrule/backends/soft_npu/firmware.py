@@ -50,8 +50,8 @@ class SoftNpuTarget:
         if op.view_of is not None:
             return op
         program = Function(
-            name=context.symbol("program"),
-            returns=Scalar.VOID,
+            context.symbol("program"),
+            Scalar.VOID,
             parameters=(Parameter(_MEMORY.name, Pointer(Scalar.UINT8)),),
             body=Block(op.statements),
         )
@@ -73,8 +73,8 @@ class SoftNpuTarget:
         numbers = read_binding(device, _BINDING).numbers
         memory_bytes = numbers["memory_bytes"]
         memory = Variable(
-            name=f"{device.name}_memory",
-            type=ArrayType(Scalar.UINT8, memory_bytes),
+            f"{device.name}_memory",
+            ArrayType(Scalar.UINT8, memory_bytes),
             section=Section.WORKSPACE,
             alignment=ALIGNMENT,
         )

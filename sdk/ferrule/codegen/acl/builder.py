@@ -173,7 +173,7 @@ class ClassBuilder:
             acl_name("DataType", kind),
             *(() if quantized is None else (_quantization(quantized),)),
         )
-        self.attributes.append(Attribute(name=member, type=self.target.tensor))
+        self.attributes.append(Attribute(member, self.target.tensor))
         self.configuration.append(
             Evaluate(method(self._allocator(member), "init", Construct(acl("TensorInfo"), arguments)))
         )
@@ -190,7 +190,7 @@ class ClassBuilder:
         member = self.names.take(wanted)
         type_ = self.target.function(kind)
         self.functions.append(type_.name)
-        self.attributes.append(Attribute(name=member, type=type_))
+        self.attributes.append(Attribute(member, type_))
         self.configuration.append(Evaluate(method(Identifier(member), "configure", *values)))
         self.inference.append(Evaluate(method(Identifier(member), "run")))
 

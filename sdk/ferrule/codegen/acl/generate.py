@@ -361,7 +361,7 @@ def _class(builder: ClassBuilder, graph: Graph, name: str, *, size: int, checksu
             + (", after a sync() of the scheduler and a map()." if builder.target.mapped else "."),
         )
     )
-    members.append(Attribute(name="_parIn", type=ClassType("ifstream", ("std",))))
+    members.append(Attribute("_parIn", ClassType("ifstream", ("std",))))
     return Class(name=name, members=(*members, *builder.attributes), doc=f"The network '{graph.name}'.")
 
 

@@ -89,7 +89,7 @@ class Calls:
             case Declare(name, Const(StructType()) as type_, Aggregate(fields)):
                 bound = {str(each.name): self._tensor(each.value) for each in fields}
                 constant = Aggregate(tuple(each for each in fields if bound[str(each.name)] is None))
-                self._declare(op, Variable(name=name, type=type_, value=constant))
+                self._declare(op, Variable(name, type_, value=constant))
                 for member, tensor in bound.items():
                     if tensor is not None:
                         place = self._ffi.addressof(self._symbols[name][0], member)

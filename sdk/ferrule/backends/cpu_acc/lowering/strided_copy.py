@@ -116,7 +116,7 @@ class Copies:
         """Add the call of a kernel with a `struct ferrule_<table>`; `uses` are the kernels that it calls itself."""
         name = self._context.symbol(f"params_{len(self._declarations)}")
         type_ = Const(StructType(f"ferrule_{table}"))
-        self._declarations.append(Variable(name=name, type=type_, value=struct_value(fields)))
+        self._declarations.append(Variable(name, type_, value=struct_value(fields)))
         self._kernels |= dict.fromkeys((*uses, kernel))
         call = call_of(f"ferrule_{kernel}", AddressOf(Identifier(name)), *arguments)
         self._statements.append(Evaluate(call))

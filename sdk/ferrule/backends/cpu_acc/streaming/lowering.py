@@ -267,15 +267,13 @@ def _tables(context: LoweringContext, chain: Chain, times: Timeline, state: int)
         "stage_count": len(stages),
         "last_reader": chain.last_reader(0),
     }
-    yield Variable(
-        name=context.symbol("chain"), type=Const(StructType("ferrule_stream_chain")), value=struct_value(fields)
-    )
+    yield Variable(context.symbol("chain"), Const(StructType("ferrule_stream_chain")), value=struct_value(fields))
 
 
 def _array(name: str, struct: str, rows: Sequence[Expression]) -> Variable:
     return Variable(
-        name=name,
-        type=ArrayType(Const(StructType(struct)), len(rows)),
+        name,
+        ArrayType(Const(StructType(struct)), len(rows)),
         value=elements(rows),
     )
 
@@ -389,7 +387,7 @@ def _function(
     doc: str,
 ) -> Function:
     body = Block(statements)
-    return Function(name=context.symbol(name), returns=returns, parameters=parameters, body=body, doc=doc)
+    return Function(context.symbol(name), returns, parameters=parameters, body=body, doc=doc)
 
 
 _INPUT_PARAMETER = Parameter(_INPUT.name, Pointer(Const(Scalar.INT8)))

@@ -218,8 +218,8 @@ def _joined(
     if isinstance(context, _LoopContext) and _COUNT.name in _names(body):
         further.append((_COUNT_PARAMETER, _COUNT))
     function = Function(
-        name=context.symbol(kind),
-        returns=Scalar.INT32,
+        context.symbol(kind),
+        Scalar.INT32,
         parameters=(*places.parameters, *(parameter for parameter, _ in further)),
         body=body,
         doc=doc,
@@ -307,17 +307,15 @@ def _part(
     if any(op.status is not None for op in ops):
         body.insert(0, Declare(_STATUS.name, Scalar.INT32))
     function = Function(
-        name=context.symbol(tag),
-        returns=Scalar.INT32,
+        context.symbol(tag),
+        Scalar.INT32,
         parameters=tuple(each for each in parameters if each.name in named),
         body=Block((*body, Return(_OK))),
         doc=f"The graph {_quoted(graph)}.",
     )
     return _Part(
         function=function,
-        offsets=(Enumeration(enumerators=tuple(Enumerator(name, at) for name, at in offsets.items())),)
-        if offsets
-        else (),
+        offsets=(Enumeration(tuple(Enumerator(name, at) for name, at in offsets.items())),) if offsets else (),
         scratch_bytes=places[""] if _SCRATCH.name in named else 0,
         ops=tuple(ops),
         blobs=tuple(blobs),
