@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Protocol
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.backends.capability import Capabilities
 from ferrule.backends.conforming import at_least
 from ferrule.backends.context import (
@@ -28,7 +28,7 @@ from ferrule.backends.workload import WorkloadFactory
 from ferrule.graph import Graph, Layer, SubgraphView
 
 
-@frozen
+@positional
 class Support:
     """Whether a backend supports a layer, and the reason if it does not."""
 

@@ -274,7 +274,7 @@ class _Ruled:
         if undeclared is None:
             return self._support.supports(graph, layer, target)
         computed = ", ".join(f"'{rule}'" for rule in sorted(self._rules))
-        return Support(reason=f"it rounds by {undeclared.phrase} ('{undeclared}'), {self._backend} declares {computed}")
+        return Support(f"it rounds by {undeclared.phrase} ('{undeclared}'), {self._backend} declares {computed}")
 
 
 def _undeclared(layer: Layer, rules: frozenset[Rounding]) -> Rounding | None:

@@ -103,9 +103,7 @@ class InvalidViewsError(FerruleError):
 
 def pre_compiled(name: str, view: SubgraphView, descriptor: PreCompiledDescriptor) -> Substitution:
     """Return the substitution of a whole subgraph by one PRE_COMPILED layer with the same border."""
-    layer = Layer(
-        name=name, type=LayerType.PRE_COMPILED, descriptor=descriptor, inputs=view.inputs, outputs=view.outputs
-    )
+    layer = Layer(name, LayerType.PRE_COMPILED, descriptor, inputs=view.inputs, outputs=view.outputs)
     return Substitution(replaced=view, layers=(layer,))
 
 

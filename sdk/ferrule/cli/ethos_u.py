@@ -109,7 +109,7 @@ def _infos(tensors: Sequence[StreamTensor]) -> list[TensorInfo]:
     from ferrule.backends.ethos_u.standalone import plain_shape
     from ferrule.graph import TensorInfo
 
-    return [TensorInfo(name=tensor.name, shape=plain_shape(tensor), dtype=tensor.dtype) for tensor in tensors]
+    return [TensorInfo(tensor.name, plain_shape(tensor), tensor.dtype) for tensor in tensors]
 
 
 def _by_name(arrays: Sequence[Array] | dict[str, Array], tensors: Sequence[StreamTensor]) -> dict[str, Array]:

@@ -109,7 +109,7 @@ class Graph(Lookup):
 
     def add_input(self, info: TensorInfo) -> str:
         """Add an input of the graph and return its name; ModelError if the name is taken."""
-        self._add_tensor(Tensor(info=info))
+        self._add_tensor(Tensor(info))
         self._inputs.append(info.name)
         return info.name
 
@@ -125,7 +125,7 @@ class Graph(Lookup):
         if name in self._states:
             raise ModelError(f"graph '{self.name}' has a state '{name}' already, expected a new name")
         data = _constant_data(info, initial, "state")
-        self._add_tensor(Tensor(info=info))
+        self._add_tensor(Tensor(info))
         self._states[name] = State(name=name, source=info.name, result=info.name, initial=data)
         return info.name
 
@@ -180,7 +180,7 @@ class Graph(Lookup):
         Raises:
             ModelError: the name is taken, or the shape or dtype of the data differs from `info`.
         """
-        self._add_tensor(Tensor(info=info, data=_constant_data(info, data, "constant")))
+        self._add_tensor(Tensor(info, _constant_data(info, data, "constant")))
         return info.name
 
     def add_layer(self, layer: Layer, outputs: Sequence[TensorInfo]) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ class Graph(Lookup):
         for info in outputs:
             self._check_new(info.name)
         for info in outputs:
-            self._add_tensor(Tensor(info=info))
+            self._add_tensor(Tensor(info))
             self._producers[info.name] = layer.name
         for name in dict.fromkeys(layer.present_inputs):
             self._consumers.setdefault(name, []).append(layer.name)

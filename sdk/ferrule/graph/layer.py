@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.graph.names import check_name
 from ferrule.graph.rounding import Rounding
 
@@ -175,7 +175,7 @@ class Descriptor:
         return replace(self, **changes)
 
 
-@frozen
+@positional
 class Layer:
     """One operator applied to tensors of its graph, by name."""
 

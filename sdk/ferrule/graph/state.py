@@ -49,7 +49,7 @@ class Kept:
 
     def info(self, name: str) -> TensorInfo:
         """Return the description of the tensor with the old value."""
-        return TensorInfo(name=name, shape=self.shape, dtype=self.dtype, quantization=self.quantization)
+        return TensorInfo(name, self.shape, self.dtype, quantization=self.quantization)
 
 
 def refuse_states(network: str, states: Sequence[State], where: str) -> None:

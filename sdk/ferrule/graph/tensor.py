@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule._typing import override
 from ferrule.errors import ModelError
 from ferrule.graph import real_values
@@ -87,7 +87,7 @@ class Quantization:
         return self.zero_points[0]
 
 
-@frozen
+@positional
 class TensorInfo:
     """A tensor without its data."""
 
@@ -186,7 +186,7 @@ class TensorInfo:
         return self.quantization
 
 
-@frozen
+@positional
 class Tensor:
     """A tensor of a graph. `data` is set for constants: read-only, C-contiguous, with the shape and type of `info`."""
 

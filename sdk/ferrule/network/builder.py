@@ -80,7 +80,7 @@ class LayerBuilder(Graph):
 
     def add_constant_array(self, name: str, data: Array, quantization: Quantization | None = None) -> str:
         """Add a constant with the shape and type of an array and return its name, by which layers can read it."""
-        info = TensorInfo(name=name, shape=data.shape, dtype=_data_type(name, data), quantization=quantization)
+        info = TensorInfo(name, data.shape, _data_type(name, data), quantization=quantization)
         return self.add_constant(info, data)
 
     def _append(
@@ -112,7 +112,7 @@ class LayerBuilder(Graph):
             names = (layer_name,) if outputs == 1 else tuple(f"{layer_name}_{index}" for index in range(outputs))
             kinds = [dtype or first.dtype] * outputs if dtype is None or isinstance(dtype, DataType) else dtype
             results = [
-                TensorInfo(name=output, shape=shape, dtype=kind, quantization=quantization)
+                TensorInfo(output, shape, kind, quantization=quantization)
                 for output, shape, kind in zip(names, shapes[: len(names)], kinds, strict=True)
             ]
             kept = [
@@ -121,13 +121,13 @@ class LayerBuilder(Graph):
                 if isinstance(source, Kept) and info is not None
             ]
             results += [replace(info, name=self.unique_name(f"{info.name}_next")) for info in kept]
-            operands = Operands(inputs=infos, outputs=tuple(results), rounding=rounding)
+            operands = Operands(infos, tuple(results), rounding=rounding)
             operator.accept(descriptor, operands)
             operator.check_values(descriptor, operands, [self._data(source) for source in inputs])
             layer = Layer(
-                name=layer_name,
-                type=type_,
-                descriptor=descriptor,
+                layer_name,
+                type_,
+                descriptor,
                 inputs=tuple(None if info is None else info.name for info in infos),
                 outputs=tuple(info.name for info in results),
                 rounding=rounding,
@@ -165,7 +165,7 @@ class LayerBuilder(Graph):
         if isinstance(source, Kept):
             return source.info(name)
         dtype = _data_type(name, source.data)
-        return TensorInfo(name=name, shape=source.data.shape, dtype=dtype, quantization=source.quantization)
+        return TensorInfo(name, source.data.shape, dtype, quantization=source.quantization)
 
     def _data(self, source: str | Constant | Kept | None) -> Array | None:
         """Return the data of an input that is a constant."""

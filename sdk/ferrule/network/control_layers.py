@@ -65,10 +65,8 @@ class ControlLayers(LayerBuilder):
         with place(f"layer '{layer_name}' {type_}"):
             names = [layer_name] if len(outputs) == 1 else [f"{layer_name}_{index}" for index in range(len(outputs))]
             infos = [replace(info, name=output) for info, output in zip(outputs, names, strict=True)]
-            operands = Operands(inputs=tuple(map(self.info, sources)), outputs=tuple(infos))
+            operands = Operands(tuple(map(self.info, sources)), tuple(infos))
             OPERATORS[type_].accept(descriptor, operands)
-            layer = Layer(
-                name=layer_name, type=type_, descriptor=descriptor, inputs=tuple(sources), outputs=tuple(names)
-            )
+            layer = Layer(layer_name, type_, descriptor, inputs=tuple(sources), outputs=tuple(names))
             self._refuse_taken(layer)
             return self.add_layer(layer, infos)

@@ -71,7 +71,7 @@ class RecurrentLayers(LayerBuilder):
         """
         info = self.info(source)
         descriptor = CircularBufferDescriptor(slots=slots)
-        inputs: list[str | Constant | Kept | None] = [source, *kept_by(descriptor, Operands(inputs=(info,)))]
+        inputs: list[str | Constant | Kept | None] = [source, *kept_by(descriptor, Operands((info,)))]
         return self._append(descriptor, inputs, name=name, quantization=info.quantization)[0]
 
     def add_lstm_layer(

@@ -179,4 +179,4 @@ class SignalLayers(LayerBuilder):
         """Return the input and the states that a layer keeps."""
         type_ = type_of(descriptor)
         with place(str(type_)):
-            return [source, *OPERATORS[type_].states(descriptor, Operands(inputs=(self.info(source),)))]
+            return [source, *OPERATORS[type_].states(descriptor, Operands((self.info(source),)))]

@@ -289,7 +289,7 @@ def _macs_of_one_iteration(descriptor: WhileDescriptor, _: Operands) -> int:
 def _add(graph: Graph, type_: LayerType, descriptor: Descriptor, inputs: tuple[str, ...], output: TensorInfo) -> str:
     """Add a layer with the name that it has when it is read from a file, and return its output."""
     name = f"{type_.lower()}_{len(graph.layers)}"
-    layer = Layer(name=name, type=type_, descriptor=descriptor, inputs=inputs, outputs=(output.name,))
+    layer = Layer(name, type_, descriptor, inputs=inputs, outputs=(output.name,))
     return graph.add_layer(layer, [output])[0]
 
 
@@ -298,7 +298,7 @@ def _sum(graph: Graph, source: str, name: str) -> str:
     info, descriptor = graph.info(source), BinaryDescriptor()
     output = replace(info, name=f"{name}_out")
     try:
-        _operator(LayerType.ADD).accept(descriptor, Operands(inputs=(info, info), outputs=(output,)))
+        _operator(LayerType.ADD).accept(descriptor, Operands((info, info), (output,)))
     except FerruleError:
         return _transposed(graph, source, name)
     return _add(graph, LayerType.ADD, descriptor, (source, source), output)
@@ -329,7 +329,7 @@ def _sample_while(sample: LayerSample) -> Descriptor:
     """Draw a loop that takes one bool of a list after the other, up to the first that is false."""
     side, count = sample.dice.randint(1, 6), sample.dice.randint(2, 5)
     info = sample.take((side, side))
-    flags = TensorInfo(name="input_1", shape=(count,), dtype=DataType.BOOL)
+    flags = TensorInfo("input_1", (count,), DataType.BOOL)
     sample.inputs.append(flags)
     condition, body = Graph("sample_condition"), Graph("sample_body")
     for graph in (condition, body):
@@ -337,7 +337,7 @@ def _sample_while(sample: LayerSample) -> Descriptor:
         graph.add_input(replace(flags, name="flags"))
     condition.set_outputs([_part(condition, "flags", "first", 0, 1)])
     rest = _part(body, "flags", "rest", 1, count - 1)
-    end = body.add_constant(TensorInfo(name="end", shape=(1,), dtype=DataType.BOOL), np.zeros(1, np.bool_))
+    end = body.add_constant(TensorInfo("end", (1,), DataType.BOOL), np.zeros(1, np.bool_))
     joined, output = ConcatenationDescriptor(axis=0), replace(flags, name="joined_out")
     _add(body, LayerType.CONCATENATION, joined, (rest, end), output)
     body.set_outputs([_sum(body, "x", "sum"), output.name])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.lookup import Lookup
@@ -24,7 +24,7 @@ Shapes = tuple[Shape, ...]
 """The shapes of a layer's outputs."""
 
 
-@frozen
+@positional
 class Operands:
     """The tensor infos of a layer's inputs and outputs; None stands for an absent optional input."""
 
@@ -252,7 +252,7 @@ class Operator:
 
     def infer(self, descriptor: Descriptor, inputs: Infos) -> Shapes:
         """Return the shapes of the outputs; UnsupportedError or ModelError names the mismatch."""
-        return self.shapes(descriptor, Operands(inputs=tuple(inputs)))
+        return self.shapes(descriptor, Operands(tuple(inputs)))
 
     def accept(self, descriptor: Descriptor, operands: Operands) -> None:
         """Check a layer; UnsupportedError names the rule, tensor, type or parameter that the kernel refuses."""

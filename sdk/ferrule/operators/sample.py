@@ -62,9 +62,9 @@ class LayerSample:
     def take(self, shape: Shape, quantization: Quantization | None = None) -> TensorInfo:
         """Add a non-constant input."""
         info = TensorInfo(
-            name=f"input_{len(self.inputs)}",
-            shape=shape,
-            dtype=self.dtype,
+            f"input_{len(self.inputs)}",
+            shape,
+            self.dtype,
             quantization=quantization or self.quantization(self.dtype),
         )
         self.inputs.append(info)
@@ -72,7 +72,7 @@ class LayerSample:
 
     def add(self, name: str, shape: Shape, dtype: DataType, quantization: Quantization | None = None) -> None:
         """Add a non-constant input of another type."""
-        self.inputs.append(TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization))
+        self.inputs.append(TensorInfo(name, shape, dtype, quantization=quantization))
 
     def hold(self, name: str, array: Array, quantization: Quantization | None = None) -> None:
         """Add a constant input."""

@@ -100,7 +100,7 @@ class _Inserter:
     def _add(self, passage: _Passage, source: str, factory: FactoryId | None, descriptor: Descriptor) -> str:
         name = self.editor.fresh(passage.label)
         type_ = type_of(descriptor)
-        self.added[name] = Layer(name=name, type=type_, descriptor=descriptor, inputs=(source,), outputs=(name,))
+        self.added[name] = Layer(name, type_, descriptor, inputs=(source,), outputs=(name,))
         self.editor.set_tensor(renamed(self.editor.tensor(passage.tensor), name))
         self.factories[name] = factory
         self.decisions.assignment[name] = passage.owner

@@ -13,9 +13,9 @@ from ferrule.operators.elementwise.convert import ConvertFp16ToFp32Descriptor, C
 def widening(name: str, *, source: str, output: str) -> Layer:
     """Return a layer that converts to float32."""
     return Layer(
-        name=name,
-        type=LayerType.CONVERT_FP16_TO_FP32,
-        descriptor=ConvertFp16ToFp32Descriptor(),
+        name,
+        LayerType.CONVERT_FP16_TO_FP32,
+        ConvertFp16ToFp32Descriptor(),
         inputs=(source,),
         outputs=(output,),
     )
@@ -24,9 +24,9 @@ def widening(name: str, *, source: str, output: str) -> Layer:
 def narrowing(name: str, *, source: str, output: str) -> Layer:
     """Return a layer that converts to float16."""
     return Layer(
-        name=name,
-        type=LayerType.CONVERT_FP32_TO_FP16,
-        descriptor=ConvertFp32ToFp16Descriptor(),
+        name,
+        LayerType.CONVERT_FP32_TO_FP16,
+        ConvertFp32ToFp16Descriptor(),
         inputs=(source,),
         outputs=(output,),
     )
@@ -36,11 +36,11 @@ def converted(tensor: Tensor, name: str, dtype: DataType) -> Tensor:
     """Return a float tensor converted to another float type and renamed; the data of a constant is converted too."""
     info = replace(tensor.info, name=name, dtype=dtype)
     if tensor.data is None:
-        return Tensor(info=info)
+        return Tensor(info)
     with ieee_floats():
         data = tensor.data.astype(dtype.numpy, order="C")
     data.setflags(write=False)
-    return Tensor(info=info, data=data)
+    return Tensor(info, data)
 
 
 def remove_inverse_conversions(graph: Graph) -> Graph:

@@ -177,9 +177,9 @@ class _Copies:
         if output is None:
             self.editor.set_tensor(renamed(self.editor.tensor(source), name))
         layer = Layer(
-            name=name,
-            type=LayerType.MEM_COPY,
-            descriptor=MemCopyDescriptor(),
+            name,
+            LayerType.MEM_COPY,
+            MemCopyDescriptor(),
             inputs=(source,),
             outputs=(output or name,),
         )

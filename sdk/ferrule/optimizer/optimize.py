@@ -147,7 +147,7 @@ def _insert_debug_layers(decisions: Decisions) -> None:
             label = editor.fresh(f"debug-{index}-{layer.name}")
             descriptor = DebugDescriptor(layer=layer.name, output=index)
             editor.add_layer(
-                Layer(name=label, type=LayerType.DEBUG, descriptor=descriptor, inputs=(source,), outputs=(name,)),
+                Layer(label, LayerType.DEBUG, descriptor, inputs=(source,), outputs=(name,)),
                 behind=last,
             )
             added[label] = layer.name

@@ -56,7 +56,7 @@ def _rewrite(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
         splices.delete(view)
     for answer in answers:
         for substitution in answer.views.substitutions:
-            for tensor in (*(Tensor(info=info) for info in substitution.tensors), *substitution.constants):
+            for tensor in (*(Tensor(info) for info in substitution.tensors), *substitution.constants):
                 editor.set_tensor(tensor)
             editor.replace_layers(substitution.replaced.names, substitution.layers)
     for name in splices.gone:

@@ -38,20 +38,20 @@ class CpuAccSupport:
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether a C kernel exists for the layer and accepts it."""
         if layer.type not in (LOWERINGS.keys() | CONTROL_FLOW) or layer.type not in OPERATORS:
-            return Support(reason=f"there is no C kernel for {layer.type}")
+            return Support(f"there is no C kernel for {layer.type}")
         operands = Operands.of(graph, layer)
         for info in (*operands.inputs, *operands.outputs):
             if info is not None and info.dtype is DataType.FLOAT16:
-                return Support(reason=f"tensor '{info.name}' is float16, which no C kernel takes")
+                return Support(f"tensor '{info.name}' is float16, which no C kernel takes")
         try:
             OPERATORS[layer.type].accept_layer(graph, layer)
         except FerruleError as error:
-            return Support(reason=str(error))
+            return Support(str(error))
         for name, inner in layer.descriptor.graphs.items():
             for each in inner.layers:
                 support = self.supports(inner, each, target)
                 if support.reason:
-                    return Support(reason=f"{name}, layer '{each.name}' {each.type}: {support.reason}")
+                    return Support(f"{name}, layer '{each.name}' {each.type}: {support.reason}")
         return Support()
 
 

@@ -27,14 +27,14 @@ class CpuRefSupport:
         """Return whether a numpy kernel exists for the layer and accepts it."""
         operator = OPERATORS.get(layer.type)
         if operator is None:
-            return Support(reason=f"there is no numpy kernel for {layer.type}")
+            return Support(f"there is no numpy kernel for {layer.type}")
         if not isinstance(layer.descriptor, operator.descriptor):
             found, wanted = type(layer.descriptor).__name__, operator.descriptor.__name__
-            return Support(reason=f"the descriptor is {found}, expected {wanted}")
+            return Support(f"the descriptor is {found}, expected {wanted}")
         try:
             operator.accept_layer(graph, layer)
         except FerruleError as error:
-            return Support(reason=str(error))
+            return Support(str(error))
         return Support()
 
 

@@ -49,13 +49,13 @@ class DynamicBackend(Backend):
         try:
             struct = layer_struct(graph, layer)
         except UnsupportedError as error:
-            return Support(reason=str(error))
+            return Support(str(error))
         table = self._tables.layer_support
         if table.supports_on:
             _, reason = table.supports_on(self._tables.address, target_struct(target), struct)
         else:
             _, reason = table.supports(self._tables.address, struct)
-        return Support(reason=reason)
+        return Support(reason)
 
     @override
     def capabilities(self) -> Capabilities:

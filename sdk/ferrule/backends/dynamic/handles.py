@@ -130,7 +130,7 @@ class DynamicHandle(TensorHandle):
         self._table = factory.table
         self._imported: MemoryRef | None = None
         self._view: tuple[int, Array] | None = None
-        memory, tensor = factory.memory, tensor_struct(Tensor(info=info))
+        memory, tensor = factory.memory, tensor_struct(Tensor(info))
         failed = {abi.ERR_FAILED: (DynamicLibraryError, f"made no handle for tensor '{info.name}'")}
         own = None if memory is None else memory.pointer
         self.pointer = self.tables.create(self, self._table, own, tensor, managed, keep=memory, failed=failed)

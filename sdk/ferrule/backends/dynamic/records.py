@@ -97,9 +97,9 @@ def subgraph_struct(view: SubgraphView) -> Any:  # noqa: ANN401 - a struct of th
 def workload_struct(info: WorkloadInfo) -> Any:  # noqa: ANN401 - a struct of the header
     """Return the struct of a layer for creating a workload."""
     given = zip(info.operands.inputs, info.constants, strict=True)
-    inputs = [constant if own is None or constant is not None else Tensor(info=own) for own, constant in given]
+    inputs = [constant if own is None or constant is not None else Tensor(own) for own, constant in given]
     structs = [None if each is None else tensor_struct(each) for each in inputs]
-    outputs = [tensor_struct(Tensor(info=each)) for each in info.operands.outputs]
+    outputs = [tensor_struct(Tensor(each)) for each in info.operands.outputs]
     arrays = _array(abi.Tensor, structs), _array(abi.Tensor, outputs)
     return _layer_struct(info.layer, *arrays, _descriptor(info.layer))
 

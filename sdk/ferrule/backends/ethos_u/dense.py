@@ -43,7 +43,7 @@ def _kernel(editor: GraphEditor, name: str) -> str:
     assert weights.data is not None
     outputs, inputs = weights.info.shape
     info = replace(weights.info, name=editor.fresh(f"{name}_ohwi"), shape=(outputs, 1, 1, inputs))
-    editor.set_tensor(Tensor(info=info, data=weights.data.reshape(info.shape)))
+    editor.set_tensor(Tensor(info, weights.data.reshape(info.shape)))
     return info.name
 
 
@@ -58,7 +58,7 @@ def _steps(editor: GraphEditor, layer: Layer, kernel: str) -> list[Layer]:
     image = replace(data, name=editor.fresh(f"{layer.name}_image"), shape=(1, 1, columns, depth))
     pixels = replace(result, name=editor.fresh(f"{layer.name}_pixels"), shape=(1, 1, columns, outputs))
     for info in (image, pixels):
-        editor.set_tensor(Tensor(info=info))
+        editor.set_tensor(Tensor(info))
     reshape = replace(layer, type=LayerType.RESHAPE, descriptor=ReshapeDescriptor(shape=image.shape), inputs=(source,))
     return [
         replace(reshape, name=editor.fresh(image.name), outputs=(image.name,)),

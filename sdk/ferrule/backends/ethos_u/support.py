@@ -36,12 +36,12 @@ class EthosUSupport:
         """
         vela_version()
         if layer.type is LayerType.PRE_COMPILED:
-            return Support(reason=_refused_program(layer, target))
+            return Support(_refused_program(layer, target))
         settings = settings_of(target)
         judged = _judged.setdefault(graph, {})
         if settings not in judged:
             judged[settings] = _judge(graph, settings, timeout_s(target.options))
-        return Support(reason=judged[settings][layer.name])
+        return Support(judged[settings][layer.name])
 
 
 def _refused_program(layer: Layer, target: Target) -> str:

@@ -25,16 +25,16 @@ class GpuAccSupport:
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether a usable OpenCL kernel exists for the layer."""
         if layer.type not in WORKLOADS:
-            return Support(reason=f"there is no OpenCL kernel for {layer.type}")
+            return Support(f"there is no OpenCL kernel for {layer.type}")
         reason = unavailable_reason()
         if reason:
-            return Support(reason=reason)
+            return Support(reason)
         operands = Operands.of(graph, layer)
         try:
             OPERATORS[layer.type].accept(layer.descriptor, operands)
         except FerruleError as error:
-            return Support(reason=str(error))
-        return Support(reason=_refusal(graph, layer, operands))
+            return Support(str(error))
+        return Support(_refusal(graph, layer, operands))
 
 
 def _refusal(graph: Graph, layer: Layer, operands: Operands) -> str:

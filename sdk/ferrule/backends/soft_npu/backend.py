@@ -21,7 +21,7 @@ class SoftNpuSupport:
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether the device's kernels support the layer."""
         if all(graph.tensor(name).is_constant for name in layer.present_inputs):
-            return Support(reason="all of its inputs are constants")
+            return Support("all of its inputs are constants")
         return CpuAccSupport().supports(graph, layer, target)
 
 

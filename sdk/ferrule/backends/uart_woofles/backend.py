@@ -24,9 +24,9 @@ class UartWooflesSupport:
         try:
             work = translate_in(graph, layer)
         except FerruleError as error:
-            return Support(reason=str(error))
+            return Support(str(error))
         if constant_bytes(work) > MAX_STORE_BYTES:
-            return Support(reason=f"its constants take {constant_bytes(work)} B, more than {MAX_STORE_BYTES}")
+            return Support(f"its constants take {constant_bytes(work)} B, more than {MAX_STORE_BYTES}")
         return Support()
 
 

@@ -37,7 +37,7 @@ class WooflesSupport:
         try:
             translate_in(graph, layer)
         except FerruleError as error:
-            return Support(reason=str(error))
+            return Support(str(error))
         return Support()
 
 

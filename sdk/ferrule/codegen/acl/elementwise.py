@@ -39,7 +39,7 @@ def _binary(kind: str, *arguments: Expression, types: frozenset[DataType] = QUAN
         part.function(kind, *(operand for operand in operands), result, *arguments)
         part.finish_activation(result, activation)
 
-    return Row(add=add, check=_binary_check, types=types)
+    return Row(add, check=_binary_check, types=types)
 
 
 def _binary_check(part: LayerView) -> str:
@@ -56,7 +56,7 @@ def _activation(
     def add(part: LayerParts) -> None:
         _activate(part, activation_of(function, *parameters))
 
-    return Row(add=add, check=not_constant, types=types, accuracy=accuracy)
+    return Row(add, check=not_constant, types=types, accuracy=accuracy)
 
 
 def _activate(part: LayerParts, info: Expression) -> None:
@@ -108,7 +108,7 @@ def _unary(*kinds: str, types: frozenset[DataType] = FLOATS, accuracy: Accuracy 
             part.function(kind, source, target)
             source = target
 
-    return Row(add=add, check=not_constant, types=types, accuracy=accuracy)
+    return Row(add, check=not_constant, types=types, accuracy=accuracy)
 
 
 def _add_n(part: LayerParts) -> None:
@@ -153,12 +153,12 @@ ROWS = {
     LayerType.RELU: _activation("RELU"),
     LayerType.RELU6: _activation("LU_BOUNDED_RELU", 6.0, 0.0),
     LayerType.RELU_N1_TO_1: _activation("LU_BOUNDED_RELU", 1.0, -1.0),
-    LayerType.LEAKY_RELU: Row(add=_leaky_relu, check=_leaky_relu_check),
-    LayerType.PRELU: Row(add=_prelu, check=not_constant),
+    LayerType.LEAKY_RELU: Row(_leaky_relu, check=_leaky_relu_check),
+    LayerType.PRELU: Row(_prelu, check=not_constant),
     LayerType.LOGISTIC: _activation("LOGISTIC"),
     LayerType.TANH: _activation("TANH", 1.0, 1.0, accuracy=_BY_EXP),
     LayerType.HARD_SWISH: _activation("HARD_SWISH"),
-    LayerType.SOFTMAX: Row(add=_softmax, check=_softmax_check),
+    LayerType.SOFTMAX: Row(_softmax, check=_softmax_check),
     LayerType.NEG: _unary("NegLayer"),
     LayerType.FLOOR: _unary("Floor"),
     LayerType.CEIL: _unary("NegLayer", "Floor", "NegLayer"),
@@ -172,9 +172,9 @@ ROWS = {
     LayerType.SIN: _unary("SinLayer", accuracy=Accuracy(absolute=4e-6)),
     LayerType.DIV: _binary("ArithmeticDivision", types=FLOATS),
     LayerType.SQUARED_DIFFERENCE: _binary("ElementwiseSquaredDiff"),
-    LayerType.ADD_N: Row(add=_add_n, check=_sum_check, types=FLOATS),
-    LayerType.LOG_SOFTMAX: Row(add=_log_softmax, check=not_constant, types=FLOATS),
-    LayerType.L2_NORMALIZATION: Row(add=_l2_normalization, check=not_constant, types=FLOATS),
+    LayerType.ADD_N: Row(_add_n, check=_sum_check, types=FLOATS),
+    LayerType.LOG_SOFTMAX: Row(_log_softmax, check=not_constant, types=FLOATS),
+    LayerType.L2_NORMALIZATION: Row(_l2_normalization, check=not_constant, types=FLOATS),
     LayerType.QUANTIZE: _unary("QuantizationLayer", types=QUANTIZED),
     LayerType.DEQUANTIZE: _unary("DequantizationLayer", types=QUANTIZED),
 }

@@ -255,7 +255,7 @@ def _reduce_check(part: LayerView) -> str:
 
 def moving(add: Add, check: Check = moved_check) -> Row:
     """Return the row of a layer that only moves elements."""
-    return Row(add=add, check=check, accuracy=MOVED)
+    return Row(add, check=check, accuracy=MOVED)
 
 
 _NO_BOOL = "the library has no tensors of bool"
@@ -267,14 +267,14 @@ ROWS = {
     LayerType.TRANSPOSE: moving(_transpose),
     LayerType.PAD: moving(_pad, _pad_check),
     LayerType.PADV2: moving(_pad, _pad_check),
-    LayerType.CONCATENATION: Row(add=_concatenation, check=_concatenation_check),
+    LayerType.CONCATENATION: Row(_concatenation, check=_concatenation_check),
     LayerType.SPLIT: moving(_split),
     LayerType.SLICE: moving(_slice, _slice_check),
     LayerType.STRIDED_SLICE: moving(_slice),
-    LayerType.MEAN: Row(add=_mean, check=_reduce_check),
-    LayerType.SUM: Row(add=_reduction("SUM"), check=_reduce_check, types=FLOATS),
-    LayerType.REDUCE_MAX: Row(add=_reduction("MAX"), check=_reduce_check),
-    LayerType.REDUCE_MIN: Row(add=_reduction("MIN"), check=_reduce_check),
+    LayerType.MEAN: Row(_mean, check=_reduce_check),
+    LayerType.SUM: Row(_reduction("SUM"), check=_reduce_check, types=FLOATS),
+    LayerType.REDUCE_MAX: Row(_reduction("MAX"), check=_reduce_check),
+    LayerType.REDUCE_MIN: Row(_reduction("MIN"), check=_reduce_check),
 }
 REASONS = {
     LayerType.REDUCE_ANY: _NO_BOOL,

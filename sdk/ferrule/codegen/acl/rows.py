@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.codegen.acl.builder import AclTensor, ClassBuilder
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import (
@@ -165,7 +165,7 @@ def not_constant(part: LayerView) -> str:
     return "its input is a constant" if part.is_constant(0) else ""
 
 
-@frozen
+@positional
 class Row:
     """How layers of a type become functions of the library."""
 

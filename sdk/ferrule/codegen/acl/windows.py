@@ -99,7 +99,7 @@ def _pool(kind: str, types: frozenset[DataType] = QUANTIZED) -> Row:
         part.function("PoolingLayer", part.input(0), result, info)
         part.finish_activation(result, about.activation)
 
-    return Row(add=add, types=types)
+    return Row(add, types=types)
 
 
 def _fully_connected(part: LayerParts) -> None:
@@ -243,12 +243,12 @@ def _fully_connected_check(part: LayerView) -> str:
 
 
 ROWS = {
-    LayerType.CONV_2D: Row(add=_conv2d, check=_conv2d_check),
-    LayerType.DEPTHWISE_CONV_2D: Row(add=_depthwise_conv2d, check=_weighted_check),
-    LayerType.TRANSPOSE_CONV: Row(add=_transpose_conv, check=_transpose_conv_check),
-    LayerType.FULLY_CONNECTED: Row(add=_fully_connected, check=_fully_connected_check),
-    LayerType.RESIZE_NEAREST_NEIGHBOR: Row(add=_resize("NEAREST_NEIGHBOR"), check=_resize_check),
-    LayerType.RESIZE_BILINEAR: Row(add=_resize("BILINEAR"), check=_resize_check, accuracy=_bilinear_accuracy),
+    LayerType.CONV_2D: Row(_conv2d, check=_conv2d_check),
+    LayerType.DEPTHWISE_CONV_2D: Row(_depthwise_conv2d, check=_weighted_check),
+    LayerType.TRANSPOSE_CONV: Row(_transpose_conv, check=_transpose_conv_check),
+    LayerType.FULLY_CONNECTED: Row(_fully_connected, check=_fully_connected_check),
+    LayerType.RESIZE_NEAREST_NEIGHBOR: Row(_resize("NEAREST_NEIGHBOR"), check=_resize_check),
+    LayerType.RESIZE_BILINEAR: Row(_resize("BILINEAR"), check=_resize_check, accuracy=_bilinear_accuracy),
     LayerType.AVERAGE_POOL_2D: _pool("AVG"),
     LayerType.MAX_POOL_2D: _pool("MAX"),
     LayerType.L2_POOL_2D: _pool("L2", FLOATS),

@@ -68,7 +68,7 @@ def preprocessor(settings: AudioSettings) -> Network:
     correction = fft_bits - _WEIGHT_BITS // 2
     bank = filter_bank(settings, (1 << fft_bits) // 2 + 1)
     network = Network("audio_preprocessor")
-    network.add_input(TensorInfo(name="window", shape=(1, samples), dtype=DataType.INT16))
+    network.add_input(TensorInfo("window", (1, samples), DataType.INT16))
     with place(WHERE):
         weights = window(samples, settings.window_bits)
         shaped = network.add_signal_window_layer("window", weights, shift=settings.window_bits)

@@ -122,5 +122,5 @@ def _constant(editor: GraphEditor, name: str, data: Array) -> str:
     if len(editor.consumers(name)) > 1 or editor.is_output(name):
         name = editor.fresh(name)
     data.setflags(write=False)
-    editor.set_tensor(Tensor(info=TensorInfo(name=name, shape=data.shape, dtype=DataType.FLOAT32), data=data))
+    editor.set_tensor(Tensor(TensorInfo(name, data.shape, DataType.FLOAT32), data))
     return name

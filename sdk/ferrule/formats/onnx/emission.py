@@ -199,7 +199,7 @@ class Emission:
         """Add a constant to the network and return its name."""
         name = self.network.unique_name(wanted or "constant")
         hold(data.nbytes, f"constant '{name}'")
-        info = TensorInfo(name=name, shape=data.shape, dtype=data_type(wanted, data), quantization=quantization)
+        info = TensorInfo(name, data.shape, data_type(wanted, data), quantization=quantization)
         return self.network.add_constant(info, np.ascontiguousarray(data).reshape(data.shape))
 
     def add(self, made: Made, wanted: str, stored: TensorType | None = None, layer: str | None = None) -> str:
@@ -245,9 +245,9 @@ class Emission:
                 raise UnsupportedError(f"its output has {info.size_bytes} bytes, expected {MAX_TENSOR_BYTES}")
             _refuse_half(info)
         added = Layer(
-            name=self._layer_names.take(layer or outputs[0].name),
-            type=made.type,
-            descriptor=made.descriptor,
+            self._layer_names.take(layer or outputs[0].name),
+            made.type,
+            made.descriptor,
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
             rounding=made.rounding or kinds[0].rounding,

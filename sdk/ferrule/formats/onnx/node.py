@@ -175,7 +175,7 @@ class TensorType:
 
     def described(self, name: str, shape: Shape) -> TensorInfo:
         """Return a tensor of this type."""
-        return TensorInfo(name=name, shape=shape, dtype=self.dtype, quantization=self.quantization)
+        return TensorInfo(name, shape, self.dtype, quantization=self.quantization)
 
 
 def elements(shape: Shape) -> int:

@@ -28,9 +28,9 @@ def added(
 ) -> Added:
     """Return a layer with one output, named as that by default; the descriptor has the operator's defaults."""
     layer = Layer(
-        name=name or output.name,
-        type=type_,
-        descriptor=KERNELS[type_].descriptor() if descriptor is None else descriptor,
+        name or output.name,
+        type_,
+        KERNELS[type_].descriptor() if descriptor is None else descriptor,
         inputs=tuple(inputs),
         outputs=(output.name,),
     )

@@ -120,7 +120,7 @@ def _without_states(
             places[variable] = (state.source, state.result)
             continue
         name = UniqueNames(tensors).take(f"{str(variable) or info.name}_value")
-        tensors[name] = Tensor(info=replace(info, name=name))
+        tensors[name] = Tensor(replace(info, name=name))
         places[variable] = (name, name)
     return assemble(
         graph.name,

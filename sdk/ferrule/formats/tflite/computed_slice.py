@@ -187,7 +187,7 @@ class ComputedSlice:
         return added(type_, inputs, output, self._network.unique_name(f"{self._name}_{type_.lower()}"), descriptor)
 
     def _vector(self, role: str, elements: int) -> TensorInfo:
-        return self._fresh(TensorInfo(name=f"{self._name}_{role}", shape=(elements,), dtype=DataType.INT32))
+        return self._fresh(TensorInfo(f"{self._name}_{role}", (elements,), DataType.INT32))
 
     def _constant(self, role: str, data: Array) -> str:
         return self._network.add_constant(self._vector(role, data.size), data)

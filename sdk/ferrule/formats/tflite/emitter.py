@@ -105,20 +105,16 @@ class Emitter:
 
     def intermediate(self, layer: Layer, role: str, dtype: DataType, quantization: Quantization | None) -> str:
         """Return the name of a new tensor of `intermediates`; it is written without elements."""
-        info = TensorInfo(
-            name=self._names.take(f"{layer.name}/{role}"), shape=(1,), dtype=dtype, quantization=quantization
-        )
-        self.tensors.append(Tensor(info=info))
+        info = TensorInfo(self._names.take(f"{layer.name}/{role}"), (1,), dtype, quantization=quantization)
+        self.tensors.append(Tensor(info))
         return info.name
 
     def parameter(self, layer: Layer, role: str, values: Array) -> str:
         """Return the name of a constant tensor with these values; tensors with equal values are shared."""
         key = (str(values.dtype), values.shape, values.tobytes())
         if key not in self._parameters:
-            info = TensorInfo(
-                name=self._names.take(f"{layer.name}/{role}"), shape=values.shape, dtype=DataType(str(values.dtype))
-            )
-            self.tensors.append(Tensor(info=info, data=values))
+            info = TensorInfo(self._names.take(f"{layer.name}/{role}"), values.shape, DataType(str(values.dtype)))
+            self.tensors.append(Tensor(info, values))
             self._parameters[key] = info.name
         return self._parameters[key]
 
@@ -130,7 +126,7 @@ class Emitter:
         """Append a PAD or a PADV2 of a tensor before a layer and return the name of its output."""
         shape = tuple(sum(extents) for extents in zip(info.shape, descriptor.before, descriptor.after, strict=True))
         output = replace(info, name=self._names.take(f"{layer.name}/padded"), shape=shape)
-        self.tensors.append(Tensor(info=output))
+        self.tensors.append(Tensor(output))
         columns = np.array([descriptor.before, descriptor.after], np.int32)
         inputs = [info.name, self.parameter(layer, "paddings", columns.T.copy())]
         type_, table = LayerType.PAD, "PadOptions"
@@ -154,8 +150,8 @@ class Emitter:
         except OverflowError:
             raise ModelError(f"layer '{layer.name}': the fill {value} does not fit into {output.dtype}") from None
         name = self._names.take(f"{layer.name}/fill")
-        info = TensorInfo(name=name, shape=(), dtype=output.dtype, quantization=output.quantization)
-        self.tensors.append(Tensor(info=info, data=data))
+        info = TensorInfo(name, (), output.dtype, quantization=output.quantization)
+        self.tensors.append(Tensor(info, data))
         return name
 
     def input_info(self, layer: Layer, index: int) -> TensorInfo:

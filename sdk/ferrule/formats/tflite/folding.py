@@ -121,7 +121,7 @@ class Folding:
         inputs = tuple(None if index == -1 else self._tensors.info(index) for index in sources)
         outputs = tuple(self._tensors.info(index) for index in record.outputs)
         layer_inputs = tuple(adapted(record.type, row, positions, inputs))
-        operands = Operands(inputs=layer_inputs, outputs=tuple(map(narrow, outputs)) if row.index_output else outputs)
+        operands = Operands(layer_inputs, tuple(map(narrow, outputs)) if row.index_output else outputs)
         _check_shapes(operator.infer(descriptor, layer_inputs), operands, any_shape=row.any_shape)
         operator.accept(descriptor, operands)
 
@@ -136,9 +136,9 @@ class Folding:
             return results
 
         layer = Layer(
-            name=f"{type_.lower()}_{record.index}",
-            type=type_,
-            descriptor=descriptor,
+            f"{type_.lower()}_{record.index}",
+            type_,
+            descriptor,
             inputs=tuple(None if info is None else info.name for info in inputs),
             outputs=tuple(info.name for info in operands.outputs),
         )

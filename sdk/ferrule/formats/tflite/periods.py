@@ -44,8 +44,8 @@ def with_periods(network: Network) -> Network:
         raise UnsupportedError(f"{count} CIRCULAR_BUFFER end runs early, expected at most {DEEPEST - 1}")
     tensors = {tensor.info.name: tensor for tensor in network.tensors}
     names = UniqueNames([*tensors, *(layer.name for layer in network.layers)])
-    zero = TensorInfo(name=names.take(_ZERO), shape=(1,), dtype=DataType.INT32)
-    tensors[zero.name] = Tensor(info=zero, data=np.zeros(1, np.int32))
+    zero = TensorInfo(names.take(_ZERO), (1,), DataType.INT32)
+    tensors[zero.name] = Tensor(zero, np.zeros(1, np.int32))
     states = list(network.states)
     held = {state.result: state.source for state in states}
     if len(held) < len(states):
@@ -54,7 +54,7 @@ def with_periods(network: Network) -> Network:
     for info in dict.fromkeys(network.outputs):
         if info.name in behind and info.name not in held:
             old = replace(info, name=names.take(f"{info.name}_{_HELD}"))
-            tensors[old.name] = Tensor(info=old)
+            tensors[old.name] = Tensor(old)
             states.append(State(name=old.name, source=old.name, result=info.name, initial=reset_value(old)))
             held[info.name] = old.name
     wrapped = _Wrapped(tensors, names, zero.name)
@@ -111,8 +111,8 @@ class _Wrapped:
         if not results:
             return list(layers)
         buffer = layers[first]
-        due = TensorInfo(name=self._names.take(f"{buffer.name}_is_due"), shape=(1,), dtype=DataType.BOOL)
-        self._tensors[due.name] = Tensor(info=due)
+        due = TensorInfo(self._names.take(f"{buffer.name}_is_due"), (1,), DataType.BOOL)
+        self._tensors[due.name] = Tensor(due)
         compared, _ = added(LayerType.EQUAL, [buffer.outputs[COUNT], self._zero], due)
         reads = [name for layer in rest for name in layer.present_inputs] + list(results.values())
         captured = [name for name in dict.fromkeys(reads) if name not in written and self._tensors[name].data is None]
@@ -125,9 +125,9 @@ class _Wrapped:
             )
         ]
         chosen = Layer(
-            name=name,
-            type=LayerType.IF,
-            descriptor=IfDescriptor(then_branch=branches[0], else_branch=branches[1]),
+            name,
+            LayerType.IF,
+            IfDescriptor(then_branch=branches[0], else_branch=branches[1]),
             inputs=(due.name, *captured),
             outputs=tuple(results),
         )

@@ -337,7 +337,7 @@ class _Reader:
         variables = [record.inputs[position] for position in row.state_inputs]
         states: dict[int | str, TensorInfo] = {index: self._variables.new_value(index) for index in variables}
         infos_of = tuple(None if each is None else self._network.info(each) for each in sources)
-        for kept in KERNELS[type_].states(descriptor, Operands(inputs=infos_of)):
+        for kept in KERNELS[type_].states(descriptor, Operands(infos_of)):
             old, states[old.name] = self._variables.hidden(name, kept)
             sources.append(old.name)
         outputs = [*infos, *states.values()]
@@ -353,9 +353,9 @@ class _Reader:
             if not outputs:
                 raise UnsupportedError("it has no outputs and assigns no variables, expected one of these")
         layer = Layer(
-            name=name,
-            type=type_,
-            descriptor=descriptor,
+            name,
+            type_,
+            descriptor,
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
         )
@@ -394,7 +394,7 @@ class _Reader:
         channels = weights.shape[0] if weights.shape else 1
         scale = bias_quantization(data, weights.quantization)
         name = f"{output.name}_bias"
-        info = TensorInfo(name=name, shape=(channels,), dtype=DataType.INT32, quantization=scale)
+        info = TensorInfo(name, (channels,), DataType.INT32, quantization=scale)
         info = self._variables.fresh(info)
         self._network.add_constant(info, np.zeros(channels, np.int32))
         return info.name
@@ -404,7 +404,7 @@ class _Reader:
         info = self._network.info(source)
         if info.dtype.is_float:
             return source
-        fresh = self._variables.fresh(TensorInfo(name=f"{source}_real", shape=info.shape, dtype=DataType.FLOAT32))
+        fresh = self._variables.fresh(TensorInfo(f"{source}_real", info.shape, DataType.FLOAT32))
         data = self._network.tensor(source).data
         if data is not None:
             return self._network.add_constant(fresh, real_values(info, data))

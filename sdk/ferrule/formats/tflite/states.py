@@ -67,7 +67,7 @@ class WrittenStates:
         if not handles:
             return None
         values = [
-            Tensor(info=replace(self._graph.info(state.source), name=f"{state.name}/initial"), data=state.initial)
+            Tensor(replace(self._graph.info(state.source), name=f"{state.name}/initial"), state.initial)
             for state in handles.values()
         ]
         assignments = (_assignment(handle, value.info.name) for handle, value in zip(handles, values, strict=True))

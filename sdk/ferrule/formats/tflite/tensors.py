@@ -98,7 +98,7 @@ class Tensors:
                     name, hint = _CONSTANT[record.type]
                     raise UnsupportedError(f"it is {name} and computed at run time, expected a constant", hint=hint)
                 quantization = _quantization(record, dtype, shape, constant=self.is_constant(index))
-            self._infos[index] = TensorInfo(name=record.name, shape=shape, dtype=dtype, quantization=quantization)
+            self._infos[index] = TensorInfo(record.name, shape, dtype, quantization=quantization)
         return self._infos[index]
 
     def dequantize(self, index: int) -> None:
@@ -110,7 +110,7 @@ class Tensors:
         if info.dtype is DataType.FLOAT32:
             return
         values = real_values(info, self.data(index))
-        self.replace(index, TensorInfo(name=info.name, shape=info.shape, dtype=DataType.FLOAT32), values)
+        self.replace(index, TensorInfo(info.name, info.shape, DataType.FLOAT32), values)
 
     def replace(self, index: int, info: TensorInfo, data: Array | None) -> None:
         """Give a tensor another description and, if it is a constant, other data from now on."""

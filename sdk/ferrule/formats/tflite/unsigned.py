@@ -321,7 +321,7 @@ def _conversion(source: TensorInfo, real: TensorInfo, target: TensorInfo) -> lis
         for info in steps:
             operator = KERNELS[LayerType.DEQUANTIZE if info is real else LayerType.QUANTIZE]
             result = replace(info, shape=(256,))
-            (values,) = operator.kernel(operator.descriptor(), Operands(inputs=(given,), outputs=(result,)), [values])
+            (values,) = operator.kernel(operator.descriptor(), Operands((given,), (result,)), [values])
             given = result
         if np.array_equal(values, wanted):
             return steps
@@ -410,5 +410,5 @@ def _unsigned(editor: GraphEditor, name: str, wanted: str, scale: float | None =
     quantization = Quantization.of(tensor.info.scale if scale is None else scale, tensor.info.zero_point + 128)
     info = replace(tensor.info, name=wanted, dtype=DataType.UINT8, quantization=quantization)
     data = None if tensor.data is None else np.ascontiguousarray(tensor.data).view(np.uint8) ^ np.uint8(128)
-    editor.set_tensor(Tensor(info=info, data=data))
+    editor.set_tensor(Tensor(info, data))
     return info

@@ -75,8 +75,8 @@ def _check_unmixed(operands: Operands) -> None:
 
 def _widened(operands: Operands) -> Operands:
     return Operands(
-        inputs=tuple(None if info is None else _wide(info) for info in operands.inputs),
-        outputs=tuple(_wide(info) for info in operands.outputs),
+        tuple(None if info is None else _wide(info) for info in operands.inputs),
+        tuple(_wide(info) for info in operands.outputs),
         rounding=operands.rounding,
     )
 

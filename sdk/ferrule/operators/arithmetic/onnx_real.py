@@ -57,7 +57,7 @@ def _inputs(operands: Operands) -> list[TensorInfo]:
 
 
 def _real(operands: Operands) -> Operands:
-    return Operands(inputs=tuple(map(_float32, _inputs(operands))), outputs=(_float32(operands.output),))
+    return Operands(tuple(map(_float32, _inputs(operands))), (_float32(operands.output),))
 
 
 def _float32(info: TensorInfo) -> TensorInfo:

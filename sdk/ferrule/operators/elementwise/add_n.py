@@ -73,7 +73,7 @@ def check(_: AddNDescriptor, operands: Operands) -> None:
         raise UnsupportedError(f"it has {count} inputs, expected at least 2")
     if operands.output.dtype.is_float:
         return
-    check_quantisations(Operands(inputs=operands.inputs))
+    check_quantisations(Operands(operands.inputs))
     check_activations(*operands.ends)
     if count > _MOST_INT8:
         raise UnsupportedError(f"it has {count} inputs, ADD_N of int8 takes at most {_MOST_INT8}")

@@ -55,8 +55,8 @@ def term_of(info: TensorInfo) -> Term:
 def _check(allowed: frozenset[DataType], _: Descriptor, operands: Operands) -> None:
     first, second, output = *operands.pair, operands.output
     expect_type(output, DataType.BOOL)
-    alike = TensorInfo(name=output.name, shape=output.shape, dtype=first.dtype)
-    dtype = check_broadcast(Operands(inputs=(first, second), outputs=(alike,)), allowed)
+    alike = TensorInfo(output.name, output.shape, first.dtype)
+    dtype = check_broadcast(Operands((first, second), (alike,)), allowed)
     if dtype is DataType.INT8:
         check_activations(first, second)
         for info in (first, second):

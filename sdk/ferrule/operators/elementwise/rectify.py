@@ -179,7 +179,7 @@ def _check(layer_type: LayerType, descriptor: Descriptor, operands: Operands) ->
 def check_prelu(_: PreluDescriptor, operands: Operands) -> None:
     """Refuse types, ranks and quantisations that TensorFlow Lite Micro's kernel does not support."""
     source, alpha, output = *operands.pair, operands.output
-    check_types(Operands(inputs=(source,), outputs=(output,)), _TYPES)
+    check_types(Operands((source,), (output,)), _TYPES)
     wanted = DataType.INT8 if source.dtype is DataType.INT16 else source.dtype
     if alpha.dtype is not wanted:
         raise UnsupportedError(

@@ -34,7 +34,7 @@ def infer(_: SelectV2Descriptor, operands: Operands) -> Shapes:
 def check(_: SelectV2Descriptor, operands: Operands) -> None:
     """Refuse a condition that is not bool, and tensors of different types or quantisations."""
     expect_type(operands.source, DataType.BOOL)
-    moved = Operands(inputs=(operands.input(1), operands.input(2)), outputs=operands.outputs)
+    moved = Operands((operands.input(1), operands.input(2)), operands.outputs)
     check_types(moved, MOVABLE)
     check_quantisations(moved)
     check_axes(operands.output, MAX_AXES)

@@ -88,7 +88,7 @@ def gathering(descriptor: Descriptor, data: TensorInfo, indices: TensorInfo) -> 
 
 
 def _pair(inputs: Infos, data: int = 0) -> tuple[TensorInfo, TensorInfo]:
-    operands = Operands(inputs=tuple(inputs))
+    operands = Operands(tuple(inputs))
     return operands.input(data), operands.input(1 - data)
 
 
@@ -149,7 +149,7 @@ def infer_update(_: DynamicUpdateSliceDescriptor, operands: Operands) -> Shapes:
 def _check(data: tuple[int, ...], indices: int, _: Descriptor, operands: Operands) -> None:
     """Refuse types and ranks without a reference kernel; `data` and `indices` are positions of inputs."""
     infos, places = operands.required(data), operands.input(indices)
-    check_types(Operands(inputs=tuple(infos), outputs=operands.outputs), MOVABLE)
+    check_types(Operands(tuple(infos), operands.outputs), MOVABLE)
     if places.dtype is not DataType.INT32:
         raise UnsupportedError(f"the indices '{places.name}' are {places.dtype}, expected int32")
     for info in (*infos, places, *operands.outputs):

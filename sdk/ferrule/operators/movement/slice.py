@@ -142,7 +142,7 @@ def infer_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) 
 
 def check_slice(_: SliceDescriptor, operands: Operands) -> None:
     """Refuse types that no kernel moves, and ranks without a TensorFlow Lite Micro kernel."""
-    check_types(Operands(inputs=operands.inputs[:1], outputs=operands.outputs), MOVABLE)
+    check_types(Operands(operands.inputs[:1], operands.outputs), MOVABLE)
     check_axes(operands.source, _MAX_AXES)
     if len(operands.inputs) > 1 and operands.input(1).dtype is not DataType.INT32:
         raise UnsupportedError(

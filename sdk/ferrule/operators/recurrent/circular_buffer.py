@@ -83,7 +83,7 @@ def _sample(sample: LayerSample) -> Descriptor:
     dice = sample.dice
     frame = sample.take((1, 1, dice.randint(1, 4), dice.randint(1, 8)))
     descriptor = CircularBufferDescriptor(slots=dice.randint(1, 6), cycles=dice.choice([1, 1, 2, 3]))
-    for kept in kept_by(descriptor, Operands(inputs=(frame,))):
+    for kept in kept_by(descriptor, Operands((frame,))):
         sample.inputs.append(kept.info(kept.role))
     sample.output = frame.quantization
     sample.further = [(frame.dtype, frame.quantization), (DataType.INT32, None)]

@@ -193,7 +193,7 @@ def take_states(
 
     `outputs` are the outputs between the first and the new states.
     """
-    kept = states(descriptor, Operands(inputs=tuple(sample.inputs)))
+    kept = states(descriptor, Operands(tuple(sample.inputs)))
     sample.inputs += [state.info(state.role) for state in kept]
     sample.further = [*outputs, *((state.dtype, None) for state in kept)]
     return descriptor

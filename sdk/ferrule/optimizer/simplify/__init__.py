@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.graph import Graph, GraphEditor, Layer
 from ferrule.optimizer.simplify.biases import clear_biases
 from ferrule.optimizer.simplify.constants import fold_constants
@@ -19,7 +19,7 @@ from ferrule.optimizer.simplify.redundant import merge_twins, remove_dead_layers
 _MOST_ROUNDS = 50
 
 
-@frozen
+@positional
 class Pass:
     """A pass that rewrites graphs."""
 
@@ -42,19 +42,19 @@ def each_layer(rewrite: Callable[[GraphEditor, Layer], None]) -> Callable[[Graph
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass(name="fold constants", run=each_layer(fold_constants)),
-    Pass(name="fold pads", run=each_layer(fold_pads)),
-    Pass(name="find PRELUs", run=each_layer(find_prelus)),
-    Pass(name="fuse activations", run=each_layer(fuse_activations)),
-    Pass(name="remove clamps", run=each_layer(remove_clamps)),
-    Pass(name="clear biases", run=each_layer(clear_biases)),
-    Pass(name="join movements across elementwise layers", run=each_layer(join_across_elementwise)),
-    Pass(name="join transposes", run=each_layer(join_transposes)),
-    Pass(name="transposes as reshapes", run=each_layer(transposes_as_reshapes)),
-    Pass(name="join reshapes", run=each_layer(join_reshapes)),
-    Pass(name="remove identities", run=each_layer(remove_identities)),
-    Pass(name="merge twins", run=merge_twins),
-    Pass(name="remove dead layers", run=remove_dead_layers),
+    Pass("fold constants", each_layer(fold_constants)),
+    Pass("fold pads", each_layer(fold_pads)),
+    Pass("find PRELUs", each_layer(find_prelus)),
+    Pass("fuse activations", each_layer(fuse_activations)),
+    Pass("remove clamps", each_layer(remove_clamps)),
+    Pass("clear biases", each_layer(clear_biases)),
+    Pass("join movements across elementwise layers", each_layer(join_across_elementwise)),
+    Pass("join transposes", each_layer(join_transposes)),
+    Pass("transposes as reshapes", each_layer(transposes_as_reshapes)),
+    Pass("join reshapes", each_layer(join_reshapes)),
+    Pass("remove identities", each_layer(remove_identities)),
+    Pass("merge twins", merge_twins),
+    Pass("remove dead layers", remove_dead_layers),
 )
 """All passes, in the order in which one round runs them."""
 

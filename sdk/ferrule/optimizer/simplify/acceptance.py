@@ -18,7 +18,7 @@ from ferrule.operators.table import OPERATORS
 
 def accepts(layer: Layer, inputs: Sequence[TensorInfo | None], outputs: Sequence[TensorInfo]) -> bool:
     """Whether the operator accepts the layer; a pass must never make a supported layer unsupported."""
-    operands = Operands(inputs=tuple(inputs), outputs=tuple(outputs), rounding=layer.rounding)
+    operands = Operands(tuple(inputs), tuple(outputs), rounding=layer.rounding)
     try:
         OPERATORS[layer.type].accept(layer.descriptor, operands)
     except FerruleError:
@@ -45,6 +45,6 @@ def clamp_of(editor: GraphEditor, layer: Layer) -> Activation | None:
     if layer.rounding is Rounding.TFLM:
         return clamp
     flat = replace(editor.info(layer.outputs[0]), shape=EVERY_INT8.shape)
-    operands = Operands(inputs=(flat,), outputs=(flat,), rounding=layer.rounding)
+    operands = Operands((flat,), (flat,), rounding=layer.rounding)
     found = OPERATORS[layer.type].kernel(layer.descriptor, operands, [EVERY_INT8])[0]
     return clamp if np.array_equal(found, np.clip(EVERY_INT8, *activation_range(clamp, flat))) else None

@@ -41,5 +41,5 @@ def clear_biases(editor: GraphEditor, layer: Layer) -> None:
         data: Array = np.where(cleared.reshape(bias.data.shape), 0, bias.data).astype(np.int32)
         data.setflags(write=False)
         info = replace(bias.info, name=editor.fresh(f"{bias.info.name}_cleared"))
-        editor.set_tensor(Tensor(info=info, data=data))
+        editor.set_tensor(Tensor(info, data))
         editor.replace_layer(replace(layer, inputs=(*layer.inputs[:2], info.name)))

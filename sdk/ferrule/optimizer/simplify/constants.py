@@ -35,4 +35,4 @@ def _fold(editor: GraphEditor, layer: Layer) -> None:
         data = np.ascontiguousarray(result)
         if data.flags.writeable:
             data.setflags(write=False)
-        editor.set_tensor(Tensor(info=editor.info(name), data=data))
+        editor.set_tensor(Tensor(editor.info(name), data))

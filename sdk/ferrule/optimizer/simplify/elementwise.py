@@ -107,7 +107,7 @@ class _Chain:
         if not accepts(layer, inputs, [info]):
             return None
         self._layers.append(changed)
-        self._tensors[old.name] = Tensor(info=info)
+        self._tensors[old.name] = Tensor(info)
         return info
 
     def _is_movement(self, layer: Layer) -> bool:
@@ -153,5 +153,5 @@ class _Chain:
             data = np.ascontiguousarray(data.transpose(np.argsort(permutation(self._first))))
         data.setflags(write=False)
         moved = replace(info, name=self._editor.fresh(f"{info.name}_unmoved"), shape=data.shape)
-        self._tensors[moved.name] = Tensor(info=moved, data=data)
+        self._tensors[moved.name] = Tensor(moved, data)
         return moved

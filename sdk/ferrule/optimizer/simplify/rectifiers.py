@@ -71,7 +71,7 @@ def _replace(editor: GraphEditor, total: Layer, positive: str, negative: str) ->
         return False
     data = -factors.data
     data.setflags(write=False)
-    editor.set_tensor(Tensor(info=slopes, data=data))
+    editor.set_tensor(Tensor(slopes, data))
     editor.replace_layer(found)
     return True
 

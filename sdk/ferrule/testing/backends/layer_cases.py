@@ -51,13 +51,13 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     first = (sample.output_type or dtype, sample.output)
     kinds = [first, *(sample.further or [first] * (len(shapes) - 1))]
     outputs = [
-        TensorInfo(name=f"output_{i}", shape=shape, dtype=kind, quantization=quantization)
+        TensorInfo(f"output_{i}", shape, kind, quantization=quantization)
         for i, (shape, (kind, quantization)) in enumerate(zip(shapes, kinds, strict=False))
     ]
     layer = Layer(
-        name="layer",
-        type=type_,
-        descriptor=descriptor,
+        "layer",
+        type_,
+        descriptor,
         inputs=tuple(None if info is None else info.name for info in positioned),
         outputs=tuple(info.name for info in outputs),
         rounding=rounding,

@@ -109,10 +109,10 @@ class LayerSupportFamily(Family):
     def test_refuses_what_another_backend_pre_compiled(self, backend: Backend) -> None:
         """A pre-compiled layer runs only on the backend that compiled it."""
         graph = Graph("foreign")
-        graph.add_input(TensorInfo(name="x", shape=(2,), dtype=DataType.FLOAT32))
+        graph.add_input(TensorInfo("x", (2,), DataType.FLOAT32))
         descriptor = PreCompiledDescriptor(payload=object())
-        layer = Layer(name="layer", type=LayerType.PRE_COMPILED, descriptor=descriptor, inputs=("x",), outputs=("y",))
-        graph.add_layer(layer, [TensorInfo(name="y", shape=(2,), dtype=DataType.FLOAT32)])
+        layer = Layer("layer", LayerType.PRE_COMPILED, descriptor, inputs=("x",), outputs=("y",))
+        graph.add_layer(layer, [TensorInfo("y", (2,), DataType.FLOAT32)])
         graph.set_outputs(["y"])
         assert not answer(backend, graph), "a PRE_COMPILED layer of another backend is supported"
 

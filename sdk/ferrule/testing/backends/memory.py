@@ -80,7 +80,7 @@ class HandleFamily(Family):
     def test_what_is_written_is_read(self, backend: Backend, shape: tuple[int, ...]) -> None:
         """`map` returns an array of the tensor's shape and type, and written values persist."""
         for dtype in DataType:
-            self._check_map(backend, TensorInfo(name="x", shape=shape, dtype=dtype))
+            self._check_map(backend, TensorInfo("x", shape, dtype))
 
     def _check_map(self, backend: Backend, info: TensorInfo) -> None:
         managers, (handle,) = managed(backend, info)
@@ -101,7 +101,7 @@ class HandleFamily(Family):
             self._check_import(factory)
 
     def _check_import(self, factory: TensorHandleFactory) -> None:
-        info = TensorInfo(name="x", shape=(4, 16), dtype=DataType.INT32)
+        info = TensorInfo("x", (4, 16), DataType.INT32)
         handle = factory.create_handle(info, managed=False)
         memory = aligned_empty(info.shape, info.dtype, max(factory.memory_alignment(MemorySource.MALLOC), 64))
         np.copyto(memory, values(info, 3))
@@ -118,7 +118,7 @@ class HandleFamily(Family):
     def test_foreign_memory_that_does_not_fit_is_refused(self, backend: Backend) -> None:
         """Memory of another shape or type, or with gaps between the elements, returns False and raises no error."""
         for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
-            handle = factory.create_handle(TensorInfo(name="x", shape=(4, 16), dtype=DataType.INT32), managed=False)
+            handle = factory.create_handle(TensorInfo("x", (4, 16), DataType.INT32), managed=False)
             for memory in (
                 aligned_empty((4, 15), DataType.INT32, 4096),
                 aligned_empty((4, 16), DataType.FLOAT32, 4096),
@@ -133,7 +133,7 @@ class MemoryFamily(Family):
 
     def test_acquire_and_release_may_be_repeated(self, backend: Backend) -> None:
         """Repeated acquire and release calls do nothing; after a release, memory can be acquired again."""
-        info = TensorInfo(name="x", shape=(3, 5), dtype=DataType.FLOAT32)
+        info = TensorInfo("x", (3, 5), DataType.FLOAT32)
         managers, (handle,) = managed(backend, info)
         for _ in range(2):
             with held(managers):
@@ -144,7 +144,7 @@ class MemoryFamily(Family):
 
     def test_tensors_that_live_together_do_not_share_bytes(self, backend: Backend) -> None:
         """Each tensor keeps its own values."""
-        infos = [TensorInfo(name=f"t{i}", shape=(i + 1, 7), dtype=DataType.INT16) for i in range(6)]
+        infos = [TensorInfo(f"t{i}", (i + 1, 7), DataType.INT16) for i in range(6)]
         managers, handles = managed(backend, *infos)
         wanted = [np.full(info.shape, index, np.int16) for index, info in enumerate(infos)]
         with held(managers):
@@ -190,7 +190,7 @@ class _Counting(CustomAllocator):
     @override
     def allocate(self, size_bytes: int, alignment_bytes: int) -> MemoryRef:
         """Return a new block."""
-        info = TensorInfo(name="a block of the allocator", shape=(size_bytes,), dtype=DataType.UINT8)
+        info = TensorInfo("a block of the allocator", (size_bytes,), DataType.UINT8)
         block = Fenced(info, alignment_bytes)
         self.held[id(block.array)] = block
         self.total += 1

@@ -24,7 +24,7 @@ def random_network(seed: int, layers: int = 8, dtype: DataType | None = None) ->
     network = Network(f"random_{seed}")
     for index in range(dice.randint(1, 2)):
         shape = (dice.randint(1, 2), dice.randint(2, 6), dice.randint(2, 6), dice.randint(1, 4))
-        info = TensorInfo(name=f"input_{index}", shape=shape, dtype=chosen, quantization=_scale(dice, chosen))
+        info = TensorInfo(f"input_{index}", shape, chosen, quantization=_scale(dice, chosen))
         network.add_input(info)
     if dice.random() < 0.3:
         first = network.inputs[0]

@@ -194,13 +194,13 @@ def _padding_graph(graph: Graph, stage: Stage, part: Part) -> Graph:
     data = _padding_pixel(graph, layer)
     pixel = replace(output, name=graph.unique_name(f"{output.name}_padding"), shape=data.shape)
     repeat = Layer(
-        name=layer.name,
-        type=LayerType.BROADCAST_TO,
-        descriptor=BroadcastToDescriptor(shape=output.shape),
+        layer.name,
+        LayerType.BROADCAST_TO,
+        BroadcastToDescriptor(shape=output.shape),
         inputs=(pixel.name,),
         outputs=layer.outputs,
     )
-    tensors = {pixel.name: Tensor(info=pixel, data=data), output.name: Tensor(info=output)}
+    tensors = {pixel.name: Tensor(pixel, data), output.name: Tensor(output)}
     return assemble(graph.name, inputs=(), outputs=layer.outputs, layers=(repeat,), tensors=tensors)
 
 

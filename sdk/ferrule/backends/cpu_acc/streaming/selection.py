@@ -79,9 +79,9 @@ def substitution(view: SubgraphView, rows: int, *, fed: bool = False) -> Substit
     """
     payload = Streamed(graph=view.to_graph(), rows=rows, fed=fed)
     lines = TensorInfo(
-        name=view.graph.unique_name(f"{view.outputs[0]}_lines"),
-        shape=(max(timeline(payload.chain(), pushed=fed).lines_bytes, 1),),
-        dtype=DataType.INT8,
+        view.graph.unique_name(f"{view.outputs[0]}_lines"),
+        (max(timeline(payload.chain(), pushed=fed).lines_bytes, 1),),
+        DataType.INT8,
     )
     descriptor = PreCompiledDescriptor(
         payload=payload,
@@ -89,9 +89,9 @@ def substitution(view: SubgraphView, rows: int, *, fed: bool = False) -> Substit
         macs=sum(_macs(view.graph, each) for each in view.layers),
     )
     layer = Layer(
-        name=view.graph.unique_name(f"stream_{view.names[0]}"),
-        type=LayerType.PRE_COMPILED,
-        descriptor=descriptor,
+        view.graph.unique_name(f"stream_{view.names[0]}"),
+        LayerType.PRE_COMPILED,
+        descriptor,
         inputs=view.inputs,
         outputs=(*view.outputs, lines.name),
     )

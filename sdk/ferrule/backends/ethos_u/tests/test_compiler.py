@@ -38,7 +38,7 @@ STATES = ("hidden", "cell")
 def begun(*shape: int, dtype: DataType = DataType.INT8) -> Network:
     network = Network("case")
     scale = SCALE if dtype is DataType.INT8 else Quantization.of(0.001, 0)
-    network.add_input(TensorInfo(name="x", shape=shape, dtype=dtype, quantization=scale))
+    network.add_input(TensorInfo("x", shape, dtype, quantization=scale))
     return network
 
 
@@ -184,7 +184,7 @@ def test_states_are_kept_between_runs() -> None:
 
 def test_variables_outside_of_operators_are_plain_tensors() -> None:
     network = begun(1, 1, 8)
-    past = TensorInfo(name="past", shape=(1, 3, 8), dtype=DataType.INT8, quantization=SCALE)
+    past = TensorInfo("past", (1, 3, 8), DataType.INT8, quantization=SCALE)
     network.add_state(past, np.full((1, 3, 8), 7, np.int8))
     window = network.add_concatenation_layer(["past", "x"], axis=1, name="window")
     network.set_state("past", network.add_slice_layer(window, (0, 1, 0), (1, 3, 8), name="kept"))
@@ -194,7 +194,7 @@ def test_variables_outside_of_operators_are_plain_tensors() -> None:
 
 def test_inputs_and_outputs_keep_their_order() -> None:
     network = begun(1, 4, 4, 8)
-    other = TensorInfo(name="w", shape=(1, 4, 4, 8), dtype=DataType.INT8, quantization=SCALE)
+    other = TensorInfo("w", (1, 4, 4, 8), DataType.INT8, quantization=SCALE)
     network.add_input(other)
     network.add_sub_layer("w", "x", quantization=SCALE, name="difference")
     network.add_sub_layer("x", "difference", quantization=SCALE, name="second")
@@ -264,7 +264,7 @@ def test_the_estimate_is_by_original_layer() -> None:
 
 
 def test_other_rules_of_rounding_are_refused_by_name() -> None:
-    info = TensorInfo(name="x", shape=(1, 4), dtype=DataType.INT8, quantization=SCALE)
+    info = TensorInfo("x", (1, 4), DataType.INT8, quantization=SCALE)
     network = layer_network(LayerType.QUANTIZE, QuantizeDescriptor(), [info], SCALE, rounding=Rounding.SINGLE)
     assert EthosUSupport().supports(network, network.layer("layer"), TARGET).reason == (
         f"it rounds by {Rounding.SINGLE.phrase} ('single'), the NPU rounds as TensorFlow Lite Micro"

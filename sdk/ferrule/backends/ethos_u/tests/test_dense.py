@@ -41,7 +41,7 @@ def near_ties() -> Array:
 def of_near_ties() -> Network:
     network, sums = Network("near_ties"), near_ties()
     assert len(sums) > 5
-    network.add_input(TensorInfo(name="x", shape=(1, 1), dtype=DataType.INT8, quantization=Quantization.of(DATA, 0)))
+    network.add_input(TensorInfo("x", (1, 1), DataType.INT8, quantization=Quantization.of(DATA, 0)))
     output = network.add_fully_connected_layer(
         "x",
         np.ones((len(sums), 1), np.int8),
@@ -74,7 +74,7 @@ def of_all_forms() -> Graph:
     """Layers with the same weights, without a bias, with scales for each channel, with several rows and all axes."""
     network, dice = Network("forms"), np.random.default_rng(0)
     scale = Quantization.of(0.05, 3)
-    network.add_input(TensorInfo(name="x", shape=(1, 2, 3, 4), dtype=DataType.INT8, quantization=scale))
+    network.add_input(TensorInfo("x", (1, 2, 3, 4), DataType.INT8, quantization=scale))
     add = partial(network.add_fully_connected_layer, weights_quantization=Quantization.of(0.01), quantization=scale)
     first = add("x", dice.integers(-127, 128, (4, 4)).astype(np.int8), keep_num_dims=True, name="first")
     second = add(first, np.zeros((4, 4), np.int8), name="second")
@@ -131,7 +131,7 @@ def test_products_of_matrices_are_refused_if_a_sum_is_rounded_apart(scale: float
     network = Network("product")
     for name, given, own in (("left", left, DATA), ("right", right, WEIGHTS)):
         quantization = Quantization.of(own if is_refused else 2.0**-6, 0)
-        network.add_input(TensorInfo(name=name, shape=given.shape, dtype=DataType.INT8, quantization=quantization))
+        network.add_input(TensorInfo(name, given.shape, DataType.INT8, quantization=quantization))
     network.set_outputs([network.add_batch_matmul_layer("left", "right", quantization=Quantization.of(scale, 0))])
     (layer,) = network.layers
     assert bool(known_difference(layer, Operands.of(network, layer))) == is_refused
@@ -155,14 +155,14 @@ def test_which_products_are_refused(
     dtype: DataType, left: float, right: float, output: float, is_refused: bool
 ) -> None:
     infos = [
-        TensorInfo(name=name, shape=(1, 4, 4), dtype=dtype, quantization=Quantization.of(float(np.float32(scale)), 0))
+        TensorInfo(name, (1, 4, 4), dtype, quantization=Quantization.of(float(np.float32(scale)), 0))
         for name, scale in (("left", left), ("right", right), ("output", output))
     ]
     layer = Layer(
-        name="product",
-        type=LayerType.BATCH_MATMUL,
-        descriptor=BatchMatmulDescriptor(),
+        "product",
+        LayerType.BATCH_MATMUL,
+        BatchMatmulDescriptor(),
         inputs=("left", "right"),
         outputs=("output",),
     )
-    assert bool(known_difference(layer, Operands(inputs=tuple(infos[:2]), outputs=(infos[2],)))) == is_refused
+    assert bool(known_difference(layer, Operands(tuple(infos[:2]), (infos[2],)))) == is_refused

@@ -88,12 +88,10 @@ def test_whole_models_are_exact_on_every_configuration(
 
 
 def test_what_another_backend_compiled_is_refused() -> None:
-    layer = Layer(
-        name="foreign", type=LayerType.PRE_COMPILED, descriptor=PreCompiledDescriptor(payload=1), inputs=(), outputs=()
-    )
+    layer = Layer("foreign", LayerType.PRE_COMPILED, PreCompiledDescriptor(payload=1), inputs=(), outputs=())
     info = WorkloadInfo(
         layer=layer,
-        operands=Operands(inputs=(), outputs=()),
+        operands=Operands((), ()),
         inputs=(),
         constants=(),
         outputs=(),

@@ -43,7 +43,7 @@ def begun(
 ) -> Network:
     network = Network("case")
     for index in range(count):
-        network.add_input(TensorInfo(name=f"x{index}", shape=shape, dtype=dtype, quantization=quantization))
+        network.add_input(TensorInfo(f"x{index}", shape, dtype, quantization=quantization))
     return network
 
 
@@ -130,10 +130,8 @@ def minimum_of_a_curve() -> Network:
 
 def many_classes() -> Network:
     network = begun((1, 5000), quantization=Quantization.of(1 / 16))
-    layer = Layer(
-        name="softmax", type=LayerType.SOFTMAX, descriptor=SoftmaxDescriptor(), inputs=("x0",), outputs=("softmax",)
-    )
-    output = TensorInfo(name="softmax", shape=(1, 5000), dtype=INT16, quantization=Quantization.of(2**-16, -32768))
+    layer = Layer("softmax", LayerType.SOFTMAX, SoftmaxDescriptor(), inputs=("x0",), outputs=("softmax",))
+    output = TensorInfo("softmax", (1, 5000), INT16, quantization=Quantization.of(2**-16, -32768))
     network.add_layer(layer, [output])
     return finished(network, "softmax")
 

@@ -122,8 +122,8 @@ def _results(loading: Loading, *stored: Array) -> Array:
     """Return the numpy kernel's results for inputs with these bytes."""
     shape = stored[0].shape
     infos = Operands(
-        inputs=tuple(replace(loading.operands.input(index), shape=shape) for index in range(len(stored))),
-        outputs=(replace(loading.operands.output, shape=shape),),
+        tuple(replace(loading.operands.input(index), shape=shape) for index in range(len(stored))),
+        (replace(loading.operands.output, shape=shape),),
     )
     given = [each.view(infos.input(index).dtype.numpy) for index, each in enumerate(stored)]
     (results,) = OPERATORS[loading.layer.type].kernel(loading.layer.descriptor, infos, given)

@@ -78,10 +78,10 @@ def _places(loading: Loading, moved: Sequence[int], ends: Sequence[int]) -> list
         for index, end in zip(moved, ends, strict=True)
     ]
     wide = Operands(
-        inputs=tuple(
+        tuple(
             _wide(info) if index in moved and info is not None else info for index, info in enumerate(operands.inputs)
         ),
-        outputs=tuple(_wide(info) for info in operands.outputs),
+        tuple(_wide(info) for info in operands.outputs),
     )
     # A fill has the same value in both runs, a moved number has not.
     positive = _run(loading, wide, dict(zip(moved, numbers, strict=True)))

@@ -99,8 +99,8 @@ def layer_alone(info: WorkloadInfo) -> SubgraphView:
     """Return the subgraph of a layer alone, in a graph of its own, with its constants."""
     layer = info.layer
     given = zip(layer.inputs, info.operands.inputs, info.constants, strict=True)
-    tensors = {name: constant or Tensor(info=found) for name, found, constant in given if name and found}
-    tensors |= {found.name: Tensor(info=found) for found in info.operands.outputs}
+    tensors = {name: constant or Tensor(found) for name, found, constant in given if name and found}
+    tensors |= {found.name: Tensor(found) for found in info.operands.outputs}
     inputs = dict.fromkeys(name for name in layer.present_inputs if not tensors[name].is_constant)
     graph = assemble(layer.name, inputs=list(inputs), outputs=layer.outputs, layers=(layer,), tensors=tensors)
     return SubgraphView.of(graph, [layer.name])

@@ -30,7 +30,7 @@ def test_its_handles_are_mapped_and_import_dma_bufs() -> None:
         MemorySource.UNDEFINED,
     )
     assert factory.capabilities() == {HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED}
-    info = TensorInfo(name="x", shape=(2, 8), dtype=DataType.INT8)
+    info = TensorInfo("x", (2, 8), DataType.INT8)
     handle = factory.create_handle(info, managed=False)
     assert not handle.import_memory(MemoryRef.of_array(np.zeros((2, 8), np.int8)))
     assert not handle.import_memory(MemoryRef(MemorySource.DMA_BUF, 16, fd=0)), "memory without a map"

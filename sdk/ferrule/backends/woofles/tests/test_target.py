@@ -73,7 +73,7 @@ def test_constants_of_add(place: int) -> None:
 
 def test_weights_and_bias_are_constants() -> None:
     data, weights = q("x", 1, 4), q("w", 3, 4)
-    bias = TensorInfo(name="b", shape=(3,), dtype=DataType.INT32, quantization=Quantization.of(0.25))
+    bias = TensorInfo("b", (3,), DataType.INT32, quantization=Quantization.of(0.25))
     known = np.ones((3, 4), np.int8)
     network = layer_network(LayerType.FULLY_CONNECTED, DENSE, [data, weights], HALF)
     assert reason(network) == "tensor 'w' is computed at run time, Woofles takes a constant"
