@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
-from lowered_call import run_lowered
+from lowered_call import lowering_of, run_lowered
 from numpy.testing import assert_allclose
 from unary_cases import (
     QUANTIZE_PAIRS,
@@ -26,6 +26,8 @@ from unary_cases import (
     softmax_cases,
 )
 
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
+from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization
 from ferrule.operators.elementwise.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.elementwise.quantize import QuantizeDescriptor
@@ -33,6 +35,7 @@ from ferrule.operators.operator import OWN_CODE
 from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.testing.backends.comparison import graph_difference
+from ferrule.testing.backends.layer_cases import layer_case
 
 pytestmark = pytest.mark.cc
 
@@ -208,3 +211,9 @@ def test_softmax_of_huge_floats_and_nan() -> None:
     wanted = [[0.5, 0.5, 0], [np.nan] * 3, [np.nan] * 3, [0, 0.5, 0.5]]
     for result in (run_lowered(network, [values])[0], network.run([values])[0]):
         assert np.array_equal(result, np.array(wanted, np.float32), equal_nan=True)
+
+
+def test_a_call_without_a_kernel_is_refused_by_name() -> None:
+    context = lowering_of(layer_case(LayerType.RELU, DataType.INT8, 0))
+    with pytest.raises(UnsupportedError, match=f"'{context.layer.name}': there is no kernel cast_u64_f16"):
+        KernelCall("cast_u64_f16", "ferrule/kernels/cast.h", {}).lowered(context)
