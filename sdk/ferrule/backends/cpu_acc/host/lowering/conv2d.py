@@ -20,6 +20,7 @@ from ferrule.backends.cpu_acc.host.lowering.call import (
 from ferrule.backends.cpu_acc.host.lowering.image import Image
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.operators.arithmetic.window import Window
@@ -101,17 +102,11 @@ def block_groups(channels: int, lanes: int) -> list[int]:
 
 def pack_weights(segments: Array, lanes: int, word_elements: int) -> Array:
     """Return weights [channels, segments, elements] in order of use: group, segment, word, block, lane, element."""
-    channels, count, elements = segments.shape
-    groups = block_groups(channels, lanes)
-    words = -(-elements // word_elements)
-    whole = np.zeros((sum(groups) * lanes, count, words * word_elements), segments.dtype)
-    whole[:channels, :, :elements] = segments
-    packed, first = [], 0
-    for blocks in groups:
-        part = whole[first : first + blocks * lanes].reshape(blocks, lanes, count, words, word_elements)
-        packed.append(part.transpose(2, 3, 0, 1, 4).reshape(-1))
-        first += blocks * lanes
-    return np.concatenate(packed)
+    groups = block_groups(len(segments), lanes)
+    whole = filled(segments, sum(groups) * lanes, 1, word_elements)
+    whole = whole.reshape(-1, lanes, whole.shape[1], whole.shape[2] // word_elements, word_elements)
+    parts = np.split(whole, np.cumsum(groups)[:-1])
+    return np.concatenate([part.transpose(2, 3, 0, 1, 4).reshape(-1) for part in parts])
 
 
 def as_bytes(weights: Array) -> Array:
@@ -127,8 +122,5 @@ def block_channels(channels: int, lanes: int) -> Array:
 
 def pack_scales(scales: Array, lanes: int) -> Array:
     """Return scales [kinds, channels] as one vector per block and kind."""
-    kinds, channels = scales.shape
-    blocks = sum(block_groups(channels, lanes))
-    whole = np.zeros((kinds, blocks * lanes), scales.dtype)
-    whole[:, :channels] = scales
-    return np.ascontiguousarray(whole.reshape(kinds, blocks, lanes).transpose(1, 0, 2)).reshape(-1)
+    whole = filled(scales, 1, sum(block_groups(scales.shape[1], lanes)) * lanes)
+    return whole.reshape(len(scales), -1, lanes).transpose(1, 0, 2).reshape(-1)
