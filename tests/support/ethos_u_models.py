@@ -14,7 +14,7 @@ from vela_cases import vela_case
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.machine import ArrayMemory
-from ferrule.backends.ethos_u.npu import Npu, Run
+from ferrule.backends.ethos_u.npu import Npu, Step
 from ferrule.backends.ethos_u.settings import VELA_FILE, Settings
 from ferrule.backends.ethos_u.stream import parse_payload
 from ferrule.backends.ethos_u.vela import REMEDY, VelaResult, run_vela
@@ -73,7 +73,7 @@ class Execution:
         self.npu = Npu(stream.configuration, ArrayMemory(self.regions), check_hazards=check_hazards, native=native)
         self._payload = parse_payload(stream.payload)
 
-    def run(self, data: Array) -> tuple[Array, Run]:
+    def run(self, data: Array) -> tuple[Array, tuple[Step, ...]]:
         """Return the only output for the only input, as stored values without shape."""
         (source,), (target,) = self._stream.inputs, self._stream.outputs
         self._bytes(source)[:] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)

@@ -28,7 +28,7 @@ from ferrule.backends.ethos_u.commands import Long, Short
 from ferrule.backends.ethos_u.compiled import CompiledStream, read_npz
 from ferrule.backends.ethos_u.configuration import configuration
 from ferrule.backends.ethos_u.errors import NpuBusError, StreamError
-from ferrule.backends.ethos_u.feature_map import BRICK, NHWC, FeatureMap
+from ferrule.backends.ethos_u.feature_map import FeatureMap
 from ferrule.backends.ethos_u.native_weights import NativeDecoder, library
 from ferrule.backends.ethos_u.npu import ArrayMemory, Npu, prepared
 from ferrule.backends.ethos_u.settings import VELA_FILE, Settings
@@ -235,12 +235,13 @@ def _figures(npu: Npu, data: bytes) -> tuple[int, ...] | None:
     """Return what is known of an execution; None if the stream is refused."""
     with refused():
         try:
-            run = npu.run(parse_payload(data))
+            steps = npu.run(parse_payload(data))
         except (StreamError, NpuBusError):
             raise
         except Exception as error:
             raise AssertionError(f"an error that is not documented: {error!r}") from error
-        return run.operations, run.macs, run.words, len(run.hazards)
+        hazards = sum(len(each.hazards) for each in steps)
+        return len(steps), sum(each.macs for each in steps), steps[-1].operation.word_offset, hazards
     return None
 
 
@@ -257,7 +258,7 @@ def _overwrites_itself(stream: CompiledStream) -> bool:
 def _shares_bytes(ofm: FeatureMap) -> bool:
     size = ofm.dtype.itemsize
     channel = np.arange(ofm.depth)
-    within = channel * size if ofm.layout == NHWC else channel // BRICK * ofm.stride_c + channel % BRICK * size
+    within = channel // ofm.brick * ofm.stride_c + channel % ofm.brick * size
     places = []
     for tile in ofm.tiles:
         rows, columns = np.arange(tile.y1 - tile.y0) * ofm.stride_y, np.arange(tile.x1 - tile.x0) * ofm.stride_x

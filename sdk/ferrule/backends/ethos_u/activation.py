@@ -19,7 +19,7 @@ from ferrule.backends.ethos_u.commands import Short
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import UnsupportedModeError
 from ferrule.backends.ethos_u.feature_map import element_type, zero_point
-from ferrule.backends.ethos_u.machine import INTERNAL, LUT_BYTES, Machine, Range
+from ferrule.backends.ethos_u.machine import INTERNAL, LUT_BYTES, Bytes, Machine, Range
 from ferrule.backends.ethos_u.stream import Registers, sign_extend
 from ferrule.operators.arithmetic.sigmoid_table import SIGMOID_TABLE
 
@@ -43,23 +43,8 @@ class Activation:
     high: int
     clips: bool
     """Whether `low` and `high` apply before a table or, without one, to the result."""
-
-    @property
-    def table_bytes(self) -> int:
-        """The size of the look-up table; 0 if there is none."""
-        return _TABLE_BYTES[self.dtype.itemsize] if self.function >= FIRST_TABLE else 0
-
-    def ranges(self, configuration: Configuration) -> tuple[Range, ...]:
-        """Return the bytes of the look-up table."""
-        if not self.table_bytes:
-            return ()
-        start = configuration.shram_bytes - LUT_BYTES + 256 * self.table_slot
-        return (Range(region=INTERNAL, start=start, end=start + self.table_bytes),)
-
-    @property
-    def table_slot(self) -> int:
-        """The slot of the look-up table."""
-        return self.function - FIRST_TABLE
+    table: Range | None
+    """The look-up table in the internal memory; None if there is none."""
 
     def apply(self, values: Int64, machine: Machine) -> NDArray[Any]:
         """Return scaled values as elements of the OFM.
@@ -74,15 +59,14 @@ class Activation:
             values = tanh(values) if self.function == TANH else sigmoid(values)
         if self.clips:
             values = values.clip(self.low, self.high)
-        if self.function >= FIRST_TABLE:
-            values = self._look_up(values, machine)
+        if self.table is not None:
+            values = self._look_up(values, machine.view(self.table, "look-up table"))
         if self.dtype.itemsize == 4:
             limits = np.iinfo(self.dtype)
             values = values.clip(int(limits.min), int(limits.max))
         return values.astype(self.dtype)
 
-    def _look_up(self, values: Int64, machine: Machine) -> Int64:
-        table = machine.table(self.table_slot, self.table_bytes)
+    def _look_up(self, values: Int64, table: Bytes) -> Int64:
         if self.dtype.itemsize == 2:
             _check_range(values, -32768, 32767)
             pairs = table.view("<i2").astype(np.int64)
@@ -101,7 +85,7 @@ def _check_range(values: Int64, low: int, high: int) -> None:
         raise UnsupportedModeError(f"the value {wrong} is outside of the look-up table, which has {low} to {high}")
 
 
-def activation(registers: Registers) -> Activation:
+def activation(registers: Registers, configuration: Configuration) -> Activation:
     """Return the activation that the registers state.
 
     Raises:
@@ -125,6 +109,7 @@ def activation(registers: Registers) -> Activation:
         low, high = sign_extend(low, 16), sign_extend(high, 16)
     # the zero point is not applied to a result of 32 bits without a table
     applied = dtype.itemsize < 4 or function >= FIRST_TABLE
+    slot = configuration.shram_bytes - LUT_BYTES + 256 * (function - FIRST_TABLE)
     signed = dtype if not forced else np.dtype(np.int8)
     return Activation(
         function=function,
@@ -133,6 +118,7 @@ def activation(registers: Registers) -> Activation:
         low=low,
         high=high,
         clips=dtype.itemsize <= 2 or forced != 0 or function != CLAMP,
+        table=Range(INTERNAL, slot, _TABLE_BYTES[dtype.itemsize]) if function >= FIRST_TABLE else None,
     )
 
 

@@ -70,6 +70,9 @@ class Scale:
         return shift_right(values * np.int64(self.factor), self.shift, self.mode, self.headroom)
 
 
+IDENTITY = Scale(factor=1, shift=0, mode=Rounding.NATURAL)
+
+
 def output_scale(registers: Registers) -> Scale | None:
     """Return the scale of all channels of the OFM, or None if each has its own.
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule._frozen import positional
 from ferrule.backends.ethos_u.commands import Pool
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.convolution import Convolution
-from ferrule.backends.ethos_u.elementwise import ElementwiseKernel
-from ferrule.backends.ethos_u.feature_map import BRICK, NHCWB16, FeatureMap
-from ferrule.backends.ethos_u.kernel import Kernel, Window
+from ferrule.backends.ethos_u.feature_map import FeatureMap
+from ferrule.backends.ethos_u.kernel import Computing, Kernel
 from ferrule.backends.ethos_u.machine import INTERNAL, Range
 from ferrule.backends.ethos_u.pooling import Pooling
 
@@ -26,35 +24,15 @@ MAX_DEPENDENCY = 3
 """The largest BLOCKDEP."""
 _SMALL_SHRAM = 16 * 1024
 _IFM_BLOCK_DEPTH = {1: 32, 2: 16, 4: 8}
-Computing = Convolution | Pooling | ElementwiseKernel
 
 
-@positional
-class Box:
-    """A part of a feature map; ends are excluded."""
-
-    y0: int
-    y1: int
-    x0: int
-    x1: int
-    c0: int
-    c1: int
-
-    def meets(self, other: Box) -> bool:
-        """Return whether two boxes have an element in common."""
-        return (
-            self.y0 < other.y1
-            and other.y0 < self.y1
-            and self.x0 < other.x1
-            and other.x0 < self.x1
-            and self.c0 < other.c1
-            and other.c0 < self.c1
-        )
+Box = tuple[tuple[int, int], ...]
+"""A part of a feature map: the first row, column and channel, each with the end behind the last one."""
 
 
 def uses_table(kernel: Kernel) -> bool:
     """Return whether a kernel reads a look-up table."""
-    return isinstance(kernel, Computing) and kernel.activation.table_bytes > 0
+    return isinstance(kernel, Computing) and kernel.activation.table is not None
 
 
 def clobbers_tables(kernel: Kernel, configuration: Configuration) -> bool:
@@ -64,31 +42,27 @@ def clobbers_tables(kernel: Kernel, configuration: Configuration) -> bool:
 
 def allowed_dependency(previous: Kernel, current: Kernel, configuration: Configuration) -> tuple[int, Range]:
     """Return the largest BLOCKDEP of a kernel behind another, and the memory that limits it."""
-    shared = Range(region=INTERNAL, start=0, end=configuration.shram_bytes)
+    shared = Range(INTERNAL, 0, configuration.shram_bytes)
     assert isinstance(previous, Computing)
     assert isinstance(current, Computing)
     if uses_table(previous) and clobbers_tables(current, configuration):
         return 0, shared
     allowed = MAX_DEPENDENCY
-    for source in (current.ifm, getattr(current, "ifm2", None)):
-        if source is None or not _overlap(source, previous.ofm):
+    for source in current.inputs:
+        if not any(one.meets(other) for one in source.ranges() for other in previous.ofm.ranges()):
             continue
         for elapsed in range(MAX_DEPENDENCY):
             read = _read_box(current, source, elapsed)
             if read is None:
                 break
             for left in range(MAX_DEPENDENCY):
-                written = _written_box(previous, left)
+                written = _block(previous, -1 - left)
                 if written is None or elapsed + left >= allowed:
                     break
                 if _boxes_meet(source, read, previous.ofm, written):
                     allowed, shared = elapsed + left, source.ranges()[0]
                     break
     return allowed, shared
-
-
-def _overlap(first: FeatureMap, second: FeatureMap) -> bool:
-    return any(one.meets(other) for one in first.ranges() for other in second.ranges())
 
 
 def _block(kernel: Computing, number: int) -> Box | None:
@@ -100,11 +74,7 @@ def _block(kernel: Computing, number: int) -> Box | None:
     if not 0 <= index < total:
         return None
     y, x, c = index // (columns * slices) * height, index // slices % columns * width, index % slices * depth
-    return Box(y, min(y + height, ofm.height), x, min(x + width, ofm.width), c, min(c + depth, ofm.depth))
-
-
-def _written_box(kernel: Computing, left: int) -> Box | None:
-    return _block(kernel, -1 - left)
+    return (y, min(y + height, ofm.height)), (x, min(x + width, ofm.width)), (c, min(c + depth, ofm.depth))
 
 
 def _read_box(kernel: Computing, source: FeatureMap, job: int) -> Box | None:
@@ -117,20 +87,23 @@ def _read_box(kernel: Computing, source: FeatureMap, job: int) -> Box | None:
     block = _block(kernel, job // slices)
     if block is None:
         return None
-    c0, c1 = (0, 1) if source.depth == 1 else (block.c0, block.c1)
+    rows, columns, channels = block
     if dense:
-        c0 = job % slices * block_depth
-        c1 = min(c0 + block_depth, source.depth)
-    window = Window() if isinstance(kernel, ElementwiseKernel) else kernel.window
-    y0, y1 = _taken(block.y0, block.y1, window.stride_y, window.top, 1 + (window.taps_y - 1) * window.dilation_y)
-    x0, x1 = _taken(block.x0, block.x1, window.stride_x, window.left, 1 + (window.taps_x - 1) * window.dilation_x)
-    if source is kernel.ifm and (kernel.upscale if isinstance(kernel, ElementwiseKernel) else window.upscale):
-        y0, y1, x0, x1 = y0 // 2, -(-y1 // 2), x0 // 2, -(-x1 // 2)
-    if source.height == 1:
-        y0, y1 = 0, 1
-    if source.width == 1:
-        x0, x1 = 0, 1
-    return Box(y0, min(y1, source.height), x0, min(x1, source.width), c0, c1)
+        first = job % slices * block_depth
+        channels = first, min(first + block_depth, source.depth)
+    elif source.depth == 1:
+        channels = 0, 1
+    window = kernel.window
+    rows = _taken(rows, window.stride_y, window.top, 1 + (window.taps_y - 1) * window.dilation_y)
+    columns = _taken(columns, window.stride_x, window.left, 1 + (window.taps_x - 1) * window.dilation_x)
+    if source is kernel.ifm and window.upscale:
+        rows, columns = ((start // 2, -(-end // 2)) for start, end in (rows, columns))
+    return _inside(rows, source.height), _inside(columns, source.width), channels
+
+
+def _inside(taken: tuple[int, int], extent: int) -> tuple[int, int]:
+    """Return the part of a range that a feature map has; one of a single row or column is read everywhere."""
+    return (0, 1) if extent == 1 else (taken[0], min(taken[1], extent))
 
 
 def _adds_channels(kernel: Computing) -> bool:
@@ -140,13 +113,15 @@ def _adds_channels(kernel: Computing) -> bool:
     return isinstance(kernel, Pooling) and kernel.mode is Pool.REDUCE_SUM
 
 
-def _taken(start: int, end: int, stride: int, padding: int, size: int) -> tuple[int, int]:
+def _taken(block: tuple[int, int], stride: int, padding: int, size: int) -> tuple[int, int]:
+    start, end = block
     return max(start * stride - padding, 0), (end - 1) * stride - padding + size
 
 
 def _boxes_meet(source: FeatureMap, read: Box, ofm: FeatureMap, written: Box) -> bool:
     if _same_layout(source, ofm):
-        return read.meets(written)
+        pairs = zip(read, written, strict=True)
+        return all(start < other_end and other < end for (start, end), (other, other_end) in pairs)
     starts, ends = _runs(source, read)
     others, other_ends = _runs(ofm, written)
     order = np.argsort(others)
@@ -157,7 +132,7 @@ def _boxes_meet(source: FeatureMap, read: Box, ofm: FeatureMap, written: Box) ->
 
 def _same_layout(first: FeatureMap, second: FeatureMap) -> bool:
     def key(each: FeatureMap) -> tuple[object, ...]:
-        return (each.dtype.itemsize, each.layout, each.stride_y, each.stride_x, each.stride_c, each.tiles)
+        return (each.dtype.itemsize, each.brick, each.stride_y, each.stride_x, each.stride_c, each.tiles)
 
     return first.depth == second.depth and key(first) == key(second)
 
@@ -165,14 +140,15 @@ def _same_layout(first: FeatureMap, second: FeatureMap) -> bool:
 def _runs(of: FeatureMap, box: Box) -> tuple[Addresses, Addresses]:
     """Return the first byte of each run of channels in a box, and the end of each."""
     size = of.dtype.itemsize
-    step = BRICK if of.layout == NHCWB16 else of.depth
-    firsts = np.array([max(box.c0, start) for start in range(box.c0 // step * step, box.c1, step)], np.int64)
-    lasts = np.minimum((firsts // step + 1) * step, box.c1)
-    inside = firsts // step * of.stride_c + firsts % step * size if of.layout == NHCWB16 else firsts * size
+    step = of.brick
+    (y0, y1), (x0, x1), (c0, c1) = box
+    firsts = np.array([max(c0, start) for start in range(c0 // step * step, c1, step)], np.int64)
+    lasts = np.minimum((firsts // step + 1) * step, c1)
+    inside = firsts // step * of.stride_c + firsts % step * size
     starts = [np.zeros(0, np.int64)]
     for tile in of.tiles:
-        rows = np.arange(max(tile.y0, box.y0), min(tile.y1, box.y1)) - tile.y0
-        columns = np.arange(max(tile.x0, box.x0), min(tile.x1, box.x1)) - tile.x0
+        rows = np.arange(max(tile.y0, y0), min(tile.y1, y1)) - tile.y0
+        columns = np.arange(max(tile.x0, x0), min(tile.x1, x1)) - tile.x0
         pixels = tile.base + rows[:, None] * of.stride_y + columns * of.stride_x
         starts.append((pixels[:, :, None] + inside).reshape(-1))
     found = np.concatenate(starts)

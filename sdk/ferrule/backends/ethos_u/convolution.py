@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule.backends.ethos_u.activation import activation
+from ferrule._frozen import frozen
+from ferrule._typing import override
 from ferrule.backends.ethos_u.arithmetic import Int64, output_scale, rounding, shift_right
 from ferrule.backends.ethos_u.commands import Kind, Long, Short
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
-from ferrule.backends.ethos_u.kernel import Integers, Work, input_map, output_block, output_map, window
-from ferrule.backends.ethos_u.machine import Bytes, Machine, Range
+from ferrule.backends.ethos_u.kernel import Computing, Integers, input_map, window
+from ferrule.backends.ethos_u.machine import Machine, Range
 from ferrule.backends.ethos_u.stream import Operation, Registers
 from ferrule.backends.ethos_u.weights import SCALE_BYTES, Scales, WeightCache, WeightOrder, scales
 from ferrule.operators.arithmetic.blas import matrix_product
@@ -35,41 +36,30 @@ _CORES = (
 )
 
 
+@frozen
 class CoreWeights:
     """Where the weights and the scales of one core are; core k computes the channels k, k + cores, and so on."""
 
-    def __init__(self, registers: Registers, order: WeightOrder | None, core: int, channels: int) -> None:
-        base, length, scale = _CORES[core]
-        self.number = core
-        self.order = order
-        self.offset = registers.address(base)
-        self.size_bytes = registers.payload(length)[0] if order is not None else 0
-        self.region = registers[Short.WEIGHT_REGION] & 7
-        self.scale_offset = registers.address(scale)
-        self.scale_bytes = SCALE_BYTES * channels
-        self.scale_region = registers[Short.SCALE_REGION] & 7
-        self.channels = channels
+    number: int
+    order: WeightOrder | None
+    """None if the stream gives the core no weights."""
+    weights: Range
+    scales: Range
+    channels: int
 
     def ranges(self) -> tuple[Range, ...]:
         """Return the bytes of the weights and the scales."""
-        weights = Range(region=self.region, start=self.offset, end=self.offset + self.size_bytes)
-        scale_range = Range(region=self.scale_region, start=self.scale_offset, end=self.scale_offset + self.scale_bytes)
-        return tuple(each for each in (weights, scale_range) if each.end > each.start)
-
-    def read(self, machine: Machine) -> tuple[Bytes, Bytes]:
-        """Return the compressed weights and the scales."""
-        weights = machine.view(self.region, self.offset, self.size_bytes, "weights")
-        return weights, machine.view(self.scale_region, self.scale_offset, self.scale_bytes, "scales")
+        return tuple(each for each in (self.weights, self.scales) if each.size_bytes)
 
 
-class Convolution:
+class Convolution(Computing):
     """CONV or DEPTHWISE, prepared from its registers."""
 
     def __init__(self, operation: Operation, configuration: Configuration) -> None:
+        super().__init__(operation, configuration)
         registers = operation.registers
         self.depthwise = operation.kind is Kind.DEPTHWISE
-        self.ofm = output_map(registers)
-        self.window = window(registers, self.ofm)
+        self.window = window(registers)
         self.ifm = input_map(registers, self.window, registers[Short.IFM_DEPTH_M1] + 1)
         if self.ifm.dtype.itemsize > 2:
             raise UnsupportedModeError(f"an IFM of type {self.ifm.dtype} is not supported")
@@ -78,17 +68,23 @@ class Convolution:
             raise UnsupportedModeError(f"an IFM of type {self.ifm.dtype} with the zero point {self.ifm.zero_point}")
         if self.depthwise and self.ifm.depth not in {1, self.ofm.depth}:
             raise StreamError(f"IFM has {self.ifm.depth} channels and OFM {self.ofm.depth}, expected equal numbers")
-        self.activation = activation(registers)
-        self.block = output_block(registers)
         self.mode = rounding(registers, Short.OFM_PRECISION)
-        self.scale = output_scale(registers)
+        self._scale = output_scale(registers)
         self.channels = 1 if self.depthwise else self.ifm.depth
-        if self.ofm.depth * self.window.taps * self.channels > MAX_WEIGHTS:
+        row = self.window.taps * self.channels
+        if self.ofm.depth * row > MAX_WEIGHTS:
             raise UnsupportedModeError(f"the operation has more than {MAX_WEIGHTS} weights")
         self.cores = self._cores(registers, configuration)
-        self.work = self._work(configuration)
-        self.version = 0
-        """Counts how often other weights or scales were read."""
+        met = self.ofm.height * self.ofm.width * row
+        macs = met * self.ofm.depth
+        self.work = self.work_of(
+            (4 * macs if self.depthwise else macs // 8 + 6 * met)
+            + 5 * self.ofm.depth * row
+            + 15 * self.ifm.elements
+            + 5000 * self.window.taps,
+            macs=macs,
+            weights=[each for core in self.cores for each in core.ranges()],
+        )
         self._seen: list[tuple[bytes, bytes]] = []
         self.matrix: NDArray[Any] = np.zeros(0)
         self.scales = Scales(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -119,32 +115,21 @@ class Convolution:
                     dilation_height=self.window.dilation_y,
                     dilation_width=self.window.dilation_x,
                 )
-            cores.append(CoreWeights(registers, order, core, channels))
+            base, length, scale = _CORES[core]
+            size_bytes = registers.payload(length)[0] if order is not None else 0
+            cores.append(
+                CoreWeights(
+                    number=core,
+                    order=order,
+                    weights=Range(registers[Short.WEIGHT_REGION] & 7, registers.address(base), size_bytes),
+                    scales=Range(registers[Short.SCALE_REGION] & 7, registers.address(scale), SCALE_BYTES * channels),
+                    channels=channels,
+                )
+            )
         return cores
 
-    def _work(self, configuration: Configuration) -> Work:
-        met = self.ofm.height * self.ofm.width * self.window.taps * self.channels
-        macs = met * self.ofm.depth
-        reads = (
-            *self.ifm.ranges(),
-            *self.activation.ranges(configuration),
-            *(each for core in self.cores for each in core.ranges()),
-        )
-        return Work(
-            macs=macs,
-            reads=reads,
-            writes=self.ofm.ranges(),
-            bytes_read=self.ifm.size_bytes + sum(core.size_bytes + core.scale_bytes for core in self.cores),
-            bytes_written=self.ofm.size_bytes,
-            effort=(4 * macs if self.depthwise else macs // 8 + 6 * met)
-            + 5 * self.ofm.depth * self.window.taps * self.channels
-            + 15 * self.ifm.elements
-            + 60 * self.ofm.elements
-            + 5000 * self.window.taps,
-        )
-
+    @override
     def execute(self, machine: Machine) -> None:
-        """Do the operation; errors as for `Kernel`."""
         self.load_weights(machine)
         stored = self.ifm.read(machine).astype(np.int32)
         extended = self.window.extend(stored - self.ifm.zero_point)
@@ -154,12 +139,14 @@ class Convolution:
             out[y0:y1, x0:x1] = self.activation.apply(self._scaled(accumulated), machine)
         self.ofm.write(machine, out)
 
-    def load_weights(self, machine: Machine) -> None:
-        """Decode weights and scales, unless their bytes are those of the last time."""
-        blobs = [core.read(machine) for core in self.cores]
-        found = [(weights.tobytes(), scale.tobytes()) for weights, scale in blobs]
+    def load_weights(self, machine: Machine) -> bool:
+        """Decode weights and scales, and return True, unless their bytes are those of the last time."""
+        found = [
+            (machine.view(core.weights, "weights").tobytes(), machine.view(core.scales, "scales").tobytes())
+            for core in self.cores
+        ]
         if found == self._seen:
-            return
+            return False
         depth, taps = self.ofm.depth, self.window.taps
         matrix = np.zeros((depth, self.window.taps_y, self.window.taps_x, self.channels), np.int16)
         bias, factor, shift = (np.zeros(depth, np.int64) for _ in range(3))
@@ -168,10 +155,12 @@ class Convolution:
             bias[own], factor[own], shift[own] = scales(scale, core.channels)
             if core.order is not None:
                 matrix[own] = WEIGHTS.weights(weights, core.order)
+        if self._scale is not None:
+            factor[:], shift[:] = self._scale.factor, self._scale.shift
         self.scales = Scales(bias, factor, shift)
         self.matrix = self._converted(matrix.reshape(depth, taps * self.channels))
         self._seen = found
-        self.version += 1
+        return True
 
     def _converted(self, matrix: NDArray[np.int16]) -> NDArray[Any]:
         """Return weights in the type in which sums of products are exact, transposed for the product."""
@@ -186,12 +175,12 @@ class Convolution:
         """Return rectangles of the OFM whose intermediate arrays are small."""
         per_pixel = 8 * max(self.ofm.depth, 1 if self.depthwise else self.window.taps * self.channels)
         pixels = max(1, _STRIP_BYTES // per_pixel)
-        if pixels >= self.ofm.width:
-            rows = pixels // self.ofm.width
-            edges = range(0, self.ofm.height, rows)
-            return [(y, min(y + rows, self.ofm.height), 0, self.ofm.width) for y in edges]
-        columns = range(0, self.ofm.width, pixels)
-        return [(y, y + 1, x, min(x + pixels, self.ofm.width)) for y in range(self.ofm.height) for x in columns]
+        rows, columns = max(1, pixels // self.ofm.width), min(pixels, self.ofm.width)
+        return [
+            (y, min(y + rows, self.ofm.height), x, min(x + columns, self.ofm.width))
+            for y in range(0, self.ofm.height, rows)
+            for x in range(0, self.ofm.width, columns)
+        ]
 
     def _dense(self, extended: Integers, y0: int, y1: int, x0: int, x1: int) -> Int64:
         view = self.window
@@ -217,6 +206,4 @@ class Convolution:
 
     def _scaled(self, accumulated: Int64) -> Int64:
         accumulated += self.scales.bias
-        if self.scale is not None:
-            return self.scale.apply(accumulated)
         return shift_right(accumulated * self.scales.scale, self.scales.shift, self.mode)

@@ -8,94 +8,75 @@ the factor of OFM_SCALE is ignored and its shift applies.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ferrule.backends.ethos_u.activation import activation
-from ferrule.backends.ethos_u.arithmetic import Int64, Rounding, Scale, rounding, shift_right, stated_scale
+from ferrule._typing import override
+from ferrule.backends.ethos_u.arithmetic import IDENTITY, Int64, Scale, rounding, shift_right, stated_scale
 from ferrule.backends.ethos_u.commands import Elementwise, Long, Short
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import UnsupportedModeError
-from ferrule.backends.ethos_u.feature_map import Elements, FeatureMap, element_type, feature_map, zero_point
-from ferrule.backends.ethos_u.kernel import ZEROS, Work, output_block, output_map, upscale, upscale_mode
+from ferrule.backends.ethos_u.feature_map import Elements, element_type, feature_map, zero_point
+from ferrule.backends.ethos_u.kernel import ZEROS, Computing, Window, upscale_mode
 from ferrule.backends.ethos_u.machine import Machine
 from ferrule.backends.ethos_u.stream import Operation, Registers
 
 UNARY = frozenset({Elementwise.LRELU, Elementwise.ABS, Elementwise.CLZ})
 _BOTH, _FIRST, _SECOND = 0, 1, 2
-_HEIGHT, _WIDTH, _DEPTH, _SWAPPED, _SCALAR = 1, 2, 4, 0x40, 0x80
+_AXES, _SWAPPED, _SCALAR = (1, 2, 4), 0x40, 0x80
 _SHIFTS = frozenset({Elementwise.SHR, Elementwise.SHL})
 _MAX_SHIFT = 63
 _STRIP_ELEMENTS = 1 << 20
 
 
-class ElementwiseKernel:
+class ElementwiseKernel(Computing):
     """ELEMENTWISE, prepared from its registers."""
 
     def __init__(self, operation: Operation, configuration: Configuration) -> None:
+        super().__init__(operation, configuration)
         registers = operation.registers
         self.mode = Elementwise(operation.parameter)
-        self.ofm = output_map(registers)
-        self.upscale = upscale_mode(registers)
-        if self.upscale == ZEROS:
+        extent = self.ofm.height, self.ofm.width, self.ofm.depth
+        self.window = Window(height=extent[0], width=extent[1], upscale=upscale_mode(registers))
+        if self.window.upscale == ZEROS:
             raise UnsupportedModeError("ELEMENTWISE of an IFM that is upscaled with zeros is not supported")
-        height, width, depth = self.ofm.height, self.ofm.width, self.ofm.depth
-        if self.upscale:
-            height, width = -(-height // 2), -(-width // 2)
-        self.ifm = feature_map(registers, "IFM", height, width, depth)
-        broadcast = registers[Short.IFM2_BROADCAST]
+        self.ifm = feature_map(registers, "IFM", *self.window.stored_extent(), extent[2])
+        broadcast = 0 if self.mode in UNARY else registers[Short.IFM2_BROADCAST]
         self.swapped = bool(broadcast & _SWAPPED)
-        self.ifm2: FeatureMap | None = None
         self.scalar = 0
-        if self.mode not in UNARY:
-            if broadcast & _SCALAR:
-                self.scalar = _scalar(registers)
-            else:
-                extent = (self.ofm.height, self.ofm.width, self.ofm.depth)
-                bits = (_HEIGHT, _WIDTH, _DEPTH)
-                sizes = (1 if broadcast & bit else size for bit, size in zip(bits, extent, strict=True))
-                self.ifm2 = feature_map(registers, "IFM2", *sizes)
-        self.activation = activation(registers)
-        self.block = output_block(registers)
+        """In place of an IFM2."""
+        if broadcast & _SCALAR:
+            self.scalar = _scalar(registers)
+        elif self.mode not in UNARY:
+            sizes = (1 if broadcast & bit else size for bit, size in zip(_AXES, extent, strict=True))
+            self.ifm2 = feature_map(registers, "IFM2", *sizes)
         self.scale = stated_scale(registers)
         self.is_scaled = bool(registers[Short.OFM_PRECISION] & 0x100)
-        self.scaling = registers[Short.IFM_PRECISION] >> 8 & 3
-        self.first = self.second = Scale(factor=1, shift=0, mode=Rounding.NATURAL)
+        self.first = self.second = IDENTITY
         if self.mode in {Elementwise.ADD, Elementwise.SUB}:
             self._operand_scales(registers)
-        maps = [self.ifm] if self.ifm2 is None else [self.ifm, self.ifm2]
-        self.work = Work(
-            macs=0,
-            reads=(
-                *(each for source in maps for each in source.ranges()),
-                *self.activation.ranges(configuration),
-            ),
-            writes=self.ofm.ranges(),
-            bytes_read=sum(source.size_bytes for source in maps),
-            bytes_written=self.ofm.size_bytes,
-            effort=60 * self.ofm.elements,
-        )
+        self.work = self.work_of(0)
 
     def _operand_scales(self, registers: Registers) -> None:
         """Read OPA_SCALE and OPB_SCALE for the scaling of operands that the IFM's precision states."""
         factor, parameter = registers.payload(Long.OPA_SCALE, 1)
-        if self.scaling == _BOTH:
+        scaling = registers[Short.IFM_PRECISION] >> 8 & 3
+        if scaling == _BOTH:
             other, _ = registers.payload(Long.OPB_SCALE, 1)
-            self.first = Scale(factor=factor & 0xFFFF, shift=0, mode=Rounding.NATURAL)
-            self.second = Scale(factor=other & 0xFFFF, shift=0, mode=Rounding.NATURAL)
+            self.first, self.second = (replace(IDENTITY, factor=each & 0xFFFF) for each in (factor, other))
             return
-        if self.scaling not in {_FIRST, _SECOND}:
-            raise UnsupportedModeError(f"there is no scaling {self.scaling} of the operands")
+        if scaling not in {_FIRST, _SECOND}:
+            raise UnsupportedModeError(f"there is no scaling {scaling} of the operands")
         headroom = 20 if self.ifm.dtype.itemsize == 1 else 15
         mode = rounding(registers, Short.IFM_PRECISION)
         scaled = Scale(factor=factor, shift=parameter & 63, mode=mode, headroom=headroom)
-        raised = Scale(factor=1 << (headroom - 1), shift=0, mode=Rounding.NATURAL)
-        self.first, self.second = (scaled, raised) if self.scaling == _FIRST else (raised, scaled)
+        raised = replace(IDENTITY, factor=1 << (headroom - 1))
+        self.first, self.second = (scaled, raised) if scaling == _FIRST else (raised, scaled)
 
+    @override
     def execute(self, machine: Machine) -> None:
-        """Do the operation; errors as for `Kernel`."""
-        first = self.ifm.read(machine)
-        if self.upscale:
-            first = upscale(first, self.upscale)[: self.ofm.height, : self.ofm.width]
+        first = self.window.extend(self.ifm.read(machine))
         second = np.full((1, 1, 1), self.scalar) if self.ifm2 is None else self.ifm2.read(machine)
         if self.mode in _SHIFTS:
             shifts = self._first(first) if self.swapped else self._second(second)

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.backends.ethos_u.machine import Range
 
 
 class StreamError(FerruleError):
@@ -42,29 +47,17 @@ class UnsupportedModeError(StreamError):
 class NpuBusError(FerruleError):
     """The NPU accessed memory where none is; `access` names what it accessed, such as "IFM"."""
 
-    def __init__(
-        self, *, region: int, offset: int, size_bytes: int, reason: str, writable: bool = False, access: str = ""
-    ) -> None:
+    def __init__(self, where: Range, reason: str, *, writable: bool = False) -> None:
         verb = "write" if writable else "read"
-        subject = f"{access}: " if access else ""
         super().__init__(
-            f"{subject}can't {verb} {size_bytes} bytes at offset {offset:#x} of region {region}: {reason}",
+            f"can't {verb} {where.size_bytes} bytes at offset {where.start:#x} of region {where.region}: {reason}",
             hint="the regions are: 0 weights and constants, 1 scratch, 2 fast scratch, as the stream was compiled",
         )
-        self.region = region
-        self.offset = offset
-        self.size_bytes = size_bytes
-        self.reason = reason
+        self.where = where
         self.writable = writable
-        self.access = access
+        self.access = ""
 
-    def named(self, access: str) -> NpuBusError:
-        """Return the error with the name of what was accessed."""
-        return NpuBusError(
-            region=self.region,
-            offset=self.offset,
-            size_bytes=self.size_bytes,
-            reason=self.reason,
-            writable=self.writable,
-            access=access,
-        )
+    def name(self, access: str) -> None:
+        """State what was accessed."""
+        self.access = access
+        self.at(access)

@@ -8,6 +8,7 @@ of 16 channels, a STRIDE_C from brick to brick, and no STRIDE_X. Strides are sig
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,6 @@ Elements = NDArray[Any]
 MAX_ELEMENTS = 1 << 23
 """The largest feature map that is executed; no network of a microcontroller comes near."""
 BRICK = 16
-NHWC, NHCWB16 = 0, 1
 _TYPES: dict[tuple[int, int], np.dtype[Any]] = {
     (0, 0): np.dtype(np.uint8),
     (1, 0): np.dtype(np.int8),
@@ -45,10 +45,8 @@ class Tile:
     x1: int
     base: int
     """The address of its first element."""
-    low: int
-    """The lowest address of an element; below `base` if a stride is negative."""
-    size_bytes: int
-    """Bytes from the lowest address to the end of the highest element."""
+    bytes: Range
+    """From its lowest address, which is below `base` if a stride is negative, to the end of its highest element."""
 
 
 @frozen
@@ -59,7 +57,8 @@ class FeatureMap:
     """IFM, IFM2 or OFM."""
     region: int
     dtype: np.dtype[Any]
-    layout: int
+    brick: int
+    """Channels that lie together: 16 in NHCWB16, all of them in NHWC."""
     height: int
     width: int
     depth: int
@@ -84,66 +83,45 @@ class FeatureMap:
 
     def bounds(self, rows: int, columns: int) -> tuple[int, int]:
         """Return the lowest address of an element of a tile and the end of the highest, from the first element."""
-        y, x, size = (rows - 1) * self.stride_y, (columns - 1) * self.stride_x, self.dtype.itemsize
-        low, high = min(y, 0) + min(x, 0), max(y, 0) + max(x, 0)
-        if self.layout == NHWC:
-            return low, high + self.depth * size
-        bricks, rest = divmod(self.depth, BRICK)
-        starts = [0, (bricks - 1) * self.stride_c] if bricks else []
-        ends = [start + BRICK * size for start in starts]
-        if rest:
-            starts.append(bricks * self.stride_c)
-            ends.append(bricks * self.stride_c + rest * size)
-        return low + min(starts), high + max(ends)
+        starts = np.arange(0, self.depth, self.brick)
+        runs = starts // self.brick * self.stride_c
+        ends = runs + np.minimum(self.depth - starts, self.brick) * self.dtype.itemsize
+        y, x = (rows - 1) * self.stride_y, (columns - 1) * self.stride_x
+        return min(y, 0) + min(x, 0) + int(runs.min()), max(y, 0) + max(x, 0) + int(ends.max())
 
     def ranges(self) -> tuple[Range, ...]:
         """Return the bytes from the first to the last element of each tile."""
-        return tuple(Range(region=self.region, start=each.low, end=each.low + each.size_bytes) for each in self.tiles)
+        return tuple(tile.bytes for tile in self.tiles)
+
+    def views(self, machine: Machine) -> list[Bytes]:
+        """Return the bytes of each tile, which can be written if this is the OFM; NpuBusError if one is outside."""
+        return [machine.view(each, self.name, writable=self.name == "OFM") for each in self.ranges()]
 
     def read(self, machine: Machine) -> Elements:
         """Return the stored elements as an array of (height, width, depth)."""
         out = np.empty((self.height, self.width, self.depth), self.dtype)
-        for tile in self.tiles:
-            view = machine.view(self.region, tile.low, tile.size_bytes, self.name)
-            for inside, outside in self._parts(tile, out, view):
-                inside[...] = outside
+        for inside, outside in self._parts(out, machine):
+            inside[...] = outside
         return out
 
     def write(self, machine: Machine, values: Elements) -> None:
         """Store an array of (height, width, depth), converted to the type of the elements; it wraps around."""
-        dense = np.ascontiguousarray(values, self.dtype)
-        views = [machine.view(self.region, tile.low, tile.size_bytes, self.name, writable=True) for tile in self.tiles]
-        for tile, view in zip(self.tiles, views, strict=True):  # nothing is written if one of the tiles is outside
-            for inside, outside in self._parts(tile, dense, view):
-                outside[...] = inside
+        for inside, outside in self._parts(np.ascontiguousarray(values, self.dtype), machine):
+            outside[...] = inside
 
-    def _parts(self, tile: Tile, dense: Elements, view: Bytes) -> list[tuple[Elements, Elements]]:
-        """Return pairs of arrays of one shape: elements in the dense array, and the same elements in memory."""
-        rows, columns, size = tile.y1 - tile.y0, tile.x1 - tile.x0, self.dtype.itemsize
-        start = tile.base - tile.low
-        inside = dense[tile.y0 : tile.y1, tile.x0 : tile.x1]
-        if self.layout == NHWC:
-            strides = self.stride_y, self.stride_x, size
-            return [(inside, np.ndarray((rows, columns, self.depth), self.dtype, view, start, strides))]
-        parts = []
-        bricks, rest = divmod(self.depth, BRICK)
-        if bricks:
-            shape = rows, columns, bricks, BRICK
-            outer = tuple(dense.strides[:2])
-            first = tile.y0 * outer[0] + tile.x0 * outer[1]
-            many = np.ndarray(shape, self.dtype, dense, first, (*outer, BRICK * size, size))
-            stored = self.stride_y, self.stride_x, self.stride_c, size
-            parts.append((many, np.ndarray(shape, self.dtype, view, start, stored)))
-        if rest:
-            strides = self.stride_y, self.stride_x, size
-            start += bricks * self.stride_c
-            last = np.ndarray((rows, columns, rest), self.dtype, view, start, strides)
-            parts.append((inside[:, :, bricks * BRICK :], last))
-        return parts
+    def _parts(self, dense: Elements, machine: Machine) -> Iterator[tuple[Elements, Elements]]:
+        """Yield pairs of arrays of one shape: elements in the dense array, and the same elements in memory."""
+        for tile, view in zip(self.tiles, self.views(machine), strict=True):
+            inside = dense[tile.y0 : tile.y1, tile.x0 : tile.x1]
+            for first in range(0, self.depth, self.brick):
+                part = inside[:, :, first : first + self.brick]
+                start = tile.base - tile.bytes.start + first // self.brick * self.stride_c
+                strides = self.stride_y, self.stride_x, self.dtype.itemsize
+                yield part, np.ndarray(part.shape, self.dtype, view, start, strides)
 
 
 def element_type(registers: Registers, name: str) -> tuple[np.dtype[Any], int]:
-    """Return the type and the layout of a feature map.
+    """Return the type of a feature map, and the channels that lie together; 0 for all.
 
     Raises:
         UnsupportedModeError: Vela emits no such type or layout.
@@ -155,9 +133,9 @@ def element_type(registers: Registers, name: str) -> tuple[np.dtype[Any], int]:
         kind = f"{'u' if not precision & 1 else ''}int{8 << width}"
         raise UnsupportedModeError(f"{name} of type {kind} is not supported")
     layout = precision >> 6 & 3
-    if layout > NHCWB16:
+    if layout > 1:
         raise UnsupportedModeError(f"{name} has the layout {layout}, expected 0 (NHWC) or 1 (NHCWB16)")
-    return dtype, layout
+    return dtype, BRICK * layout
 
 
 def zero_point(registers: Registers, name: str, dtype: np.dtype[Any]) -> int:
@@ -181,18 +159,18 @@ def feature_map(registers: Registers, name: str, height: int, width: int, depth:
         raise UnsupportedModeError(
             f"{name} has {height} x {width} x {depth} elements, more than the {MAX_ELEMENTS} that are executed"
         )
-    dtype, layout = element_type(registers, name)
+    dtype, brick = element_type(registers, name)
     stride_y, stride_x, stride_c = (registers.stride(Long[f"{name}_STRIDE_{axis}"]) for axis in "YXC")
     whole = FeatureMap(
         name=name,
         region=registers[Short[f"{name}_REGION"]] & 7,
         dtype=dtype,
-        layout=layout,
+        brick=brick or depth,
         height=height,
         width=width,
         depth=depth,
         stride_y=stride_y,
-        stride_x=BRICK * dtype.itemsize if layout == NHCWB16 else stride_x,
+        stride_x=brick * dtype.itemsize if brick else stride_x,
         stride_c=stride_c,
         zero_point=zero_point(registers, name, dtype),
     )
@@ -211,5 +189,6 @@ def _tiles(registers: Registers, of: FeatureMap) -> tuple[Tile, ...]:
                 continue
             address = registers.address(Long[f"{of.name}_BASE{base}"])
             low, end = of.bounds(y1 - y0, right - x0)
-            tiles.append(Tile(y0=y0, y1=y1, x0=x0, x1=right, base=address, low=address + low, size_bytes=end - low))
+            extent = Range(of.region, address + low, end - low)
+            tiles.append(Tile(y0=y0, y1=y1, x0=x0, x1=right, base=address, bytes=extent))
     return tuple(tiles)

@@ -240,7 +240,7 @@ def _placed(context: LoweringContext, program: EthosUProgram) -> tuple[PlacedTen
                 f"layer '{layer.name}': its stream's {kind}s are {_listed(tensors)}, expected {_listed(ours)}"
             )
         for name, tensor in zip(names, tensors, strict=True):
-            span = Range(region=tensor.region, start=tensor.offset, end=tensor.offset + tensor.size_bytes)
+            span = Range(tensor.region, tensor.offset, tensor.size_bytes)
             preserved = kind == "input" and not any(span.meets(other) for other in written)
             first = _fast_offset(stream) if tensor.region == FAST_SCRATCH_REGION else 0
             if first and fast_memory(context.target.options):
@@ -258,7 +258,7 @@ def _written(stream: CompiledStream) -> Iterator[Range]:
         try:
             kernel = prepared(operation, stream.configuration)
         except FerruleError:
-            yield from (Range(region=region, start=0, end=1 << 40) for region in (SCRATCH_REGION, FAST_SCRATCH_REGION))
+            yield from (Range(region, 0, 1 << 40) for region in (SCRATCH_REGION, FAST_SCRATCH_REGION))
             return
         if kernel is None:
             continue

@@ -109,7 +109,7 @@ class HazardTracker:
             return ()
         size = self._configuration.shram_bytes
         end = size if clobbers_tables(kernel, self._configuration) else size - LUT_BYTES
-        return (Range(region=INTERNAL, start=0, end=end),)
+        return (Range(INTERNAL, 0, end),)
 
     def _dependency(self, previous: _Outstanding, current: _Outstanding) -> Iterator[Hazard]:
         """Yield a hazard if BLOCKDEP lets a kernel read what the previous kernel has not written yet."""

@@ -15,7 +15,7 @@ from ferrule._typing import override
 from ferrule.backends.ethos_u.commands import Kind
 from ferrule.backends.ethos_u.configuration import Configuration, configuration
 from ferrule.backends.ethos_u.errors import NpuBusError
-from ferrule.backends.ethos_u.machine import Bytes
+from ferrule.backends.ethos_u.machine import Bytes, Range
 from ferrule.backends.ethos_u.npu import Npu, Step
 from ferrule.backends.ethos_u.pmu import Event, Monitor
 from ferrule.backends.ethos_u.registers import REGIONS, TABLE
@@ -60,22 +60,19 @@ class _Regions:
         self._bus, self._bases, self._ports = bus, bases, ports
         self.traffic = (_Port(), _Port())
 
-    def view(self, region: int, offset: int, size_bytes: int, *, writable: bool = False) -> Bytes:
-        """Return the memory at an offset of a region, without a copy where the bus needs none."""
-        if not 0 <= region < REGIONS:
-            reason = f"there are {REGIONS} regions"
-            raise NpuBusError(region=region, offset=offset, size_bytes=size_bytes, reason=reason, writable=writable)
+    def view(self, where: Range, *, writable: bool = False) -> Bytes:
+        """Return the memory of a range, without a copy where the bus needs none."""
+        if not 0 <= where.region < REGIONS:
+            raise NpuBusError(where, f"there are {REGIONS} regions", writable=writable)
         try:
-            array = self._bus.view(self._bases[region] + offset, size_bytes, writable=writable)
+            array = self._bus.view(self._bases[where.region] + where.start, where.size_bytes, writable=writable)
         except BusError as error:
-            raise NpuBusError(
-                region=region, offset=offset, size_bytes=size_bytes, reason=str(error), writable=writable
-            ) from error
-        port = self.traffic[self._ports[region]]
+            raise NpuBusError(where, str(error), writable=writable) from error
+        port = self.traffic[self._ports[where.region]]
         if writable:
-            port.written += size_bytes
+            port.written += where.size_bytes
         else:
-            port.read += size_bytes
+            port.read += where.size_bytes
         return array
 
 
@@ -338,7 +335,7 @@ class EthosUModel(RegisterModel):
         dma = "DMA_WRITE" if error.writable else "DMA_READ"
         channel = _CHANNELS.get(words[0], dma) if words else dma
         self.set_field("STATUS", "FAULT_CHANNEL", TABLE.register("STATUS").field("FAULT_CHANNEL").value(channel))
-        config = self.value("REGIONCFG") >> 2 * (error.region & 7)
+        config = self.value("REGIONCFG") >> 2 * (error.where.region & 7)
         self.set_field("STATUS", "FAULT_PORT", config >> 1 & 1)
         self._fail("BUS", str(error))
 

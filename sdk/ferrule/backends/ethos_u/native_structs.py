@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,109 +43,87 @@ def library(*extra_flags: str) -> NativeLibrary:
     )
 
 
-TILES = 4
 FLAGS = ("-std=c11", "-O3", "-fwrapv", "-ffp-contract=off", "-fno-trapping-math", "-fno-signed-zeros", "-ffreestanding")
+_TILES = 4
+_INT, _LONG, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
+Members = Sequence[tuple[str, type[Any]]]
+
+
+def _all(kind: type[Any], *names: str) -> Members:
+    return [(name, kind) for name in names]
 
 
 class TileStruct(ctypes.Structure):
     """ferrule_ethos_u_tile."""
 
-    _fields_ = (
-        *((name, ctypes.c_int32) for name in ("y0", "y1", "x0", "x1")),
-        ("first", ctypes.c_void_p),
-    )
+    _fields_ = (*_all(_INT, "y0", "y1", "x0", "x1"), ("first", _POINTER))
 
 
 class MapStruct(ctypes.Structure):
     """ferrule_ethos_u_map."""
 
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("height", "width", "depth", "type", "bricks", "tiles")),
-        *((name, ctypes.c_int64) for name in ("stride_y", "stride_x", "stride_c")),
-        ("zero_point", ctypes.c_int32),
-        ("tile", TileStruct * TILES),
+        *_all(_INT, "height", "width", "depth", "brick", "type", "tile_count"),
+        *_all(_LONG, "stride_y", "stride_x", "stride_c"),
+        *_all(_INT, "zero_point"),
+        ("tile", TileStruct * _TILES),
     )
 
 
 class ScaleStruct(ctypes.Structure):
     """ferrule_ethos_u_scale."""
 
-    _fields_ = (
-        ("factor", ctypes.c_int64),
-        *((name, ctypes.c_int32) for name in ("shift", "natural", "headroom")),
-    )
+    _fields_ = (*_all(_LONG, "factor"), *_all(_INT, "shift", "mode", "headroom"))
 
 
-class OutputStruct(ctypes.Structure):
-    """ferrule_ethos_u_output."""
+class ActivationStruct(ctypes.Structure):
+    """ferrule_ethos_u_activation."""
 
-    _fields_ = (
-        ("map", MapStruct),
-        ("clips", ctypes.c_int32),
-        ("zero_point", ctypes.c_int32),
-        ("low", ctypes.c_int64),
-        ("high", ctypes.c_int64),
-        ("table", ctypes.c_void_p),
-    )
-
-
-WINDOW_FIELDS = (
-    *("taps_y", "taps_x", "dilation_y", "dilation_x", "stride_y", "stride_x"),
-    *("top", "left", "height", "width"),
-)
+    _fields_ = (*_all(_INT, "type", "clips", "zero_point"), *_all(_LONG, "low", "high"), ("entries", _POINTER))
 
 
 class WindowStruct(ctypes.Structure):
     """ferrule_ethos_u_window."""
 
-    _fields_ = tuple((name, ctypes.c_int32) for name in WINDOW_FIELDS)
+    _fields_ = (
+        *_all(_INT, "taps_y", "taps_x", "dilation_y", "dilation_x", "stride_y", "stride_x"),
+        *_all(_INT, "top", "left", "bottom", "right", "height", "width"),
+    )
+
+
+_COMMON: Members = (("ifm", MapStruct), ("ofm", MapStruct), ("activation", ActivationStruct), ("window", WindowStruct))
 
 
 class ConvolutionStruct(ctypes.Structure):
     """ferrule_ethos_u_convolution."""
 
     _fields_ = (
-        ("ifm", MapStruct),
-        ("ofm", OutputStruct),
-        ("window", WindowStruct),
-        ("rows", ctypes.c_int32),
-        ("columns", ctypes.c_int32),
-        *((name, ctypes.c_void_p) for name in ("bias", "factor", "shift")),
-        ("natural", ctypes.c_int32),
-        *((f"real_{name}", ctypes.c_void_p) for name in ("bias", "factor", "above", "below")),
+        *_COMMON,
+        *_all(_INT, "mode"),
+        *_all(_POINTER, "bias", "factor", "shift", "real_bias", "real_factor", "real_above", "real_below"),
     )
 
 
 class PoolingStruct(ctypes.Structure):
     """ferrule_ethos_u_pooling."""
 
-    _fields_ = (
-        ("ifm", MapStruct),
-        ("ofm", OutputStruct),
-        ("window", WindowStruct),
-        ("scale", ScaleStruct),
-        *((name, ctypes.c_int32) for name in ("mode", "divides", "scales")),
-    )
+    _fields_ = (*_COMMON, ("scale", ScaleStruct), *_all(_INT, "mode", "divides"))
 
 
 class ElementwiseStruct(ctypes.Structure):
     """ferrule_ethos_u_elementwise."""
 
     _fields_ = (
-        ("ifm", MapStruct),
+        *_COMMON,
         ("ifm2", MapStruct),
-        ("ofm", OutputStruct),
-        ("scale", ScaleStruct),
-        ("first", ScaleStruct),
-        ("second", ScaleStruct),
-        ("scalar", ctypes.c_int64),
-        *((name, ctypes.c_int32) for name in ("mode", "swapped", "scales", "only_shifts")),
+        *_all(ScaleStruct, "scale", "first", "second"),
+        *_all(_LONG, "scalar"),
+        *_all(_INT, "mode", "swapped", "is_scaled"),
     )
 
 
-_POINTER = ctypes.c_void_p
-_ROWS = (_POINTER, _POINTER, ctypes.c_int32, ctypes.c_int32, _POINTER)
-_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+_ROWS = (_POINTER, _POINTER, _INT, _INT, _POINTER)
+_FUNCTIONS: dict[str, tuple[type[Any], ...]] = {
     "extend": (_POINTER,) * 3,
     "extend_short": (_POINTER,) * 3,
     "patches": _ROWS,
@@ -155,35 +133,24 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "pool": (_POINTER,) * 3,
     "elementwise": (_POINTER,) * 3,
 }
-Function = Callable[..., int | None]
+Functions = Mapping[str, Callable[..., int | None]]
+"""The functions of the loaded library, by name without prefix."""
 
 
-class Functions:
-    """The functions of the loaded library, by name without prefix."""
-
-    extend: Function
-    extend_short: Function
-    patches: Function
-    finish: Function
-    finish_wide: Function
-    depthwise: Function
-    pool: Function
-    elementwise: Function
-
-    def __init__(self, path: Path) -> None:
-        library = ctypes.CDLL(str(path))
-        for name, types in _FUNCTIONS.items():
-            function = getattr(library, f"ferrule_ethos_u_{name}")
-            function.argtypes = types
-            function.restype = ctypes.c_int32 if name == "elementwise" else None
-            setattr(self, name, function)
+def loaded(path: Path) -> Functions:
+    """Return the functions of a library; OSError if the system refuses to load it."""
+    opened = ctypes.CDLL(str(path))
+    found = {name: getattr(opened, f"ferrule_ethos_u_{name}") for name in _FUNCTIONS}
+    for name, function in found.items():
+        function.argtypes, function.restype = _FUNCTIONS[name], _INT if name == "elementwise" else None
+    return found
 
 
 @cache
 def functions() -> Functions | None:
     """Return the functions in C; None, with a note in the log, where they cannot be compiled."""
     try:
-        return Functions(library().file())
+        return loaded(library().file())
     except (FerruleError, OSError) as error:
         _LOG.info("streams of Ethos-U are executed by numpy, about four times slower: %s", error)
         return None

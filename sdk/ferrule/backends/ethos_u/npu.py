@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from ferrule.backends.ethos_u.dma import Copy
 from ferrule.backends.ethos_u.elementwise import ElementwiseKernel
 from ferrule.backends.ethos_u.errors import NpuBusError, StreamError
 from ferrule.backends.ethos_u.hazards import Hazard, HazardTracker
-from ferrule.backends.ethos_u.kernel import Kernel, Work
+from ferrule.backends.ethos_u.kernel import Execute, Kernel, Work
 from ferrule.backends.ethos_u.machine import ArrayMemory, Machine, Memory
 from ferrule.backends.ethos_u.native_execution import Workspace, accelerated
 from ferrule.backends.ethos_u.native_structs import functions
@@ -30,7 +31,7 @@ from ferrule.backends.ethos_u.pooling import Pooling
 from ferrule.backends.ethos_u.stream import WORKING, Operation, Payload, Words, operations
 from ferrule.errors import FerruleError
 
-__all__ = ["ArrayMemory", "Memory", "Npu", "Run", "Step"]
+__all__ = ["ArrayMemory", "Memory", "Npu", "Step"]
 
 MAX_EFFORT = 1 << 32
 """The work after which a stream is refused, in estimated nanoseconds of this host."""
@@ -38,7 +39,7 @@ PLANS = 8
 """The number of streams whose preparation is kept."""
 _PREPARATION, _NO_PREPARATION = 130_000, 20_000
 """Estimated nanoseconds for an operation that computes, and for others."""
-_NO_WORK = Work(macs=0, reads=(), writes=(), bytes_read=0, bytes_written=0, effort=0)
+_NO_WORK = Work()
 
 
 @frozen
@@ -55,20 +56,16 @@ class Step:
     """The waits that the stream lacks in front of the operation; empty unless the NPU checks them."""
 
 
-@frozen
-class Run:
-    """A stream that was executed to its end."""
-
-    operations: int
-    """Their number, with waits and STOP."""
-    macs: int
-    bytes_read: int
-    bytes_written: int
-    stop_mask: int
-    """The parameter of STOP."""
-    words: int
-    """Words of the stream up to the end of STOP, as QREAD counts them in bytes."""
-    hazards: tuple[Hazard, ...]
+def stepped(operation: Operation, kernel: Kernel | None, hazards: tuple[Hazard, ...] = ()) -> Step:
+    """Return an operation with what it does when it is executed."""
+    work = _NO_WORK if kernel is None else kernel.work
+    return Step(
+        operation=operation,
+        macs=work.macs,
+        bytes_read=work.bytes_read,
+        bytes_written=work.bytes_written,
+        hazards=hazards,
+    )
 
 
 class _Plan:
@@ -79,7 +76,7 @@ class _Plan:
         words: Words,
         tracker: HazardTracker | None,
         machine: Machine,
-        accelerate: Callable[[Kernel], Kernel],
+        accelerate: Callable[[Kernel], Execute],
         limit: int,
     ) -> None:
         self._configuration = machine.configuration
@@ -87,9 +84,9 @@ class _Plan:
         self._source = operations(words)
         self._tracker = tracker
         self._effort, self._limit = 0, limit
-        self._prepared: list[tuple[Step, Kernel | None]] = []
+        self._prepared: list[tuple[Step, Execute | None]] = []
 
-    def __iter__(self) -> Iterator[tuple[Step, Kernel | None]]:
+    def __iter__(self) -> Iterator[tuple[Step, Execute | None]]:
         at = 0
         while True:
             while at < len(self._prepared):
@@ -100,31 +97,18 @@ class _Plan:
                 return
             self._prepared.append(self._prepare(operation))
 
-    def _prepare(self, operation: Operation) -> tuple[Step, Kernel | None]:
-        try:
-            kernel = prepared(operation, self._configuration)
-            work = _NO_WORK if kernel is None else kernel.work
-            self._check_effort(work)
-            executed = None if kernel is None else self._accelerate(kernel)
-        except FerruleError as error:
-            raise located(error, operation) from error.__cause__
-        step = Step(
-            operation=operation,
-            macs=work.macs,
-            bytes_read=work.bytes_read,
-            bytes_written=work.bytes_written,
-            hazards=self._tracker.issue(operation, kernel) if self._tracker is not None else (),
-        )
-        return step, executed
-
-    def _check_effort(self, work: Work) -> None:
-        self._effort += work.effort + (_NO_PREPARATION if work is _NO_WORK else _PREPARATION)
+    def _prepare(self, operation: Operation) -> tuple[Step, Execute | None]:
+        kernel = prepared(operation, self._configuration)
+        self._effort += _NO_PREPARATION if kernel is None else kernel.work.effort + _PREPARATION
         if self._effort > self._limit:
-            raise StreamError(
-                f"the stream has more work than is executed: at most {self._effort / 1e9:.1f} s of this host by an"
-                f" estimate that is above what it takes, and the limit is {self._limit / 1e9:.1f} s",
-                hint="if the stream is right, create the NPU with a higher effort_limit",
-            )
+            with locating(operation):
+                raise StreamError(
+                    f"the stream has more work than is executed: at most {self._effort / 1e9:.1f} s of this host by an"
+                    f" estimate that is above what it takes, and the limit is {self._limit / 1e9:.1f} s",
+                    hint="if the stream is right, create the NPU with a higher effort_limit",
+                )
+        hazards = self._tracker.issue(operation, kernel) if self._tracker is not None else ()
+        return stepped(operation, kernel, hazards), None if kernel is None else self._accelerate(kernel)
 
 
 def prepared(operation: Operation, configuration: Configuration) -> Kernel | None:
@@ -133,26 +117,31 @@ def prepared(operation: Operation, configuration: Configuration) -> Kernel | Non
     Raises:
         StreamError: its registers contradict each other, or Vela never emits the mode.
     """
-    match operation.kind:
-        case Kind.CONV | Kind.DEPTHWISE:
-            return Convolution(operation, configuration)
-        case Kind.POOL:
-            return Pooling(operation, configuration)
-        case Kind.ELEMENTWISE:
-            return ElementwiseKernel(operation, configuration)
-        case Kind.DMA_START:
-            return Copy(operation)
-    return None
+    with locating(operation):
+        match operation.kind:
+            case Kind.CONV | Kind.DEPTHWISE:
+                return Convolution(operation, configuration)
+            case Kind.POOL:
+                return Pooling(operation, configuration)
+            case Kind.ELEMENTWISE:
+                return ElementwiseKernel(operation, configuration)
+            case Kind.DMA_START:
+                return Copy(operation)
+        return None
 
 
-def located(error: FerruleError, operation: Operation) -> FerruleError:
-    """Return an error that names the operation: an NpuBusError as it is, any other as a StreamError."""
-    if isinstance(error, NpuBusError):
+@contextmanager
+def locating(operation: Operation) -> Iterator[None]:
+    """Let errors name the operation: an NpuBusError stays one, any other becomes a StreamError."""
+    try:
+        yield
+    except NpuBusError as error:
         error.at(f"word {operation.word_offset} ({operation.name})")
-        return error
-    stream_error = error if isinstance(error, StreamError) else StreamError(str(error), hint=error.hint)
-    stream_error.locate(operation.word_offset, int(operation.kind), operation.name)
-    return stream_error
+        raise
+    except FerruleError as error:
+        located = error if isinstance(error, StreamError) else StreamError(str(error), hint=error.hint)
+        located.locate(operation.word_offset, int(operation.kind), operation.name)
+        raise located from error.__cause__
 
 
 class Npu:
@@ -198,12 +187,10 @@ class Npu:
         machine = self._machine
         digest, plan = self._plan(words)
         try:
-            for step, kernel in plan:
-                if kernel is not None:
-                    try:
-                        kernel.execute(machine)
-                    except FerruleError as error:
-                        raise located(error, step.operation) from error.__cause__
+            for step, execute in plan:
+                if execute is not None:
+                    with locating(step.operation):
+                        execute(machine)
                 yield step
         except FerruleError:
             self._plans.pop(digest, None)  # its parser has ended
@@ -213,10 +200,10 @@ class Npu:
         """Return the look-up table that an operation has used which was executed last; empty if it uses none."""
         if operation.kind not in WORKING or operation.kind is Kind.DMA_START:
             return b""
-        last = activation(operation.registers)
-        return self._machine.table(last.table_slot, last.table_bytes).tobytes() if last.table_bytes else b""
+        table = activation(operation.registers, self.configuration).table
+        return b"" if table is None else self._machine.view(table, "look-up table").tobytes()
 
-    def run(self, payload: Payload) -> Run:
+    def run(self, payload: Payload) -> tuple[Step, ...]:
         """Execute a stream to its end; errors as for `steps`, and StreamError if it is for another configuration."""
         if payload.config_register != self.configuration.register:
             raise StreamError(
@@ -224,22 +211,12 @@ class Npu:
                 f" has {self.configuration.register:#010x}",
                 hint="compile the stream for this configuration, or create the NPU with the stream's",
             )
-        steps = list(self.steps(payload.words))
-        last = steps[-1].operation
-        return Run(
-            operations=len(steps),
-            macs=sum(step.macs for step in steps),
-            bytes_read=sum(step.bytes_read for step in steps),
-            bytes_written=sum(step.bytes_written for step in steps),
-            stop_mask=last.parameter,
-            words=last.word_offset + 1,
-            hazards=tuple(hazard for step in steps for hazard in step.hazards),
-        )
+        return tuple(self.steps(payload.words))
 
-    def _accelerated(self, kernel: Kernel) -> Kernel:
+    def _accelerated(self, kernel: Kernel) -> Execute:
         if self._functions is None:
-            return kernel
-        return accelerated(kernel, self._functions, self._machine, self._workspace)
+            return kernel.execute
+        return accelerated(kernel, self._functions, self._workspace)
 
     def _plan(self, words: Words) -> tuple[bytes, _Plan]:
         commands = np.ascontiguousarray(words, np.uint32)

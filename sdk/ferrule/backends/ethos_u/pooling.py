@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.ethos_u.activation import activation
-from ferrule.backends.ethos_u.arithmetic import Int64, output_scale
+from ferrule._typing import override
+from ferrule.backends.ethos_u.arithmetic import IDENTITY, Int64, output_scale
 from ferrule.backends.ethos_u.commands import Pool, Short
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
-from ferrule.backends.ethos_u.kernel import Work, input_map, output_block, output_map, window
+from ferrule.backends.ethos_u.kernel import Computing, input_map, window
 from ferrule.backends.ethos_u.machine import Machine
 from ferrule.backends.ethos_u.stream import Operation
 
 _BELOW_ALL = -(1 << 40)
 
 
-class Pooling:
+class Pooling(Computing):
     """POOL, prepared from its registers."""
 
     def __init__(self, operation: Operation, configuration: Configuration) -> None:
+        super().__init__(operation, configuration)
         registers = operation.registers
         self.mode = Pool(operation.parameter)
-        self.ofm = output_map(registers)
-        self.window = window(registers, self.ofm)
+        self.window = window(registers)
         depth = registers[Short.IFM_DEPTH_M1] + 1 if self.mode is Pool.REDUCE_SUM else self.ofm.depth
         self.ifm = input_map(registers, self.window, depth)
         if self.window.dilation_y > 1 or self.window.dilation_x > 1:
@@ -39,26 +39,16 @@ class Pooling:
                 raise StreamError(f"OFM of REDUCE_SUM has {self.ofm.depth} channels, expected 1")
             if self.window.is_padded or self.window.upscale:
                 raise UnsupportedModeError("REDUCE_SUM with padding or upscaling is not supported")
-        self.activation = activation(registers)
-        self.block = output_block(registers)
-        self.scale = None if self.mode is Pool.MAX or self.divides else output_scale(registers)
-        met = self.ofm.height * self.ofm.width * self.ifm.depth * self.window.taps
-        self.work = Work(
-            macs=0,
-            reads=(*self.ifm.ranges(), *self.activation.ranges(configuration)),
-            writes=self.ofm.ranges(),
-            bytes_read=self.ifm.size_bytes,
-            bytes_written=self.ofm.size_bytes,
-            effort=7 * met + 15 * self.ifm.elements + 60 * self.ofm.elements + 5000 * self.window.taps,
-        )
-
-    @property
-    def divides(self) -> bool:
+        self.divides = self.mode is Pool.AVERAGE and self.window.is_padded
         """Whether sums are divided by the number of valid taps."""
-        return self.mode is Pool.AVERAGE and self.window.is_padded
+        self.scale = IDENTITY
+        if self.mode is not Pool.MAX and not self.divides:
+            self.scale = output_scale(registers) or IDENTITY
+        met = self.ofm.height * self.ofm.width * self.ifm.depth * self.window.taps
+        self.work = self.work_of(7 * met + 15 * self.ifm.elements + 5000 * self.window.taps)
 
+    @override
     def execute(self, machine: Machine) -> None:
-        """Do the operation; errors as for `Kernel`."""
         stored = self.ifm.read(machine).astype(np.int64) - self.ifm.zero_point
         if self.mode is Pool.REDUCE_SUM:
             stored = stored.sum(axis=2, keepdims=True)
@@ -66,10 +56,7 @@ class Pooling:
             values = self._maximum(self.window.extend(stored, _BELOW_ALL))
         else:
             values = self._sum(self.window.extend(stored))
-            if self.divides:
-                values = divided(values, self._valid_taps())
-            elif self.scale is not None:
-                values = self.scale.apply(values)
+        values = divided(values, self._valid_taps()) if self.divides else self.scale.apply(values)
         self.ofm.write(machine, self.activation.apply(values, machine))
 
     def _maximum(self, extended: Int64) -> Int64:

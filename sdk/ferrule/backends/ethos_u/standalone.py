@@ -11,9 +11,9 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
 from ferrule.backends.ethos_u.instance import StreamInstance
-from ferrule.backends.ethos_u.npu import Step, located, prepared
+from ferrule.backends.ethos_u.npu import Step, prepared, stepped
 from ferrule.backends.ethos_u.stream import operations
-from ferrule.errors import FerruleError, InputError, unknown_name
+from ferrule.errors import InputError, unknown_name
 from ferrule.graph import Array
 
 
@@ -89,17 +89,8 @@ class EthosUStream:
             StreamError: the stream is malformed.
             UnsupportedModeError: it asks for what Vela never emits.
         """
-        steps = []
-        for operation in operations(self._instance.payload.words):
-            try:
-                kernel = prepared(operation, self.stream.configuration)
-            except FerruleError as error:
-                raise located(error, operation) from None
-            macs, read, written = (
-                (0, 0, 0) if kernel is None else (kernel.work.macs, kernel.work.bytes_read, kernel.work.bytes_written)
-            )
-            steps.append(Step(operation=operation, macs=macs, bytes_read=read, bytes_written=written))
-        return tuple(steps)
+        found = operations(self._instance.payload.words)
+        return tuple(stepped(each, prepared(each, self.stream.configuration)) for each in found)
 
     def reset(self, states: Mapping[str, Array] | None = None) -> None:
         """Set states, by name; the others become 0.

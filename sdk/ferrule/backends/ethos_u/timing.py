@@ -7,31 +7,22 @@ Neither is measured: nothing here was compared with silicon.
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.commands import Kind, Long, Pool, Short
 from ferrule.backends.ethos_u.configuration import Configuration
+from ferrule.backends.ethos_u.kernel import OFM_EXTENT, covered, sliding
 from ferrule.backends.ethos_u.stream import WORKING, Operation
 
 AXI_BYTES = (8, 16)
 """Bytes that a port moves in a cycle, by product."""
 START = 64
 """Cycles to set up an operation."""
-_ELEMENT_BYTES = (1, 2, 4, 8)
+_LENGTHS = (Long.WEIGHT_LENGTH, Long.SCALE_LENGTH, Long.WEIGHT1_LENGTH, Long.SCALE1_LENGTH)
 _REMEMBERED = 256
-
-
-@frozen
-class Work:
-    """The size of an operation."""
-
-    macs: int = 0
-    """Multiply-accumulates, or the elements that an operation without any computes."""
-    moved_bytes: int = 0
-    """Bytes of feature maps, weights and scales, or of a copy."""
 
 
 def takes_time(operation: Operation) -> bool:
@@ -39,38 +30,28 @@ def takes_time(operation: Operation) -> bool:
     return operation.kind in WORKING
 
 
-def work_of(operation: Operation) -> Work:
-    """Return the size of an operation, from its registers."""
+def work_of(operation: Operation) -> tuple[int, int]:
+    """Return the size of an operation, from its registers: what it computes, and the bytes that it moves.
+
+    The first are multiply-accumulates, or the elements that an operation without any computes; the second are those of
+    feature maps, weights and scales, or of a copy.
+    """
     registers = operation.registers
     if operation.kind is Kind.DMA_START:
-        return Work(moved_bytes=registers.payload(Long.DMA0_LEN)[0])
+        return 0, registers.payload(Long.DMA0_LEN)[0]
     if not takes_time(operation):
-        return Work()
-    height, width, depth = (
-        registers[code] + 1 for code in (Short.OFM_HEIGHT_M1, Short.OFM_WIDTH_M1, Short.OFM_DEPTH_M1)
-    )
-    out = height * width * depth
-    out_bytes = out * _ELEMENT_BYTES[registers[Short.OFM_PRECISION] >> 1 & 3]
-    element = _ELEMENT_BYTES[registers[Short.IFM_PRECISION] >> 2 & 3]
+        return 0, 0
+    out = math.prod(registers[code] + 1 for code in OFM_EXTENT)
+    out_bytes = out << (registers[Short.OFM_PRECISION] >> 1 & 3)
+    element = 1 << (registers[Short.IFM_PRECISION] >> 2 & 3)
     if operation.kind is Kind.ELEMENTWISE:
-        return Work(macs=out, moved_bytes=2 * out * element + out_bytes)
-    stride = registers[Short.KERNEL_STRIDE]
-    steps = (1 + (stride & 1) + (stride >> 5 & 2), 1 + (stride >> 1 & 1) + (stride >> 8 & 2))
-    kernel = (registers[Short.KERNEL_WIDTH_M1] + 1, registers[Short.KERNEL_HEIGHT_M1] + 1)
-    taps = (registers[Short.KERNEL_WIDTH_M1] // (1 + (stride >> 3 & 1)) + 1) * (
-        registers[Short.KERNEL_HEIGHT_M1] // (1 + (stride >> 4 & 1)) + 1
-    )
+        return out, 2 * out * element + out_bytes
+    kernel = sliding(registers)
     channels = registers[Short.IFM_DEPTH_M1] + 1
-    area = ((width - 1) * steps[0] + kernel[0]) * ((height - 1) * steps[1] + kernel[1])
+    ifm_bytes = math.prod(covered(registers, kernel)) * channels * element
     summed = operation.kind is Kind.CONV or (operation.kind is Kind.POOL and operation.parameter == Pool.REDUCE_SUM)
-    weights = sum(
-        registers.payload(code)[0]
-        for code in (Long.WEIGHT_LENGTH, Long.SCALE_LENGTH, Long.WEIGHT1_LENGTH, Long.SCALE1_LENGTH)
-    )
-    return Work(
-        macs=out * taps * (channels if summed else 1),
-        moved_bytes=area * channels * element + out_bytes + (0 if operation.kind is Kind.POOL else weights),
-    )
+    weights = 0 if operation.kind is Kind.POOL else sum(registers.payload(code)[0] for code in _LENGTHS)
+    return out * kernel.taps * (channels if summed else 1), ifm_bytes + out_bytes + weights
 
 
 def estimate(operation: Operation, configuration: Configuration) -> int:
@@ -81,10 +62,10 @@ def estimate(operation: Operation, configuration: Configuration) -> int:
     """
     if not takes_time(operation):
         return 0
-    work = work_of(operation)
+    computed, moved_bytes = work_of(operation)
     share = {Kind.CONV: 1, Kind.ELEMENTWISE: 32}.get(operation.kind, 8)
-    compute = -(-work.macs * share // configuration.macs)
-    return START + max(compute, -(-work.moved_bytes // AXI_BYTES[configuration.product]))
+    compute = -(-computed * share // configuration.macs)
+    return START + max(compute, -(-moved_bytes // AXI_BYTES[configuration.product]))
 
 
 class KnownDurations:

@@ -4,7 +4,6 @@
 #include <stddef.h>
 
 enum {
-    BRICK = 16,
     MAX_SHIFT = 63,
 };
 
@@ -69,16 +68,16 @@ static inline void transfer(const struct ferrule_ethos_u_map *map, int32_t y, in
                             int32_t writes)
 {
     const int32_t size = element_size(map->type);
-    for (int32_t t = 0; t < map->tiles; t++) {
+    for (int32_t t = 0; t < map->tile_count; t++) {
         const struct ferrule_ethos_u_tile *tile = &map->tile[t];
         if (y < tile->y0 || y >= tile->y1) {
             continue;
         }
         uint8_t *line = tile->first + (y - tile->y0) * map->stride_y;
-        int32_t step = map->bricks ? BRICK : map->depth;
+        int32_t step = map->brick;
         int32_t pixels = tile->x1 - tile->x0;
         int32_t run = 1;
-        if ((!map->bricks || map->depth == BRICK) && map->stride_x == (int64_t)map->depth * size) {
+        if (map->depth == step && map->stride_x == (int64_t)map->depth * size) {
             run = pixels; /* the whole line lies together */
         }
         for (int32_t x = 0; x < pixels; x += run) {
@@ -110,10 +109,10 @@ static void store_row(const struct ferrule_ethos_u_map *map, int32_t y, int32_t 
 
 /* ---- scaling and activation */
 
-static inline int64_t shifted(int64_t value, int64_t shift, int32_t natural, int32_t headroom)
+static inline int64_t shifted(int64_t value, int64_t shift, int32_t mode, int32_t headroom)
 {
     int64_t half = shift > 0 ? (int64_t)1 << (shift - 1) : 0;
-    if (!natural && shift > 31 - headroom) {
+    if (mode == FERRULE_ETHOS_U_DOUBLE && shift > 31 - headroom) {
         int64_t nudge = (int64_t)1 << (30 - headroom);
         half += value >= 0 ? nudge : -nudge;
     }
@@ -122,7 +121,7 @@ static inline int64_t shifted(int64_t value, int64_t shift, int32_t natural, int
 
 static inline int64_t scaled(const struct ferrule_ethos_u_scale *scale, int64_t value)
 {
-    return shifted(value * scale->factor, scale->shift, scale->natural, scale->headroom);
+    return shifted(value * scale->factor, scale->shift, scale->mode, scale->headroom);
 }
 
 static inline int64_t clamped(int64_t value, int64_t low, int64_t high)
@@ -131,45 +130,53 @@ static inline int64_t clamped(int64_t value, int64_t low, int64_t high)
     return raised > high ? high : raised;
 }
 
-static int32_t looked_up(const struct ferrule_ethos_u_output *ofm, int32_t value)
+static int32_t looked_up(const struct ferrule_ethos_u_activation *last, int32_t value)
 {
-    switch (ofm->map.type) {
+    switch (last->type) {
     case FERRULE_ETHOS_U_U8:
-        return ofm->table[value];
+        return last->entries[value];
     case FERRULE_ETHOS_U_S8:
-        return (int8_t)ofm->table[value + 128];
+        return (int8_t)last->entries[value + 128];
     case FERRULE_ETHOS_U_S16: {
-        const s16 *pair = (const s16 *)ofm->table + 2 * ((value + 32768) >> 7);
+        const s16 *pair = (const s16 *)last->entries + 2 * ((value + 32768) >> 7);
         return pair[0] + ((pair[1] * ((value + 32768) & 127) + 64) >> 7);
     }
     default:
-        return ((const s32 *)ofm->table)[value + 128];
+        return ((const s32 *)last->entries)[value + 128];
     }
 }
 
-static inline int32_t activated(const struct ferrule_ethos_u_output *ofm, int64_t value)
+static inline int32_t activated(const struct ferrule_ethos_u_activation *last, int64_t value)
 {
-    value += ofm->zero_point;
-    if (ofm->clips) {
-        value = clamped(value, ofm->low, ofm->high);
+    value += last->zero_point;
+    if (last->clips) {
+        value = clamped(value, last->low, last->high);
     }
-    if (ofm->table != NULL) {
-        return looked_up(ofm, (int32_t)value);
+    if (last->entries != NULL) {
+        return looked_up(last, (int32_t)value);
     }
-    return ofm->map.type == FERRULE_ETHOS_U_S32 ? (int32_t)clamped(value, INT32_MIN, INT32_MAX)
-                                                : (int32_t)value;
+    return last->type == FERRULE_ETHOS_U_S32 ? (int32_t)clamped(value, INT32_MIN, INT32_MAX)
+                                             : (int32_t)value;
 }
 
 /* ---- CONV and DEPTHWISE */
+
+/* The elements of a row of the IFM with padding. */
+static ptrdiff_t line_elements(const struct ferrule_ethos_u_convolution *op)
+{
+    const struct ferrule_ethos_u_window *w = &op->window;
+    return (ptrdiff_t)(w->left + w->width + w->right) * op->ifm.depth;
+}
 
 #define EXTEND(name, type)                                                                         \
     void name(const struct ferrule_ethos_u_convolution *op, int32_t *row, type *out)               \
     {                                                                                              \
         const ptrdiff_t depth = op->ifm.depth;                                                     \
-        const ptrdiff_t line = op->columns * depth;                                                \
+        const ptrdiff_t line = line_elements(op);                                                  \
         const ptrdiff_t left = op->window.left * depth;                                            \
         const ptrdiff_t right = left + op->window.width * depth;                                   \
-        for (int32_t y = 0; y < op->rows; y++, out += line) {                                      \
+        const int32_t rows = op->window.top + op->window.height + op->window.bottom;               \
+        for (int32_t y = 0; y < rows; y++, out += line) {                                          \
             const int32_t inside = y - op->window.top;                                             \
             const int32_t is_inside = inside >= 0 && inside < op->window.height;                   \
             if (is_inside) {                                                                       \
@@ -195,11 +202,11 @@ void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const
 {
     const struct ferrule_ethos_u_window *w = &op->window;
     const ptrdiff_t depth = op->ifm.depth;
-    const ptrdiff_t line = op->columns * depth;
+    const ptrdiff_t line = line_elements(op);
     const int32_t parts = w->dilation_x == 1 ? 1 : w->taps_x;
     const ptrdiff_t run = w->dilation_x == 1 ? w->taps_x * depth : depth;
     for (int32_t y = y0; y < y1; y++) {
-        for (int32_t x = 0; x < op->ofm.map.width; x++) {
+        for (int32_t x = 0; x < op->ofm.width; x++) {
             const float *corner =
                 extended + (ptrdiff_t)y * w->stride_y * line + x * w->stride_x * depth;
             for (int32_t row = 0; row < w->taps_y; row++) {
@@ -225,10 +232,10 @@ void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const
         const double *restrict factor = op->real.factor;                                           \
         const double *restrict above = op->real.above;                                             \
         const double *restrict below = op->real.below;                                             \
-        const int32_t zero_point = op->ofm.zero_point;                                             \
-        const int32_t low = (int32_t)op->ofm.low;                                                  \
-        const int32_t high = (int32_t)op->ofm.high;                                                \
-        const int32_t depth = op->ofm.map.depth;                                                   \
+        const int32_t zero_point = op->activation.zero_point;                                      \
+        const int32_t low = (int32_t)op->activation.low;                                           \
+        const int32_t high = (int32_t)op->activation.high;                                         \
+        const int32_t depth = op->ofm.depth;                                                       \
         const double limit = 1 << 30;                                                              \
         for (int32_t c = 0; c < depth; c++) {                                                      \
             const double product = ((double)sums[c] + bias[c]) * factor[c];                        \
@@ -249,20 +256,20 @@ void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const
     void name(const struct ferrule_ethos_u_convolution *op, const type *sums, int32_t y0,          \
               int32_t y1, int32_t *row)                                                            \
     {                                                                                              \
-        const int32_t depth = op->ofm.map.depth;                                                   \
+        const int32_t depth = op->ofm.depth;                                                       \
         for (int32_t y = y0; y < y1; y++) {                                                        \
             int32_t *to = row;                                                                     \
-            for (int32_t x = 0; x < op->ofm.map.width; x++, sums += depth, to += depth) {          \
+            for (int32_t x = 0; x < op->ofm.width; x++, sums += depth, to += depth) {              \
                 if (op->real.bias != NULL) {                                                       \
                     name##_pixel(op, sums, to);                                                    \
                     continue;                                                                      \
                 }                                                                                  \
                 for (int32_t c = 0; c < depth; c++) {                                              \
                     const int64_t value = ((int64_t)sums[c] + op->bias[c]) * op->factor[c];        \
-                    to[c] = activated(&op->ofm, shifted(value, op->shift[c], op->natural, 0));     \
+                    to[c] = activated(&op->activation, shifted(value, op->shift[c], op->mode, 0)); \
                 }                                                                                  \
             }                                                                                      \
-            store_row(&op->ofm.map, y, row);                                                       \
+            store_row(&op->ofm, y, row);                                                           \
         }                                                                                          \
     }
 
@@ -275,10 +282,10 @@ void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op,
                                int32_t *row)
 {
     const struct ferrule_ethos_u_window *w = &op->window;
-    const int32_t depth = op->ofm.map.depth;
-    const ptrdiff_t line = (ptrdiff_t)op->columns * depth;
-    for (int32_t y = 0; y < op->ofm.map.height; y++) {
-        for (int32_t x = 0; x < op->ofm.map.width; x++) {
+    const int32_t depth = op->ofm.depth;
+    const ptrdiff_t line = line_elements(op);
+    for (int32_t y = 0; y < op->ofm.height; y++) {
+        for (int32_t x = 0; x < op->ofm.width; x++) {
             const int16_t *corner =
                 extended + (ptrdiff_t)y * w->stride_y * line + (ptrdiff_t)x * w->stride_x * depth;
             int32_t *restrict sum = sums + (ptrdiff_t)x * depth;
@@ -340,31 +347,31 @@ static int64_t divided(int64_t total, int64_t count)
 
 static void sum_channels(const struct ferrule_ethos_u_pooling *op, const int32_t *in, int32_t *out)
 {
-    const ptrdiff_t pixels = (ptrdiff_t)op->ofm.map.height * op->ofm.map.width;
+    const ptrdiff_t pixels = (ptrdiff_t)op->ofm.height * op->ofm.width;
     for (ptrdiff_t i = 0; i < pixels; i++) {
         int64_t sum = 0;
         for (int32_t c = 0; c < op->ifm.depth; c++) {
             sum += *in++;
         }
-        out[i] = activated(&op->ofm, op->scales ? scaled(&op->scale, sum) : sum);
+        out[i] = activated(&op->activation, scaled(&op->scale, sum));
     }
 }
 
 static void slide(const struct ferrule_ethos_u_pooling *op, const int32_t *in, int32_t *out)
 {
-    for (int32_t y = 0; y < op->ofm.map.height; y++) {
-        for (int32_t x = 0; x < op->ofm.map.width; x++) {
+    for (int32_t y = 0; y < op->ofm.height; y++) {
+        for (int32_t x = 0; x < op->ofm.width; x++) {
             int32_t ys[2];
             int32_t xs[2];
             int32_t count = taps_inside(&op->window, y, x, ys, xs);
-            for (int32_t c = 0; c < op->ofm.map.depth; c++) {
+            for (int32_t c = 0; c < op->ofm.depth; c++) {
                 int64_t value = pooled(op, in + c, ys, xs);
                 if (op->divides) {
                     value = divided(value, count > 0 ? count : 1);
-                } else if (op->scales) {
+                } else {
                     value = scaled(&op->scale, value);
                 }
-                *out++ = activated(&op->ofm, value);
+                *out++ = activated(&op->activation, value);
             }
         }
     }
@@ -380,8 +387,8 @@ void ferrule_ethos_u_pool(const struct ferrule_ethos_u_pooling *op, int32_t *in,
     } else {
         slide(op, in, out);
     }
-    for (int32_t y = 0; y < op->ofm.map.height; y++) {
-        store_row(&op->ofm.map, y, out + (ptrdiff_t)y * op->ofm.map.width * op->ofm.map.depth);
+    for (int32_t y = 0; y < op->ofm.height; y++) {
+        store_row(&op->ofm, y, out + (ptrdiff_t)y * op->ofm.width * op->ofm.depth);
     }
 }
 
@@ -407,8 +414,8 @@ static int64_t leading_zeros(uint32_t word)
 
 static inline int64_t rescaled(const struct ferrule_ethos_u_elementwise *op, int64_t value)
 {
-    return op->only_shifts ? shifted(value, op->scale.shift, op->scale.natural, 0)
-                           : scaled(&op->scale, value);
+    return op->ifm.type == FERRULE_ETHOS_U_S32 ? shifted(value, op->scale.shift, op->scale.mode, 0)
+                                               : scaled(&op->scale, value);
 }
 
 static inline int64_t combined(const struct ferrule_ethos_u_elementwise *op, int32_t mode,
@@ -422,7 +429,7 @@ static inline int64_t combined(const struct ferrule_ethos_u_elementwise *op, int
         int64_t left = scaled(&op->first, a);
         int64_t right = scaled(&op->second, b);
         int64_t total = mode == ADD ? left + right : left - right;
-        return op->scales ? rescaled(op, total) : total;
+        return op->is_scaled ? rescaled(op, total) : total;
     }
     case MIN:
         return a < b ? a : b;
@@ -435,7 +442,7 @@ static inline int64_t combined(const struct ferrule_ethos_u_elementwise *op, int
     case CLZ:
         return leading_zeros((uint32_t)a);
     case SHR:
-        return shifted(a, b, op->scale.natural, 0);
+        return shifted(a, b, op->scale.mode, 0);
     default:
         return (int32_t)(uint32_t)((uint64_t)a << b);
     }
@@ -449,7 +456,7 @@ static inline int64_t combined(const struct ferrule_ethos_u_elementwise *op, int
             int64_t other = second[i * step];                                                      \
             int64_t value =                                                                        \
                 op->swapped ? combined(op, mode, other, mine) : combined(op, mode, mine, other);   \
-            first[i] = activated(&op->ofm, value);                                                 \
+            first[i] = activated(&op->activation, value);                                          \
         }                                                                                          \
         break;
 
@@ -484,7 +491,7 @@ static int32_t are_shifts(const int32_t *values, ptrdiff_t count)
 int32_t ferrule_ethos_u_elementwise(const struct ferrule_ethos_u_elementwise *op, int32_t *first,
                                     int32_t *second)
 {
-    const struct ferrule_ethos_u_map *ofm = &op->ofm.map;
+    const struct ferrule_ethos_u_map *ofm = &op->ofm;
     const struct ferrule_ethos_u_map *other = &op->ifm2;
     const ptrdiff_t line = (ptrdiff_t)ofm->width * ofm->depth;
     const ptrdiff_t other_line = (ptrdiff_t)other->width * other->depth;
@@ -494,7 +501,7 @@ int32_t ferrule_ethos_u_elementwise(const struct ferrule_ethos_u_elementwise *op
     for (int32_t y = 0; y < other->height; y++) {
         load_row(other, y, second + y * other_line);
     }
-    if (other->tiles == 0) {
+    if (other->tile_count == 0) {
         second[0] = (int32_t)op->scalar;
     }
     if (op->mode == SHR || op->mode == SHL) {

@@ -20,9 +20,9 @@ struct ferrule_ethos_u_tile {
 /** A feature map in memory. */
 struct ferrule_ethos_u_map {
     int32_t height, width, depth;
-    int32_t type;                         /**< enum ferrule_ethos_u_type */
-    int32_t bricks;                       /**< 1 for NHCWB16 */
-    int32_t tiles;                        /**< how many there are */
+    int32_t brick; /**< channels that lie together */
+    int32_t type;  /**< enum ferrule_ethos_u_type */
+    int32_t tile_count;
     int64_t stride_y, stride_x, stride_c; /**< in bytes */
     int32_t zero_point;                   /**< 0 where the NPU ignores it */
     struct ferrule_ethos_u_tile tile[4];
@@ -35,28 +35,33 @@ enum ferrule_ethos_u_type {
     FERRULE_ETHOS_U_S32,
 };
 
+enum ferrule_ethos_u_rounding {
+    FERRULE_ETHOS_U_DOUBLE = 0,
+    FERRULE_ETHOS_U_NATURAL = 2,
+};
+
 /** A factor with a shift to the right. */
 struct ferrule_ethos_u_scale {
     int64_t factor;
     int32_t shift;
-    int32_t natural;  /**< 1 for NATURAL, 0 for DOUBLE */
+    int32_t mode;     /**< enum ferrule_ethos_u_rounding */
     int32_t headroom; /**< DOUBLE rounds twice above a shift of 31 - headroom */
 };
 
-/** The OFM with its activation. */
-struct ferrule_ethos_u_output {
-    struct ferrule_ethos_u_map map;
+/** From scaled values to stored ones. */
+struct ferrule_ethos_u_activation {
+    int32_t type; /**< that of the OFM */
     int32_t clips;
     int32_t zero_point;
     int64_t low, high;
-    const uint8_t *table; /**< NULL if there is none */
+    const uint8_t *entries; /**< of the look-up table; NULL if there is none */
 };
 
 /** The kernel that slides over the IFM. */
 struct ferrule_ethos_u_window {
     int32_t taps_y, taps_x, dilation_y, dilation_x, stride_y, stride_x;
-    int32_t top, left;     /**< padding */
-    int32_t height, width; /**< of the IFM */
+    int32_t top, left, bottom, right; /**< padding */
+    int32_t height, width;            /**< of the IFM */
 };
 
 /**
@@ -71,36 +76,35 @@ struct ferrule_ethos_u_real {
 
 /** CONV and DEPTHWISE. */
 struct ferrule_ethos_u_convolution {
-    struct ferrule_ethos_u_map ifm;
-    struct ferrule_ethos_u_output ofm;
+    struct ferrule_ethos_u_map ifm, ofm;
+    struct ferrule_ethos_u_activation activation;
     struct ferrule_ethos_u_window window;
-    int32_t rows, columns;                /**< of the IFM with padding */
+    int32_t mode;                         /**< enum ferrule_ethos_u_rounding */
     const int64_t *bias, *factor, *shift; /**< per channel */
-    int32_t natural;
     struct ferrule_ethos_u_real real;
 };
 
 /** POOL. */
 struct ferrule_ethos_u_pooling {
-    struct ferrule_ethos_u_map ifm;
-    struct ferrule_ethos_u_output ofm;
+    struct ferrule_ethos_u_map ifm, ofm;
+    struct ferrule_ethos_u_activation activation;
     struct ferrule_ethos_u_window window;
-    struct ferrule_ethos_u_scale scale;
+    struct ferrule_ethos_u_scale scale; /**< not used where `divides` is set */
     int32_t mode; /**< 0 maximum, 1 average, 2 sum over channels with a kernel of 1 x 1 */
     int32_t divides;
-    int32_t scales;
 };
 
 /** ELEMENTWISE. */
 struct ferrule_ethos_u_elementwise {
-    struct ferrule_ethos_u_map ifm, ifm2;
-    struct ferrule_ethos_u_output ofm;
+    struct ferrule_ethos_u_map ifm, ofm;
+    struct ferrule_ethos_u_activation activation;
+    struct ferrule_ethos_u_window window;
+    struct ferrule_ethos_u_map ifm2;
     struct ferrule_ethos_u_scale scale, first, second;
     int64_t scalar; /**< in place of IFM2 if that has no tiles */
     int32_t mode;   /**< the parameter of the operation */
     int32_t swapped;
-    int32_t scales;
-    int32_t only_shifts; /**< results are shifted, not multiplied */
+    int32_t is_scaled;
 };
 
 /** @brief Write the IFM minus its zero point, surrounded by zeros, as float32; `row` holds a row of

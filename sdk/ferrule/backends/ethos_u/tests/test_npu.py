@@ -54,8 +54,13 @@ def test_steps_execute_one_operation_each() -> None:
 def test_a_run_sums_up() -> None:
     words = [*copy(0, 256, 16), *maximum(0, 64, 128, 16), *stop(9)]
     done = Npu(U55, ArrayMemory({SCRATCH: scratch()})).run(parse_payload(payload(words)))
-    assert (done.operations, done.stop_mask, done.words) == (4, 9, len(words))
-    assert (done.bytes_read, done.bytes_written, done.macs, done.hazards) == (48, 32, 0, ())
+    assert (len(done), done[-1].operation.parameter, done[-1].operation.word_offset) == (4, 9, len(words) - 1)
+    assert [sum(getattr(each, name) for each in done) for name in ("bytes_read", "bytes_written", "macs")] == [
+        48,
+        32,
+        0,
+    ]
+    assert not any(each.hazards for each in done)
 
 
 def test_a_stream_for_another_configuration_is_refused() -> None:
@@ -136,7 +141,7 @@ def test_accesses_outside_are_bus_errors(
     before = data.copy()
     with pytest.raises(NpuBusError, match=f"ELEMENTWISE MAX.*{access}: can't") as caught:
         execute(changed(values), data, native=native)
-    assert (caught.value.access, caught.value.writable, caught.value.size_bytes) == (access, writable, 16)
+    assert (caught.value.access, caught.value.writable, caught.value.where.size_bytes) == (access, writable, 16)
     assert np.array_equal(data, before)
 
 

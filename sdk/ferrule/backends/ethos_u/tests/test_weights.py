@@ -194,9 +194,9 @@ def test_weights_in_streams_of_vela(codec: object, native: NativeDecoder) -> Non
         for operation in operations(parse_payload(stream.payload).words):
             kernel = prepared(operation, stream.configuration)
             for core in kernel.cores if isinstance(kernel, Convolution) else ():
-                if core.region != 0:
+                if core.weights.region != 0:
                     continue  # it is copied by DMA first
-                data = memory.view(core.region, core.offset, core.size_bytes)
+                data = memory.view(core.weights)
                 expected = np.array(codec.decode(bytearray(data)), np.int16)  # type: ignore[attr-defined]
                 assert np.array_equal(native.decode(data, 1 << 20), expected)
                 assert np.array_equal(decode_slowly(bytes(data), 1 << 20), expected)
