@@ -70,7 +70,8 @@ def compile_part(part: SubgraphView, settings: Settings, *, limit_s: int) -> Eth
         stream = _named(read_npz(result.npz), file, part)
         found = verdict(stream, part, file.data)
         if found.passes:
-            return EthosUProgram(stream=stream, report=read_report(result, settings, file.layers))
+            estimate, cycles = read_report(result, settings, file.layers)
+            return EthosUProgram(stream=stream, estimate=estimate, cycles=cycles)
         return dict(found.tables) or _failing(part, found.wrong, settings, limit_s)
     named = {file.owners[tensor]: reason for tensor, reason in reasons_of(result).items() if file.owners.get(tensor)}
     if named or len(part.names) == 1:
@@ -154,7 +155,7 @@ def _substitution(part: SubgraphView, program: EthosUProgram) -> Substitution:
         payload=program,
         label=f"{count} layer{'s' * (count > 1)} for {program.stream.configuration.name}",
         macs=sum(_macs(part, name) for name in part.names),
-        estimate=program.report.estimate(),
+        estimate=program.estimate,
     )
     return pre_compiled(f"{part.names[-1]}/ethos_u", part, descriptor)
 

@@ -7,7 +7,8 @@ from dataclasses import field
 
 from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.compiled import CompiledStream
-from ferrule.backends.ethos_u.report import VelaReport
+from ferrule.backends.ethos_u.report import Cycles
+from ferrule.backends.optimization_views import Estimate
 
 
 @frozen
@@ -19,4 +20,5 @@ class EthosUProgram:
     """
 
     stream: CompiledStream = field(repr=False)
-    report: VelaReport = field(repr=False)
+    estimate: Estimate = field(repr=False)
+    cycles: Cycles = field(repr=False)
