@@ -15,7 +15,7 @@ from ferrule.backends.ethos_u.model_file import ModelFile, model_file
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.report import read_report
 from ferrule.backends.ethos_u.settings import Settings, settings_of, timeout_s
-from ferrule.backends.ethos_u.trial import needs_own_trial, verdict
+from ferrule.backends.ethos_u.trial import Verdict, needs_own_trial, verdict
 from ferrule.backends.ethos_u.vela import VelaError, VelaResult, last_lines, reasons_of, run_vela
 from ferrule.backends.optimization_views import (
     OptimizationViews,
@@ -67,8 +67,7 @@ def compile_part(part: SubgraphView, settings: Settings, *, limit_s: int) -> Eth
         return dict.fromkeys(part.names, str(error))
     (result,) = run_vela([file.data], settings, timeout_s=limit_s, database=True)
     if not result.error:
-        stream = _named(read_npz(result.npz), file, part)
-        found = verdict(stream, part, file.data)
+        stream, found = _tried(result, file, part)
         if found.passes:
             estimate, cycles = read_report(result, settings, file.layers)
             return EthosUProgram(stream=stream, estimate=estimate, cycles=cycles)
@@ -78,6 +77,12 @@ def compile_part(part: SubgraphView, settings: Settings, *, limit_s: int) -> Eth
         return named or {part.names[0]: _failure(result)}
     alone = refused_alone(part, settings, limit_s=limit_s)
     return alone or dict.fromkeys(part.names, _failure(result))
+
+
+def _tried(result: VelaResult, file: ModelFile, part: SubgraphView) -> tuple[CompiledStream, Verdict]:
+    """Return the stream that Vela has compiled for a subgraph, and the verdict of its trial."""
+    stream = _named(read_npz(result.npz), file, part)
+    return stream, verdict(stream, part, file.data)
 
 
 def refused_alone(view: SubgraphView, settings: Settings, *, limit_s: int) -> dict[str, str]:
@@ -94,8 +99,7 @@ def refused_alone(view: SubgraphView, settings: Settings, *, limit_s: int) -> di
         if result.error:
             reasons[name] = "; ".join(reasons_of(result).values()) or _failure(result)
         elif needs_own_trial(view.graph.layer(name), view.graph):
-            alone = SubgraphView.of(view.graph, [name])
-            found = verdict(_named(read_npz(result.npz), files[name], alone), alone, files[name].data)
+            _, found = _tried(result, files[name], SubgraphView.of(view.graph, [name]))
             if not found.passes:
                 reasons[name] = found.tables.get(name) or Culprits(names=(name,), wrong=found.wrong).reason
     return reasons
@@ -116,7 +120,7 @@ def _failing(part: SubgraphView, wrong: str, settings: Settings, limit_s: int) -
         (result,) = run_vela([file.data], settings, timeout_s=limit_s)
         if result.error:
             return ""
-        found = verdict(_named(read_npz(result.npz), file, view), view, file.data)
+        _, found = _tried(result, file, view)
         return "; ".join(found.tables.values()) or found.wrong
 
     found = culprits(part, wrong, judge)

@@ -80,6 +80,7 @@ OPTIONS: Sequence[BackendOption] = (
         firmware=True,
     ),
 )
+_DEFAULTS = {each.name: each.default for each in OPTIONS}
 
 
 @frozen
@@ -140,7 +141,7 @@ def settings_of(target: Target) -> Settings:
         memory_mode=_own(options, "memory_mode", "Memory_Mode", sections) if file else _mode(found, options),
         config_file=str(Path(file).resolve()) if file else VELA_FILE,
         config_text=own,
-        optimise=_text(options, "optimise") or "Performance",
+        optimise=_text(options, "optimise"),
         arena_cache_bytes=int(options.get("arena_cache_bytes", 0)),
     )
 
@@ -152,11 +153,11 @@ def fast_memory(options: ModelOptions) -> str:
 
 def timeout_s(options: ModelOptions) -> int:
     """Return the time limit for one call of Vela."""
-    return int(options.get("timeout_s", 600))
+    return int(options.get("timeout_s", _DEFAULTS["timeout_s"]))
 
 
 def _text(options: ModelOptions, name: str) -> str:
-    return str(options.get(name, ""))
+    return str(options.get(name, _DEFAULTS[name]))
 
 
 def _system(found: Configuration, options: ModelOptions) -> str:

@@ -29,7 +29,7 @@ from ferrule.nativelib import compiler_facts, host_compiler
 from ferrule.network.execution import execute
 from ferrule.operators import table
 from ferrule.operators.operator import Operands
-from ferrule.reading import list_folder, read_bytes
+from ferrule.reading import files_below, list_folder, read_bytes
 
 _EFFORT_LIMIT = 1 << 62
 """How much a stream of Vela computes is decided by the network."""
@@ -79,13 +79,11 @@ def trial_version() -> str:
     """Return the digest of the sources of the reference and of our model, and of what compiles the latter."""
     digest = hashlib.sha256("\0".join(compiler_facts(host_compiler("the model of EthosU"))).encode())
     package, own = Path(table.__file__).parents[1], Path(__file__).parent
-    reference = [package / name for name in _REFERENCE]
-    inner = [folder for each in reference for folder in list_folder(each, "*/")]
-    for folder in (*reference, *inner, own, own / "native"):
-        sources = [path for pattern in ("*.py", "*.c", "*.h") for path in list_folder(folder, pattern)]
-        assert sources, f"the reference or the model has no sources in {folder}"
-        for path in sources:
-            digest.update(f"{folder.name}/{path.name}\0".encode() + read_bytes(path))
+    sources = [package / "_frozen.py", *list_folder(own, "*.py"), *files_below(own / "native")]
+    for name in _REFERENCE:
+        sources += files_below(package / name, "*.py")
+    for path in sources:
+        digest.update(f"{path.parent.name}/{path.name}\0".encode() + read_bytes(path))
     return digest.hexdigest()
 
 

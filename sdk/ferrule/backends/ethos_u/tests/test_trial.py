@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -267,13 +268,25 @@ def test_the_version_is_of_the_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     before = trial.trial_version()
     read = trial.read_bytes
     seen = {before}
-    for name in ("fixed_point.py", "execution.py", "tensor.py", "execute.h"):
+    for name in ("fixed_point.py", "execution.py", "tensor.py", "execute.h", "_frozen.py"):
         with monkeypatch.context() as patch:
             patch.setattr(trial, "read_bytes", lambda path, name=name: read(path) + b"#" * (path.name == name))
             seen.add(version())
     monkeypatch.setenv("CPATH", "/elsewhere")
     seen.add(version())
-    assert len(seen) == 6
+    assert len(seen) == 7
+    trial.trial_version.cache_clear()
+
+
+def test_the_version_is_of_sources_at_any_depth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    deep = tmp_path / "operators" / "one" / "two" / "three"
+    deep.mkdir(parents=True)
+    for path in (deep / "deep.py", tmp_path / "_frozen.py"):
+        path.write_text("")
+    monkeypatch.setattr(trial, "table", SimpleNamespace(__file__=str(tmp_path / "operators" / "table.py")))
+    before = version()
+    (deep / "deep.py").write_text("changed")
+    assert version() != before
     trial.trial_version.cache_clear()
 
 
