@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -213,35 +214,28 @@ class Arena:
 
     def keeps_steps(self, offsets: Offsets) -> bool:
         """Return whether every pair that overlaps at multiples of a step only does so."""
-        return all(self._stepped_up(one, offsets[one], offsets) == offsets[one] for one in self.stepped)
+        return all(self._stepped(one, offsets[one], offsets, 1) == offsets[one] for one in self.stepped)
 
-    def _stepped_up(self, storage: int, position: int, offsets: Offsets) -> int:
-        """Return the lowest place from `position` on that is at a step of each placed storage that it overlaps."""
-        size, grain = self.sizes[storage], self.alignments[storage]
-        for other, step in self.stepped.get(storage, ()):
-            start = offsets[other]
-            if start < 0 or (position - start) % step == 0:
-                continue
-            if start - size < position < start + self.sizes[other]:
-                beyond = round_up(start + self.sizes[other], grain)
-                whole = math.lcm(step, grain)
-                near = start + round_up(position - start, whole) if start % grain == 0 else beyond
-                position = min(near, beyond)
+    def _stepped(self, storage: int, position: int, offsets: Offsets, side: int) -> int:
+        """Return the lowest place from `position` on that is at a step of each placed storage that it overlaps.
+
+        With `side` -1, all places are negated: see `_settled`.
+        """
+        grain = self.alignments[storage]
+        for base, step, low, high in self._grids(storage, offsets):
+            start, first, last = (base, low, high) if side > 0 else (-base, -high, -low)
+            if (position - start) % step and first < position < last:
+                beyond, whole = round_up(last, grain), math.lcm(step, grain)
+                near = start + round_up(position - start, whole)
+                position = min(beyond, near) if start % grain == 0 else beyond
         return position
 
-    def _stepped_down(self, storage: int, position: int, offsets: Offsets) -> int:
-        """Return the highest place up to `position` that is at a step of each placed storage that it overlaps."""
-        size, grain = self.sizes[storage], self.alignments[storage]
-        for other, step in self.stepped.get(storage, ()):
+    def _grids(self, storage: int, offsets: Offsets) -> Iterator[tuple[int, int, int, int]]:
+        """Yield, for each placed storage to which steps apply, the place of step 0, the step, and the ends of steps."""
+        for other, step in self.stepped[storage]:
             start = offsets[other]
-            if start < 0 or (position - start) % step == 0:
-                continue
-            if start - size < position < start + self.sizes[other]:
-                beyond = (start - size) // grain * grain
-                whole = math.lcm(step, grain)
-                near = start + (position - start) // whole * whole if start % grain == 0 else beyond
-                position = max(near, beyond)
-        return position
+            if start >= 0:
+                yield start, step, start - self.sizes[storage], start + self.sizes[other]
 
     def peak(self, offsets: Offsets) -> int:
         """Return the highest end of any placed storage, in bytes; 0 if none is placed."""
@@ -254,52 +248,42 @@ class Arena:
             for other, below, above in self.neighbours[storage]
             if (offset := offsets[other]) >= 0
         ]
-        blocked.sort()
-        position = self._above(storage, blocked, 0)
-        while storage in self.stepped and (stepped := self._stepped_up(storage, position, offsets)) != position:
-            position = self._above(storage, blocked, stepped)
-        return position
-
-    def _above(self, storage: int, blocked: Sequence[tuple[int, int]], position: int) -> int:
-        for low, high in blocked:
-            if position <= low:
-                break
-            if position < high:
-                position = round_up(high, self.alignments[storage])
-        return position
+        return self._settled(storage, 0, blocked, offsets, 1)
 
     def highest(self, storage: int, offsets: Offsets, height: int) -> int:
         """Return the highest offset that fits within `height` bytes and keeps the distances; negative if none does."""
-        blocked = sorted(
-            (
-                (offsets[other] + above, offsets[other] - below)
-                for other, below, above in self.neighbours[storage]
-                if offsets[other] >= 0
-            ),
-            reverse=True,
-        )
-        grain = self.alignments[storage]
-        position = self._below(storage, blocked, (height - self.sizes[storage]) // grain * grain)
-        while storage in self.stepped and (stepped := self._stepped_down(storage, position, offsets)) != position:
-            position = self._below(storage, blocked, stepped)
-        return position
+        blocked = [
+            (-offset - above, below - offset)
+            for other, below, above in self.neighbours[storage]
+            if (offset := offsets[other]) >= 0
+        ]
+        start = round_up(self.sizes[storage] - height, self.alignments[storage])
+        return -self._settled(storage, start, blocked, offsets, -1)
 
-    def _below(self, storage: int, blocked: Sequence[tuple[int, int]], position: int) -> int:
+    def _settled(self, storage: int, position: int, blocked: list[tuple[int, int]], offsets: Offsets, side: int) -> int:
+        """Return the lowest allowed place from `position` on, outside of the blocked intervals.
+
+        With `side` -1, all places are negated, so that the lowest of them is the highest offset.
+        """
+        blocked.sort()
         grain = self.alignments[storage]
-        for high, low in blocked:
-            if position >= high:
-                break
-            if position > low:
-                position = low // grain * grain
-        return position
+        while True:
+            for low, high in blocked:
+                if position <= low:
+                    break
+                if position < high:
+                    position = round_up(high, grain)
+            stepped = self._stepped(storage, position, offsets, side) if storage in self.stepped else position
+            if stepped == position:
+                return position
+            position = stepped
 
     def place(self, order: Sequence[int], *, fixed: Offsets | None = None) -> Offsets:
         """Place storages one by one, each at its lowest offset given the earlier ones and the `fixed` ones."""
         if self.is_crowded:
             return _Crowd(self, fixed).place(order)
-        offsets = [UNPLACED] * len(self.sizes) if fixed is None else list(fixed)
-        for storage in order:
-            offsets[storage] = self.lowest(storage, offsets)
+        offsets = self.place_within(order, sys.maxsize, fixed=fixed)
+        assert offsets is not None
         return offsets
 
     def place_within(self, order: Sequence[int], limit: int, *, fixed: Offsets | None = None) -> Offsets | None:

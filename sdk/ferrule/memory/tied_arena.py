@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ferrule._typing import override
-from ferrule.memory.arena import Arena, Lap, Offsets, round_up
+from ferrule.memory.arena import Arena, Lap, Offsets
 from ferrule.memory.storage import Part, Storage
 
 
@@ -127,34 +127,13 @@ class TiedArena(Arena):
                     found.setdefault(self._owners[piece], []).append((piece, other, step))
         return found
 
-    def _off_step(self, storage: int, position: int, offsets: Offsets) -> Iterator[tuple[int, int, int, int]]:
-        """Yield what a place violates: the place of step 0, the step, and the nearest places below and above it."""
+    @override
+    def _grids(self, storage: int, offsets: Offsets) -> Iterator[tuple[int, int, int, int]]:
         sizes = self._pieces.sizes
         for piece, other, step in self._steps.get(storage, ()):
-            if offsets[self._owners[other]] < 0:
-                continue
-            base = offsets[self._owners[other]] + self._places[other] - self._places[piece]
-            low, high = base - sizes[piece], base + sizes[other]
-            if (position - base) % step and low < position < high:
-                yield base, step, low, high
-
-    @override
-    def _stepped_up(self, storage: int, position: int, offsets: Offsets) -> int:
-        grain = self.alignments[storage]
-        while (found := next(self._off_step(storage, position, offsets), None)) is not None:
-            base, step, _, high = found
-            beyond, whole = round_up(high, grain), math.lcm(step, grain)
-            position = min(beyond, base + round_up(position - base, whole)) if base % grain == 0 else beyond
-        return position
-
-    @override
-    def _stepped_down(self, storage: int, position: int, offsets: Offsets) -> int:
-        grain = self.alignments[storage]
-        while (found := next(self._off_step(storage, position, offsets), None)) is not None:
-            base, step, low, _ = found
-            beyond, whole = low // grain * grain, math.lcm(step, grain)
-            position = max(beyond, base + (position - base) // whole * whole) if base % grain == 0 else beyond
-        return position
+            if offsets[self._owners[other]] >= 0:
+                base = offsets[self._owners[other]] + self._places[other] - self._places[piece]
+                yield base, step, base - sizes[piece], base + sizes[other]
 
 
 def _without_scratch(storage: Storage) -> Storage:
