@@ -4,49 +4,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
 
-from ferrule.memory.arena import Arena, Offsets
+from ferrule.memory.arena import Arena, Lap
 from ferrule.memory.bound import fullest, lower_bound
+from ferrule.memory.layout import RegionLayout
 from ferrule.memory.placement import ArenaOverflowError
 from ferrule.memory.region import Region
+from ferrule.memory.search import Effort
 from ferrule.memory.storage import Storage
+from ferrule.memory.tied_arena import TiedArena
 
 _MOST_CHOICES = 5_000
 _MOST_COMPARISONS = 400_000
 _MOST_MOVABLE = 200
 
 
-class LaidOut(Protocol):
-    """One region with its storages laid out."""
-
-    arena: Arena
-    offsets: Offsets
-    peak: int
-
-
-Result = TypeVar("Result", bound=LaidOut)
 Choice = dict[str, int]
 """By storage: the index of its region in the list of regions allowed for it."""
-Rule = Callable[[Sequence[Storage], int], Storage]
-"""Maps (the storages that may leave a full region, excess bytes) to the storage that leaves."""
+Rule = Callable[[Storage, int], tuple[int, int]]
+_RULES: Sequence[Rule] = (
+    lambda storage, excess: (1, -storage.size_bytes) if storage.size_bytes >= excess else (0, storage.size_bytes),
+    lambda storage, _: (0, storage.size_bytes),
+    lambda storage, _: (storage.lifetime.last - storage.lifetime.first, storage.size_bytes),
+)
+"""Of the storages that may leave a region with an excess of bytes, the one with the highest value leaves.
 
-
-class _StuckError(Exception):
-    """A rule found a full region that no storage can leave."""
-
-    def __init__(self, overflow: ArenaOverflowError) -> None:
-        super().__init__()
-        self.overflow = overflow
+That is the smallest that helps, or the largest if none does; the largest; the one that lives longest.
+"""
 
 
 def assign(
-    storages: Sequence[Storage],
-    regions: Sequence[Region],
-    *,
-    arena: Callable[[Region, Sequence[Storage]], Arena],
-    lay_out: Callable[[Region, Arena], Result],
-) -> list[Result]:
+    storages: Sequence[Storage], regions: Sequence[Region], laps: Mapping[tuple[str, str], Lap], effort: Effort
+) -> list[RegionLayout]:
     """Return all regions laid out, each storage in the first of its allowed regions that can hold it.
 
     Several rules choose the storages that leave a full region, and the result that moves the fewest bytes wins. If
@@ -55,14 +45,14 @@ def assign(
     Raises:
         ArenaOverflowError: none of the choices tried fits.
     """
-    assigner = _Assigner(storages, regions, arena, lay_out)
+    assigner = _Assigner(storages=storages, regions=regions, laps=laps, effort=effort)
     found: list[tuple[int, Choice]] = []
     stuck: list[ArenaOverflowError] = []
-    for rule in (_smallest_that_helps, _largest, _longest_lived):
+    for rule in _RULES:
         try:
             choice = assigner.spill(rule)
-        except _StuckError as reason:
-            stuck.append(reason.overflow)
+        except ArenaOverflowError as overflow:
+            stuck.append(overflow)
             continue
         cost = sum(storage.size_bytes * choice[storage.name] for storage in storages)
         found.append((cost, choice))
@@ -76,36 +66,16 @@ def assign(
     return assigner.results(enumerated)
 
 
-def _smallest_that_helps(movable: Sequence[Storage], excess: int) -> Storage:
-    enough = [storage for storage in movable if storage.size_bytes >= excess]
-    return min(enough, key=lambda storage: storage.size_bytes) if enough else _largest(movable, excess)
+@dataclass(slots=True, kw_only=True)
+class _Assigner:
+    storages: Sequence[Storage]
+    regions: Sequence[Region]
+    laps: Mapping[tuple[str, str], Lap]
+    effort: Effort
+    _tries: int = 0
+    _known: dict[tuple[str, tuple[str, ...]], RegionLayout] = field(default_factory=dict)
 
-
-def _largest(movable: Sequence[Storage], _excess: int) -> Storage:
-    return max(movable, key=lambda storage: storage.size_bytes)
-
-
-def _longest_lived(movable: Sequence[Storage], _excess: int) -> Storage:
-    return max(movable, key=lambda storage: (storage.lifetime.last - storage.lifetime.first, storage.size_bytes))
-
-
-class _Assigner(Generic[Result]):
-    def __init__(
-        self,
-        storages: Sequence[Storage],
-        regions: Sequence[Region],
-        arena: Callable[[Region, Sequence[Storage]], Arena],
-        lay_out: Callable[[Region, Arena], Result],
-    ) -> None:
-        self.storages = storages
-        self.regions = regions
-        self._by_name = {region.name: region for region in regions}
-        self._tries = 0
-        self._arena = arena
-        self._lay_out = lay_out
-        self._known: dict[tuple[str, tuple[str, ...]], Result] = {}
-
-    def results(self, choice: Mapping[str, int]) -> list[Result]:
+    def results(self, choice: Mapping[str, int]) -> list[RegionLayout]:
         """Return every region laid out."""
         return [self._result(region, self._arena_of(region, choice)) for region in self.regions]
 
@@ -115,23 +85,29 @@ class _Assigner(Generic[Result]):
             for storage in self.storages
             if storage.name in choice and storage.regions[choice[storage.name]] == region.name
         ]
-        return self._arena(region, chosen)
+        kind = TiedArena if any(storage.parts for storage in chosen) else Arena
+        return kind(chosen, alignment=region.alignment, overlaps=self.laps)
 
-    def _result(self, region: Region, arena: Arena) -> Result:
+    def _result(self, region: Region, arena: Arena) -> RegionLayout:
         key = region.name, tuple(storage.name for storage in arena.storages)
         if key not in self._known:
-            self._known[key] = self._lay_out(region, arena)
+            self._known[key] = RegionLayout(region, arena, self.effort)
         return self._known[key]
 
     def spill(self, rule: Rule) -> Choice:
-        """Start with the preferred regions and move storages to their next regions until no region overflows."""
+        """Start with the preferred regions and move storages to their next regions until no region overflows.
+
+        Raises:
+            ArenaOverflowError: no storage can leave a full region.
+        """
         choice = {storage.name: 0 for storage in self.storages}
         while full := next((found for region in self.regions if (found := self._overflow(region, choice))), None):
             crowd, overflow = full
             movable = [storage for storage in crowd if choice[storage.name] + 1 < len(storage.regions)]
             if not movable:
-                raise _StuckError(overflow)
-            choice[rule(movable, overflow.need - overflow.have).name] += 1
+                raise overflow
+            excess = overflow.need - overflow.have
+            choice[max(movable, key=lambda storage: rule(storage, excess)).name] += 1
         return choice
 
     def _overflow(self, region: Region, choice: Choice) -> tuple[list[Storage], ArenaOverflowError] | None:
@@ -174,7 +150,7 @@ class _Assigner(Generic[Result]):
             if self._tries < 0:
                 return None
             choice[storage.name] = index
-            region = self._by_name[name]
+            region = next(region for region in self.regions if region.name == name)
             if lower_bound(self._arena_of(region, choice)) <= region.size_bytes:
                 found = self._extend(choice, left[1:])
                 if found is not None:

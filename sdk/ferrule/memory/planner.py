@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from ferrule.errors import unknown_name
-from ferrule.memory.arena import UNPLACED, Arena, Lap, Offsets
+from ferrule.memory.arena import Lap
 from ferrule.memory.assignment import assign
-from ferrule.memory.bound import lower_bound
+from ferrule.memory.layout import RegionLayout
 from ferrule.memory.lifetimes import Lifetime
-from ferrule.memory.placement import MemoryPlan, Placement, RegionPlan
+from ferrule.memory.placement import MemoryPlan, Placement
 from ferrule.memory.region import Region
 from ferrule.memory.request import Alias, Overlap, Request, Tie
-from ferrule.memory.search import Effort, Layout, fill, search
-from ferrule.memory.storage import Part, Storage, group_names, merge
-from ferrule.memory.tied_arena import TiedArena
+from ferrule.memory.search import Effort
+from ferrule.memory.storage import group_names, merge, pieces
 from ferrule.memory.ties import aligned_to_regions, tied
 
 
@@ -41,76 +39,16 @@ def plan(
         FerruleError: a request names a region that is not given, or aliases have no region in common.
         ValueError: the requests contradict each other; see `ferrule.memory.storage.merge`. A TieError if ties do.
     """
-    effort = effort or Effort()
     _check_regions(requests, regions)
     groups = group_names((request.name for request in requests), aliases)
     storages = tied(merge(aligned_to_regions(requests, regions, ties), aliases), groups, ties)
     laps = _laps(overlaps, groups, {request.name: request.lifetime for request in requests})
 
-    def arena(region: Region, chosen: Sequence[Storage]) -> Arena:
-        kind = TiedArena if any(storage.parts for storage in chosen) else Arena
-        return kind(chosen, alignment=region.alignment, overlaps=laps)
-
-    def lay_out(region: Region, arena: Arena) -> RegionLayout:
-        return RegionLayout(region, arena, effort)
-
-    layouts = assign(storages, regions, arena=arena, lay_out=lay_out)
+    layouts = assign(storages, regions, laps, effort or Effort())
     return MemoryPlan(
         placements=_placements(requests, layouts),
         regions=tuple(layout.summary() for layout in layouts),
     )
-
-
-class RegionLayout:
-    """The storages of one region, laid out."""
-
-    def __init__(self, region: Region, arena: Arena, effort: Effort) -> None:
-        self.region = region
-        self.arena = arena
-        self._effort = effort
-        self.alone = search(arena.without_scratch(), effort)
-        layout = self.alone if all(offset >= 0 for offset in self._spread()) else self._with_scratch(effort)
-        self.offsets, self.peak, self.bound = layout.offsets, layout.peak, layout.bound
-
-    def _with_scratch(self, effort: Effort) -> Layout:
-        """Place scratch around the activations; lay out both together if that is smaller."""
-        bound = max(lower_bound(self.arena), self.alone.bound)
-        offsets = fill(self.arena, self._spread(), effort)
-        if self.arena.peak(offsets) > bound:
-            together = search(self.arena, effort)
-            bound = max(bound, together.bound)
-            offsets = min(offsets, together.offsets, key=self.arena.peak)
-        return Layout(offsets=offsets, peak=self.arena.peak(offsets), bound=bound)
-
-    def _spread(self) -> Offsets:
-        """Return the offsets of the activations laid out alone, with UNPLACED for scratch."""
-        offsets = iter(self.alone.offsets)
-        return [UNPLACED if storage.is_scratch else next(offsets) for storage in self.arena.storages]
-
-    def summary(self) -> RegionPlan:
-        """Return the figures of the region."""
-        ends = [
-            offset + part.end
-            for offset, storage in zip(self.offsets, self.arena.storages, strict=True)
-            for part in _parts(storage)
-            if not part.storage.is_scratch
-        ]
-        alone = self.alone
-        if isinstance(self.arena, TiedArena):
-            alone = search(self.arena.activations(), self._effort)
-        return RegionPlan(
-            region=self.region.name,
-            size_bytes=self.region.size_bytes,
-            peak_bytes=self.peak,
-            bound_bytes=self.bound,
-            activation_peak_bytes=min(alone.peak, max(ends, default=0)),
-            activation_bound_bytes=alone.bound,
-            alignment=math.lcm(self.region.alignment, *self.arena.alignments),
-        )
-
-
-def _parts(storage: Storage) -> tuple[Part, ...]:
-    return storage.parts or (Part(storage=storage, offset=0),)
 
 
 def _check_regions(requests: Sequence[Request], regions: Sequence[Region]) -> None:
@@ -156,7 +94,7 @@ def _placements(requests: Sequence[Request], layouts: Sequence[RegionLayout]) ->
     found = {}
     for layout in layouts:
         for storage, offset in zip(layout.arena.storages, layout.offsets, strict=True):
-            for part in _parts(storage):
+            for part in pieces(storage):
                 place = Placement(region=layout.region.name, offset=offset + part.offset)
                 found.update(dict.fromkeys(part.storage.members, place))
     return {request.name: found[request.name] for request in requests}

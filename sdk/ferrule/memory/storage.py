@@ -47,6 +47,11 @@ class Part:
         return self.offset + self.storage.size_bytes
 
 
+def pieces(storage: Storage) -> tuple[Part, ...]:
+    """Return the parts of a storage, which is its only one if no tie holds it."""
+    return storage.parts or (Part(storage=storage, offset=0),)
+
+
 def group_names(names: Iterable[str], aliases: Iterable[Alias]) -> dict[str, str]:
     """Return the group of each name; a group has the name of its first member in the order of `names`.
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from ferrule._typing import override
 from ferrule.memory.arena import Arena, Lap, Offsets
-from ferrule.memory.storage import Part, Storage
+from ferrule.memory.storage import Storage, pieces
 
 
 class TiedArena(Arena):
@@ -35,13 +35,13 @@ class TiedArena(Arena):
         """By piece, which is a part or a whole storage: the storage."""
         self._places: list[int] = []
         """By piece: its first byte in the storage."""
-        pieces: list[Storage] = []
+        parts: list[Storage] = []
         for number, storage in enumerate(storages):
-            for part in storage.parts or (Part(storage=storage, offset=0),):
-                pieces.append(part.storage)
+            for part in pieces(storage):
+                parts.append(part.storage)
                 self._owners.append(number)
                 self._places.append(part.offset)
-        self._pieces = Arena(pieces, alignment=alignment, overlaps=overlaps)
+        self._pieces = Arena(parts, alignment=alignment, overlaps=overlaps)
         pairs = ((self._owners[one], self._owners[two]) for one, two in self._pieces.overlaps)
         self.overlaps = tuple(dict.fromkeys((one, two) for one, two in pairs if one != two))
         for piece in self._pieces.stepped:
