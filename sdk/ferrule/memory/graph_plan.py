@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 from ferrule._frozen import frozen
 from ferrule.graph import Graph
@@ -153,19 +154,19 @@ def plan_graph(graph: Graph, regions: Sequence[Region], needs: Requirements = _P
 
 def _ordering(graph: Graph, aliases: Sequence[Alias], needs: Requirements) -> Ordering:
     """Return the required order of the layers, or the best one found, with its peak."""
-    beside = _beside_tied(graph, aliases, needs)
-    alignment, overlaps = needs.alignment, needs.overlaps
-    if needs.order is None:
-        return order_layers(graph, aliases=aliases, scratch_bytes=beside, alignment=alignment, overlaps=overlaps)
-    return measure_order(
-        graph, needs.order, aliases=aliases, scratch_bytes=beside, alignment=alignment, overlaps=overlaps
+    choose = order_layers if needs.order is None else partial(measure_order, order=needs.order)
+    return choose(
+        graph,
+        aliases=aliases,
+        scratch_bytes=_beside_tied(graph, aliases, needs),
+        alignment=needs.alignment,
+        overlaps=needs.overlaps,
     )
 
 
 def _beside_tied(graph: Graph, aliases: Sequence[Alias], needs: Requirements) -> dict[str, int]:
     """Return, by layer, the bytes of scratch besides those of tied tensors; negative if tied tensors overlap."""
-    views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
-    group = group_names((tensor.info.name for tensor in graph.tensors), views) if needs.ties else {}
+    group = state_groups(graph, aliases) if needs.ties else {}
     sizes = {layer: sum(n.size_bytes for n in parts if not n.part) for layer, parts in needs.scratch.items()}
     found = dict(sizes)
     for layer, mine in needs.ties.items():
@@ -207,8 +208,7 @@ def _outlived(graph: Graph, aliases: Sequence[Alias], needs: Requirements, order
 
     Graph outputs are read after the last layer, too, and the tensors of a layer that goes on are in use until its end.
     """
-    views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
-    group = group_names((tensor.info.name for tensor in graph.tensors), views)
+    group = state_groups(graph, aliases)
     kept = {group[info.name] for info in graph.results}
     steps = {layer: step for step, layer in enumerate(order)}
     beside: dict[int, set[str]] = {}

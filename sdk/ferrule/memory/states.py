@@ -15,9 +15,9 @@ STATE_WORD_BYTES = 4
 
 
 def state_groups(graph: Graph, aliases: Sequence[Alias]) -> dict[str, str]:
-    """Return, by tensor that is no constant, the tensor at the root of its views."""
+    """Return, by tensor, the tensor at the root of its views."""
     views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
-    return group_names((tensor.info.name for tensor in graph.tensors if not tensor.is_constant), views)
+    return group_names((tensor.info.name for tensor in graph.tensors), views)
 
 
 def carried_states(

@@ -75,6 +75,13 @@ def group_names(names: Iterable[str], aliases: Iterable[Alias]) -> dict[str, str
     return {name: root(name) for name in rank}
 
 
+def shared(members: Sequence[Request | Storage]) -> tuple[Lifetime, tuple[str, ...]]:
+    """Return the shortest lifetime that contains those of all members, and the regions allowed for each of them."""
+    first, last = min(each.lifetime.first for each in members), max(each.lifetime.last for each in members)
+    regions = (name for name in members[0].regions if all(name in each.regions for each in members))
+    return Lifetime(first=first, last=last), tuple(regions)
+
+
 def merge(requests: Sequence[Request], aliases: Sequence[Alias]) -> list[Storage]:
     """Return the storages, in the order of their first members.
 
@@ -111,11 +118,7 @@ def _check_in_place(members: Sequence[Request], replacing: Mapping[str, Alias]) 
 def _merged(members: Sequence[Request]) -> Storage:
     if len({member.kind for member in members}) > 1:
         raise ValueError(f"scratch and an activation alias each other: {[member.name for member in members]}")
-    lifetime = members[0].lifetime
-    regions = members[0].regions
-    for member in members[1:]:
-        lifetime = lifetime.hull(member.lifetime)
-        regions = tuple(name for name in regions if name in member.regions)
+    lifetime, regions = shared(members)
     if not regions:
         names = ", ".join(f"'{member.name}'" for member in members)
         raise FerruleError(

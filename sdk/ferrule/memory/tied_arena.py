@@ -15,7 +15,7 @@ from functools import cached_property
 
 from ferrule._typing import override
 from ferrule.memory.arena import Arena, Lap, Offsets
-from ferrule.memory.storage import Storage, pieces
+from ferrule.memory.storage import Storage, pieces, shared
 
 
 class TiedArena(Arena):
@@ -143,9 +143,7 @@ def _without_scratch(storage: Storage) -> Storage:
         return kept[0].storage if kept else storage
     start = min(part.offset for part in kept) // storage.alignment * storage.alignment
     parts = tuple(replace(part, offset=part.offset - start) for part in kept)
-    lifetime = kept[0].storage.lifetime
-    for part in kept:
-        lifetime = lifetime.hull(part.storage.lifetime)
+    lifetime, _ = shared([part.storage for part in kept])
     return replace(storage, parts=parts, size_bytes=max(part.end for part in parts), lifetime=lifetime)
 
 

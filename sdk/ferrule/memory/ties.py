@@ -14,7 +14,7 @@ from ferrule.graph import Graph
 from ferrule.memory.lifetimes import Lifetime
 from ferrule.memory.region import Region
 from ferrule.memory.request import Alias, Request, Tie, Untied
-from ferrule.memory.storage import Part, Storage, group_names, merge
+from ferrule.memory.storage import Part, Storage, group_names, merge, shared
 
 _MOST_COMBINED = 4
 """With up to so many ties of a layer, all combinations are tried."""
@@ -47,10 +47,7 @@ class _Body:
         lowest = min(self.offsets.values())
         start = self._start(lowest)
         parts = tuple(Part(storage=self.storages[name], offset=self.offsets[name] - lowest + start) for name in names)
-        lifetime, regions = chosen[0].lifetime, chosen[0].regions
-        for storage in chosen[1:]:
-            lifetime = lifetime.hull(storage.lifetime)
-            regions = tuple(name for name in regions if name in storage.regions)
+        lifetime, regions = shared(chosen)
         if not regions:
             raise TieError(f"no memory is allowed for all of {', '.join(names)}")
         return Storage(

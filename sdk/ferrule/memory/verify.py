@@ -64,17 +64,17 @@ def schedule_of_graph(
     """Return the run of a graph; `scratch` maps a layer's name to the names of its scratch buffers, `ends` a layer that
     goes on beside later ones to the step at which it ends, and `queues` such a layer to its queue.
     """
+    scratch, ends, queues = scratch or {}, ends or {}, queues or {}
     steps = []
     for layer in scheduled_layers(graph, order):
-        own = () if scratch is None else scratch.get(layer.name, ())
         reads = tuple(name for name in layer.present_inputs if not graph.tensor(name).is_constant)
         steps.append(
             Step(
                 name=layer.name,
                 reads=tuple(dict.fromkeys(reads)),
-                writes=(*layer.outputs, *own),
-                end=None if ends is None else ends.get(layer.name),
-                queue="" if queues is None else queues.get(layer.name, ""),
+                writes=(*layer.outputs, *scratch.get(layer.name, ())),
+                end=ends.get(layer.name),
+                queue=queues.get(layer.name, ""),
             )
         )
     return Schedule(
