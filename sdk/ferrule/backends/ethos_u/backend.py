@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
@@ -12,30 +12,30 @@ from ferrule.backends.capability import RUNS_BESIDE, Capabilities
 from ferrule.backends.device import BackendId
 from ferrule.backends.ethos_u.compiler import compile_subgraph
 from ferrule.backends.ethos_u.firmware import EthosUTarget
-from ferrule.backends.ethos_u.host import EthosUWorkloadFactory
+from ferrule.backends.ethos_u.instance import StreamInstance
+from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.settings import OPTIONS
 from ferrule.backends.ethos_u.support import EthosUSupport
 from ferrule.backends.firmware import FirmwareTarget
-from ferrule.backends.optimization_views import ModelOptions, OptimizationViews
+from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.backends.option import BackendOption
-from ferrule.backends.shared.host_memory import HostMemoryBackend
+from ferrule.backends.shared.host_memory import CompilingBackend
 from ferrule.backends.target import Target
-from ferrule.backends.tensor_handle import MemoryManager
-from ferrule.backends.workload import WorkloadFactory
-from ferrule.graph import SubgraphView
+from ferrule.graph import Array, SubgraphView
 
 _SUBGRAPH_COST = 2500
 """Measured on mps2-an505 with zig: 2,048 to 2,388 instructions for a stream of ic, with the interrupt and without
 copies, on ethos-u55-128."""
 
 
-class EthosU(HostMemoryBackend):
+class EthosU(CompilingBackend):
     """Arm's Ethos-U55 and U65: int8 and int16 networks, compiled by Vela.
 
     On the host, the functional model executes the streams.
     """
 
     id: ClassVar[BackendId] = BackendId("EthosU")
+    program: ClassVar[type] = EthosUProgram
 
     @override
     def layer_support(self) -> LayerSupport:
@@ -58,9 +58,12 @@ class EthosU(HostMemoryBackend):
         return compile_subgraph(view, target)
 
     @override
-    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
-        del memory, options
-        return EthosUWorkloadFactory()
+    def run_program(self, program: EthosUProgram, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        self.loaded(program)(inputs, outputs)
+
+    @override
+    def loaded(self, program: EthosUProgram) -> Callable[[Sequence[Array], Sequence[Array]], None]:
+        return StreamInstance(program.stream).run
 
     @override
     def firmware_target(self) -> FirmwareTarget:

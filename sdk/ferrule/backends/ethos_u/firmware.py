@@ -20,7 +20,7 @@ from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.machine import Range
 from ferrule.backends.ethos_u.model import EthosUModel
 from ferrule.backends.ethos_u.npu import prepared
-from ferrule.backends.ethos_u.program import EthosUProgram
+from ferrule.backends.ethos_u.program import EthosUProgram, program_of
 from ferrule.backends.ethos_u.settings import configuration_of_device, fast_memory
 from ferrule.backends.ethos_u.stream import operations, parse_payload
 from ferrule.backends.ethos_u.timing import KNOWN
@@ -36,7 +36,6 @@ from ferrule.backends.firmware import (
     parameter_table,
 )
 from ferrule.backends.manifest import read_manifest
-from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.devices.registers import REGISTER_BYTES
 from ferrule.dom import (
     AddressOf,
@@ -201,10 +200,9 @@ def _driver_in_c(name: str, present: Configuration) -> _DriverInC:
 def _program(context: LoweringContext) -> EthosUProgram:
     """Return the layer's program; UnsupportedError if it is none, or is for another NPU than the device's."""
     layer = context.layer
-    descriptor = layer.descriptor
-    if not isinstance(descriptor, PreCompiledDescriptor) or not isinstance(descriptor.payload, EthosUProgram):
+    program = program_of(layer)
+    if program is None:
         raise UnsupportedError(f"layer '{layer.name}' ({layer.type}) was not compiled for Ethos-U")
-    program = descriptor.payload
     compiled, present = program.stream.configuration, configuration_of_device(context.target.device)
     if compiled != present:
         raise UnsupportedError(

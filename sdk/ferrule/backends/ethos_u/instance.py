@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class StreamInstance:
         """Return the bytes of a tensor."""
         return self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]
 
-    def run(self, inputs: list[Array], outputs: list[Array]) -> None:
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Execute the stream: read one array per input, and write one array per output, in the stream's order."""
         for tensor, array in zip(self.stream.inputs, inputs, strict=True):
             self.place(tensor)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)

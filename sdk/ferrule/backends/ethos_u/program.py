@@ -8,7 +8,8 @@ from dataclasses import field
 from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.compiled import CompiledStream
 from ferrule.backends.ethos_u.report import Cycles
-from ferrule.backends.optimization_views import Estimate
+from ferrule.backends.optimization_views import Estimate, PreCompiledDescriptor
+from ferrule.graph import Layer
 
 
 @frozen
@@ -22,3 +23,9 @@ class EthosUProgram:
     stream: CompiledStream = field(repr=False)
     estimate: Estimate = field(repr=False)
     cycles: Cycles = field(repr=False)
+
+
+def program_of(layer: Layer) -> EthosUProgram | None:
+    """Return the program of a layer; None if it was not compiled for Ethos-U."""
+    payload = layer.descriptor.payload if isinstance(layer.descriptor, PreCompiledDescriptor) else None
+    return payload if isinstance(payload, EthosUProgram) else None

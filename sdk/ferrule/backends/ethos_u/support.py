@@ -8,10 +8,9 @@ from weakref import WeakKeyDictionary
 from ferrule.backends.backend import Support
 from ferrule.backends.ethos_u.compiler import refused_alone
 from ferrule.backends.ethos_u.known_differences import known_reason
-from ferrule.backends.ethos_u.program import EthosUProgram
+from ferrule.backends.ethos_u.program import program_of
 from ferrule.backends.ethos_u.settings import Settings, configuration_of_device, settings_of, timeout_s
 from ferrule.backends.ethos_u.vela import vela_version
-from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.target import Target
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer, LayerType, Rounding, SubgraphView
@@ -45,11 +44,11 @@ class EthosUSupport:
 
 
 def _refused_program(layer: Layer, target: Target) -> str:
-    payload = layer.descriptor.payload if isinstance(layer.descriptor, PreCompiledDescriptor) else None
-    if not isinstance(payload, EthosUProgram):
+    program = program_of(layer)
+    if program is None:
         return "it was compiled by another backend"
     wanted = configuration_of_device(target.device).name
-    compiled = payload.stream.configuration.name
+    compiled = program.stream.configuration.name
     return "" if compiled == wanted else f"it is compiled for {compiled}, device '{target.device.name}' is {wanted}"
 
 

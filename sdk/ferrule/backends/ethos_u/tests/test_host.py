@@ -17,7 +17,6 @@ from ferrule._typing import override
 from ferrule.backends.device import BackendId, Device
 from ferrule.backends.ethos_u.backend import EthosU
 from ferrule.backends.ethos_u.configuration import CONFIGURATIONS
-from ferrule.backends.ethos_u.host import EthosUWorkloadFactory
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.option import OptionValue
 from ferrule.backends.target import default_target
@@ -98,7 +97,7 @@ def test_what_another_backend_compiled_is_refused() -> None:
         target=default_target(BackendId("EthosU")),
     )
     with pytest.raises(UnsupportedError, match="'foreign' was compiled by another backend than EthosU"):
-        EthosUWorkloadFactory().create_workload(info)
+        EthosU().workload_factory(None, {}).create_workload(info)
     assert EthosU().has_host_face()
 
 

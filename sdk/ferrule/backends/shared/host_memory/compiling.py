@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from ferrule._typing import override
@@ -34,6 +35,13 @@ class CompilingBackend(HostMemoryBackend):
         The arrays are in the order of the layer's inputs and outputs. Other threads may run programs at the same time.
         """
 
+    def loaded(self, program: Any) -> Callable[[Sequence[Array], Sequence[Array]], None]:  # noqa: ANN401
+        """Return the function that a loaded network runs a program by, such as one that keeps what it prepares.
+
+        One thread at a time calls it; it works as `run_program`.
+        """
+        return partial(self.run_program, program)
+
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
         return _Programs(self)
@@ -61,7 +69,7 @@ class _Programs(WorkloadFactory):
         }
         handles |= dict(zip(info.layer.outputs, info.outputs, strict=True))
         inputs = [handles[name] for name in layer.present_inputs]
-        return _ProgramWorkload(self._backend, program, inputs, [handles[name] for name in layer.outputs])
+        return _ProgramWorkload(self._backend.loaded(program), inputs, [handles[name] for name in layer.outputs])
 
     def _compiled(self, info: WorkloadInfo) -> Layer:
         """Return the layer that replaces one which is compiled alone."""
@@ -78,8 +86,7 @@ class _Programs(WorkloadFactory):
 class _ProgramWorkload:
     """One program with the memory of its tensors."""
 
-    _backend: CompilingBackend
-    _program: object
+    _run: Callable[[Sequence[Array], Sequence[Array]], None]
     _inputs: Sequence[TensorHandle]
     _outputs: Sequence[TensorHandle]
 
@@ -89,7 +96,7 @@ class _ProgramWorkload:
         arrays = [handle.map() for handle in handles]
         try:
             count = len(self._inputs)
-            self._backend.run_program(self._program, arrays[:count], arrays[count:])
+            self._run(arrays[:count], arrays[count:])
         finally:
             for handle in handles:
                 handle.unmap()
