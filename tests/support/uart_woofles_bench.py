@@ -168,4 +168,4 @@ class UartBench(DeviceCalls):
                 if status != OK:
                     return status, b""
         status = self.execute(layer)
-        return (status, b"") if status != OK else self.copy_from(OUTPUT, arithmetic.output_bytes(job.command))
+        return (status, b"") if status != OK else self.copy_from(OUTPUT, arithmetic.sizes_bytes(job.command)[2])

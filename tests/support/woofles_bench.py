@@ -70,8 +70,8 @@ def jobs(seed: int = 0) -> dict[str, Job]:
     def weighted(command: Command, *, bias: bool) -> Job:
         channels = command.output_channels
         arrays = {
-            "input": int8(arithmetic.input_bytes(command)),
-            "weights": int8(arithmetic.second_bytes(command)),
+            "input": int8(arithmetic.sizes_bytes(command)[0]),
+            "weights": int8(arithmetic.sizes_bytes(command)[1]),
             "multipliers": random.integers(1 << 30, (1 << 31) - 1, channels, np.int32),
             "shifts": random.integers(-9, -6, channels, np.int32),
         }
@@ -179,7 +179,7 @@ class WooflesBench(DeviceCalls):
         """Place a job's data in shared memory for repeated runs."""
         null = self.adapter.ffi.NULL
         second = self._shared(job.arrays["second"]) if "second" in job.arrays else null
-        output = self._shared(np.full(arithmetic.output_bytes(job.command), 99, np.int8))
+        output = self._shared(np.full(arithmetic.sizes_bytes(job.command)[2], 99, np.int8))
         layer = self.layer(job, timeout_us)
         return Prepared(
             bench=self, layer=layer, input=self._shared(job.arrays["input"]), second=second, output=output, job=job

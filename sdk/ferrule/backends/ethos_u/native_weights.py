@@ -36,27 +36,10 @@ class _Order(ctypes.Structure):
         (name, ctypes.c_uint32)
         for name in (
             *("ofm_depth", "input_channels", "kernel_height", "kernel_width"),
-            *("ofm_block_depth", "ifm_block_depth", "ofm_ublock_depth", "ifm_ublock_depth"),
+            *("ofm_block_depth", "ifm_block_depth", "ofm_ublock_depth", "input_group_depth"),
             *("tile_height", "tile_width", "tap_multiple", "is_part_kernel"),
         )
     )
-
-    @classmethod
-    def of(cls, order: WeightOrder) -> _Order:
-        return cls(
-            ofm_depth=order.ofm_depth,
-            input_channels=order.input_channels,
-            kernel_height=order.kernel_height,
-            kernel_width=order.kernel_width,
-            ofm_block_depth=order.ofm_block_depth,
-            ifm_block_depth=1 if order.depthwise else order.ifm_block_depth,
-            ofm_ublock_depth=order.ofm_ublock_depth,
-            ifm_ublock_depth=1 if order.depthwise else order.ifm_ublock_depth,
-            tile_height=order.tile_height,
-            tile_width=order.tile_width,
-            tap_multiple=order.tap_multiple,
-            is_part_kernel=order.is_part_kernel,
-        )
 
 
 class NativeDecoder:
@@ -87,7 +70,7 @@ class NativeDecoder:
     def arranged(self, stream: Int16, order: WeightOrder) -> Int16:
         """Return the weights in order OHWI; WeightError if an extent is above 65,536 or the stream is too short."""
         result = np.zeros(math.prod(order.shape), np.int16)
-        native = _Order.of(order)
+        native = _Order(*(getattr(order, name) for name, *_ in _Order._fields_))
         if self._arrange(stream.ctypes.data, len(stream), ctypes.byref(native), result.ctypes.data, len(result)):
             raise WeightError(f"{len(stream)} weights cannot be arranged as {order}")
         return result.reshape(order.shape)

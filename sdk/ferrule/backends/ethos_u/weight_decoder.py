@@ -7,6 +7,7 @@ sometimes a palette, and chunks that alternate between weights and the runs of z
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,14 +69,25 @@ class _Symbols:
     """Numbers of which at least the quotient is read."""
     carry: int = 0
     """The part of a quotient that the last chunk began."""
-    waiting: list[int] | None = None
-    """The quotients of the last chunk; None if there was none."""
+    waiting: list[int] = field(default_factory=list)
+    """The quotients of the last chunk."""
     values: list[int] = field(default_factory=list)
+
+    def begin(self, digits: Sequence[int], most: int) -> None:
+        """Take the digits of a chunk, of which a quotient is the sum up to the first that is below `most`."""
+        self.waiting = []
+        for digit in digits:
+            self.carry += digit
+            if digit < most:
+                self.waiting.append(self.carry)
+                self.carry = 0
+        self.begun += len(self.waiting)
 
     def finish(self, bits: _Bits) -> None:
         """Read the remainders of the last chunk."""
-        for quotient in (self.waiting or ())[: self.needed - len(self.values)]:
+        for quotient in self.waiting[: self.needed - len(self.values)]:
             self.values.append((quotient << self.divisor) + bits.read(self.divisor))
+        self.waiting = []
 
 
 def decode_slowly(data: bytes, limit: int) -> npt.NDArray[np.int16]:
@@ -115,74 +127,38 @@ def _read_palette(bits: _Bits) -> _Palette:
 
 
 def _read_slice(bits: _Bits, weights: _Symbols, runs: _Symbols | None, *, is_compressed: bool, is_short: bool) -> None:
+    """Read chunks until all symbols are there.
+
+    A chunk of zero runs is unary: each quotient is as many ones as its value, and a zero. One of weights has a bit for
+    each digit and then, for each that is set, another that says whether the digit is 1 or 2. With `is_short`, a digit
+    is a quotient; otherwise a quotient goes on behind a 2.
+    """
     while True:
         ahead = weights.begun - runs.begun if runs else 0
         reads_weights = weights.begun < weights.needed and ahead < LEAD
         reads_runs = runs is not None and runs.begun < runs.needed and ahead >= 0
-        first = bits.read(CHUNK) if reads_weights and is_compressed else 0
-        new_runs = _unary(bits, runs) if runs and reads_runs else None
-        new_weights = None
-        if reads_weights:
-            if not is_compressed:
-                new_weights = [0] * (SHORT_CHUNK if weights.divisor > 5 else CHUNK)
-            elif is_short:
-                second = bits.read(first.bit_count())
-                new_weights = _short(first, second)
-            else:
-                second = bits.read(first.bit_count())
-                new_weights = _two_step(first, second, weights)
-            weights.begun += len(new_weights)
+        digits, ones = [0] * (SHORT_CHUNK if weights.divisor > 5 else CHUNK), []
+        if reads_weights and is_compressed:
+            digits = _digits(bits, CHUNK)
+        if runs and reads_runs:
+            ones = _digits(bits, CHUNK if runs.divisor < 3 else SHORT_CHUNK)
+        if reads_weights and is_compressed:
+            second = iter(_digits(bits, sum(digits)))
+            digits = [digit and 1 + next(second) for digit in digits]
         weights.finish(bits)
-        weights.waiting = new_weights
+        if reads_weights:
+            weights.begin(digits, 3 if is_short else 2)
         if runs:
             runs.finish(bits)
-            runs.waiting = new_runs
-        if new_weights is None and new_runs is None:
+            runs.begin(ones, 1)
+        if not reads_weights and not reads_runs:
             return
 
 
-def _unary(bits: _Bits, runs: _Symbols) -> list[int]:
-    """Read a chunk of quotients of zero runs: each is as many ones as its value, and a zero."""
-    length = CHUNK if runs.divisor < 3 else SHORT_CHUNK
-    chunk = bits.read(length)
-    found = []
-    for index in range(length):
-        if chunk >> index & 1:
-            runs.carry += 1
-        else:
-            found.append(runs.carry)
-            runs.carry = 0
-    runs.begun += len(found)
-    return found
-
-
-def _short(first: int, second: int) -> list[int]:
-    """Return quotients of 0, 1 and 2, of which those above 0 have a bit in `second`."""
-    found = []
-    for index in range(CHUNK):
-        if first >> index & 1:
-            found.append(1 + (second & 1))
-            second >>= 1
-        else:
-            found.append(0)
-    return found
-
-
-def _two_step(first: int, second: int, weights: _Symbols) -> list[int]:
-    """Return quotients in unary form: each bit that is set in `first` is one or, with a bit in `second`, two ones."""
-    found = []
-    for index in range(CHUNK):
-        if not first >> index & 1:
-            found.append(weights.carry)
-            weights.carry = 0
-            continue
-        if second & 1:
-            weights.carry += 2
-        else:
-            found.append(weights.carry + 1)
-            weights.carry = 0
-        second >>= 1
-    return found
+def _digits(bits: _Bits, count: int) -> list[int]:
+    """Return the next bits one by one."""
+    value = bits.read(count)
+    return [value >> index & 1 for index in range(count)]
 
 
 def _looked_up(codes: list[int], palette: _Palette) -> list[int]:

@@ -56,7 +56,14 @@ class WeightOrder:
     @property
     def ifm_block_depth(self) -> int:
         """Input channels in a block."""
+        if self.depthwise:
+            return 1
         return 16 if self.is_part_kernel or self.ifm_bits == 16 else 32
+
+    @property
+    def input_group_depth(self) -> int:
+        """Input channels in a group."""
+        return 1 if self.depthwise else self.ifm_ublock_depth
 
     @property
     def is_part_kernel(self) -> bool:
@@ -85,29 +92,12 @@ class WeightOrder:
     @property
     def count(self) -> int:
         """The number of weights in the stream, with the zeros that fill it up."""
-        full, rest = divmod(self.ofm_depth, self.ofm_block_depth)
-        group = self.ofm_ublock_depth
-        outputs = full * _round_up(self.ofm_block_depth, group) + _round_up(rest, group)
-        return outputs * self._inputs * self._taps
-
-    @property
-    def _inputs(self) -> int:
-        if self.depthwise:
-            return 1
-        full, rest = divmod(self.ifm_depth, self.ifm_block_depth)
-        if not self.is_part_kernel:
-            return (full + bool(rest)) * self.ifm_block_depth
-        return full * _round_up(self.ifm_block_depth, self.ifm_ublock_depth) + _round_up(rest, self.ifm_ublock_depth)
-
-    @property
-    def _taps(self) -> int:
-        rows, last_row = divmod(self.kernel_height, self.tile_height)
-        columns, last_column = divmod(self.kernel_width, self.tile_width)
-        total = 0
-        for count_y, height in ((rows, self.tile_height), (1, last_row)):
-            for count_x, width in ((columns, self.tile_width), (1, last_column)):
-                total += count_y * count_x * _round_up(height * width, self.tap_multiple)
-        return total
+        group = self.input_group_depth if self.is_part_kernel else self.ifm_block_depth
+        outputs = _grouped(self.ofm_depth, self.ofm_block_depth, self.ofm_ublock_depth)
+        inputs = _grouped(self.input_channels, self.ifm_block_depth, group)
+        heights, widths = _parts(self.kernel_height, self.tile_height), _parts(self.kernel_width, self.tile_width)
+        taps = sum(_round_up(height * width, self.tap_multiple) for height in heights for width in widths)
+        return outputs * inputs * taps
 
 
 def places(order: WeightOrder) -> npt.NDArray[np.int64]:
@@ -141,14 +131,14 @@ def _tile(
     inputs = order.ifm_block_depth
     if order.is_part_kernel:
         inputs = min(inputs, order.input_channels - first_input)
-    groups = np.arange(0, 1 if order.depthwise else inputs, order.ifm_ublock_depth)
+    groups = np.arange(0, inputs, order.input_group_depth)
     single = np.zeros(1, np.int64)
     # the axes: outer group of inputs, group of outputs, tap, inner group of inputs, output in group, input in group
     outer, inner = (groups, single) if order.is_part_kernel else (single, groups)
     output, tap, input_ = np.ix_(
         np.arange(0, outputs, order.ofm_ublock_depth),
         np.arange(_round_up(height * width, order.tap_multiple)),
-        np.arange(1 if order.depthwise else order.ifm_ublock_depth),
+        np.arange(order.input_group_depth),
     )
     output, tap = output.reshape(-1, 1, 1, 1, 1), tap.reshape(-1, 1, 1, 1)
     output = first_output + output + np.arange(order.ofm_ublock_depth).reshape(-1, 1)
@@ -161,3 +151,13 @@ def _tile(
 
 def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
+
+
+def _parts(extent: int, size: int) -> list[int]:
+    """Return the sizes of the parts of an extent, all of one size but the last."""
+    return [min(size, extent - start) for start in range(0, extent, size)]
+
+
+def _grouped(extent: int, block: int, group: int) -> int:
+    """Return an extent whose blocks are each filled up to whole groups."""
+    return extent // block * _round_up(block, group) + _round_up(extent % block, group)

@@ -27,45 +27,6 @@ MAX_ELEMENTS = 1 << 26
 """The largest number of elements of a tensor."""
 MAX_PATCHES = 1 << 26
 """The largest number of input elements that a convolution gathers, counted once per output pixel that uses them."""
-_WEIGHTED = (Operation.FULLY_CONNECTED, Operation.CONV_2D)
-
-
-def check(command: Command) -> None:
-    """Raise ShapeError, which names the member, if a size, shift or limit of a command is out of range."""
-    for name in ("count",) if command.operation not in _WEIGHTED else _SIZES[Operation(command.operation)]:
-        value = getattr(command, name)
-        if not 1 <= value <= (MAX_ELEMENTS if name == "count" else MAX_EXTENT):
-            raise ShapeError(f"{name} is {value}")
-    for name in ("padding_top", "padding_left"):
-        if not 0 <= getattr(command, name) < MAX_EXTENT:
-            raise ShapeError(f"{name} is {getattr(command, name)}")
-    for name in ("input_zero_point", "second_zero_point", "output_zero_point", "activation_min", "activation_max"):
-        if not -128 <= getattr(command, name) <= 127:
-            raise ShapeError(f"{name} is {getattr(command, name)}")
-    if command.activation_min > command.activation_max:
-        raise ShapeError(f"activation_min is {command.activation_min}, above activation_max {command.activation_max}")
-    for name in ("input_shift", "second_shift", "output_shift"):
-        if not -31 <= getattr(command, name) <= MAX_SHIFT:
-            raise ShapeError(f"{name} is {getattr(command, name)}")
-    if not 0 <= command.left_shift <= 20:
-        raise ShapeError(f"left_shift is {command.left_shift}")
-    for size in (input_bytes(command), second_bytes(command), output_bytes(command)):
-        if size > MAX_ELEMENTS:
-            raise ShapeError(f"a tensor has {size} elements")
-    if is_weighted(command) and macs(command) // command.output_channels > MAX_PATCHES:
-        raise ShapeError(f"a convolution gathers {macs(command) // command.output_channels} elements")
-
-
-_SIZES = {
-    Operation.FULLY_CONNECTED: ("count", "input_channels", "output_channels"),
-    Operation.CONV_2D: (
-        *("count", "input_height", "input_width", "input_channels"),
-        *("output_height", "output_width", "output_channels"),
-        *("kernel_height", "kernel_width", "stride_height", "stride_width", "dilation_height", "dilation_width"),
-    ),
-}
-
-
 _TENSORS: Mapping[int, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     Operation.FULLY_CONNECTED: (
         ("count", "input_channels"),
@@ -79,40 +40,53 @@ _TENSORS: Mapping[int, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]
     ),
 }
 """The dimensions of the first operand, the second operand and the result; ADD and MUL have `count` elements in each."""
+_LIMITS = (
+    (("padding_top", "padding_left"), 0, MAX_EXTENT - 1),
+    (("input_zero_point", "second_zero_point", "output_zero_point", "activation_min", "activation_max"), -128, 127),
+    (("input_shift", "second_shift", "output_shift"), -31, MAX_SHIFT),
+    (("left_shift",), 0, 20),
+)
+"""Members of every command, with the least and the greatest value of each."""
+_STEPS = ("stride_height", "stride_width", "dilation_height", "dilation_width")
 
 
-def input_bytes(command: Command) -> int:
-    """Return the size of the first operand, in bytes."""
-    return _elements(command, 0)
+def check(command: Command) -> None:
+    """Raise ShapeError, which names the member, if a size, shift or limit of a command is out of range."""
+    sizes = [name for tensor in _TENSORS.get(command.operation, ()) for name in tensor if name != "count"]
+    if command.operation == Operation.CONV_2D:
+        sizes += _STEPS
+    for names, low, high in ((("count",), 1, MAX_ELEMENTS), (sizes, 1, MAX_EXTENT), *_LIMITS):
+        for name in names:
+            value = getattr(command, name)
+            if not low <= value <= high:
+                raise ShapeError(f"{name} is {value}")
+    if command.activation_min > command.activation_max:
+        raise ShapeError(f"activation_min is {command.activation_min}, above activation_max {command.activation_max}")
+    for size in sizes_bytes(command):
+        if size > MAX_ELEMENTS:
+            raise ShapeError(f"a tensor has {size} elements")
+    if is_weighted(command) and macs(command) // command.output_channels > MAX_PATCHES:
+        raise ShapeError(f"a convolution gathers {macs(command) // command.output_channels} elements")
 
 
-def second_bytes(command: Command) -> int:
-    """Return the size of the second operand, in bytes."""
-    return _elements(command, 1)
-
-
-def output_bytes(command: Command) -> int:
-    """Return the size of the result, in bytes."""
-    return _elements(command, 2)
-
-
-def _elements(command: Command, tensor: int) -> int:
-    dimensions = _TENSORS.get(command.operation)
-    if dimensions is None:
-        return command.count
-    return math.prod(getattr(command, name) for name in dimensions[tensor])
+def sizes_bytes(command: Command) -> tuple[int, int, int]:
+    """Return the sizes of the first operand, the second operand and the result, in bytes."""
+    dimensions = _TENSORS.get(command.operation, (("count",),) * 3)
+    first, second, output = (math.prod(getattr(command, name) for name in names) for names in dimensions)
+    return first, second, output
 
 
 def is_weighted(command: Command) -> bool:
     """Return whether the command has weights, with multipliers, shifts and an optional bias per output channel."""
-    return command.operation in _WEIGHTED
+    return command.operation in _TENSORS
 
 
 def macs(command: Command) -> int:
     """Return the number of multiplications of a command."""
     if not is_weighted(command):
         return command.count
-    return output_bytes(command) * (second_bytes(command) // command.output_channels)
+    _, weights, output = sizes_bytes(command)
+    return output * (weights // command.output_channels)
 
 
 def execute(command: Command, bus: Bus) -> None:
@@ -122,8 +96,9 @@ def execute(command: Command, bus: Bus) -> None:
         BusError: an operand or the result is outside the memory; nothing is written then.
         ShapeError: a shift is out of range.
     """
-    first = bus.view(command.input, input_bytes(command)).view(np.int8)
-    second = bus.view(command.second, second_bytes(command)).view(np.int8)
+    first_bytes, second_bytes, _ = sizes_bytes(command)
+    first = bus.view(command.input, first_bytes).view(np.int8)
+    second = bus.view(command.second, second_bytes).view(np.int8)
     if is_weighted(command):
         channels = command.output_channels
         bias = _words(bus, command.bias, channels) if command.bias else None

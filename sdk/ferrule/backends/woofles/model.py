@@ -33,12 +33,11 @@ class Timing:
         if self.macs_per_cycle:
             cycles += -(-arithmetic.macs(command) // self.macs_per_cycle)
         if self.bytes_per_cycle:
-            moved = sum((size(command) for size in _SIZES), start=COMMAND_BYTES)
+            moved = COMMAND_BYTES + sum(arithmetic.sizes_bytes(command))
             cycles += -(-moved // self.bytes_per_cycle)
         return cycles
 
 
-_SIZES = (arithmetic.input_bytes, arithmetic.second_bytes, arithmetic.output_bytes)
 IMMEDIATE = Timing()
 DEFAULT_TIMING = Timing(command=32, macs_per_cycle=16, bytes_per_cycle=4)
 """The timing of a small accelerator with 16 multipliers and a 32-bit bus."""

@@ -33,9 +33,9 @@ static uint32_t least(uint32_t a, uint32_t b)
 static bool is_sound(const struct ferrule_weight_order *order, uint64_t out_count)
 {
     const uint32_t extents[] = {
-        order->ofm_depth,        order->input_channels,   order->kernel_height,
-        order->kernel_width,     order->ofm_block_depth,  order->ifm_block_depth,
-        order->ofm_ublock_depth, order->ifm_ublock_depth, order->tile_height,
+        order->ofm_depth,        order->input_channels,    order->kernel_height,
+        order->kernel_width,     order->ofm_block_depth,   order->ifm_block_depth,
+        order->ofm_ublock_depth, order->input_group_depth, order->tile_height,
         order->tile_width,       order->tap_multiple,
     };
 
@@ -60,8 +60,8 @@ static bool put_group(const struct ferrule_weight_order *order, const struct til
     const uint32_t row = tile->top + tap / tile->width;
     const uint32_t column = tile->left + tap % tile->width;
     const uint32_t inputs =
-        input < tile->end_input ? least(order->ifm_ublock_depth, tile->end_input - input) : 0;
-    const uint64_t count = (uint64_t)order->ofm_ublock_depth * order->ifm_ublock_depth;
+        input < tile->end_input ? least(order->input_group_depth, tile->end_input - input) : 0;
+    const uint64_t count = (uint64_t)order->ofm_ublock_depth * order->input_group_depth;
 
     if (count > source->left) {
         return false;
@@ -74,7 +74,7 @@ static bool put_group(const struct ferrule_weight_order *order, const struct til
             ((uint64_t)(output + i) * order->kernel_height + row) * order->kernel_width + column;
         for (uint32_t j = 0; j < inputs; ++j) {
             out[kernel * order->input_channels + input + j] =
-                source->next[(uint64_t)i * order->ifm_ublock_depth + j];
+                source->next[(uint64_t)i * order->input_group_depth + j];
         }
     }
     source->next += count;
@@ -89,7 +89,7 @@ static bool put_tile(const struct ferrule_weight_order *order, const struct tile
 {
     const uint32_t multiple = order->tap_multiple;
     const uint32_t taps = (tile->height * tile->width + multiple - 1) / multiple * multiple;
-    const uint32_t step = order->ifm_ublock_depth;
+    const uint32_t step = order->input_group_depth;
     const uint32_t all = end_input - tile->first_input;
     const uint32_t inner = order->is_part_kernel != 0 ? step : all;
 

@@ -38,7 +38,7 @@ struct ferrule_weight_order {
     uint32_t ofm_block_depth;
     uint32_t ifm_block_depth; /* this and the group's are 1 for depthwise weights */
     uint32_t ofm_ublock_depth;
-    uint32_t ifm_ublock_depth;
+    uint32_t input_group_depth;
     uint32_t tile_height; /* 1 to 8 */
     uint32_t tile_width;
     uint32_t tap_multiple;
