@@ -69,8 +69,7 @@ def compile_part(part: SubgraphView, settings: Settings, *, limit_s: int) -> Eth
     if not result.error:
         stream, found = _tried(result, file, part)
         if found.passes:
-            estimate, cycles = read_report(result, settings, file.layers)
-            return EthosUProgram(stream=stream, estimate=estimate, cycles=cycles)
+            return EthosUProgram(stream=stream, report=read_report(result, settings, file.layers))
         return dict(found.tables) or _failing(part, found.wrong, settings, limit_s)
     named = {file.owners[tensor]: reason for tensor, reason in reasons_of(result).items() if file.owners.get(tensor)}
     if named or len(part.names) == 1:
@@ -159,7 +158,7 @@ def _substitution(part: SubgraphView, program: EthosUProgram) -> Substitution:
         payload=program,
         label=f"{count} layer{'s' * (count > 1)} for {program.stream.configuration.name}",
         macs=sum(_macs(part, name) for name in part.names),
-        estimate=program.estimate,
+        estimate=program.report.estimate(),
     )
     return pre_compiled(f"{part.names[-1]}/ethos_u", part, descriptor)
 

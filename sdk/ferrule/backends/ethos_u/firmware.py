@@ -79,9 +79,12 @@ class EthosUTarget:
         """Return the call that runs the layer's stream on the NPU."""
         program = _program(context)
         stream = program.stream
-        cycles = max(program.estimate.cycles, 1)
+        cycles = max(program.report.cycles, 1)
         timeout_us = _timeout_us(cycles)
-        KNOWN.remember(parse_payload(stream.payload).words.tobytes(), dict(program.cycles))
+        KNOWN.remember(
+            parse_payload(stream.payload).words.tobytes(),
+            {operation.offset: operation.cycles for operation in program.report.operations},
+        )
         blobs = {"payload": _blob(context, "payload", stream.payload)}
         if stream.read_only:
             blobs["read_only"] = _blob(context, "read_only", stream.read_only)

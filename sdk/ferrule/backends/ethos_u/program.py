@@ -7,8 +7,8 @@ from dataclasses import field
 
 from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.compiled import CompiledStream
-from ferrule.backends.ethos_u.report import Cycles
-from ferrule.backends.optimization_views import Estimate, PreCompiledDescriptor
+from ferrule.backends.ethos_u.report import VelaReport
+from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import Layer
 
 
@@ -21,8 +21,7 @@ class EthosUProgram:
     """
 
     stream: CompiledStream = field(repr=False)
-    estimate: Estimate = field(repr=False)
-    cycles: Cycles = field(repr=False)
+    report: VelaReport = field(repr=False)
 
 
 def program_of(layer: Layer) -> EthosUProgram | None:

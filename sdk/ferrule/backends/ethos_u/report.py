@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ferrule._frozen import frozen
 from ferrule.backends.ethos_u.settings import Settings
 from ferrule.backends.ethos_u.vela import VelaError, VelaResult, vela_version
 from ferrule.backends.optimization_views import Estimate, EstimatedMemory
@@ -20,34 +21,108 @@ _MEMORIES = {
     "off_chip_flash": "off-chip flash",
 }
 """The names in Vela's summary, and those for people."""
+_TRAFFIC = ("feature_map_read", "feature_map_write", "weight_read", "weight_write")
 _TABLE = re.compile(r'<table name="(\w+)">\s*<!\[CDATA\[(.*?)\]\]>', re.DOTALL)
 _WARNING = re.compile(r"^(?:Warning|Info): (.*)", re.MULTILINE)
-Cycles = tuple[tuple[int, int], ...]
-"""The cycles of each operation of a stream, by the place of its command in bytes; transfers are not among them."""
 
 
-def read_report(result: VelaResult, settings: Settings, layers: Sequence[str]) -> tuple[Estimate, Cycles]:
-    """Return Vela's estimate and that of each operation; `layers` has the original layer of each of the model's.
+@frozen
+class MemoryEstimate:
+    """The use of one memory in one inference, as Vela estimates it."""
+
+    name: str
+    cycles: int
+    """Cycles in which the NPU accesses it."""
+    read_bytes: int
+    written_bytes: int
+    used_bytes: int
+    """What the stream needs of it."""
+
+
+@frozen
+class LayerEstimate:
+    """The share of one original layer."""
+
+    layer: str
+    cycles: int
+    macs: int
+
+
+@frozen
+class OperationEstimate:
+    """One operation of the stream."""
+
+    offset: int
+    """Place of its command in bytes from the stream's first word."""
+    cycles: int
+    layer: str
+    """The original layer that it belongs to; empty if Vela does not say."""
+
+
+@frozen
+class VelaReport:
+    """What Vela states about a stream; all times are estimates."""
+
+    version: str
+    """Of Vela."""
+    configuration: str
+    system_config: str
+    memory_mode: str
+    clock_hz: int
+    """Of the NPU, in the system configuration."""
+    cycles: int
+    """Of one inference."""
+    npu_cycles: int
+    """Those that the NPU would need with ideal memories."""
+    macs: int
+    memories: tuple[MemoryEstimate, ...]
+    layers: tuple[LayerEstimate, ...]
+    """In the order of the model."""
+    operations: tuple[OperationEstimate, ...]
+    """In the order of the stream; transfers are not among them."""
+    warnings: tuple[str, ...]
+
+    def estimate(self) -> Estimate:
+        """Return what reports show."""
+        return Estimate(
+            source=f"Vela {self.version} for {self.configuration}, {self.system_config}, {self.memory_mode}",
+            clock_hz=self.clock_hz,
+            cycles=self.cycles,
+            layers=tuple((each.layer, each.cycles) for each in self.layers),
+            memories=tuple(
+                EstimatedMemory(
+                    name=each.name, cycles=each.cycles, read_bytes=each.read_bytes, written_bytes=each.written_bytes
+                )
+                for each in self.memories
+            ),
+            warnings=self.warnings,
+        )
+
+
+def read_report(result: VelaResult, settings: Settings, layers: Sequence[str]) -> VelaReport:
+    """Return Vela's report; `layers` has the original layer of each operator of the model.
 
     Raises:
         VelaError: the summary or the debug database has another form than that of Vela 5.2.
     """
-    name = settings.configuration.name
     try:
         (row,) = csv.DictReader(io.StringIO(result.summary))
-        tables = {
-            each: list(csv.DictReader(io.StringIO(text.strip()))) for each, text in _TABLE.findall(result.database)
-        }
-        estimate = Estimate(
-            source=f"Vela {vela_version()} for {name}, {settings.system_config}, {settings.memory_mode}",
+        tables = dict(_tables(result.database))
+        by_layer, operations = _operations(tables, layers)
+        return VelaReport(
+            version=vela_version(),
+            configuration=settings.configuration.name,
+            system_config=settings.system_config,
+            memory_mode=settings.memory_mode,
             clock_hz=round(float(row["core_clock"])),
             cycles=int(float(row["cycles_total"])),
-            layers=_by_layer(tables, layers),
+            npu_cycles=int(float(row["cycles_npu"])),
+            macs=int(float(row["nn_macs"])),
             memories=tuple(_memories(row)),
+            layers=by_layer,
+            operations=operations,
             warnings=tuple(dict.fromkeys(_WARNING.findall(result.log))),
         )
-        by_operation = {each["id"]: int(each["op_cycles"]) for each in tables["perf"]}
-        return estimate, tuple(_queued(tables["queue"], by_operation))
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise VelaError(
             f"the report of Vela {vela_version()} has an unexpected form: {type(error).__name__}: {error}",
@@ -55,28 +130,48 @@ def read_report(result: VelaResult, settings: Settings, layers: Sequence[str]) -
         ) from error
 
 
-def _memories(row: Mapping[str, str]) -> Iterator[EstimatedMemory]:
+def _memories(row: Mapping[str, str]) -> Iterator[MemoryEstimate]:
     for key, name in _MEMORIES.items():
-        read, written = (
-            sum(int(float(row[f"{key}_{what}_{access}_bytes"])) for what in ("feature_map", "weight"))
-            for access in ("read", "write")
-        )
+        moved = {part: int(float(row[f"{key}_{part}_bytes"])) for part in _TRAFFIC}
         cycles = int(float(row[f"cycles_{key}_access"]))
-        if cycles or read or written or round(float(row[f"{key}_memory_used"]) * 1024):
-            yield EstimatedMemory(name=name, cycles=cycles, read_bytes=read, written_bytes=written)
+        used = round(float(row[f"{key}_memory_used"]) * 1024)
+        if cycles or used or any(moved.values()):
+            yield MemoryEstimate(
+                name=name,
+                cycles=cycles,
+                read_bytes=moved["feature_map_read"] + moved["weight_read"],
+                written_bytes=moved["feature_map_write"] + moved["weight_write"],
+                used_bytes=used,
+            )
 
 
-def _by_layer(tables: Mapping[str, Sequence[Mapping[str, str]]], layers: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Return the cycles by layer, in the order of the model."""
+def _tables(database: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    for name, text in _TABLE.findall(database):
+        yield name, list(csv.DictReader(io.StringIO(text.strip())))
+
+
+def _operations(
+    tables: Mapping[str, list[dict[str, str]]], layers: Sequence[str]
+) -> tuple[tuple[LayerEstimate, ...], tuple[OperationEstimate, ...]]:
+    """Return the estimates by layer and by operation; Vela's numbers differ from call to call, so they are left out."""
     owner = {row["id"]: layers[int(row["ext_key"])] for row in tables["source"]}
-    totals = dict.fromkeys(layers, 0)
+    cycles: dict[str, int] = {}
+    totals: dict[str, list[int]] = {name: [0, 0] for name in layers}
+    belongs: dict[str, str] = {}
     for row in tables["perf"]:
-        if layer := owner.get(row["source_id"], ""):
-            totals[layer] += int(row["op_cycles"])
-    return tuple(totals.items())
+        layer = owner.get(row["source_id"], "")
+        cycles[row["id"]] = int(row["op_cycles"])
+        belongs[row["id"]] = layer
+        if layer:
+            totals[layer][0] += int(row["op_cycles"])
+            totals[layer][1] += int(row["mac_count"])
+    by_layer = tuple(LayerEstimate(layer=name, cycles=total, macs=macs) for name, (total, macs) in totals.items())
+    return by_layer, tuple(_queued(tables["queue"], cycles, belongs))
 
 
-def _queued(queue: Sequence[Mapping[str, str]], cycles: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+def _queued(
+    queue: Sequence[Mapping[str, str]], cycles: Mapping[str, int], belongs: Mapping[str, str]
+) -> Iterator[OperationEstimate]:
     """Yield the commands; those of one operation share its cycles evenly, and the last one has the remainder."""
     left = Counter(row["scheduled_id"] for row in queue)
     spent: Counter[str] = Counter()
@@ -85,4 +180,4 @@ def _queued(queue: Sequence[Mapping[str, str]], cycles: Mapping[str, int]) -> It
         share = (cycles.get(number, 0) - spent[number]) // left[number]
         left[number] -= 1
         spent[number] += share
-        yield int(row["offset"]), share
+        yield OperationEstimate(offset=int(row["offset"]), cycles=share, layer=belongs.get(number, ""))

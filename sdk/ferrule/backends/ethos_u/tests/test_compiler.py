@@ -251,12 +251,14 @@ def test_the_estimate_is_by_original_layer() -> None:
         name="padded",
     )
     finished(network, network.add_softmax_layer(padded, name="y"))
-    program = program_of(compiled(network))
-    estimate, layers = program.estimate, dict(program.estimate.layers)
-    assert list(layers) == ["padded", "y"], "the PAD that the file has is of the convolution"
-    assert min(layers.values()) > 0
-    assert sum(layers.values()) == sum(dict(program.cycles).values()) == estimate.cycles
-    assert [place for place, _ in program.cycles] == sorted(dict(program.cycles))
+    report = program_of(compiled(network)).report
+    assert [each.layer for each in report.layers] == ["padded", "y"], "the PAD that the file has is of the convolution"
+    assert sum(each.cycles for each in report.layers) == report.cycles
+    assert sum(each.cycles for each in report.operations) == report.cycles
+    assert [each.offset for each in report.operations] == sorted({each.offset for each in report.operations})
+    assert {each.layer for each in report.operations} == {"padded", "y"}
+    estimate = report.estimate()
+    assert dict(estimate.layers) == {each.layer: each.cycles for each in report.layers}
     assert estimate.source == "Vela 5.2.0 for ethos-u55-128, Ethos_U55_High_End_Embedded, Shared_Sram"
     assert [memory.name for memory in estimate.memories] == ["SRAM", "off-chip flash"]
 

@@ -18,9 +18,10 @@ from ferrule.backends.ethos_u.configuration import configuration
 from ferrule.backends.ethos_u.firmware import ALIGNMENT, TIMEOUT_FLOOR_US, EthosUTarget, _timeout_us
 from ferrule.backends.ethos_u.model import EthosUModel
 from ferrule.backends.ethos_u.program import EthosUProgram
+from ferrule.backends.ethos_u.report import OperationEstimate, VelaReport
 from ferrule.backends.ethos_u.timing import KNOWN
 from ferrule.backends.firmware import Blob, LoweringContext, PlacedTensor, Socket
-from ferrule.backends.optimization_views import Estimate, PreCompiledDescriptor
+from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.registry import default_registry
 from ferrule.backends.target import Face, default_target
 from ferrule.boards import load_board
@@ -53,8 +54,20 @@ STREAM = CompiledStream(
     inputs=(tensor("x", 0), tensor("y", 32)),
     outputs=(tensor("z", 128),),
 )
-ESTIMATE = Estimate(source="Vela", clock_hz=500_000_000, cycles=1234)
-CYCLES = ((len(WORDS) * 4 - 8, 99),)
+REPORT = VelaReport(
+    version="5.2.0",
+    configuration=U55.name,
+    system_config="",
+    memory_mode="",
+    clock_hz=500_000_000,
+    cycles=1234,
+    npu_cycles=1000,
+    macs=0,
+    memories=(),
+    layers=(),
+    operations=(OperationEstimate(offset=len(WORDS) * 4 - 8, cycles=99, layer="z"),),
+    warnings=(),
+)
 
 
 def context(stream: CompiledStream | object = STREAM, **binding: str | int) -> LoweringContext:
@@ -64,8 +77,7 @@ def context(stream: CompiledStream | object = STREAM, **binding: str | int) -> L
         network.add_input(int8_input(name, 1, COUNT))
     network.set_outputs([network.add_maximum_layer("x", "y", name="z")])
     (layer,) = network.layers
-    known = isinstance(stream, CompiledStream)
-    program = EthosUProgram(stream=stream, estimate=ESTIMATE, cycles=CYCLES) if known else stream
+    program = EthosUProgram(stream=stream, report=REPORT) if isinstance(stream, CompiledStream) else stream
     descriptor = PreCompiledDescriptor(payload=program)
     target = default_target(BackendId("EthosU"), Face.FIRMWARE)
     return LoweringContext(
