@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import KW_ONLY, field
 from enum import StrEnum
 from itertools import chain
 
@@ -52,7 +52,7 @@ class EnumeratedValue:
     doc: str = ""
 
 
-@frozen
+@frozen(kw_only=False)
 class Field:
     """Adjacent bits of a register."""
 
@@ -60,6 +60,7 @@ class Field:
     """Name in upper case."""
     bit: int
     """Number of the lowest bit."""
+    _: KW_ONLY
     width: int = 1
     """Number of bits."""
     doc: str = ""
@@ -98,7 +99,7 @@ class Field:
         raise FerruleError(f"field {self.name} has no value {name}: it has {', '.join(v.name for v in self.values)}")
 
 
-@frozen
+@frozen(kw_only=False)
 class Register:
     """A register of the window, or an array of them."""
 
@@ -107,6 +108,7 @@ class Register:
     """
     offset: int
     """Offset from the start of the window in bytes, a multiple of the register's size."""
+    _: KW_ONLY
     access: Access = Access.READ_WRITE
     reset: int = 0
     """Value after a reset."""

@@ -6,6 +6,7 @@ The registers, and what software sees of a stream's end, of faults and of a rese
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
@@ -39,12 +40,11 @@ _COUNTERS = {
 }
 
 
-@dataclass(slots=True, kw_only=True)
-class _Port:
-    """Bytes that one AXI port has moved during the present operation."""
-
-    read: int = 0
-    written: int = 0
+_BEATS = (
+    (Event.AXI0_READ_BEATS, Event.AXI0_WRITE_BEATS),
+    (Event.AXI1_READ_BEATS, Event.AXI1_WRITE_BEATS),
+)
+"""The events of reads and writes, by AXI port."""
 
 
 class _Regions:
@@ -53,12 +53,13 @@ class _Regions:
     def __init__(self) -> None:
         self._bus: Bus = NoBus()
         self._bases = self._ports = (0,) * REGIONS
-        self.traffic = (_Port(), _Port())
+        self.traffic: Counter[Event] = Counter()
+        """The bytes that have moved during the present operation, by the event that counts them in beats."""
 
     def place(self, bus: Bus, bases: tuple[int, ...], ports: tuple[int, ...]) -> None:
         """Set the addresses of the regions, and the AXI ports that lead to them."""
         self._bus, self._bases, self._ports = bus, bases, ports
-        self.traffic = (_Port(), _Port())
+        self.traffic.clear()
 
     def view(self, where: Range, *, writable: bool = False) -> Bytes:
         """Return the memory of a range, without a copy where the bus needs none."""
@@ -68,11 +69,7 @@ class _Regions:
             array = self._bus.view(self._bases[where.region] + where.start, where.size_bytes, writable=writable)
         except BusError as error:
             raise NpuBusError(where, str(error), writable=writable) from error
-        port = self.traffic[self._ports[where.region]]
-        if writable:
-            port.written += where.size_bytes
-        else:
-            port.read += where.size_bytes
+        self.traffic[_BEATS[self._ports[where.region]][writable]] += where.size_bytes
         return array
 
 
@@ -249,7 +246,7 @@ class EthosUModel(RegisterModel):
             tuple(self._address(f"BASEP{region}") for region in range(REGIONS)),
             tuple(configs >> 2 * region + 1 & 1 for region in range(REGIONS)),
         )
-        self._regions.traffic[self.value("QCONFIG") >> 1 & 1].read += len(data)
+        self._regions.traffic[_BEATS[self.value("QCONFIG") >> 1 & 1][False]] += len(data)
         self._run = _Run(operations=operations(words), steps=self._npu.steps(words), known=KNOWN.of(data))
         self._continue()
 
@@ -318,17 +315,10 @@ class EthosUModel(RegisterModel):
         counts.estimated_cycles += run.duration
         counts.estimated_cycles_by_vela += run.duration if run.is_known else 0
         beat = AXI_BYTES[self.configuration.product]
-        first, second = self._regions.traffic
-        self._monitor.count(
-            {
-                Event.MAC_ACTIVE: min(-(-step.macs // self.configuration.macs), run.duration),
-                Event.AXI0_READ_BEATS: -(-first.read // beat),
-                Event.AXI0_WRITE_BEATS: -(-first.written // beat),
-                Event.AXI1_READ_BEATS: -(-second.read // beat),
-                Event.AXI1_WRITE_BEATS: -(-second.written // beat),
-            }
-        )
-        self._regions.traffic = (_Port(), _Port())
+        beats = {event: -(-size_bytes // beat) for event, size_bytes in self._regions.traffic.items()}
+        active = min(-(-step.macs // self.configuration.macs), run.duration)
+        self._monitor.count({Event.MAC_ACTIVE: active, **beats})
+        self._regions.traffic.clear()
 
     def _refused(self, error: NpuBusError) -> None:
         words = error.access.split()

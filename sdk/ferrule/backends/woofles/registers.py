@@ -29,61 +29,53 @@ class ErrorCode(IntEnum):
 TABLE = RegisterTable(
     name="woofles",
     registers=(
+        Register("ID", 0x00, access=Access.READ_ONLY, reset=ID, doc="identification: the bytes WOFL in memory"),
         Register(
-            name="ID", offset=0x00, access=Access.READ_ONLY, reset=ID, doc="identification: the bytes WOFL in memory"
-        ),
-        Register(
-            name="VERSION",
-            offset=0x04,
+            "VERSION",
+            0x04,
             access=Access.READ_ONLY,
             reset=VERSION,
             doc="version of the registers and the commands",
         ),
         Register(
-            name="CONTROL",
-            offset=0x08,
+            "CONTROL",
+            0x08,
             fields=(
-                Field(name="ENABLE", bit=0, doc="execute the commands in the queue"),
-                Field(name="IRQ_ENABLE", bit=1, doc="raise the interrupt line while INTERRUPT is not zero"),
-                Field(name="RESET", bit=2, doc="writing 1 stops everything and resets all registers; reads as zero"),
+                Field("ENABLE", 0, doc="execute the commands in the queue"),
+                Field("IRQ_ENABLE", 1, doc="raise the interrupt line while INTERRUPT is not zero"),
+                Field("RESET", 2, doc="writing 1 stops everything and resets all registers; reads as zero"),
             ),
             doc="control bits",
         ),
         Register(
-            name="STATUS",
-            offset=0x0C,
+            "STATUS",
+            0x0C,
             access=Access.READ_ONLY,
             fields=(
-                Field(name="BUSY", bit=0, doc="a command is being executed or is waiting"),
-                Field(name="DONE", bit=1, doc="the queue has become empty since the last doorbell"),
-                Field(name="ERROR", bit=2, doc="an error stopped the device; only a reset restarts it"),
-                Field(name="CODE", bit=8, width=8, doc="code of the error"),
+                Field("BUSY", 0, doc="a command is being executed or is waiting"),
+                Field("DONE", 1, doc="the queue has become empty since the last doorbell"),
+                Field("ERROR", 2, doc="an error stopped the device; only a reset restarts it"),
+                Field("CODE", 8, width=8, doc="code of the error"),
             ),
             doc="status bits",
         ),
         Register(
-            name="INTERRUPT",
-            offset=0x10,
+            "INTERRUPT",
+            0x10,
             access=Access.CLEAR_BY_ONE,
             fields=(
-                Field(name="DONE", bit=0, doc="the queue has become empty"),
-                Field(name="ERROR", bit=1, doc="an error stopped the device"),
+                Field("DONE", 0, doc="the queue has become empty"),
+                Field("ERROR", 1, doc="an error stopped the device"),
             ),
             doc="reasons of the interrupt",
         ),
-        Register(name="QUEUE_BASE", offset=0x14, doc="address of the command ring, a multiple of 4"),
-        Register(name="QUEUE_LENGTH", offset=0x18, doc="capacity of the ring in commands, 1 to 256"),
-        Register(
-            name="QUEUE_HEAD", offset=0x1C, doc="index after the last command written; writing it is the doorbell"
-        ),
-        Register(name="QUEUE_TAIL", offset=0x20, access=Access.READ_ONLY, doc="index of the next command to execute"),
-        Register(
-            name="COMPLETED", offset=0x24, access=Access.READ_ONLY, doc="number of commands executed since the reset"
-        ),
-        Register(
-            name="SEQUENCE", offset=0x28, access=Access.READ_ONLY, doc="sequence number of the last command executed"
-        ),
-        Register(name="ERROR_ADDRESS", offset=0x2C, access=Access.READ_ONLY, doc="address of the bus error"),
+        Register("QUEUE_BASE", 0x14, doc="address of the command ring, a multiple of 4"),
+        Register("QUEUE_LENGTH", 0x18, doc="capacity of the ring in commands, 1 to 256"),
+        Register("QUEUE_HEAD", 0x1C, doc="index after the last command written; writing it is the doorbell"),
+        Register("QUEUE_TAIL", 0x20, access=Access.READ_ONLY, doc="index of the next command to execute"),
+        Register("COMPLETED", 0x24, access=Access.READ_ONLY, doc="number of commands executed since the reset"),
+        Register("SEQUENCE", 0x28, access=Access.READ_ONLY, doc="sequence number of the last command executed"),
+        Register("ERROR_ADDRESS", 0x2C, access=Access.READ_ONLY, doc="address of the bus error"),
     ),
     size_bytes=0x1000,
 )
