@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -136,39 +136,27 @@ def _digest(folder: Path) -> str:
     return sha.hexdigest()
 
 
-@positional
-class _Function:
-    """A function that the shims call or replace: its result and the types of its parameters."""
-
-    name: str
-    result: str
-    parameters: tuple[str, ...]
-
-
 _DRIVER = "struct ethosu_driver *"
 _RANGES = ("const uint64_t *", "const size_t *", "int")
-_FUNCTIONS = (
-    _Function("ethosu_init", "int", (_DRIVER, "void *", "const void *", "size_t", "uint32_t", "uint32_t")),
-    _Function("ethosu_deinit", "void", (_DRIVER,)),
-    _Function("ethosu_soft_reset", "int", (_DRIVER,)),
-    _Function(
-        "ethosu_invoke_async",
-        "int",
-        (_DRIVER, "const void *", "int", "uint64_t *", "const size_t *", "int", "void *"),
-    ),
-    _Function("ethosu_wait", "int", (_DRIVER, "bool")),
-    _Function("ethosu_irq_handler", "void", (_DRIVER,)),
-    _Function("ethosu_flush_dcache", "void", _RANGES),
-    _Function("ethosu_invalidate_dcache", "void", _RANGES),
-    _Function("ethosu_mutex_create", "void *", ()),
-    _Function("ethosu_mutex_destroy", "void", ("void *",)),
-    _Function("ethosu_mutex_lock", "int", ("void *",)),
-    _Function("ethosu_mutex_unlock", "int", ("void *",)),
-    _Function("ethosu_semaphore_create", "void *", ()),
-    _Function("ethosu_semaphore_destroy", "void", ("void *",)),
-    _Function("ethosu_semaphore_take", "int", ("void *", "uint64_t")),
-    _Function("ethosu_semaphore_give", "int", ("void *",)),
-)
+_FUNCTIONS: Mapping[str, tuple[str, ...]] = {
+    "ethosu_init": ("int", _DRIVER, "void *", "const void *", "size_t", "uint32_t", "uint32_t"),
+    "ethosu_deinit": ("void", _DRIVER),
+    "ethosu_soft_reset": ("int", _DRIVER),
+    "ethosu_invoke_async": (*("int", _DRIVER, "const void *", "int", "uint64_t *", "const size_t *", "int", "void *"),),
+    "ethosu_wait": ("int", _DRIVER, "bool"),
+    "ethosu_irq_handler": ("void", _DRIVER),
+    "ethosu_flush_dcache": ("void", *_RANGES),
+    "ethosu_invalidate_dcache": ("void", *_RANGES),
+    "ethosu_mutex_create": ("void *",),
+    "ethosu_mutex_destroy": ("void", "void *"),
+    "ethosu_mutex_lock": ("int", "void *"),
+    "ethosu_mutex_unlock": ("int", "void *"),
+    "ethosu_semaphore_create": ("void *",),
+    "ethosu_semaphore_destroy": ("void", "void *"),
+    "ethosu_semaphore_take": ("int", "void *", "uint64_t"),
+    "ethosu_semaphore_give": ("int", "void *"),
+}
+"""The functions that the shims call or replace, each with the types of its result and of its parameters."""
 _MEMBERS = {"ethosu_driver": ("job", "power_request_counter"), "ethosu_job": ("state",)}
 """Members of the driver's structures that the shims read."""
 _CONSTANTS = ("ETHOSU_JOB_IDLE", "ETHOSU_JOB_RUNNING")
@@ -187,14 +175,14 @@ def _check_interface(folder: Path) -> None:
 
 
 def _wrong_functions(text: str) -> Iterator[str]:
-    for function in _FUNCTIONS:
-        found = re.search(rf"([\w\s*]+?)\b{function.name}\s*\(([^()]*)\)\s*;", text)
+    for name, types in _FUNCTIONS.items():
+        found = re.search(rf"([\w\s*]+?)\b{name}\s*\(([^()]*)\)\s*;", text)
         if found is None:
-            yield f"no {function.name}()"
+            yield f"no {name}()"
             continue
-        given = () if found[2].strip() in {"", "void"} else tuple(_type(part) for part in found[2].split(","))
-        if (_spaced(found[1]), given) != (function.result, function.parameters):
-            yield f"{function.name}() of another type"
+        given = [] if found[2].strip() in {"", "void"} else found[2].split(",")
+        if (_spaced(found[1]), *map(_type, given)) != types:
+            yield f"{name}() of another type"
 
 
 def _missing_names(text: str) -> Iterator[str]:

@@ -92,6 +92,10 @@ class CompiledStream:
         return digest.hexdigest()[:32]
 
 
+def _damaged(message: str) -> FerruleError:
+    return FerruleError(message, hint=_HINT)
+
+
 def read_npz(source: Path | str | bytes) -> CompiledStream:
     """Return the stream of a raw .npz file of Vela, given by its path or its bytes.
 
@@ -110,7 +114,7 @@ def read_npz(source: Path | str | bytes) -> CompiledStream:
 def _file_bytes(path: Path) -> bytes:
     try:
         if not is_file(path):
-            raise FerruleError(f"there is no file '{path}'", hint=_HINT)
+            raise _damaged(f"there is no file '{path}'")
         return read_bytes(path)
     except OSError as error:
         raise FerruleError(f"cannot read '{path}': {error.strerror or error}") from error
@@ -129,7 +133,7 @@ def _refusing(where: str) -> Iterator[None]:
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError,
     ) as error:  # fmt: skip
         reason = str(error).partition("\n")[0][:_REASON_CHARACTERS]  # zipfile quotes names of up to 64 KiB
-        raise FerruleError(f"{where}: is damaged, or no .npz file: {reason}", hint=_HINT) from error
+        raise _damaged(f"{where}: is damaged, or no .npz file: {reason}") from error
 
 
 def _arrays(data: bytes) -> dict[str, Array]:
@@ -142,11 +146,11 @@ def _arrays(data: bytes) -> dict[str, Array]:
             if name in _QUANTIZATIONS:
                 continue
             if len(name) > _REASON_CHARACTERS:
-                raise FerruleError(f"the name of an array has {len(name)} characters", hint=_HINT)
+                raise _damaged(f"the name of an array has {len(name)} characters")
             if name in arrays:
-                raise FerruleError(f"the array '{name}' is there twice", hint=_HINT)
+                raise _damaged(f"the array '{name}' is there twice")
             if member.flag_bits & 1 or member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-                raise FerruleError(f"the array '{name}' is encrypted or compressed in a rare way", hint=_HINT)
+                raise _damaged(f"the array '{name}' is encrypted or compressed in a rare way")
             size += member.file_size  # of which not more is unpacked, whatever follows
             afford(Resource.BYTES, size, f"the array '{name}', with those before it,")
             arrays[name] = _array(name, archive.read(member))
@@ -158,33 +162,30 @@ def _array(name: str, data: bytes) -> Array:
     end = 10 + int.from_bytes(data[8:10], "little")
     header = _HEADER.fullmatch(data[10:end].decode("latin-1"))
     if data[:8] != _MAGIC or header is None:
-        raise FerruleError(f"the array '{name}' has no header as numpy writes it, in version 1.0", hint=_HINT)
+        raise _damaged(f"the array '{name}' has no header as numpy writes it, in version 1.0")
     kind, order, extents = header.groups()
     if kind[1] == "O":
-        raise FerruleError(
-            f"the array '{name}' is one of Python objects, which needs pickle, and pickled files can run code",
-            hint=_HINT,
+        raise _damaged(
+            f"the array '{name}' is one of Python objects, which needs pickle, and pickled files can run code"
         )
     shape = tuple(int(extent) for extent in re.findall(r"\d+", extents))
     if order == "True" or (kind[1] == "f" and math.prod(shape)):
-        raise FerruleError(f"the array '{name}' has an unexpected type {kind} or order", hint=_HINT)
+        raise _damaged(f"the array '{name}' has an unexpected type {kind} or order")
     if kind[:2] == "|S":
         size_bytes, dtype = int(kind[2:]), "|u1"
         present = len(data) - end
         if shape or size_bytes != present:
-            raise FerruleError(f"the array '{name}' has {present} bytes, and its header states otherwise", hint=_HINT)
+            raise _damaged(f"the array '{name}' has {present} bytes, and its header states otherwise")
         shape = (size_bytes,)
     elif kind in _NUMBERS or kind[1] == "f":
         dtype = kind
     else:
-        raise FerruleError(f"the array '{name}' has an unexpected type {kind}", hint=_HINT)
+        raise _damaged(f"the array '{name}' has an unexpected type {kind}")
     if kind[1] == "f":  # numpy's type of an empty list
         return np.zeros(0, np.int64)
     stated = math.prod(shape) * np.dtype(dtype).itemsize
     if stated != len(data) - end:
-        raise FerruleError(
-            f"the array '{name}' has {len(data) - end} bytes, and its header states {stated}", hint=_HINT
-        )
+        raise _damaged(f"the array '{name}' has {len(data) - end} bytes, and its header states {stated}")
     return np.frombuffer(data, dtype, offset=end).reshape(shape)
 
 
@@ -197,7 +198,7 @@ def _stream(arrays: Mapping[str, Array]) -> CompiledStream:
     # Vela's older code generator repeats the scratch here if there is no second one
     fast_bytes = _number(arrays, "scratch_fast_size") if fast_region != SCRATCH_REGION else 0
     if fast_bytes and fast_region != FAST_SCRATCH_REGION:
-        raise FerruleError(f"scratch_fast_region is {fast_region}, expected {FAST_SCRATCH_REGION}", hint=_HINT)
+        raise _damaged(f"scratch_fast_region is {fast_region}, expected {FAST_SCRATCH_REGION}")
     if scratch_bytes + fast_bytes > MAX_SCRATCH_BYTES:
         raise FerruleError(f"the scratch has {scratch_bytes + fast_bytes} bytes, expected at most {MAX_SCRATCH_BYTES}")
     sizes = {SCRATCH_REGION: scratch_bytes, FAST_SCRATCH_REGION: fast_bytes}
@@ -213,40 +214,37 @@ def _stream(arrays: Mapping[str, Array]) -> CompiledStream:
     )
     for tensor in (*stream.inputs, *stream.outputs, *stream.states):
         if tensor.offset + tensor.size_bytes > sizes.get(tensor.region, 0):
-            raise FerruleError(
+            raise _damaged(
                 f"the tensor {tensor.name} is at {tensor.offset} in region {tensor.region} and has "
-                f"{tensor.size_bytes} bytes, beyond the region's end",
-                hint=_HINT,
+                f"{tensor.size_bytes} bytes, beyond the region's end"
             )
     return stream
 
 
 def _array_of(arrays: Mapping[str, Array], name: str) -> Array:
     if name not in arrays:
-        raise FerruleError(f"there is no array '{name}'", hint=_HINT)
+        raise _damaged(f"there is no array '{name}'")
     return arrays[name]
 
 
 def _blob(arrays: Mapping[str, Array], name: str) -> bytes:
     array = _array_of(arrays, name)
     if array.dtype != np.uint8 or array.ndim != 1:
-        raise FerruleError(
-            f"the array '{name}' has the type {array.dtype}{list(array.shape)}, expected bytes", hint=_HINT
-        )
+        raise _damaged(f"the array '{name}' has the type {array.dtype}{list(array.shape)}, expected bytes")
     return array.tobytes()
 
 
 def _number(arrays: Mapping[str, Array], name: str) -> int:
     array = _array_of(arrays, name)
     if array.size != 1 or array.item() < 0:
-        raise FerruleError(f"the array '{name}' is no single number of 0 or more", hint=_HINT)
+        raise _damaged(f"the array '{name}' is no single number of 0 or more")
     return int(array.item())
 
 
 def _expect(arrays: Mapping[str, Array], name: str, expected: int) -> None:
     found = _number(arrays, name)
     if found != expected:
-        raise FerruleError(f"{name} is {found}, expected {expected}", hint=_HINT)
+        raise _damaged(f"{name} is {found}, expected {expected}")
 
 
 def _tensors(arrays: Mapping[str, Array], kind: str, name: str) -> tuple[StreamTensor, ...]:
@@ -254,16 +252,15 @@ def _tensors(arrays: Mapping[str, Array], kind: str, name: str) -> tuple[StreamT
     rows = [_array_of(arrays, f"{kind}_{column}") for column in ("elem_size", "region", "offset")]
     count = len(shapes) if shapes.ndim else -1
     if count > MAX_TENSORS or any(row.shape != (count,) for row in rows) or (count and shapes.ndim != 2):
-        raise FerruleError(f"the arrays {kind}_shape, _elem_size, _region and _offset do not match", hint=_HINT)
+        raise _damaged(f"the arrays {kind}_shape, _elem_size, _region and _offset do not match")
     tensors: dict[tuple[int, int], StreamTensor] = {}
     for index in range(count):
         shape = tuple(int(extent) for extent in shapes[index])
         size_bytes, region, offset = (int(row[index]) for row in rows)
         if size_bytes not in _TYPES or offset < 0 or any(extent < 1 for extent in shape):
-            raise FerruleError(
+            raise _damaged(
                 f"the tensor {name}{index} has the shape {list(shape)}, {size_bytes} bytes per element and the offset "
-                f"{offset}, which cannot be",
-                hint=_HINT,
+                f"{offset}, which cannot be"
             )
         # Vela lists a state once for each operator that uses it
         where = (region, offset) if kind == "variable" else (index, 0)
