@@ -119,22 +119,12 @@ def _taken(block: tuple[int, int], stride: int, padding: int, size: int) -> tupl
 
 
 def _boxes_meet(source: FeatureMap, read: Box, ofm: FeatureMap, written: Box) -> bool:
-    if _same_layout(source, ofm):
-        pairs = zip(read, written, strict=True)
-        return all(start < other_end and other < end for (start, end), (other, other_end) in pairs)
     starts, ends = _runs(source, read)
     others, other_ends = _runs(ofm, written)
     order = np.argsort(others)
     others, furthest = others[order], np.maximum.accumulate(other_ends[order])
     before = np.searchsorted(others, ends)  # those that begin before a run ends
     return bool((before > 0).any() and (furthest[np.maximum(before - 1, 0)] > starts)[before > 0].any())
-
-
-def _same_layout(first: FeatureMap, second: FeatureMap) -> bool:
-    def key(each: FeatureMap) -> tuple[object, ...]:
-        return (each.dtype.itemsize, each.brick, each.stride_y, each.stride_x, each.stride_c, each.tiles)
-
-    return first.depth == second.depth and key(first) == key(second)
 
 
 def _runs(of: FeatureMap, box: Box) -> tuple[Addresses, Addresses]:

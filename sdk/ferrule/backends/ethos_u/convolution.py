@@ -196,13 +196,9 @@ class Convolution(Computing):
         return matrix_product(rows, self.matrix).astype(np.int64).reshape(y1 - y0, x1 - x0, -1)
 
     def _depthwise(self, extended: Integers, y0: int, y1: int, x0: int, x1: int) -> Int64:
-        view = self.window
-        total = np.zeros((y1 - y0, x1 - x0, self.ofm.depth), np.int64)
-        for row in range(view.taps_y):
-            for column in range(view.taps_x):
-                met = view.tap(extended, row, column, self.ofm)[y0:y1, x0:x1]
-                total += met * self.matrix[row * view.taps_x + column]
-        return total
+        met = self.window.met(extended, self.ofm)
+        products = (each[y0:y1, x0:x1] * row for each, row in zip(met, self.matrix, strict=True))
+        return np.asarray(sum(products))
 
     def _scaled(self, accumulated: Int64) -> Int64:
         accumulated += self.scales.bias

@@ -17,7 +17,7 @@ from ferrule.backends.ethos_u.arithmetic import IDENTITY, Int64, Scale, rounding
 from ferrule.backends.ethos_u.commands import Elementwise, Long, Short
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import UnsupportedModeError
-from ferrule.backends.ethos_u.feature_map import Elements, element_type, feature_map, zero_point
+from ferrule.backends.ethos_u.feature_map import element_type, feature_map, zero_point
 from ferrule.backends.ethos_u.kernel import ZEROS, Computing, Window, upscale_mode
 from ferrule.backends.ethos_u.machine import Machine
 from ferrule.backends.ethos_u.stream import Operation, Registers
@@ -76,33 +76,25 @@ class ElementwiseKernel(Computing):
 
     @override
     def execute(self, machine: Machine) -> None:
-        first = self.window.extend(self.ifm.read(machine))
-        second = np.full((1, 1, 1), self.scalar) if self.ifm2 is None else self.ifm2.read(machine)
+        first = self.window.extend(self.ifm.read(machine)).astype(np.int64) - self.ifm.zero_point
+        second = np.full((1, 1, 1), self.scalar, np.int64)
+        if self.ifm2 is not None:
+            second = self.ifm2.read(machine).astype(np.int64) - self.ifm2.zero_point
         if self.mode in _SHIFTS:
-            shifts = self._first(first) if self.swapped else self._second(second)
+            shifts = first if self.swapped else second
             if int(shifts.min()) < 0 or int(shifts.max()) > _MAX_SHIFT:
                 raise UnsupportedModeError(f"{self.mode.name} by {int(shifts.min())} to {int(shifts.max())} bits")
         out = np.empty((self.ofm.height, self.ofm.width, self.ofm.depth), self.ofm.dtype)
         rows = max(1, _STRIP_ELEMENTS // (self.ofm.width * self.ofm.depth))
         for y in range(0, self.ofm.height, rows):
-            values = self._values(first[y : y + rows], second if len(second) == 1 else second[y : y + rows])
+            operands = first[y : y + rows], second if len(second) == 1 else second[y : y + rows]
+            if self.mode in UNARY:
+                values = self._unary(operands[0])
+            else:
+                values = self._binary(*(operands[::-1] if self.swapped else operands))
             shape = out[y : y + rows].shape
             out[y : y + rows] = self.activation.apply(np.broadcast_to(values, shape), machine)
         self.ofm.write(machine, out)
-
-    def _values(self, stored: Elements, stored2: Elements) -> Int64:
-        """Return the results of some rows, before the activation."""
-        first = self._first(stored)
-        if self.mode in UNARY:
-            return self._unary(first)
-        second = self._second(stored2)
-        return self._binary(second, first) if self.swapped else self._binary(first, second)
-
-    def _first(self, stored: Elements) -> Int64:
-        return stored.astype(np.int64) - self.ifm.zero_point
-
-    def _second(self, stored: Elements) -> Int64:
-        return stored.astype(np.int64) - (self.ifm2.zero_point if self.ifm2 is not None else 0)
 
     def _unary(self, values: Int64) -> Int64:
         if self.mode is Elementwise.ABS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -117,13 +117,12 @@ class Window:
         padded[self.top : self.top + self.height, self.left : self.left + self.width] = upscaled
         return padded
 
-    def tap(self, extended: Integers, row: int, column: int, ofm: FeatureMap) -> Integers:
-        """Return the elements of the extended IFM that one tap meets, one for each element of the OFM."""
-        y, x = row * self.dilation_y, column * self.dilation_x
-        return extended[
-            y : y + (ofm.height - 1) * self.stride_y + 1 : self.stride_y,
-            x : x + (ofm.width - 1) * self.stride_x + 1 : self.stride_x,
-        ]
+    def met(self, extended: Integers, ofm: FeatureMap) -> Iterator[Integers]:
+        """Yield, for each tap, the elements of the extended IFM that it meets, one for each element of the OFM."""
+        rows, columns = (ofm.height - 1) * self.stride_y + 1, (ofm.width - 1) * self.stride_x + 1
+        for y in range(0, self.taps_y * self.dilation_y, self.dilation_y):
+            for x in range(0, self.taps_x * self.dilation_x, self.dilation_x):
+                yield extended[y : y + rows : self.stride_y, x : x + columns : self.stride_x]
 
 
 class Computing(ABC):

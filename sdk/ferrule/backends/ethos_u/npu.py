@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
@@ -68,47 +70,14 @@ def stepped(operation: Operation, kernel: Kernel | None, hazards: tuple[Hazard, 
     )
 
 
+@dataclass(slots=True, kw_only=True)
 class _Plan:
     """A stream whose operations are prepared as far as they were executed once."""
 
-    def __init__(
-        self,
-        words: Words,
-        tracker: HazardTracker | None,
-        machine: Machine,
-        accelerate: Callable[[Kernel], Execute],
-        limit: int,
-    ) -> None:
-        self._configuration = machine.configuration
-        self._accelerate = accelerate
-        self._source = operations(words)
-        self._tracker = tracker
-        self._effort, self._limit = 0, limit
-        self._prepared: list[tuple[Step, Execute | None]] = []
-
-    def __iter__(self) -> Iterator[tuple[Step, Execute | None]]:
-        at = 0
-        while True:
-            while at < len(self._prepared):
-                yield self._prepared[at]
-                at += 1
-            operation = next(self._source, None)
-            if operation is None:
-                return
-            self._prepared.append(self._prepare(operation))
-
-    def _prepare(self, operation: Operation) -> tuple[Step, Execute | None]:
-        kernel = prepared(operation, self._configuration)
-        self._effort += _NO_PREPARATION if kernel is None else kernel.work.effort + _PREPARATION
-        if self._effort > self._limit:
-            with locating(operation):
-                raise StreamError(
-                    f"the stream has more work than is executed: at most {self._effort / 1e9:.1f} s of this host by an"
-                    f" estimate that is above what it takes, and the limit is {self._limit / 1e9:.1f} s",
-                    hint="if the stream is right, create the NPU with a higher effort_limit",
-                )
-        hazards = self._tracker.issue(operation, kernel) if self._tracker is not None else ()
-        return stepped(operation, kernel, hazards), None if kernel is None else self._accelerate(kernel)
+    source: Iterator[Operation]
+    tracker: HazardTracker | None
+    prepared: list[tuple[Step, Execute | None]] = field(default_factory=list)
+    effort: int = 0
 
 
 def prepared(operation: Operation, configuration: Configuration) -> Kernel | None:
@@ -187,7 +156,7 @@ class Npu:
         machine = self._machine
         digest, plan = self._plan(words)
         try:
-            for step, execute in plan:
+            for step, execute in self._prepared(plan):
                 if execute is not None:
                     with locating(step.operation):
                         execute(machine)
@@ -213,10 +182,29 @@ class Npu:
             )
         return tuple(self.steps(payload.words))
 
-    def _accelerated(self, kernel: Kernel) -> Execute:
-        if self._functions is None:
-            return kernel.execute
-        return accelerated(kernel, self._functions, self._workspace)
+    def _prepared(self, plan: _Plan) -> Iterator[tuple[Step, Execute | None]]:
+        for number in count():
+            if number == len(plan.prepared):
+                operation = next(plan.source, None)
+                if operation is None:
+                    return
+                plan.prepared.append(self._prepare(plan, operation))
+            yield plan.prepared[number]
+
+    def _prepare(self, plan: _Plan, operation: Operation) -> tuple[Step, Execute | None]:
+        kernel = prepared(operation, self.configuration)
+        plan.effort += _NO_PREPARATION if kernel is None else kernel.work.effort + _PREPARATION
+        if plan.effort > self.effort_limit:
+            with locating(operation):
+                raise StreamError(
+                    f"the stream has more work than is executed: at most {plan.effort / 1e9:.1f} s of this host by an"
+                    f" estimate that is above what it takes, and the limit is {self.effort_limit / 1e9:.1f} s",
+                    hint="if the stream is right, create the NPU with a higher effort_limit",
+                )
+        step = stepped(operation, kernel, plan.tracker.issue(operation, kernel) if plan.tracker is not None else ())
+        if kernel is None or self._functions is None:
+            return step, None if kernel is None else kernel.execute
+        return step, accelerated(kernel, self._functions, self._workspace)
 
     def _plan(self, words: Words) -> tuple[bytes, _Plan]:
         commands = np.ascontiguousarray(words, np.uint32)
@@ -224,7 +212,7 @@ class Npu:
         plan = self._plans.get(digest)
         if plan is None:
             tracker = HazardTracker(self.configuration) if self.check_hazards else None
-            plan = self._plans[digest] = _Plan(commands, tracker, self._machine, self._accelerated, self.effort_limit)
+            plan = self._plans[digest] = _Plan(source=operations(commands), tracker=tracker)
             while len(self._plans) > PLANS:
                 self._plans.popitem(last=False)
         else:

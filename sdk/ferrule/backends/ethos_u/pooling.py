@@ -8,6 +8,8 @@ channels of the IFM.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from ferrule._typing import override
@@ -53,25 +55,14 @@ class Pooling(Computing):
         if self.mode is Pool.REDUCE_SUM:
             stored = stored.sum(axis=2, keepdims=True)
         if self.mode is Pool.MAX:
-            values = self._maximum(self.window.extend(stored, _BELOW_ALL))
+            values = reduce(np.maximum, self.window.met(self.window.extend(stored, _BELOW_ALL), self.ofm))
         else:
             values = self._sum(self.window.extend(stored))
         values = divided(values, self._valid_taps()) if self.divides else self.scale.apply(values)
         self.ofm.write(machine, self.activation.apply(values, machine))
 
-    def _maximum(self, extended: Int64) -> Int64:
-        largest = self.window.tap(extended, 0, 0, self.ofm).copy()
-        for row in range(self.window.taps_y):
-            for column in range(self.window.taps_x):
-                np.maximum(largest, self.window.tap(extended, row, column, self.ofm), out=largest)
-        return largest
-
     def _sum(self, extended: Int64) -> Int64:
-        total = np.zeros((self.ofm.height, self.ofm.width, extended.shape[2]), np.int64)
-        for row in range(self.window.taps_y):
-            for column in range(self.window.taps_x):
-                total += self.window.tap(extended, row, column, self.ofm)
-        return total
+        return np.asarray(sum(self.window.met(extended, self.ofm)))
 
     def _valid_taps(self) -> Int64:
         """Return for each pixel the number of taps inside of the IFM, at least 1."""
