@@ -121,13 +121,16 @@ def plan_graph(graph: Graph, regions: Sequence[Region], needs: Requirements = _P
     copied = _constant_outputs(graph, len(order)) if needs.constant_outputs else {}
     lives = lifetimes(graph, order, needs.ends) | copied
     scratch = {layer: [scratch_name(layer, need.part) for need in parts] for layer, parts in needs.scratch.items()}
-    run = _with_copies(schedule_of_graph(graph, order, scratch, needs.ends, needs.queues), tuple(copied))
+    run = schedule_of_graph(graph, order, scratch, needs.ends, needs.queues)
+    last = Step(name="constant outputs", writes=tuple(copied))
+    run = replace(run, steps=(*run.steps, last), outputs=(*run.outputs, *copied))
     persistent: tuple[Request, ...] = ()
     if (state := needs.state) is not None:
         carried = carried_states(graph, order, aliases, overlaps, needs.ends, _may_move(needs, regions[0], state))
         aliases = (*aliases, *carried)
         needs = replace(needs, allowed={**needs.allowed, **_placed_states(graph, aliases, state)})
-        kept = _kept_states(graph, carried)
+        replaced = {alias.input for alias in carried}
+        kept = tuple(each.source for each in graph.states if each.source not in replaced)
         group = state_groups(graph, aliases)
         overlaps = tuple(each for each in overlaps if group[each.input] not in kept)
         persistent, lives, run = _persistent(kept, lives, run, state, steps=len(order))
@@ -231,12 +234,6 @@ def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
     return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
 
 
-def _with_copies(run: Schedule, outputs: tuple[str, ...]) -> Schedule:
-    """Return a run that also writes the given outputs, after all layers."""
-    last = Step(name="constant outputs", writes=outputs)
-    return replace(run, steps=(*run.steps, last), outputs=(*run.outputs, *outputs))
-
-
 def _may_move(needs: Requirements, workspace: Region, state: Region) -> Callable[[str], bool]:
     """Return whether a tensor may lie in the region of the states, which all of its users must reach."""
 
@@ -253,12 +250,6 @@ def _placed_states(graph: Graph, aliases: Sequence[Alias], state: Region) -> dic
     group = state_groups(graph, aliases)
     roots = {each.source for each in graph.states} | {a.output for a in aliases if a.kind is AliasKind.CARRIED}
     return {name: (state.name,) for name, root in group.items() if root in roots}
-
-
-def _kept_states(graph: Graph, carried: Sequence[Alias]) -> tuple[str, ...]:
-    """Return the old values that keep their bytes to the end of the run."""
-    replaced = {alias.input for alias in carried}
-    return tuple(each.source for each in graph.states if each.source not in replaced)
 
 
 def _persistent(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.graph import Graph
 from ferrule.memory.arena import round_up
-from ferrule.memory.request import Alias, Overlap
+from ferrule.memory.request import Alias, AliasKind, Overlap
 from ferrule.memory.storage import group_names
 
 
@@ -40,13 +40,13 @@ class OrderProblem:
     def __init__(
         self,
         graph: Graph,
-        views: Sequence[Alias],
+        aliases: Iterable[Alias],
         scratch_bytes: Mapping[str, int],
         alignment: int,
         overlaps: Sequence[Overlap] = (),
     ) -> None:
         infos = {tensor.info.name: tensor.info for tensor in graph.tensors if not tensor.is_constant}
-        group = group_names(infos, views)
+        group = group_names(infos, [alias for alias in aliases if alias.kind is AliasKind.VIEW])
         sizes: dict[str, int] = {}
         for name, info in infos.items():
             sizes[group[name]] = max(sizes.get(group[name], 0), round_up(info.size_bytes, alignment))

@@ -11,7 +11,7 @@ from ferrule.memory.lifetimes import scheduled_layers
 from ferrule.memory.order_problem import OrderProblem, Segment
 from ferrule.memory.order_search import Steps, beam, best_first, greedy
 from ferrule.memory.placement import certify
-from ferrule.memory.request import Alias, AliasKind, Overlap
+from ferrule.memory.request import Alias, Overlap
 
 DEFAULT_STEPS = 40_000
 
@@ -66,7 +66,7 @@ def order_layers(
     depends on the order. `scratch_bytes` is by layer. Without `overlaps`, the bound holds only for outputs that do not
     overlap inputs.
     """
-    problem = _problem(graph, aliases, scratch_bytes, alignment, overlaps)
+    problem = OrderProblem(graph, aliases, scratch_bytes or {}, alignment, overlaps)
     return _Search(problem, steps).run([layer.name for layer in graph.layers])
 
 
@@ -81,21 +81,10 @@ def measure_order(
 ) -> Ordering:
     """Return a given order with its peak; ModelError if it is not a valid order of the graph."""
     layers = scheduled_layers(graph, order)
-    problem = _problem(graph, aliases, scratch_bytes, alignment, overlaps)
+    problem = OrderProblem(graph, aliases, scratch_bytes or {}, alignment, overlaps)
     number = {layer.name: index for index, layer in enumerate(graph.layers)}
     peak = problem.peak([number[layer.name] for layer in layers])
     return Ordering(layers=tuple(layer.name for layer in layers), peak_bytes=peak, bound_bytes=0)
-
-
-def _problem(
-    graph: Graph,
-    aliases: Iterable[Alias],
-    scratch_bytes: Mapping[str, int] | None,
-    alignment: int,
-    overlaps: Sequence[Overlap],
-) -> OrderProblem:
-    shared = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
-    return OrderProblem(graph, shared, scratch_bytes or {}, alignment, overlaps)
 
 
 class _Search:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ferrule._frozen import frozen
-from ferrule.graph import Graph
+from ferrule.graph import Graph, Layer
 from ferrule.memory.lifetimes import Lifetime
 from ferrule.memory.region import Region
 from ferrule.memory.request import Alias, Request, Tie, Untied
@@ -237,6 +237,12 @@ def forbidden_ties(
     steps = {layer: step for step, layer in enumerate(order)}
     results = {info.name for info in graph.results}
     found: dict[Tie, str] = {}
+
+    def at_work(layers: Iterable[Layer | None], step: int) -> str:
+        """Return the first of some layers that is at work at a step or after it; "" if none is."""
+        names = (each.name for each in layers if each is not None)
+        return next((each for each in names if ends.get(each, steps[each]) >= step), "")
+
     for name, mine in ties.items():
         layer, step = graph.layer(name), steps[name]
         for tie in mine:
@@ -251,28 +257,11 @@ def forbidden_ties(
             if twice is not None:
                 found[tie] = f"the layer also reads its bytes as '{twice}'"
             elif not tie.preserved:
-                late = _reader_after(graph, name, others, steps, ends)
-                writer = _writer_beside(graph, name, others, steps, ends)
+                readers = (each for tensor in others for each in graph.consumers(tensor) if each.name != name)
+                late, writer = at_work(readers, step), at_work(map(graph.producer, others), step)
                 if writer:
                     found[tie] = f"layer '{writer}' may still be at work on it, and this layer may overwrite it"
                 elif late or results.intersection(others) or last > ends.get(name, step):
                     reader = f"layer '{late}' reads it later" if late else "it is needed after the run"
                     found[tie] = f"{reader}, and this layer may overwrite it"
     return found
-
-
-def _writer_beside(
-    graph: Graph, layer: str, tensors: Sequence[str], steps: Mapping[str, int], ends: Mapping[str, int]
-) -> str:
-    """Return a layer that goes on with writing one of the tensors when another layer begins; "" if there is none."""
-    writers = (graph.producer(tensor) for tensor in tensors)
-    names = (writer.name for writer in writers if writer is not None)
-    return next((writer for writer in names if ends.get(writer, steps[writer]) >= steps[layer]), "")
-
-
-def _reader_after(
-    graph: Graph, layer: str, tensors: Sequence[str], steps: Mapping[str, int], ends: Mapping[str, int]
-) -> str:
-    """Return a layer that reads one of the tensors during another layer or after it; "" if there is none."""
-    readers = (reader.name for tensor in tensors for reader in graph.consumers(tensor) if reader.name != layer)
-    return next((reader for reader in readers if ends.get(reader, steps[reader]) >= steps[layer]), "")
