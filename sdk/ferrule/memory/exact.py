@@ -12,6 +12,8 @@ holds for storages that consist of parts, if no storage can lie between two part
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ferrule.memory.arena import UNPLACED, Arena, Offsets, round_up
 from ferrule.memory.tied_arena import TiedArena
 
@@ -31,7 +33,7 @@ def prove(arena: Arena, offsets: Offsets, *, bound: int, nodes: int, looks: int)
     leads = _leads_of_parts(arena) if isinstance(arena, TiedArena) else _leads(arena)
     if leads is None:
         return offsets, False
-    search = _Search(arena, offsets, leads=leads, bound=bound, nodes=nodes, looks=looks)
+    search = _Search(arena=arena, best=offsets, leads=leads, bound=bound, nodes=nodes, looks=looks)
     complete = search.descend(-max(leads, default=0), UNPLACED)
     return search.best, complete
 
@@ -68,20 +70,23 @@ def _leads_of_parts(arena: TiedArena) -> list[int] | None:
     return None  # some storages can only be lowered together
 
 
+@dataclass(kw_only=True)
 class _Search:
-    def __init__(self, arena: Arena, best: Offsets, *, leads: list[int], bound: int, nodes: int, looks: int) -> None:
-        self.arena = arena
-        self.leads = leads
-        self.best = best
-        self.peak = arena.peak(best)
-        self.bound = bound
-        self.nodes = nodes
-        self.looks = looks
-        self.offsets: Offsets = [UNPLACED] * len(arena.storages)
-        self.floors = [0] * len(arena.storages)
+    arena: Arena
+    best: Offsets
+    leads: list[int]
+    bound: int
+    nodes: int
+    looks: int
+
+    def __post_init__(self) -> None:
+        count = len(self.arena.storages)
+        self.peak = self.arena.peak(self.best)
+        self.offsets: Offsets = [UNPLACED] * count
+        self.floors = [0] * count
         """The lowest offset of each storage above the placed ones."""
-        self.free = set(range(len(arena.storages)))
-        self.crowds = _crowds(arena)
+        self.free = set(range(count))
+        self.crowds = _crowds(self.arena)
         self.width = sum(len(crowd) for crowd in self.crowds)
 
     def descend(self, low: int, last: int) -> bool:

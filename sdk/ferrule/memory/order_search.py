@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from dataclasses import dataclass, replace
 
 from ferrule.memory.order_problem import OrderProblem, Segment
 
 _BEAM = 16
 
 
+@dataclass(slots=True)
 class Steps:
     """The step budget of a search."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.taken = 0
+    most: int
+    taken: int = 0
 
     def take(self, count: int) -> bool:
         """Take `count` steps and return True; return False and take none if fewer are left."""
@@ -35,20 +36,18 @@ class Steps:
         return self.most - self.taken
 
 
+@dataclass(slots=True, eq=False)
 class _State:
     """The state of an order after a set of layers has run."""
 
-    __slots__ = ("done", "last", "live", "ready")
-
-    def __init__(self, done: int, live: int, ready: tuple[int, ...], last: tuple[int, _State] | None) -> None:
-        self.done = done
-        """The layers that have run, as bits."""
-        self.live = live
-        """Live bytes after these layers."""
-        self.ready = ready
-        """The layers that can run next."""
-        self.last = last
-        """The layer that ran last, and the state before it; None at the start."""
+    done: int
+    """The layers that have run, as bits."""
+    live: int
+    """Live bytes after these layers."""
+    ready: tuple[int, ...]
+    """The layers that can run next."""
+    last: tuple[int, _State] | None
+    """The layer that ran last, and the state before it; None at the start."""
 
     def order(self) -> tuple[int, ...]:
         """Return the layers in the order in which they ran."""
@@ -106,7 +105,7 @@ def best_first(problem: OrderProblem, segment: Segment, bound: int, steps: Steps
             continue
         state = walk.start if move is None else walk.after(move, done)
         if done == walk.goal:
-            return _with_order(segment, state.order(), peak), peak
+            return replace(segment, layers=state.order(), peak=peak), peak
         seen.add(done)
         if not steps.take(len(state.ready)):
             return None, peak
@@ -175,7 +174,7 @@ def beam(problem: OrderProblem, segment: Segment, steps: Steps) -> Segment:
         chosen = sorted(best.items(), key=lambda one: (one[1][0], one[1][1]))[:width]
         states = [(peak, walk.after(move, done)) for done, (peak, _, move) in chosen]
     peak, state = states[0]
-    return _with_order(segment, state.order(), peak)
+    return replace(segment, layers=state.order(), peak=peak)
 
 
 def _tried(problem: OrderProblem, segment: Segment) -> int:
@@ -196,14 +195,10 @@ def _tried(problem: OrderProblem, segment: Segment) -> int:
     return total
 
 
-def _with_order(segment: Segment, order: tuple[int, ...], peak: int) -> Segment:
-    return Segment(layers=order, first=segment.first, live=segment.live, peak=peak)
-
-
 def _measured(problem: OrderProblem, segment: Segment, order: tuple[int, ...]) -> Segment:
     done, live, peak = segment.done, segment.live, 0
     for layer in order:
         during, live = problem.step(done, live, layer)
         done |= 1 << layer
         peak = max(peak, during)
-    return _with_order(segment, order, peak)
+    return replace(segment, layers=order, peak=peak)

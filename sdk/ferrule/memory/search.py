@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ferrule._frozen import frozen
 from ferrule.memory.arena import Arena, Offsets
@@ -55,7 +56,7 @@ def search(arena: Arena, effort: Effort) -> Layout:
     """Return the smallest layout found; its bound equals its peak if it is proved optimal."""
     bound = lower_bound(arena)
     offsets, order = _greedy(arena, range(len(arena.storages)), fixed=None, bound=bound, looks=effort.looks)
-    climb = _Climb(arena, order, offsets, bound=bound, fixed=None)
+    climb = _Climb(arena=arena, order=order, offsets=offsets, bound=bound, fixed=None)
     climb.run(effort, part=_SHORT)
     if climb.peak > bound:
         found, proved = prove(arena, climb.offsets, bound=bound, nodes=effort.nodes, looks=effort.looks)
@@ -63,7 +64,7 @@ def search(arena: Arena, effort: Effort) -> Layout:
         if arena.keeps_steps(found):
             offsets = min(offsets, found, key=arena.peak)
         if arena.peak(offsets) > bound:
-            climb.reach(bound)
+            climb.bound = bound
             climb.run(effort)
     offsets = min(climb.offsets, offsets, key=arena.peak)
     return Layout(offsets=offsets, peak=arena.peak(offsets), bound=bound)
@@ -74,7 +75,7 @@ def fill(arena: Arena, fixed: Offsets, effort: Effort) -> Offsets:
     free = [number for number, offset in enumerate(fixed) if offset < 0]
     bound = max(lower_bound(arena), arena.peak(fixed))
     offsets, order = _greedy(arena, free, fixed=fixed, bound=bound, looks=effort.looks)
-    climb = _Climb(arena, order, offsets, bound=bound, fixed=fixed)
+    climb = _Climb(arena=arena, order=order, offsets=offsets, bound=bound, fixed=fixed)
     climb.run(effort, part=_SHORT)
     return climb.offsets
 
@@ -131,38 +132,37 @@ def _looks(arena: Arena, order: Sequence[int]) -> int:
     return sum(len(arena.neighbours[number]) for number in order)
 
 
+@dataclass(kw_only=True)
 class _Climb:
     """Changes an order of placement at random and keeps each change that does not raise the peak."""
 
-    def __init__(self, arena: Arena, order: list[int], offsets: Offsets, *, bound: int, fixed: Offsets | None) -> None:
-        self._arena = arena
-        self._order = order
-        self.offsets = offsets
-        self.peak = arena.peak(offsets)
-        self._bound = bound
-        self._fixed = fixed
-        self._dice = _Dice()
+    arena: Arena
+    order: list[int]
+    offsets: Offsets
+    bound: int
+    """The peak at which the climb ends."""
+    fixed: Offsets | None
 
-    def reach(self, bound: int) -> None:
-        """Set the peak at which the climb ends."""
-        self._bound = bound
+    def __post_init__(self) -> None:
+        self.peak = self.arena.peak(self.offsets)
+        self._dice = _Dice()
 
     def run(self, effort: Effort, part: int = 1) -> None:
         """Climb until the bound is reached or 1/`part` of the effort is used."""
-        if self.peak <= self._bound or len(self._order) < 2 or self._arena.is_crowded:
+        if self.peak <= self.bound or len(self.order) < 2 or self.arena.is_crowded:
             return
-        looks = max(_looks(self._arena, self._order), 1)
-        rounds = min(effort.placements // max(len(self._order), 1), effort.looks // looks)
+        looks = max(_looks(self.arena, self.order), 1)
+        rounds = min(effort.placements // max(len(self.order), 1), effort.looks // looks)
         for _ in range(rounds // part):
-            if self.peak <= self._bound:
+            if self.peak <= self.bound:
                 return
             changed = self._changed()
-            found = self._arena.place_within(changed, self.peak, fixed=self._fixed)
+            found = self.arena.place_within(changed, self.peak, fixed=self.fixed)
             if found is not None:
-                self._order, self.offsets, self.peak = changed, found, self._arena.peak(found)
+                self.order, self.offsets, self.peak = changed, found, self.arena.peak(found)
 
     def _changed(self) -> list[int]:
-        changed = list(self._order)
+        changed = list(self.order)
         one, two = self._culprit(), self._dice.below(len(changed))
         if self._dice.below(2):
             changed[one], changed[two] = changed[two], changed[one]
@@ -172,7 +172,7 @@ class _Climb:
 
     def _culprit(self) -> int:
         """Return a position in the order, mostly of a storage at the peak or of one live at the same time as it."""
-        arena, order, dice = self._arena, self._order, self._dice
+        arena, order, dice = self.arena, self.order, self._dice
         top = [number for number in order if self.offsets[number] + arena.sizes[number] == self.peak]
         if dice.below(4) == 0 or not top:
             return dice.below(len(order))
