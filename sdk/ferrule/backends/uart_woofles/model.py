@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -33,6 +33,13 @@ from ferrule.devices import BusError, MemoryBus, SerialModel
 from ferrule.link.frame import Frame, FrameReceiver
 
 DEFAULT_MEMORY_BYTES = 1 << 20
+
+
+_CODES: Mapping[type[Exception], ErrorCode] = {
+    BusError: ErrorCode.RANGE,
+    ShapeError: ErrorCode.SHAPE,
+    CommandError: ErrorCode.COMMAND,
+}
 
 
 class RefusedError(Exception):
@@ -109,11 +116,12 @@ class UartWooflesModel(SerialModel):
             return self._last[1]
         try:
             payload = self._handle(frame)
-        except RefusedError as error:
-            self.log(f"{_name(frame)} refused: {error} ({error.code.name})")
-            payload = error_payload(error.code, str(error))
+        except (RefusedError, BusError, CommandError) as error:
+            code = error.code if isinstance(error, RefusedError) else _CODES[type(error)]
+            self.log(f"{_name(frame)} refused: {error} ({code.name})")
+            payload = error_payload(code, str(error))
             kind = int(MessageType.ERROR)
-            if error.code in {ErrorCode.SEQUENCE, ErrorCode.STATE, ErrorCode.VERSION}:
+            if code in {ErrorCode.SEQUENCE, ErrorCode.STATE, ErrorCode.VERSION}:
                 return _encoded(kind, frame.sequence, payload)  # not kept as the last request
         else:
             kind = frame.type | RESPONSE
@@ -125,7 +133,9 @@ class UartWooflesModel(SerialModel):
         """Execute a request, and return the payload of the response.
 
         Raises:
-            RefusedError: the request is invalid or cannot be executed.
+            RefusedError: the request is invalid.
+            BusError: an address is outside the memory.
+            CommandError: a command is invalid.
         """
         if frame.version != VERSION:
             raise RefusedError(ErrorCode.VERSION, f"version {frame.version} of the protocol, this is {VERSION}")
@@ -167,33 +177,19 @@ class UartWooflesModel(SerialModel):
 
     def _write(self, payload: bytes) -> bytes:
         (address,) = ADDRESS.unpack_from(payload)
-        data = payload[ADDRESS.size :]
-        try:
-            self._bus.write(address, data)
-        except BusError as error:
-            raise RefusedError(ErrorCode.RANGE, str(error)) from error
+        self._bus.write(address, payload[ADDRESS.size :])
         return b""
 
     def _read(self, payload: bytes) -> bytes:
         address, size = RANGE.unpack(payload)
         if size > MAX_PAYLOAD_BYTES:
             raise RefusedError(ErrorCode.LENGTH, f"{size} bytes are wanted, {MAX_PAYLOAD_BYTES} fit a frame")
-        try:
-            return self._bus.read(address, size)
-        except BusError as error:
-            raise RefusedError(ErrorCode.RANGE, str(error)) from error
+        return self._bus.read(address, size)
 
     def _execute(self, payload: bytes) -> bytes:
-        try:
-            command = Command.decode(payload)
-            arithmetic.check(command)
-            arithmetic.execute(command, self._bus)
-        except BusError as error:
-            raise RefusedError(ErrorCode.RANGE, str(error)) from error
-        except ShapeError as error:
-            raise RefusedError(ErrorCode.SHAPE, str(error)) from error
-        except CommandError as error:
-            raise RefusedError(ErrorCode.COMMAND, str(error)) from error
+        command = Command.decode(payload)
+        arithmetic.check(command)
+        arithmetic.execute(command, self._bus)
         self._executed += 1
         if self._clock_hz:
             self._busy_until_s = self._now_s() + DEFAULT_TIMING.cycles(command) / self._clock_hz

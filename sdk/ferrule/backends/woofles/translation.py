@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.command import Command, Operation, ShapeError
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType
+from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import activation_range
 from ferrule.operators.elementwise.binary import BinaryDescriptor, combination_of
 from ferrule.operators.elementwise.stored_binary import Product, Sum
@@ -81,18 +83,25 @@ def _elementwise(layer: Layer, operands: Operands, constants: Constants) -> Work
     if constants[1] is not None:
         raise UnsupportedError(f"tensor '{second.name}' is a constant, Woofles takes what is computed")
     combination = combination_of(layer.type, layer.descriptor, operands)
-    low, high = activation_range(layer.descriptor.activation, output)
-    command = Command(
-        operation=Operation.ADD if layer.type is LayerType.ADD else Operation.MUL,
+    command = replace(
+        _command(layer, layer.descriptor.activation, operands),
         count=output.elements,
-        input_zero_point=first.zero_point,
         second_zero_point=second.zero_point,
-        output_zero_point=output.zero_point,
-        activation_min=low,
-        activation_max=high,
         **_scaling(combination),
     )
     return Work(command=command)
+
+
+def _command(layer: Layer, activation: Activation, operands: Operands) -> Command:
+    """Return a command with what each has: the zero points of the first operand and the result, and the range."""
+    low, high = activation_range(activation, operands.output)
+    return Command(
+        operation=Operation[layer.type.name],
+        input_zero_point=operands.input(0).zero_point,
+        output_zero_point=operands.output.zero_point,
+        activation_min=low,
+        activation_max=high,
+    )
 
 
 def _scaling(combination: object) -> Mapping[str, int]:
@@ -116,14 +125,9 @@ def _scaling(combination: object) -> Mapping[str, int]:
 def _fully_connected(layer: Layer, operands: Operands, constants: Constants) -> Work:
     assert isinstance(layer.descriptor, FullyConnectedDescriptor)
     channels, depth = operands.input(1).shape
-    low, high = activation_range(layer.descriptor.activation, operands.output)
-    command = Command(
-        operation=Operation.FULLY_CONNECTED,
-        count=operands.source.elements // depth,
-        input_zero_point=operands.source.zero_point,
-        output_zero_point=operands.output.zero_point,
-        activation_min=low,
-        activation_max=high,
+    command = replace(
+        _command(layer, layer.descriptor.activation, operands),
+        count=operands.input(0).elements // depth,
         input_channels=depth,
         output_channels=channels,
     )
@@ -136,22 +140,20 @@ def _convolution(layer: Layer, operands: Operands, constants: Constants) -> Work
     image, weights, output = *operands.pair, operands.output
     if groups_of(image, weights) > 1:
         raise UnsupportedError(f"layer '{layer.name}' has {groups_of(image, weights)} groups, Woofles takes one")
-    low, high = activation_range(descriptor.activation, output)
-    command = Command(
-        operation=Operation.CONV_2D,
-        count=image.shape[0],
-        input_zero_point=image.zero_point,
-        output_zero_point=output.zero_point,
-        activation_min=low,
-        activation_max=high,
-        input_height=image.shape[1],
-        input_width=image.shape[2],
-        input_channels=image.shape[3],
-        output_height=output.shape[1],
-        output_width=output.shape[2],
-        output_channels=output.shape[3],
-        kernel_height=weights.shape[1],
-        kernel_width=weights.shape[2],
+    images, input_height, input_width, input_channels = image.shape
+    _, output_height, output_width, output_channels = output.shape
+    _, kernel_height, kernel_width, _ = weights.shape
+    command = replace(
+        _command(layer, descriptor.activation, operands),
+        count=images,
+        input_height=input_height,
+        input_width=input_width,
+        input_channels=input_channels,
+        output_height=output_height,
+        output_width=output_width,
+        output_channels=output_channels,
+        kernel_height=kernel_height,
+        kernel_width=kernel_width,
         stride_height=descriptor.stride_h,
         stride_width=descriptor.stride_w,
         dilation_height=descriptor.dilation_h,
