@@ -40,6 +40,7 @@ _COUNTERS = {
 }
 
 
+_EVENTS = {"PMEVCNTR%s": "events", "PMEVTYPER%s": "types"}
 _BEATS = (
     (Event.AXI0_READ_BEATS, Event.AXI0_WRITE_BEATS),
     (Event.AXI1_READ_BEATS, Event.AXI1_WRITE_BEATS),
@@ -193,10 +194,8 @@ class EthosUModel(RegisterModel):
                 monitor.cycles = (new & 0xFFFF) << 32 | monitor.cycles & 0xFFFF_FFFF
             case name if name in _COUNTERS:
                 setattr(monitor, _COUNTERS[name], new)
-            case _ if isinstance(register, ArrayElement) and register.array == "PMEVCNTR%s":
-                monitor.events[register.index] = new
-            case _ if isinstance(register, ArrayElement) and register.array == "PMEVTYPER%s":
-                monitor.types[register.index] = new
+            case _ if isinstance(register, ArrayElement) and register.array in _EVENTS:
+                getattr(monitor, _EVENTS[register.array])[register.index] = new
             case _:
                 pass
         self._update_line()

@@ -107,7 +107,8 @@ def read_report(result: VelaResult, settings: Settings, layers: Sequence[str]) -
     """
     try:
         (row,) = csv.DictReader(io.StringIO(result.summary))
-        tables = dict(_tables(result.database))
+        found = _TABLE.findall(result.database)
+        tables = {name: list(csv.DictReader(io.StringIO(text.strip()))) for name, text in found}
         by_layer, operations = _operations(tables, layers)
         return VelaReport(
             version=vela_version(),
@@ -145,25 +146,17 @@ def _memories(row: Mapping[str, str]) -> Iterator[MemoryEstimate]:
             )
 
 
-def _tables(database: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    for name, text in _TABLE.findall(database):
-        yield name, list(csv.DictReader(io.StringIO(text.strip())))
-
-
 def _operations(
-    tables: Mapping[str, list[dict[str, str]]], layers: Sequence[str]
+    tables: Mapping[str, Sequence[Mapping[str, str]]], layers: Sequence[str]
 ) -> tuple[tuple[LayerEstimate, ...], tuple[OperationEstimate, ...]]:
     """Return the estimates by layer and by operation; Vela's numbers differ from call to call, so they are left out."""
     owner = {row["id"]: layers[int(row["ext_key"])] for row in tables["source"]}
-    cycles: dict[str, int] = {}
-    totals: dict[str, list[int]] = {name: [0, 0] for name in layers}
-    belongs: dict[str, str] = {}
+    cycles = {row["id"]: int(row["op_cycles"]) for row in tables["perf"]}
+    belongs = {row["id"]: owner.get(row["source_id"], "") for row in tables["perf"]}
+    totals = {name: [0, 0] for name in layers}
     for row in tables["perf"]:
-        layer = owner.get(row["source_id"], "")
-        cycles[row["id"]] = int(row["op_cycles"])
-        belongs[row["id"]] = layer
-        if layer:
-            totals[layer][0] += int(row["op_cycles"])
+        if layer := belongs[row["id"]]:
+            totals[layer][0] += cycles[row["id"]]
             totals[layer][1] += int(row["mac_count"])
     by_layer = tuple(LayerEstimate(layer=name, cycles=total, macs=macs) for name, (total, macs) in totals.items())
     return by_layer, tuple(_queued(tables["queue"], cycles, belongs))

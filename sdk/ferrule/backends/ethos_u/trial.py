@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -37,6 +37,8 @@ _SMALL_MACS = 1_000_000
 _SPARSE_SETS = 12
 _LARGE_MACS = 50_000_000
 """Above it, a trial has fewer inputs: Vela's time grows less than that of a run."""
+_LEVELS = ("the lowest", "the highest", "zero-point")
+"""The sets of inputs of one value."""
 _REFERENCE = ("graph", "operators", "network")
 """The packages that compute the reference."""
 
@@ -126,16 +128,25 @@ def trial_inputs(graph: Graph, macs: int = 0) -> Iterator[tuple[str, dict[str, A
     Those of a large network are one set: random values, and bands of the lowest, the highest and the zero point. Those
     of a small one have further sets, mostly of one value, since few random values pass a minimum, a maximum or a curve.
     """
+    for label, make in _sets(macs):
+        yield label, {info.name: make(info) for info in graph.inputs}
+
+
+def _sets(macs: int) -> Iterator[tuple[str, Callable[[TensorInfo], Array]]]:
     if macs > _LARGE_MACS:
-        yield "banded", {info.name: _banded(info) for info in graph.inputs}
+        yield "banded", _banded
         return
-    yield "random", {info.name: _random(info) for info in graph.inputs}
-    yield "mixed", {info.name: _mixed(info) for info in graph.inputs}
-    for label, place in (("the lowest", 0), ("the highest", 1)):
-        yield label, {info.name: np.full(info.shape, _limits(info)[place], info.dtype.numpy) for info in graph.inputs}
-    yield "zero-point", {info.name: reset_value(info) for info in graph.inputs}
+    yield "random", _random
+    yield "mixed", _mixed
+    for number, label in enumerate(_LEVELS):
+        yield label, partial(_level, number=number)
     for number in range(_SPARSE_SETS if macs < _SMALL_MACS else 0):
-        yield "sparse", {info.name: _sparse(info, number) for info in graph.inputs}
+        yield "sparse", partial(_sparse, number=number)
+
+
+def _level(info: TensorInfo, number: int) -> Array:
+    """Return a tensor of one value: that of _LEVELS."""
+    return reset_value(info) if number == 2 else np.full(info.shape, _limits(info)[number], info.dtype.numpy)
 
 
 def _random(info: TensorInfo, salt: str = "") -> Array:
@@ -159,10 +170,8 @@ def _mixed(info: TensorInfo) -> Array:
 
 def _sparse(info: TensorInfo, number: int) -> Array:
     """Return a tensor mostly of the lowest, the highest or the zero point; half to a sixteenth of it is random."""
-    base, halvings = number % 3, 1 + number // 3
-    value = reset_value(info) if base == 2 else np.full(info.shape, _limits(info)[base], info.dtype.numpy)
-    chosen = _noise(f"{info.name} choice {number}", info.elements).reshape(info.shape) < 256 >> halvings
-    return np.where(chosen, _random(info, f" {number}"), value)
+    chosen = _noise(f"{info.name} choice {number}", info.elements).reshape(info.shape) < 128 >> number // 3
+    return np.where(chosen, _random(info, f" {number}"), _level(info, number % 3))
 
 
 def _banded(info: TensorInfo) -> Array:
