@@ -91,11 +91,11 @@ class OrderProblem:
     @cached_property
     def needs(self) -> list[int]:
         """Per layer: `sources` as bits, which take as much memory as the square of the number of layers."""
-        return [_bits(sources) for sources in self.sources]
+        return [sum(1 << source for source in sources) for sources in self.sources]
 
     @cached_property
     def _user_bits(self) -> list[int]:
-        return [_bits(users) for users in self.users]
+        return [sum(1 << user for user in users) for users in self.users]
 
     def _saved(self, layer: int, is_over: Callable[[int], bool]) -> int:
         """Return the most bytes that overlaps save while a layer runs; `is_over` is whether it is an input's last."""
@@ -232,13 +232,6 @@ def _common(overlap: Overlap, output: int, source: int, alignment: int) -> int:
     below = 0 if forward is None else min(output - round_up(max(forward, 0), alignment), source)
     above = 0 if backward is None else min(source - round_up(max(backward, 0), alignment), output)
     return max(below, above, 0)
-
-
-def _bits(numbers: Sequence[int]) -> int:
-    value = 0
-    for number in numbers:
-        value |= 1 << number
-    return value
 
 
 def _flags(bits: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

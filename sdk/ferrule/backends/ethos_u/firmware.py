@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -99,15 +99,15 @@ class EthosUTarget:
             fast_scratch_bytes=unsigned(stream.fast_scratch_bytes),
             timeout_us=unsigned(timeout_us),
         )
-        scratch = _scratch(context, stream)
-        arguments = (context.resource_handle, pointer, scratch.first, scratch.fast)
+        scratch_bytes, apart, fast = _scratch(context, stream)
+        arguments = (context.resource_handle, pointer, context.scratch if scratch_bytes else Null(), fast)
         return LoweredOp(
             kernel=f"ethos_u_{stream.configuration.macs}",
             declarations=(table,),
             blobs=tuple(blobs.values()),
-            scratch_bytes=scratch.size_bytes,
+            scratch_bytes=scratch_bytes,
             scratch_alignment=ALIGNMENT,
-            scratches=scratch.others,
+            scratches=apart,
             placed=_placed(context, program),
             status=Call(Identifier("ethos_u_execute"), arguments),
             start=Call(Identifier("ethos_u_start"), arguments),
@@ -273,28 +273,20 @@ def _listed(tensors: Sequence[object]) -> str:
     return ", ".join(map(one, tensors)) or "none"
 
 
-@frozen
-class _Scratches:
-    """The memory of an operator: for the stream's scratch and, behind it or in a memory of its own, the fast one."""
+def _scratch(context: LoweringContext, stream: CompiledStream) -> tuple[int, tuple[Scratch, ...], Expression]:
+    """Return the scratch's size, a memory of its own for the fast one, if it has any, and the place of the fast one.
 
-    size_bytes: int
-    others: tuple[Scratch, ...] = ()
-    first: Expression = field(default=Null())
-    fast: Expression = field(default=Null())
-
-
-def _scratch(context: LoweringContext, stream: CompiledStream) -> _Scratches:
-    first = context.scratch if stream.scratch_bytes else Null()
+    Without a memory of its own, the fast scratch lies behind the other one.
+    """
     if not stream.fast_scratch_bytes:
-        return _Scratches(size_bytes=stream.scratch_bytes, first=first)
+        return stream.scratch_bytes, (), Null()
     memory = fast_memory(context.target.options)
     if memory:
         apart = Scratch(name="fast", size_bytes=stream.fast_scratch_bytes, memory=memory, alignment=ALIGNMENT)
-        fast = context.scratch_of(apart)
-        return _Scratches(size_bytes=stream.scratch_bytes, others=(apart,), first=first, fast=fast)
+        return stream.scratch_bytes, (apart,), context.scratch_of(apart)
     offset = _fast_offset(stream)
     behind = AddressOf(Index(Cast(Pointer(Scalar.UINT8), context.scratch), unsigned(offset)))
-    return _Scratches(size_bytes=offset + stream.fast_scratch_bytes, first=context.scratch, fast=behind)
+    return offset + stream.fast_scratch_bytes, (), behind
 
 
 def _fast_offset(stream: CompiledStream) -> int:
