@@ -58,14 +58,19 @@ class NativeDecoder:
         self._arrange.argtypes = (pointer, size, ctypes.POINTER(_Order), pointer, size)
         self._arrange.restype = ctypes.c_int32
 
-    def count(self, data: Bytes, limit: int) -> int:
-        """Return how many weights a stream has, at most `limit`; WeightError if it is damaged."""
-        return self._run(data, None, limit)
-
     def decode(self, data: Bytes, limit: int) -> Int16:
         """Return the first weights of a stream, at most `limit`; WeightError if it is damaged."""
         stream = np.empty(limit, np.int16)
-        return stream[: self._run(data, stream, limit)]
+        return stream[: self.fill(stream, data)]
+
+    def fill(self, out: Int16, data: Bytes) -> int:
+        """Write the first weights of a stream, and return how many there are; WeightError if it is damaged."""
+        count, workspace = ctypes.c_uint64(), np.empty(self._slice_bytes, np.uint8)
+        addresses = (each.ctypes.data for each in (workspace, out))
+        failure = self._decode(data.ctypes.data, len(data), *addresses, len(out), ctypes.byref(count))
+        if failure:
+            raise WeightError(_REASONS[failure])
+        return count.value
 
     def arranged(self, stream: Int16, order: WeightOrder) -> Int16:
         """Return the weights in order OHWI; WeightError if an extent is above 65,536 or the stream is too short."""
@@ -74,15 +79,6 @@ class NativeDecoder:
         if self._arrange(stream.ctypes.data, len(stream), ctypes.byref(native), result.ctypes.data, len(result)):
             raise WeightError(f"{len(stream)} weights cannot be arranged as {order}")
         return result.reshape(order.shape)
-
-    def _run(self, data: Bytes, out: Int16 | None, limit: int) -> int:
-        count = ctypes.c_uint64()
-        workspace = np.empty(self._slice_bytes, np.uint8)
-        target = None if out is None else out.ctypes.data
-        failure = self._decode(data.ctypes.data, len(data), workspace.ctypes.data, target, limit, ctypes.byref(count))
-        if failure:
-            raise WeightError(_REASONS[failure])
-        return count.value
 
 
 def library(*flags: str) -> NativeLibrary:

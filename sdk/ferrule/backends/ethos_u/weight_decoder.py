@@ -91,7 +91,10 @@ class _Symbols:
 
 
 def decode_slowly(data: bytes, limit: int) -> npt.NDArray[np.int16]:
-    """Return the first weights of a stream in the stream's order, at most `limit`; see `weights.decode`."""
+    """Return the first weights of a stream in the stream's order, at most `limit`; WeightError if it is damaged.
+
+    They are signed, of 9 bits, and their zero point is subtracted already.
+    """
     bits = _Bits(data)
     result: list[npt.NDArray[np.int16]] = []
     left = limit

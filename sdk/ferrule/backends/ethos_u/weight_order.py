@@ -95,8 +95,11 @@ class WeightOrder:
         group = self.input_group_depth if self.is_part_kernel else self.ifm_block_depth
         outputs = _grouped(self.ofm_depth, self.ofm_block_depth, self.ofm_ublock_depth)
         inputs = _grouped(self.input_channels, self.ifm_block_depth, group)
-        heights, widths = _parts(self.kernel_height, self.tile_height), _parts(self.kernel_width, self.tile_width)
-        taps = sum(_round_up(height * width, self.tap_multiple) for height in heights for width in widths)
+        taps = sum(
+            rows * columns * _round_up(height * width, self.tap_multiple)
+            for rows, height in _parts(self.kernel_height, self.tile_height)
+            for columns, width in _parts(self.kernel_width, self.tile_width)
+        )
         return outputs * inputs * taps
 
 
@@ -153,11 +156,11 @@ def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def _parts(extent: int, size: int) -> list[int]:
-    """Return the sizes of the parts of an extent, all of one size but the last."""
-    return [min(size, extent - start) for start in range(0, extent, size)]
+def _parts(extent: int, size: int) -> tuple[tuple[int, int], ...]:
+    """Return the numbers and the sizes of the parts of an extent, all of one size but the last."""
+    return (extent // size, size), (1, extent % size)
 
 
 def _grouped(extent: int, block: int, group: int) -> int:
     """Return an extent whose blocks are each filled up to whole groups."""
-    return extent // block * _round_up(block, group) + _round_up(extent % block, group)
+    return sum(count * _round_up(size, group) for count, size in _parts(extent, block))

@@ -16,7 +16,7 @@ from ferrule.backends.ethos_u.weight_decoder import WeightError, decode_slowly
 from ferrule.backends.ethos_u.weight_order import Int16, WeightOrder, arranged
 from ferrule.errors import FerruleError
 
-__all__ = ["MAX_WEIGHTS", "WeightCache", "WeightError", "WeightOrder", "decode", "scales", "weights"]
+__all__ = ["MAX_WEIGHTS", "WeightCache", "WeightError", "WeightOrder", "scales", "weights"]
 
 MAX_WEIGHTS = 1 << 25
 """The most weights that one operation may have, with those that fill up its stream."""
@@ -46,21 +46,6 @@ def scales(data: bytes | npt.NDArray[np.uint8], channels: int) -> Scales:
     bias = (rows[:, :5] << (8 * np.arange(5))).sum(axis=1)
     bias -= (bias >> 39) << 40
     return Scales(bias, (rows[:, 5:9] << (8 * np.arange(4))).sum(axis=1), rows[:, 9] & 63)
-
-
-def decode(data: Blob, *, limit: int = MAX_WEIGHTS) -> Int16:
-    """Return the first weights of a stream, in the stream's order, at most `limit`.
-
-    They are signed, of 9 bits, and their zero point is subtracted already.
-
-    Raises:
-        WeightError: the stream is damaged.
-    """
-    native = native_decoder()
-    if native is None:
-        return decode_slowly(bytes(data), limit)
-    array = np.frombuffer(data, np.uint8)
-    return native.decode(array, native.count(array, limit))
 
 
 def weights(data: Blob, order: WeightOrder) -> Int16:
