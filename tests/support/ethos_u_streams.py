@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from ferrule.backends.ethos_u.commands import Elementwise, Kind, Long, Short
-from ferrule.backends.ethos_u.configuration import Configuration, configuration
+from ferrule.backends.ethos_u.configuration import ARCH_ID, Configuration, configuration
 
 U55 = configuration("ethos-u55-128")
 SCRATCH = 1
@@ -76,6 +76,6 @@ def payload(commands: Iterable[int], compiled_for: Configuration = U55) -> bytes
     """Return commands with the header that Vela writes."""
     words = list(commands)
     length = len(words)
-    header = [0x31504F43, 0x01, compiled_for.register, compiled_for.arch_id, 5, 5, 5]
+    header = [0x31504F43, 0x01, compiled_for.register, ARCH_ID, 5, 5, 5]
     header.append(0x02 | (length & 0xFFFF) << 16 | (length >> 16) << 8)
     return np.array([*header, *words], "<u4").tobytes()

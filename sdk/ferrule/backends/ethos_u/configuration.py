@@ -10,7 +10,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 
 ARCH_ID = 0x1006_6001
-"""The ID register that Vela's streams state: architecture 1.0.6."""
+"""The ID register that Vela's streams state: architecture 1.0.6. A driver compares the architecture's version."""
 _U85 = "ethos-u85"
 
 
@@ -38,11 +38,6 @@ class Configuration:
         """The value of the register CONFIG, which a stream repeats in its first words."""
         kibibytes = self.cores * self.shram_bytes // 1024
         return self.product << 28 | kibibytes << 8 | (self.macs.bit_length() - 1)
-
-    @property
-    def arch_id(self) -> int:
-        """The value of the register ID that fits streams of Vela; a driver compares the architecture's version."""
-        return ARCH_ID
 
 
 def _row(

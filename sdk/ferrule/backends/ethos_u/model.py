@@ -14,7 +14,7 @@ import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.ethos_u.commands import Kind
-from ferrule.backends.ethos_u.configuration import Configuration, configuration
+from ferrule.backends.ethos_u.configuration import ARCH_ID, Configuration, configuration
 from ferrule.backends.ethos_u.errors import NpuBusError
 from ferrule.backends.ethos_u.machine import Bytes, Range
 from ferrule.backends.ethos_u.npu import Npu, Step
@@ -124,7 +124,7 @@ class EthosUModel(RegisterModel):
         super().reset()
         self._run = None
         self._monitor = Monitor()
-        self.set_value("ID", self.configuration.arch_id)
+        self.set_value("ID", ARCH_ID)
         self.set_value("CONFIG", self.configuration.register)
 
     @override

@@ -142,10 +142,6 @@ class Npu:
         self._functions = functions() if native else None
         self._workspace = Workspace()
 
-    def reset(self) -> None:
-        """Clear the internal memory."""
-        self._machine.internal[:] = 0
-
     def steps(self, words: Words) -> Iterator[Step]:
         """Execute one operation of a stream for each item, the last of them STOP.
 

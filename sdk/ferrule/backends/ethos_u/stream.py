@@ -30,12 +30,8 @@ class Payload:
 
     config_register: int
     """The register CONFIG of the NPU that the stream was compiled for."""
-    id_register: int
-    """The register ID of the NPU that the stream was compiled for."""
     words: Words
     """The commands, without the header."""
-    byte_offset: int
-    """The place of the commands in the payload, which a driver writes to QBASE."""
 
 
 class Registers:
@@ -85,8 +81,6 @@ class Operation:
     kind: Kind
     parameter: int
     """Mode of a pooling or an elementwise operation, limit of a wait, mask of STOP, IRQ and PMU_MASK."""
-    index: int
-    """Its number in the stream, with waits."""
     word_offset: int
     """The place of its command, in words from the first."""
     registers: Registers
@@ -118,7 +112,7 @@ def parse_payload(data: bytes) -> Payload:
         raise UnsupportedModeError("the payload is COP2, expected COP1", word_offset=0)
     if words[0] != _COP1:
         raise StreamError(f"the payload begins with {int(words[0]):#010x}, expected COP1", word_offset=0)
-    configuration: tuple[int, int] | None = None
+    configuration: int | None = None
     at = 1
     while at < len(words):
         word = int(words[at])
@@ -128,29 +122,18 @@ def parse_payload(data: bytes) -> Payload:
         elif tag == _TAG_CONFIG:
             if at + 3 > len(words):
                 raise StreamError("the payload ends inside of its configuration", word_offset=at)
-            configuration = int(words[at + 1]), int(words[at + 2])
+            configuration = int(words[at + 1])
             at += 3
         elif tag == _TAG_STREAM:
             if configuration is None:
                 raise StreamError("the payload states no configuration before its stream", word_offset=at)
-            return _payload(words, at, configuration)
+            length, left = (word >> 8 & 0xFF) << 16 | word >> 16, len(words) - at - 1
+            if length > left:
+                raise StreamError(f"the stream is truncated: it has {length} words, the payload {left}", word_offset=at)
+            return Payload(config_register=configuration, words=words[at + 1 : at + 1 + length])
         else:
             raise StreamError(f"the payload has the tag {tag:#04x}, expected 0x01, 0x02 or 0x05", word_offset=at)
     raise StreamError("the payload has no command stream", word_offset=at)
-
-
-def _payload(words: Words, at: int, configuration: tuple[int, int]) -> Payload:
-    word = int(words[at])
-    length = (word >> 8 & 0xFF) << 16 | word >> 16
-    left = len(words) - at - 1
-    if length > left:
-        raise StreamError(f"the stream is truncated: it has {length} words, the payload {left}", word_offset=at)
-    return Payload(
-        config_register=configuration[0],
-        id_register=configuration[1],
-        words=words[at + 1 : at + 1 + length],
-        byte_offset=4 * (at + 1),
-    )
 
 
 def operations(words: Words) -> Iterator[Operation]:
@@ -167,7 +150,7 @@ def operations(words: Words) -> Iterator[Operation]:
     long: dict[int, tuple[int, int]] = {}
     registers = Registers()
     changed = False
-    at = index = 0
+    at = 0
     while at < len(commands):
         word = commands[at]
         code, parameter = word & 0x3FF, word >> 16
@@ -189,10 +172,9 @@ def operations(words: Words) -> Iterator[Operation]:
             kind = _kind(code, parameter, at)
             if changed and kind in WORKING:
                 registers, changed = Registers(dict(short), dict(long)), False
-            yield Operation(kind=kind, parameter=parameter, index=index, word_offset=at, registers=registers)
+            yield Operation(kind=kind, parameter=parameter, word_offset=at, registers=registers)
             if kind is Kind.STOP:
                 return
-            index += 1
         at += 1
     raise StreamError("the stream ends without STOP", word_offset=at)
 

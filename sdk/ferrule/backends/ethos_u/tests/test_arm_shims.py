@@ -28,7 +28,7 @@ from ethos_u_streams import U55, payload
 from needs import require_cc, require_module
 
 from ferrule._typing import override
-from ferrule.backends.ethos_u.configuration import configuration
+from ferrule.backends.ethos_u.configuration import ARCH_ID, configuration
 from ferrule.backends.ethos_u.model import EthosUModel
 from ferrule.backends.ethos_u.registers import TABLE
 from ferrule.devices import Fault, FaultInjector, NeverDone, RegisterAccess, StuckBit, WrongId
@@ -166,9 +166,9 @@ def changed(index: int, *given: int) -> bytes:
         (GOOD[:28], ARGUMENT),  # no commands
         (GOOD + b"\x09\0\0\0", DEVICE),  # an unknown tag, once the commands are being executed
         (changed(2, configuration("ethos-u55-256").register), DEVICE),
-        (changed(3, U55.arch_id + (1 << 28)), DEVICE),
-        (changed(3, U55.arch_id + (1 << 20)), DEVICE),
-        (changed(3, U55.arch_id + (1 << 16)), OK),
+        (changed(3, ARCH_ID + (1 << 28)), DEVICE),
+        (changed(3, ARCH_ID + (1 << 20)), DEVICE),
+        (changed(3, ARCH_ID + (1 << 16)), OK),
     ],
 )
 def test_payloads(bench: MakeBench, stream: bytes, status: int) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ferrule._typing import override
 from ferrule.backends.ethos_u.commands import Kind, Long, Short
-from ferrule.backends.ethos_u.configuration import configuration
+from ferrule.backends.ethos_u.configuration import ARCH_ID, configuration
 from ferrule.backends.ethos_u.model import EthosUModel
 from ferrule.backends.ethos_u.pmu import Event, Monitor
 from ferrule.backends.ethos_u.registers import TABLE
@@ -154,7 +154,7 @@ def test_reset(levels: int) -> None:
     assert (board.get("STATUS"), board.get("PROT"), board.get("CMD")) == (0, levels, 0xC)
     assert (board.get("AXI_LIMIT0"), board.get("QSIZE"), board.get("BASEP1")) == (0, 0, 0)
     assert board.model.next_event() is None
-    assert (board.get("CONFIG"), board.get("ID")) == (U55.register, U55.arch_id)
+    assert (board.get("CONFIG"), board.get("ID")) == (U55.register, ARCH_ID)
     board.run(WHOLE)
     assert board.is_right
 
