@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, field
 from enum import StrEnum
 from itertools import chain
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.errors import FerruleError
 
 REGISTER_BYTES = 4
@@ -52,7 +52,7 @@ class EnumeratedValue:
     doc: str = ""
 
 
-@frozen(kw_only=False)
+@positional
 class Field:
     """Adjacent bits of a register."""
 
@@ -99,7 +99,7 @@ class Field:
         raise FerruleError(f"field {self.name} has no value {name}: it has {', '.join(v.name for v in self.values)}")
 
 
-@frozen(kw_only=False)
+@positional
 class Register:
     """A register of the window, or an array of them."""
 

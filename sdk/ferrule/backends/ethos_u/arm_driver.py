@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from ferrule._frozen import frozen, positional
+from ferrule._frozen import frozen
 from ferrule.backends.contribution import Contribution, Warnings
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.reading import read_bytes, read_text

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule._typing import override
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import NpuBusError
@@ -27,7 +27,7 @@ INTERNAL = -1
 """The region of ranges in the internal memory."""
 
 
-@frozen(kw_only=False)
+@positional
 class Range:
     """Bytes that an operation accesses; the internal memory has the region INTERNAL."""
 
