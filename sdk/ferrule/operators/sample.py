@@ -70,6 +70,10 @@ class LayerSample:
         self.inputs.append(info)
         return info
 
+    def keep(self, shape: Shape) -> None:
+        """Add a non-constant input, whose quantisation is that of the output."""
+        self.output = self.take(shape).quantization
+
     def add(self, name: str, shape: Shape, dtype: DataType, quantization: Quantization | None = None) -> None:
         """Add a non-constant input of another type."""
         self.inputs.append(TensorInfo(name, shape, dtype, quantization=quantization))

@@ -156,7 +156,7 @@ def _sample_depth(descriptor: type[DepthDescriptor], sample: LayerSample) -> Des
     shape = (
         (batches, rows * size, columns * size, channels) if gathers else (batches, rows, columns, channels * size**2)
     )
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     return descriptor(block_size=size)
 
 
@@ -165,7 +165,7 @@ def _sample_space_to_batch(sample: LayerSample) -> Descriptor:
     before = tuple(sample.dice.randint(0, 2) for _ in block)
     middle = tuple(sample.dice.randint(1, 6) for _ in block)
     after = tuple(-(first + extent) % size for first, extent, size in zip(before, middle, block, strict=True))
-    sample.output = sample.take((sample.dice.randint(1, 2), *middle, sample.dice.randint(1, 3))).quantization
+    sample.keep((sample.dice.randint(1, 2), *middle, sample.dice.randint(1, 3)))
     return SpaceToBatchNdDescriptor(block=block, before=before, after=after)
 
 
@@ -174,7 +174,7 @@ def _sample_batch_to_space(sample: LayerSample) -> Descriptor:
     middle = tuple(sample.dice.randint(2, 4) for _ in block)
     before, after = (tuple(sample.dice.randint(0, size - 1) for size in block) for _ in range(2))
     batches = math.prod(block) * sample.dice.randint(1, 2)
-    sample.output = sample.take((batches, *middle, sample.dice.randint(1, 3))).quantization
+    sample.keep((batches, *middle, sample.dice.randint(1, 3)))
     return BatchToSpaceNdDescriptor(block=block, before=before, after=after)
 
 

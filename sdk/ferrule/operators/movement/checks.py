@@ -104,6 +104,12 @@ def check_same_quantisation(operands: Operands) -> None:
         raise UnsupportedError(f"'{source.name}' and '{output.name}' differ in quantisation, expected the same")
 
 
+def check_alike(info: TensorInfo, other: TensorInfo) -> None:
+    """Raise UnsupportedError unless a tensor has the type and the quantisation of another."""
+    if (info.dtype, info.quantization) != (other.dtype, other.quantization):
+        raise UnsupportedError(f"'{info.name}' and '{other.name}' differ in type or quantisation, expected the same")
+
+
 def check_prescribed(name: str, output: TensorInfo, wanted: Quantization, tolerance: float = 0.0) -> None:
     """Raise UnsupportedError unless an output has the quantisation that TensorFlow Lite prescribes for an operator."""
     if abs(output.scale - wanted.scale) > tolerance * wanted.scale or output.zero_point != wanted.zero_point:

@@ -194,14 +194,14 @@ def _sample_gather(sample: LayerSample) -> Descriptor:
     shape = sample.shape(3)
     axis = sample.dice.randint(0, len(shape) - 1)
     batch = sample.dice.randint(0, axis)
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     _take_indices(sample, (*shape[:batch], *sample.shape(2)), shape[axis])
     return GatherDescriptor(axis=axis, batch_dims=batch)
 
 
 def _sample_gather_nd(sample: LayerSample) -> Descriptor:
     shape = sample.shape(3)
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     _take_indices(sample, (*sample.shape(2), sample.dice.randint(1, len(shape))), min(shape))
     return GatherNdDescriptor()
 
@@ -209,14 +209,14 @@ def _sample_gather_nd(sample: LayerSample) -> Descriptor:
 def _sample_embedding_lookup(sample: LayerSample) -> Descriptor:
     shape = (sample.dice.randint(1, 6), *sample.shape(2))
     _take_indices(sample, (sample.dice.randint(1, 5),), shape[0])
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     sample.output_type = sample.dtype
     return EmbeddingLookupDescriptor()
 
 
 def _sample_update(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     sample.take(tuple(sample.dice.randint(1, extent) for extent in shape), sample.output)
     _take_indices(sample, (len(shape),), max(shape))
     return DynamicUpdateSliceDescriptor()

@@ -7,7 +7,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape
 from ferrule.operators.movement.checks import MOVABLE, check_axes, check_quantisations, check_types
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
@@ -43,6 +43,10 @@ class SplitVDescriptor(Descriptor):
     """The extent of each output along the axis; their sum is the input's extent."""
 
 
+def _with_extent(shape: Shape, axis: int, extent: int) -> Shape:
+    return (*shape[:axis], extent, *shape[axis + 1 :])
+
+
 def infer_concatenation(descriptor: ConcatenationDescriptor, operands: Operands) -> Shapes:
     """Return the shape of the inputs concatenated along the axis."""
     infos = operands.required(range(max(len(operands.inputs), 1)))
@@ -57,7 +61,7 @@ def infer_concatenation(descriptor: ConcatenationDescriptor, operands: Operands)
                 f"tensor '{info.name}' has shape {list(info.shape)}, expected {list(shape)} as '{infos[0].name}' has, "
                 f"apart from axis {axis}"
             )
-    return ((*shape[:axis], sum(info.shape[axis] for info in infos), *shape[axis + 1 :]),)
+    return (_with_extent(shape, axis, sum(info.shape[axis] for info in infos)),)
 
 
 def check_concatenation(_: ConcatenationDescriptor, operands: Operands) -> None:
@@ -81,7 +85,7 @@ def infer_split(descriptor: SplitDescriptor, operands: Operands) -> Shapes:
         raise ModelError(
             f"tensor '{source.name}' of shape {list(shape)} does not split into {splits} equal parts along axis {axis}"
         )
-    return ((*shape[:axis], shape[axis] // splits, *shape[axis + 1 :]),) * splits
+    return (_with_extent(shape, axis, shape[axis] // splits),) * splits
 
 
 def infer_split_v(descriptor: SplitVDescriptor, operands: Operands) -> Shapes:
@@ -93,7 +97,7 @@ def infer_split_v(descriptor: SplitVDescriptor, operands: Operands) -> Shapes:
             f"tensor '{source.name}' of shape {list(shape)} does not split into parts of {list(sizes)} "
             f"elements along axis {axis}"
         )
-    return tuple((*shape[:axis], size, *shape[axis + 1 :]) for size in sizes)
+    return tuple(_with_extent(shape, axis, size) for size in sizes)
 
 
 def check_split(descriptor: SplitDescriptor | SplitVDescriptor, operands: Operands) -> None:
@@ -105,15 +109,9 @@ def check_split(descriptor: SplitDescriptor | SplitVDescriptor, operands: Operan
         raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {count}")
 
 
-def compute_split(descriptor: SplitDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
-    """Return the equal parts of the input."""
-    parts = np.split(np.asarray(arrays[0]), descriptor.splits, axis=descriptor.axis)
-    return [np.ascontiguousarray(part) for part in parts]
-
-
-def compute_split_v(descriptor: SplitVDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
+def compute_split(descriptor: SplitDescriptor | SplitVDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     """Return the parts of the input."""
-    ends = np.cumsum(descriptor.sizes)[:-1]
+    ends = np.cumsum([info.shape[descriptor.axis] for info in operands.outputs])[:-1]
     parts = np.split(required_array(arrays, 0), ends, axis=descriptor.axis)
     return [np.ascontiguousarray(part) for part in parts]
 
@@ -121,16 +119,16 @@ def compute_split_v(descriptor: SplitVDescriptor, _: Operands, arrays: Arrays) -
 def _sample_concatenation(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     axis = sample.dice.randint(0, len(shape) - 1)
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     for _ in range(sample.dice.randint(0, 2)):
-        sample.take((*shape[:axis], sample.dice.randint(1, 4), *shape[axis + 1 :]), sample.output)
+        sample.take(_with_extent(shape, axis, sample.dice.randint(1, 4)), sample.output)
     return ConcatenationDescriptor(axis=axis)
 
 
 def _sample_split(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     axis, count = sample.dice.randint(0, len(shape) - 1), sample.dice.randint(1, 3)
-    sample.output = sample.take((*shape[:axis], shape[axis] * count, *shape[axis + 1 :])).quantization
+    sample.keep(_with_extent(shape, axis, shape[axis] * count))
     return SplitDescriptor(axis=axis, splits=count)
 
 
@@ -138,7 +136,7 @@ def _sample_split_v(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     axis = sample.dice.randint(0, len(shape) - 1)
     sizes = tuple(sample.dice.randint(1, 4) for _ in range(sample.dice.randint(1, 3)))
-    sample.output = sample.take((*shape[:axis], sum(sizes), *shape[axis + 1 :])).quantization
+    sample.keep(_with_extent(shape, axis, sum(sizes)))
     return SplitVDescriptor(axis=axis, sizes=sizes)
 
 
@@ -168,6 +166,6 @@ SPLIT_V = Operator(
     moves=True,
     shapes=infer_split_v,
     check=check_split,
-    kernel=compute_split_v,
+    kernel=compute_split,
     sample=_sample_split_v,
 )

@@ -103,12 +103,12 @@ def _sample_tile(sample: LayerSample) -> Descriptor:
 def _sample_broadcast_to(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
     kept = shape[sample.dice.randint(0, len(shape)) :]
-    sample.output = sample.take(tuple(sample.dice.choice([1, extent]) for extent in kept)).quantization
+    sample.keep(tuple(sample.dice.choice([1, extent]) for extent in kept))
     return BroadcastToDescriptor(shape=shape)
 
 
 def _sample_fill(sample: LayerSample) -> Descriptor:
-    sample.output = sample.take(()).quantization
+    sample.keep(())
     return FillDescriptor(shape=sample.shape())
 
 

@@ -81,7 +81,7 @@ def compute_unpack(descriptor: UnpackDescriptor, operands: Operands, arrays: Arr
 
 def _sample_pack(sample: LayerSample) -> Descriptor:
     shape = sample.shape(3)
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     for _ in range(sample.dice.randint(0, 3)):
         sample.take(shape, sample.output)
     return PackDescriptor(axis=sample.dice.randint(0, len(shape)))
@@ -89,7 +89,7 @@ def _sample_pack(sample: LayerSample) -> Descriptor:
 
 def _sample_unpack(sample: LayerSample) -> Descriptor:
     shape = sample.shape()
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     return UnpackDescriptor(axis=sample.dice.randint(0, len(shape) - 1))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType
-from ferrule.operators.movement.checks import expect_type
+from ferrule.operators.movement.checks import check_alike, expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
 
@@ -60,10 +60,7 @@ def _check(descriptor: CircularBufferDescriptor, operands: Operands) -> None:
         raise ModelError(f"its period is {descriptor.cycles} runs, expected 1 to {MOST_CYCLES}")
     expect_type(frame, DataType.INT8)
     for info in (operands.input(FRAMES), *operands.outputs[:COUNT]):
-        if (info.dtype, info.quantization) != (frame.dtype, frame.quantization):
-            raise UnsupportedError(
-                f"'{info.name}' and '{frame.name}' differ in type or quantisation, expected the same"
-            )
+        check_alike(info, frame)
     if descriptor.cycles > 1:
         for info in (operands.input(COUNT), operands.outputs[COUNT]):
             if info.dtype is not DataType.INT32 or info.shape != (1,):

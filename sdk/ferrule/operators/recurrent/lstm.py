@@ -26,7 +26,7 @@ from ferrule.operators.arithmetic.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.elementwise.nonlinear import logistic_s16, tanh_s16
-from ferrule.operators.movement.checks import check_activations, expect_type
+from ferrule.operators.movement.checks import check_activations, check_alike, expect_type
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import Factor, check_rows, required_constants
@@ -98,8 +98,7 @@ def _check(descriptor: LstmDescriptor, operands: Operands) -> None:
         for index in indices:
             expect_type(operands.input(index), wanted)
     for output, state in zip(operands.outputs, (hidden, hidden, cell), strict=True):
-        if (output.dtype, output.quantization) != (state.dtype, state.quantization):
-            raise UnsupportedError(f"output '{output.name}' differs from state '{state.name}' in type or quantisation")
+        check_alike(output, state)
     if floats:
         return
     check_activations(data, hidden, cell, *operands.required((*INPUT_WEIGHTS, *RECURRENT_WEIGHTS)))

@@ -17,7 +17,7 @@ from ferrule.operators.arithmetic.fixed_point import (
     multiply_by_quantized_multiplier,
     wrap_int32,
 )
-from ferrule.operators.movement.checks import check_activations, expect_type
+from ferrule.operators.movement.checks import check_activations, check_alike, expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_arrays
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import (
@@ -76,9 +76,7 @@ def _check(descriptor: SvdfDescriptor, operands: Operands) -> None:
     expect_type(output, data.dtype)
     if bias is not None:
         expect_type(bias, data.dtype if data.dtype.is_float else DataType.INT32)
-    new = operands.outputs[1]
-    if (new.dtype, new.quantization) != (state.dtype, state.quantization):
-        raise UnsupportedError(f"the new state '{new.name}' differs from '{state.name}' in type or quantisation")
+    check_alike(operands.outputs[1], state)
     if data.dtype.is_float:
         return
     check_activations(data, state, output, feature, time)

@@ -154,7 +154,7 @@ def _check_axes(descriptor: ReduceDescriptor, source: TensorInfo) -> None:
 def sample_reduction(sample: LayerSample) -> Descriptor:
     """Draw a layer whose output has the input's quantisation."""
     shape = sample.shape()
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     axes = sample.dice.sample(range(len(shape)), sample.dice.randint(1, len(shape)))
     return ReduceDescriptor(axes=tuple(sorted(axes)), keep_dims=sample.dice.random() < 0.5)
 

@@ -210,7 +210,7 @@ def _slice(source: Array, axis: int, start: int, stop: int, step: int) -> Array:
 def _sample(sample: LayerSample) -> Descriptor:
     shape = sample.image()
     window, strides = sample.pair(3), sample.pair(2)
-    sample.output = sample.take(shape).quantization
+    sample.keep(shape)
     return Pool2dDescriptor(
         pool_h=window[0],
         pool_w=window[1],

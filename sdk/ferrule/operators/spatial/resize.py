@@ -236,7 +236,7 @@ def _interpolate(image: Array, taps: Taps, axis: int, whole: int) -> Array:
 
 def _sample(sample: LayerSample) -> Descriptor:
     dice = sample.dice
-    sample.output = sample.take(sample.image()).quantization
+    sample.keep(sample.image())
     corners = dice.choice([(False, False), (True, False), (False, True)])
     return ResizeDescriptor(
         height=dice.randint(1, 14), width=dice.randint(1, 14), align_corners=corners[0], half_pixel_centers=corners[1]
