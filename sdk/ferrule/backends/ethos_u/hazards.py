@@ -58,12 +58,9 @@ class _Outstanding:
 
     def conflict(self, later: _Outstanding) -> Range | None:
         """Return the range of a later operation that must not be accessed yet."""
-        for mine, theirs in ((self.writes, later.reads), (self.writes, later.writes), (self.reads, later.writes)):
-            for first in mine:
-                for second in theirs:
-                    if first.meets(second):
-                        return second
-        return None
+        pairs = ((self.writes, later.reads), (self.writes, later.writes), (self.reads, later.writes))
+        shared = (other for mine, theirs in pairs for own in mine for other in theirs if own.meets(other))
+        return next(shared, None)
 
 
 class HazardTracker:

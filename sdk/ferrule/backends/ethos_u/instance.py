@@ -43,10 +43,15 @@ class StreamInstance:
         """Return the bytes of a tensor."""
         return self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]
 
+    def write(self, tensor: StreamTensor, array: Array) -> None:
+        """Set the elements of a tensor."""
+        stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        self.place(tensor)[:] = stored.reshape(-1).view(np.uint8)
+
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Execute the stream: read one array per input, and write one array per output, in the stream's order."""
         for tensor, array in zip(self.stream.inputs, inputs, strict=True):
-            self.place(tensor)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            self.write(tensor, array)
         self._npu.run(self.payload)
         for tensor, array in zip(self.stream.outputs, outputs, strict=True):
             array[...] = self.place(tensor).view(tensor.dtype.numpy).reshape(array.shape)

@@ -101,12 +101,9 @@ class EthosUStream:
         Raises:
             InputError: a name, a shape or a type does not fit.
         """
-        given = self._named(states or {}, self.states, "state", complete=False)
+        given = _named(states or {}, self.states, "state", complete=False)
         for tensor in self.states:
-            if tensor.name in given:
-                _check(tensor, given[tensor.name])
-        for tensor in self.states:
-            self._set(tensor, given.get(tensor.name, np.zeros(tensor.shape, tensor.dtype.numpy)))
+            self._instance.write(tensor, given.get(tensor.name, np.zeros(tensor.shape, tensor.dtype.numpy)))
 
     def run(self, inputs: Mapping[str, Array] | Sequence[Array]) -> StreamRun:
         """Execute the stream once, with stored values by name or in the order of the inputs.
@@ -119,11 +116,9 @@ class EthosUStream:
             UnsupportedModeError: it asks for what Vela never emits.
             NpuBusError: it accesses memory that does not exist.
         """
-        given = self._named(inputs, self.inputs, "input", complete=True)
+        given = _named(inputs, self.inputs, "input", complete=True)
         for tensor in self.inputs:
-            _check(tensor, given[tensor.name])
-        for tensor in self.inputs:
-            self._set(tensor, given[tensor.name])
+            self._instance.write(tensor, given[tensor.name])
         steps = tuple(self._instance.steps())
         outputs = {
             tensor.name: self._instance.place(tensor).view(tensor.dtype.numpy).reshape(plain_shape(tensor)).copy()
@@ -131,33 +126,26 @@ class EthosUStream:
         }
         return StreamRun(outputs=outputs, steps=steps)
 
-    def _named(
-        self,
-        arrays: Mapping[str, Array] | Sequence[Array],
-        tensors: Sequence[StreamTensor],
-        what: str,
-        *,
-        complete: bool,
-    ) -> dict[str, Array]:
-        names = [tensor.name for tensor in tensors]
-        if not isinstance(arrays, Mapping):
-            if len(arrays) != len(tensors):
-                raise InputError(f"there are {len(arrays)} arrays, expected {len(tensors)}: {', '.join(names)}")
-            arrays = dict(zip(names, arrays, strict=True))
-        for name in arrays:
-            if name not in names:
-                raise unknown_name(what, name, names)
-        missing = [name for name in names if name not in arrays] if complete else []
-        if missing:
-            raise InputError(f"{what} '{missing[0]}' is missing", hint=f"the stream has {', '.join(names)}")
-        return {name: np.asarray(array) for name, array in arrays.items()}
 
-    def _set(self, tensor: StreamTensor, array: Array) -> None:
-        stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-        self._instance.place(tensor)[:] = stored.reshape(-1).view(np.uint8)
+def _named(
+    arrays: Mapping[str, Array] | Sequence[Array], tensors: Sequence[StreamTensor], what: str, *, complete: bool
+) -> dict[str, Array]:
+    """Return arrays by name; InputError if a name, a shape or a type does not fit, or one is missing."""
+    names = [tensor.name for tensor in tensors]
+    if not isinstance(arrays, Mapping):
+        if len(arrays) != len(tensors):
+            raise InputError(f"there are {len(arrays)} arrays, expected {len(tensors)}: {', '.join(names)}")
+        arrays = dict(zip(names, arrays, strict=True))
+    for name in arrays:
+        if name not in names:
+            raise unknown_name(what, name, names)
+    missing = [name for name in names if name not in arrays] if complete else []
+    if missing:
+        raise InputError(f"{what} '{missing[0]}' is missing", hint=f"the stream has {', '.join(names)}")
+    return {each.name: _checked(each, np.asarray(arrays[each.name])) for each in tensors if each.name in arrays}
 
 
-def _check(tensor: StreamTensor, array: Array) -> None:
+def _checked(tensor: StreamTensor, array: Array) -> Array:
     if array.dtype.kind not in "iu" or array.dtype.itemsize != tensor.dtype.size_bytes:
         raise InputError(
             f"'{tensor.name}' is {array.dtype}, expected {tensor.dtype}",
@@ -165,6 +153,7 @@ def _check(tensor: StreamTensor, array: Array) -> None:
         )
     if array.shape != tensor.shape and [n for n in array.shape if n != 1] != [n for n in tensor.shape if n != 1]:
         raise InputError(f"'{tensor.name}' has the shape {list(array.shape)}, expected {list(plain_shape(tensor))}")
+    return array
 
 
 def plain_shape(tensor: StreamTensor) -> tuple[int, ...]:

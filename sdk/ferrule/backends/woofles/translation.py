@@ -97,7 +97,7 @@ def _command(layer: Layer, activation: Activation, operands: Operands) -> Comman
     low, high = activation_range(activation, operands.output)
     return Command(
         operation=Operation[layer.type.name],
-        input_zero_point=operands.input(0).zero_point,
+        input_zero_point=operands.source.zero_point,
         output_zero_point=operands.output.zero_point,
         activation_min=low,
         activation_max=high,
@@ -127,7 +127,7 @@ def _fully_connected(layer: Layer, operands: Operands, constants: Constants) -> 
     channels, depth = operands.input(1).shape
     command = replace(
         _command(layer, layer.descriptor.activation, operands),
-        count=operands.input(0).elements // depth,
+        count=operands.source.elements // depth,
         input_channels=depth,
         output_channels=channels,
     )
