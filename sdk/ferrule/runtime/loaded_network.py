@@ -80,9 +80,7 @@ class LoadedNetwork:
         """Run the network once for each sample; see `Runtime.enqueue_workload`."""
         self.check_outside()
         with self._lock:
-            parts = self._parts
-            if parts is None:
-                raise FerruleError("the network was unloaded", hint="load it again")
+            parts = self._loaded()
             graph = parts.graph
             if real and outputs is not None:
                 raise InputError(
@@ -128,10 +126,14 @@ class LoadedNetwork:
         """Let the next run begin with the initial state; see `Runtime.reset_state`."""
         self.check_outside()
         with self._lock:
-            if self._parts is None:
-                raise FerruleError("the network was unloaded", hint="load it again")
-            if self._parts.state is not None:
-                self._parts.state.reset()
+            state = self._loaded().state
+            if state is not None:
+                state.reset()
+
+    def _loaded(self) -> Parts:
+        if self._parts is None:
+            raise FerruleError("the network was unloaded", hint="load it again")
+        return self._parts
 
     def release(self) -> None:
         """Wait for the current run, then release all memory; later runs fail, and a second call does nothing."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -164,7 +164,7 @@ class Board(Closing):
         """Instructions that the board has executed since it was started, with those before resets; None if unknown."""
         if self._session is None:
             return self._before
-        return _sum(self._before, self.counters().instructions)
+        return total((self._before, self.counters().instructions))
 
     @property
     def devices(self) -> Mapping[str, AttachedDevice]:
@@ -230,7 +230,7 @@ class Board(Closing):
         if self._session is None:
             return
         try:
-            self._before = _sum(self._before, self.counters().instructions)
+            self._before = total((self._before, self.counters().instructions))
         except EngineError:  # an engine that has ended cannot count
             self._before = None
         finally:
@@ -248,8 +248,14 @@ class Board(Closing):
         return self._session is None
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
+def total(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of counts; None if one of them is unknown."""
+    found = 0
+    for count in counts:
+        if count is None:
+            return None
+        found += count
+    return found
 
 
 def start(

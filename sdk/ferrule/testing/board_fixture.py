@@ -18,7 +18,7 @@ from ferrule.boards import load_board
 from ferrule.emulation import AttachedDevice, AttachedWire, Engine, EngineOptions
 from ferrule.emulation import engine as engine_named
 from ferrule.link import DEFAULT_BAUD
-from ferrule.testing.board import Board, start
+from ferrule.testing.board import Board, start, total
 
 if TYPE_CHECKING:
     from ferrule.backends import Device
@@ -105,8 +105,7 @@ class BoardFixture:
     @property
     def instructions(self) -> int | None:
         """Instructions that all boards of the test have executed; None if the engine cannot tell."""
-        counts = [board.instructions for board in self.started]
-        return None if None in counts else sum(count for count in counts if count is not None)
+        return total(board.instructions for board in self.started)
 
     def state_text(self) -> str:
         """Return what a failed test shows of its boards."""

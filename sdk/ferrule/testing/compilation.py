@@ -90,7 +90,7 @@ class HostBuild:
                 hint="set CC to gcc",
             )
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = list(pool.map(self._object, (*self.sources, *self.fakes)))
+            objects = list(pool.map(self.object_of, (*self.sources, *self.fakes)))
         command = [*self._command, "-shared", *self._watching, *map(str, objects)]
         return self._made(Path(f"lib{objects[0].stem}.so"), "\0".join(command), [*command, "-pthread"])
 
@@ -99,10 +99,6 @@ class HostBuild:
         """The sources under test: those that are no fakes."""
         command = [*self._command, *self._tested]
         return tuple(path for path in self.sources if _FAKE.search(_preprocessed(command, path)) is None)
-
-    def object_of(self, source: Path) -> Path:
-        """Return the object file of a source under test."""
-        return self._object(source)
 
     @property
     def _command(self) -> tuple[str, ...]:
@@ -123,7 +119,8 @@ class HostBuild:
             flags += [f"-fsanitize={','.join(self.sanitizers)}", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
         return [*flags, *(["--coverage"] if self.coverage else [])]
 
-    def _object(self, source: Path) -> Path:
+    def object_of(self, source: Path) -> Path:
+        """Return the object file of a source."""
         if not is_file(source):
             raise FerruleError(f"{self.title}: there is no source {source}")
         command = [*self._command, *self._options(source)]

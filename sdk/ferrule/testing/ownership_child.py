@@ -219,20 +219,24 @@ def check(
     runtime = CheckingRuntime(options, registry(), pages, output)
     number = runtime.load_network(_with_constants(optimized, pages))
     arena, guard = runtime.arena, runtime.guard
-    inputs = [arena.pages.view(memory, APPLICATION).array for memory in arena.inputs]
-    outputs = [arena.pages.view(memory, APPLICATION).array for memory in arena.outputs]
+    inputs, outputs = _applications(arena, arena.inputs), _applications(arena, arena.outputs)
     for info, array in zip(arena.graph.inputs, inputs, strict=True):
-        assert array is not None
         np.copyto(array, arrays[info.name])
     results: list[dict[str, Array]] = []
     for poison in POISONS:
         arena.poison(poison)
         guard.begin()
-        runtime.enqueue_workload(number, [x for x in inputs if x is not None], [x for x in outputs if x is not None])
+        runtime.enqueue_workload(number, inputs, outputs)
         guard.end()
         results.append(dict(_results(arena)))
     _compare(arena, guard.places, *results)
     return arena.report
+
+
+def _applications(arena: Arena, memories: Iterable[MemoryRef]) -> list[Array]:
+    """Return the arrays by which the application accesses its memory."""
+    views = (arena.pages.view(memory, APPLICATION).array for memory in memories)
+    return [array for array in views if array is not None]
 
 
 def _with_constants(optimized: OptimizedNetwork, pages: Pages) -> OptimizedNetwork:
