@@ -13,12 +13,13 @@ from __future__ import annotations
 import inspect
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial, update_wrapper
 from types import NoneType
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from ferrule._frozen import positional
+from ferrule._typing import override
 from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import Capabilities, declared_rules, firmware_float_options, subgraph_cost
 from ferrule.backends.context import BackendContext, BackendProfilingContext, RuntimePart
@@ -77,19 +78,22 @@ def writable(handle: TensorHandle) -> Array:
     return array
 
 
+@dataclass(eq=False, repr=False)
 class Guard:
     """What all guards have in common; their other methods are made of the interface of the object `asked`."""
 
     calls: ClassVar[Mapping[str, Callable[..., Any]]]
-
-    def __init__(self, asked: object, owner: str, of: object = None) -> None:
-        self.asked: Any = asked
-        self.owner = owner
-        self.asking: dict[str, asking] = {}
-        del of
-
-    whose: str = ""
+    whose: ClassVar[str] = ""
     """Ends the description of each call in messages."""
+    asked: Any
+    owner: str
+    of: Any = None
+    """The first argument of the call that returned the object."""
+    questions: dict[str, asking] = field(default_factory=dict)
+    """By method: the context of its last call."""
+
+    def __post_init__(self) -> None:
+        """Complete the attributes of the interface."""
 
     def guard(self, value: object, interface: type, question: str, of: object = None) -> Any:  # noqa: ANN401 - a guard
         """Return the guard of what the backend returned from a call; BrokenBackendError if it lacks a method."""
@@ -98,9 +102,9 @@ class Guard:
 
 
 class _Backend(Guard):
-    def __init__(self, asked: object, owner: str, of: object = None) -> None:
-        super().__init__(asked, owner, of)
-        vars(self)["id"] = owner  # a class variable of the interface, but each guard has another
+    @override
+    def __post_init__(self) -> None:
+        vars(self)["id"] = self.owner  # a class variable of the interface, but each guard has another
 
 
 class _Event(Guard):
@@ -132,10 +136,10 @@ class _Event(Guard):
 class _Handle(Guard):
     _ready: Event | None = None
 
-    def __init__(self, asked: object, owner: str, of: TensorInfo) -> None:
-        super().__init__(asked, owner, of)
-        self.info = of
-        self.whose = f" of tensor '{of.name}'"
+    @override
+    def __post_init__(self) -> None:
+        self.info: TensorInfo = self.of
+        vars(self)["whose"] = f" of tensor '{self.info.name}'"
 
     @property
     def ready(self) -> Event | None:
@@ -154,14 +158,14 @@ class _Factory(Guard):
 
     whose = " of a tensor handle factory"
 
-    def __init__(self, asked: object, owner: str, of: object = None) -> None:
-        super().__init__(asked, owner, of)
+    @override
+    def __post_init__(self) -> None:
         for name, annotation in get_type_hints(TensorHandleFactory).items():
             question = f"'{name}'{self.whose}"
-            with asking(owner, question):
-                value = getattr(asked, name)
-            setattr(self, name, _checked(annotation, owner, value, question))
-        self.whose = f" of tensor handle factory '{vars(self)['id']}'"
+            with asking(self.owner, question):
+                value = getattr(self.asked, name)
+            setattr(self, name, _checked(annotation, self.owner, value, question))
+        vars(self)["whose"] = f" of tensor handle factory '{vars(self)['id']}'"
 
 
 _INTERFACES: Mapping[type, type[Guard]] = {
@@ -219,10 +223,10 @@ def _call(interface: type, name: str, method: Callable[..., Any]) -> Callable[..
     required = _is_required(interface, method)
 
     def call(self: Guard, *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 - as annotated
-        asked = self.asking.get(name)
+        asked = self.questions.get(name)
         if asked is None or about is not None:
             question = f"{name}(){'' if about is None else about(arguments[index])}{self.whose}"
-            asked = self.asking[name] = asking(self.owner, question)
+            asked = self.questions[name] = asking(self.owner, question)
         with asked:
             own = getattr(self.asked, name, *(() if required else (partial(method, self.asked),)))
             value = own(*map(bare, arguments), **keywords)
@@ -300,7 +304,7 @@ def _unreadable(guard: Guard, capabilities: Capabilities) -> Iterator[str]:
 
 
 def _misshapen(handle: Guard, array: Array) -> Iterator[str]:
-    info: TensorInfo = vars(handle)["info"]
+    info: TensorInfo = handle.of
     if (array.shape, array.dtype) != (info.shape, info.dtype.numpy):
         yield f"is an array of {array.dtype}{list(array.shape)}, expected {info.dtype}{list(info.shape)}"
 
