@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ferrule import DataType, TensorInfo
-from ferrule.cli.arrays import load_array, parse_input_options
+from ferrule.cli.arrays import parse_input_options
 from ferrule.errors import InputError
 
 
@@ -20,7 +20,10 @@ def info(name: str = "x") -> TensorInfo:
 def test_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     np.save(path, np.arange(3))
-    assert load_array(path).tolist() == [0, 1, 2]
+    parsed = parse_input_options([str(path)], [info()])
+    assert isinstance(parsed, dict)
+    assert parsed["x"].tolist() == [0, 1, 2]
+    assert type(parsed["x"]) is np.ndarray
 
 
 def test_files_that_are_no_array(tmp_path: Path) -> None:
@@ -33,14 +36,14 @@ def test_files_that_are_no_array(tmp_path: Path) -> None:
     for name, message in (
         ("none.npy", "cannot be read: No such file"),
         (".", "cannot be read: Is a directory"),
-        ("text.npy", "is not a .npy file"),
-        ("empty.npy", "is not a .npy file"),
-        ("several.npz", "is an archive, expected one array"),
-        ("pickled.npy", "is not a .npy file: Object arrays"),
-        ("short.npy", "is not a .npy file"),
+        ("text.npy", "is damaged, or no such file"),
+        ("empty.npy", "is damaged, or no such file"),
+        ("several.npz", "it is an archive of numpy"),
+        ("pickled.npy", "is an array of Python objects"),
+        ("short.npy", "has only 799 bytes of values"),
     ):
         with pytest.raises(InputError, match=message) as caught:
-            load_array(tmp_path / name)
+            parse_input_options([str(tmp_path / name)], [info()])
         assert "\n" not in str(caught.value)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import os
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,29 +13,8 @@ import numpy as np
 
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, TensorInfo
-from ferrule.reading import exists, is_folder, near_names, open_file
+from ferrule.reading import exists, is_folder
 from ferrule.scratch import write_file
-
-
-def load_array(path: Path) -> Array:
-    """Return the array of a .npy file.
-
-    Raises:
-        InputError: the file cannot be read, or is not a plain .npy file.
-    """
-    try:
-        with open_file(path) as file:
-            if zipfile.is_zipfile(file):
-                raise InputError(f"{path}: is an archive, expected one array", hint="write it with numpy.save")
-            file.seek(0)
-            array: Array = np.lib.format.read_array(file, allow_pickle=False)
-    except OSError as error:
-        hint = near_names(path) if isinstance(error, FileNotFoundError) else None
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}", hint=hint) from error
-    except (ValueError, EOFError, MemoryError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"{path}: is not a .npy file: {reason}", hint="write it with numpy.save") from error
-    return array
 
 
 def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) -> list[Array] | dict[str, Array]:
@@ -45,6 +23,8 @@ def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) ->
     Raises:
         InputError: a file cannot be read, a name is given twice, or one is missing although there are several inputs.
     """
+    from ferrule.evaluation.data.array_files import map_array
+
     names = {info.name for info in inputs}
     arrays: dict[str, Array] = {}
     for option in options:
@@ -59,7 +39,7 @@ def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) ->
                 )
         if name in arrays:
             raise InputError(f"input '{name}' is given twice")
-        arrays[name] = load_array(Path(path))
+        arrays[name] = np.array(map_array(Path(path)))
     return arrays
 
 

@@ -23,6 +23,7 @@ from ferrule.archives import open_archive, unpacked
 from ferrule.budget import hold
 from ferrule.errors import InputError
 from ferrule.evaluation.data.conversion import Conversion, samples_in
+from ferrule.evaluation.data.file_errors import input_errors
 from ferrule.evaluation.data.rows import Rows, RowSource
 from ferrule.graph import Array, Shape
 from ferrule.reading import open_file
@@ -42,7 +43,7 @@ def map_array(path: Path) -> Array:
         InputError: the file cannot be read, is no plain .npy file, has objects, or is shorter or longer than its
             header states.
     """
-    with _refusing(str(path), "write it with numpy.save"), open_file(path) as file:
+    with _refusing(path, "write it with numpy.save"), open_file(path) as file:
         _refuse_other(path, file, "numpy.save", own=b"\x93NUMPY")
         size = os.fstat(file.fileno()).st_size
         return _mapped(file, size, str(path))
@@ -58,7 +59,7 @@ class Arrays(Mapping[str, Array]):
         self._path = path
         self._read: dict[str, Array] = {}
         self._members: dict[str, zipfile.ZipInfo] = {}
-        with _refusing(str(path), _WRITE_ARRAYS), open_file(path) as file:
+        with _refusing(path, _WRITE_ARRAYS), open_file(path) as file:
             _refuse_other(path, file, "numpy.savez", own=b"PK")
             for member in open_archive(file, str(path)).infolist():
                 name = member.filename.removesuffix(".npy")
@@ -184,16 +185,11 @@ def _refuse_other(path: Path, file: IO[bytes], writer: str, *, own: bytes) -> No
 
 
 @contextmanager
-def _refusing(where: str, hint: str) -> Iterator[None]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
-            yield
-    except OSError as error:
-        raise InputError(f"{where} cannot be read: {error.strerror or error}") from error
-    except (
+def _refusing(where: str | Path, hint: str) -> Iterator[None]:
+    kinds = (
         ValueError, SyntaxError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RuntimeError,
         tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile,
-    ) as error:  # fmt: skip
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"{where} is damaged, or no such file: {reason}", hint=hint) from error
+    )  # fmt: skip
+    with input_errors(where, "is damaged, or no such file", *kinds, hint=hint), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+        yield

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ferrule._frozen import frozen
 from ferrule.errors import InputError, some_of
+from ferrule.evaluation.data.file_errors import input_errors
 from ferrule.evaluation.data.labels import class_names
 from ferrule.interface import name_of
 from ferrule.reading import is_file, is_folder
@@ -84,10 +85,8 @@ def list_folder(folder: Path, settings: DataSettings) -> Listing:
 
 
 def _entries(folder: Path) -> list[Path]:
-    try:
+    with input_errors(folder, "cannot be read"):
         entries = sorted(entries_of(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror or error}") from error
     return [entry for entry in entries if not entry.name.startswith(".")]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.data.array_files import map_array
 from ferrule.evaluation.data.dataset import Labels
+from ferrule.evaluation.data.file_errors import input_errors
 from ferrule.evaluation.data.table import read_header, read_table
 from ferrule.graph import Array, TensorInfo
 from ferrule.interface import name_of
@@ -53,14 +54,8 @@ def class_names(settings: DataSettings) -> tuple[str, ...] | None:
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a UTF-8 text, without empty ones at its end; InputError if it cannot be read."""
-    try:
+    with input_errors(path, "cannot be read", ValueError):  # a null character in the path
         text = read_bytes(path, held_per_byte=_HELD_PER_BYTE).decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnicodeError as error:
-        raise InputError(f"{path} is not UTF-8: {error}") from error
-    except ValueError as error:  # a null character in the path
-        raise InputError(f"{str(path)!r}: {error}") from error
     return [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")] if text.strip() else []
 
 

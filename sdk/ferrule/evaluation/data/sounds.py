@@ -25,6 +25,7 @@ from ferrule.evaluation.data.audio_features import (
     window_samples,
 )
 from ferrule.evaluation.data.conversion import Conversion, batch_shape
+from ferrule.evaluation.data.file_errors import input_errors
 from ferrule.evaluation.data.folders import Listing
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.reading import open_file
@@ -258,12 +259,10 @@ def _padded(sound: Array, size: int) -> Array:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[wave.Wave_read, int]]:
-    try:
-        with open_file(path) as stream, wave.open(stream) as file:
-            yield file, os.fstat(stream.fileno()).st_size
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (wave.Error, EOFError, ValueError, struct.error, OverflowError, ZeroDivisionError, RuntimeError) as error:
-        reason = str(error) or "it ends too early"
-        hint = "expected a .wav file of whole numbers"
-        raise InputError(f"{path} is no recording in PCM: {reason}", hint=hint) from error
+    kinds = (wave.Error, EOFError, ValueError, struct.error, OverflowError, ZeroDivisionError, RuntimeError)
+    with (
+        input_errors(path, "is no recording in PCM", *kinds, hint="expected a .wav file of whole numbers"),
+        open_file(path) as stream,
+        wave.open(stream) as file,
+    ):
+        yield file, os.fstat(stream.fileno()).st_size

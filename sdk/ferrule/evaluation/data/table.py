@@ -19,6 +19,7 @@ from ferrule._frozen import frozen
 from ferrule.budget import Resource, afford, hold
 from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.data.conversion import Conversion
+from ferrule.evaluation.data.file_errors import input_errors
 from ferrule.evaluation.data.rows import Rows, RowSource
 from ferrule.graph import Array
 from ferrule.reading import open_file
@@ -165,17 +166,16 @@ def _rows(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
                 yield reader.line_num, row
 
     try:
-        with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
+        with (
+            input_errors(path, "cannot be read", ValueError),  # a null character in the path
+            io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file,
+        ):
             other = recognised(file.buffer.peek(_HEAD_BYTES))
             if other is not None:
                 raise InputError(f"{path}: it is {other.what}, expected CSV", hint=other.remedy or None)
             yield rows(file)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeError as error:
         raise InputError(f"{path} is not UTF-8 after line {line}: {error.__class__.__name__}") from error
-    except ValueError as error:  # a null character in the path
-        raise InputError(f"{str(path)!r}: {error}") from error
     except csv.Error as error:
         raise InputError(f"{path}, line {line}: {error}") from error
 
