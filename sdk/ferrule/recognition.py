@@ -38,10 +38,11 @@ _HTML = ("<!doctype html", "<html", "<head")
 class _Kind:
     what: str
     remedy: str
-    fits: Callable[[bytes], bool]
+    fits: bytes | Callable[[bytes], bool]
+    """What its contents begin with, or whether they are such."""
 
 
-def _magic(magic: bytes, offset: int = 0) -> Callable[[bytes], bool]:
+def _magic(magic: bytes, offset: int) -> Callable[[bytes], bool]:
     return lambda data: data[offset : offset + len(magic)] == magic
 
 
@@ -49,58 +50,59 @@ def _beginning(data: bytes) -> str:
     return data[:256].decode("utf-8", "replace").lstrip("\ufeff \t\r\n").lower()
 
 
-def _is_pte(data: bytes) -> bool:
-    return data[4:6] == b"ET" and data[6:8].isdigit()
-
-
-def _is_safetensors(data: bytes) -> bool:
-    """Return whether data is a length and a header in JSON."""
-    return data[8:9] == b"{" and 2 <= int.from_bytes(data[:8], "little") <= 100_000_000
-
-
-def _is_pickle(data: bytes) -> bool:
-    return data[:1] == b"\x80" and data[1:2] in {b"\2", b"\3", b"\4", b"\5"} and data.endswith(b".")
-
-
-def _is_saved_model(data: bytes) -> bool:
-    """Return whether data is a message with its version and a graph that has the tag for serving."""
-    return data[:3] == b"\x08\x01\x12" and b"\x22\x05serve" in data[: 1 << 16]
-
-
-def _is_c(data: bytes) -> bool:
-    """Return whether data begins as what xxd -i writes, perhaps after comments and includes."""
-    text = data[:4096]
+def _is_c(text: bytes) -> bool:
+    """Return whether a text begins as what xxd -i writes, perhaps after comments and includes."""
     return b"unsigned char " in text and b"[] " in text.replace(b"[]=", b"[] =") and b"{" in text and b"0x" in text
 
 
 _KINDS: Sequence[_Kind] = (
-    _Kind("a pointer of Git LFS", _FETCH, _magic(b"version https://git-lfs.github.com/spec/")),
-    _Kind("a pointer of Git LFS", _FETCH, _magic(b"version https://hawser.github.com/spec/")),
+    _Kind("a pointer of Git LFS", _FETCH, b"version https://git-lfs.github.com/spec/"),
+    _Kind("a pointer of Git LFS", _FETCH, b"version https://hawser.github.com/spec/"),
     _Kind("a pointer of git-annex", _ANNEX, lambda data: len(data) < 1 << 15 and b"/annex/objects/" in data[:4096]),
     _Kind("a page in HTML", _DOWNLOAD, lambda data: _beginning(data).startswith(_HTML)),
     _Kind("an answer in XML", _DOWNLOAD, lambda data: _beginning(data).startswith("<?xml")),
-    _Kind("compressed by gzip", f"{_UNPACK}: gunzip", _magic(b"\x1f\x8b")),
-    _Kind("compressed by bzip2", f"{_UNPACK}: bunzip2", _magic(b"BZh")),
-    _Kind("compressed by xz", f"{_UNPACK}: unxz", _magic(b"\xfd7zXZ\0")),
-    _Kind("compressed by Zstandard", f"{_UNPACK}: unzstd", _magic(b"\x28\xb5\x2f\xfd")),
-    _Kind("an archive of 7-Zip", f"{_UNPACK}: 7z x", _magic(b"7z\xbc\xaf\x27\x1c")),
-    _Kind("an archive of RAR", f"{_UNPACK}: unrar x", _magic(b"Rar!\x1a\x07")),
+    _Kind("compressed by gzip", f"{_UNPACK}: gunzip", b"\x1f\x8b"),
+    _Kind("compressed by bzip2", f"{_UNPACK}: bunzip2", b"BZh"),
+    _Kind("compressed by xz", f"{_UNPACK}: unxz", b"\xfd7zXZ\0"),
+    _Kind("compressed by Zstandard", f"{_UNPACK}: unzstd", b"\x28\xb5\x2f\xfd"),
+    _Kind("an archive of 7-Zip", f"{_UNPACK}: 7z x", b"7z\xbc\xaf\x27\x1c"),
+    _Kind("an archive of RAR", f"{_UNPACK}: unrar x", b"Rar!\x1a\x07"),
     _Kind("an archive of tar", f"{_UNPACK}: tar -xf", _magic(b"ustar", 257)),
-    _Kind("a model of Keras or weights in HDF5 (.h5)", _KERAS, _magic(b"\x89HDF\r\n\x1a\n")),
-    _Kind("a program of ExecuTorch (.pte)", f"it is compiled for another runtime: {_TORCH}", _is_pte),
-    _Kind("tensors in safetensors", _WEIGHTS, _is_safetensors),
-    _Kind("a pickle of Python, as older PyTorch writes (.pt)", _TORCH, _is_pickle),
+    _Kind("a model of Keras or weights in HDF5 (.h5)", _KERAS, b"\x89HDF\r\n\x1a\n"),
+    _Kind(
+        "a program of ExecuTorch (.pte)",
+        f"it is compiled for another runtime: {_TORCH}",
+        lambda data: data[4:6] == b"ET" and data[6:8].isdigit(),
+    ),
+    _Kind(
+        "tensors in safetensors",  # a length and a header in JSON
+        _WEIGHTS,
+        lambda data: data[8:9] == b"{" and 2 <= int.from_bytes(data[:8], "little") <= 100_000_000,
+    ),
+    _Kind(
+        "a pickle of Python, as older PyTorch writes (.pt)",
+        _TORCH,
+        lambda data: data[:1] == b"\x80" and data[1:2] in {b"\2", b"\3", b"\4", b"\5"} and data.endswith(b"."),
+    ),
     _Kind(
         "a model of onnxruntime's own format (.ort)", "give the .onnx file from which it was made", _magic(b"ORTM", 4)
     ),
-    _Kind("a SavedModel of TensorFlow", _SAVED_MODEL, _is_saved_model),
-    _Kind("tensors in GGUF", "it has weights of a language model, which no microcontroller holds", _magic(b"GGUF")),
-    _Kind("an array in C", "give the file from which it was made: xxd -r -p turns its numbers back", _is_c),
-    _Kind("an array of numpy (.npy)", "", _magic(b"\x93NUMPY")),
-    _Kind("a program in ELF", "", _magic(b"\x7fELF")),
-    _Kind("a document in PDF", _DOWNLOAD, _magic(b"%PDF-")),
-    _Kind("an image in PNG", "", _magic(b"\x89PNG\r\n\x1a\n")),
-    _Kind("an image in JPEG", "", _magic(b"\xff\xd8\xff")),
+    _Kind(
+        "a SavedModel of TensorFlow",  # a message with its version and a graph that has the tag for serving
+        _SAVED_MODEL,
+        lambda data: data[:3] == b"\x08\x01\x12" and b"\x22\x05serve" in data[: 1 << 16],
+    ),
+    _Kind("tensors in GGUF", "it has weights of a language model, which no microcontroller holds", b"GGUF"),
+    _Kind(
+        "an array in C",
+        "give the file from which it was made: xxd -r -p turns its numbers back",
+        lambda data: _is_c(data[:4096]),
+    ),
+    _Kind("an array of numpy (.npy)", "", b"\x93NUMPY"),
+    _Kind("a program in ELF", "", b"\x7fELF"),
+    _Kind("a document in PDF", _DOWNLOAD, b"%PDF-"),
+    _Kind("an image in PNG", "", b"\x89PNG\r\n\x1a\n"),
+    _Kind("an image in JPEG", "", b"\xff\xd8\xff"),
     _Kind("a recording in WAV", "", lambda data: data[:4] == b"RIFF" and data[8:12] == b"WAVE"),
     _Kind("a model of TensorFlow Lite", "", _magic(b"TFL3", 4)),
 )
@@ -130,7 +132,10 @@ def recognised(data: bytes) -> Other | None:
     """
     if data.startswith(_ZIP):
         return _archive(data)
-    return next((Other(kind.what, kind.remedy) for kind in _KINDS if kind.fits(data)), None)
+    for kind in _KINDS:
+        if data.startswith(kind.fits) if isinstance(kind.fits, bytes) else kind.fits(data):
+            return Other(kind.what, kind.remedy)
+    return None
 
 
 def _archive(data: bytes) -> Other:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ferrule.backends.optimization_views import EstimatedMemory
 from ferrule.firmware.arena import ArenaPart
 from ferrule.report.base import Document
 from ferrule.report.comparison_document import Change, ChangePart, Comparison, SidePart
@@ -25,7 +26,7 @@ from ferrule.report.document import (
     SamplePart,
     Verdict,
 )
-from ferrule.report.estimates import EstimatedMemoryPart, EstimatePart
+from ferrule.report.estimates import EstimatePart
 from ferrule.report.evaluation_document import (
     ConfusionPart,
     DataPart,
@@ -99,7 +100,7 @@ def estimate(text: str = "") -> EstimatePart:
         cycles=2_000,
         clock_hz=100_000_000,
         layers={text or "first": 1_500, f"{text} second" if text else "second": 500},
-        memories=(EstimatedMemoryPart(name=text or "SRAM", cycles=70, read_bytes=4_097, written_bytes=12),),
+        memories=(EstimatedMemory(name=text or "SRAM", cycles=70, read_bytes=4_097, written_bytes=12),),
         warnings=(text or "slow [memory]",),
     )
 

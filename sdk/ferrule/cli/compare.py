@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
+from ferrule.cli.main import exit_of
 from ferrule.cli.options import quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.parameters import FILE, flag, option
@@ -54,9 +54,7 @@ def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, re
         for pair in zip(before, after, strict=True)
     ]
     results.write(comparisons, quiet=quiet)
-    if any(comparison.worse for comparison in comparisons):
-        return EXIT_DIFFERENT
-    return EXIT_NOTHING_COMPARED if any(comparison.uncompared for comparison in comparisons) else 0
+    return exit_of("different" if each.worse else "nothing_compared" if each.uncompared else "" for each in comparisons)
 
 
 def _warn(sentence: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ferrule.cli.console import echo
-from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
+from ferrule.cli.main import EXIT_NOTHING_COMPARED, exit_of
 from ferrule.cli.options import config_option, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.parameters import FILE, POSITIVE, collected, flag, option
@@ -23,7 +23,6 @@ from ferrule.interface import spell_for
 if TYPE_CHECKING:
     from ferrule.evaluation.sweep import Plan, ResultsFile, Settings
     from ferrule.evaluation.sweep.workers import Workers
-    from ferrule.report.sweep_document import SweepDocument
 
 
 def _settings(**typed: Any) -> Settings:  # noqa: ANN401 click's types
@@ -129,14 +128,9 @@ def command(
     results.write([document], quiet=quiet)
     if not quiet and not results.takes_stdout:
         echo(f"rows in {kept}")
-    return _exit_code(document)
-
-
-def _exit_code(document: SweepDocument) -> int:
-    """Return 1 if a run differs or has failed, else 3 if there is none, or one has compared nothing."""
-    if any(row.status == "failed" or row.verdict == "different" for row in document.rows):
-        return EXIT_DIFFERENT
-    return 0 if document.rows and all(row.succeeded for row in document.rows) else EXIT_NOTHING_COMPARED
+    bad = [row for row in document.rows if not row.succeeded]
+    verdicts = ["different" if row.failed or row.verdict == "different" else "nothing_compared" for row in bad]
+    return exit_of(verdicts if document.rows else ["nothing_compared"])
 
 
 def _capacity(options: Sequence[str], scheduler: str | None) -> dict[str, float]:

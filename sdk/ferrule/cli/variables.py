@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -109,26 +108,14 @@ def variable_statuses() -> list[VariableStatus]:
 
 def _problem(variable: Variable, value: str) -> str | None:
     match variable.kind:
-        case Kind.FOLDER:
-            return _lost([value])
-        case Kind.FOLDERS:
-            return _lost(value.split(os.pathsep))
-        case Kind.MODULES:
-            return _lost(value.split(";"))
         case Kind.COMMAND if value.strip():
-            return _problem_of_command(value)
-        case _:
+            try:
+                program = shlex.split(value)[0]
+            except ValueError as error:
+                return f"it is no command: {error}"
+            return None if shutil.which(program) else f"there is no program {program}"
+        case Kind.TEXT | Kind.COMMAND:
             return None
-
-
-def _lost(folders: Sequence[str]) -> str | None:
-    lost = [folder for folder in folders if folder and not is_folder(Path(folder))]
+    separator = {Kind.FOLDERS: os.pathsep, Kind.MODULES: ";"}.get(variable.kind, "\0")
+    lost = [folder for folder in value.split(separator) if folder and not is_folder(Path(folder))]
     return f"there is no folder {', '.join(lost)}" if lost else None
-
-
-def _problem_of_command(value: str) -> str | None:
-    try:
-        program = shlex.split(value)[0]
-    except ValueError as error:
-        return f"it is no command: {error}"
-    return None if shutil.which(program) else f"there is no program {program}"

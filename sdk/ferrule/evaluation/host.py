@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from ferrule._typing import override
@@ -67,7 +67,8 @@ class HostRuns(Closing):
         if not self._network.states:
             return self._runtime.enqueue_workload(self._number, list(inputs))
         results: list[list[Array]] = []
-        for first, end in _stretches(begins):
+        starts = [index for index, begin in enumerate(begins) if begin or index == 0]
+        for first, end in zip(starts, [*starts[1:], len(begins)], strict=True):
             if begins[first]:
                 self._runtime.reset_state(self._number)
             part = [array[first * len(array) // len(begins) : end * len(array) // len(begins)] for array in inputs]
@@ -85,9 +86,3 @@ def compile_kernels(progress: Progress) -> None:
     """Compile the kernels of CpuAcc, as a phase of its own, unless the cache has them: it takes half a minute."""
     with suppress(FerruleError):  # then CpuRef computes, and the notes have the reason
         native_library().file(lambda: progress(Step(phase="compiling the kernels for this host, once")))
-
-
-def _stretches(begins: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Yield the places at which a state is reset, each with that of the next reset or the end."""
-    starts = [index for index, begin in enumerate(begins) if begin or index == 0]
-    yield from zip(starts, [*starts[1:], len(begins)], strict=True)

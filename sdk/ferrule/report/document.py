@@ -8,6 +8,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from ferrule._frozen import frozen
+from ferrule.emulation.ownership import OwnershipCounts
 from ferrule.firmware.arena import ArenaPart
 from ferrule.graph import Rounding
 from ferrule.link import CounterSource
@@ -365,19 +366,8 @@ def extent(difference: float | None, before: str = " ") -> str:
 
 
 @frozen
-class OwnershipPart:
+class OwnershipPart(OwnershipCounts):
     """What a check of ownership has covered; a run that breaks a rule ends with an error instead of a report."""
-
-    inferences: int
-    """Inferences in which each layer was known."""
-    accesses: int
-    """Accesses of the core to the memory that was watched, while the running layer was known."""
-    transfers: int
-    """Transfers of devices, while the running layer was known."""
-    cacheable: bool
-    """Whether memory that was watched is cacheable."""
-    cache: bool
-    """Whether the core's data cache was on, so that its lines were modelled."""
 
     @property
     def text(self) -> str:

@@ -28,7 +28,13 @@ def _draw_region(region: RegionPlanPart, width: int) -> str:
     steps = 1 + max(row.last for row in rows)
     room = width - len(_PLACE.format("", "", ""))
     name_room = room - 2 - min(max(steps, _FEWEST_COLUMNS), _MOST_COLUMNS_BEFORE_NAMES, room // 2)
-    names = {row.name: _shortened(row.name, name_room) for row in rows}
+    half = name_room // 2
+    names = {
+        row.name: row.name
+        if len(row.name) <= name_room
+        else f"{row.name[: half - 1]}..{row.name[-(name_room - half - 1) :]}"
+        for row in rows
+    }
     name_width = max(len("buffer"), *(len(name) for name in names.values()))
     prefix = f"{_PLACE.format('offset', 'size', 'steps')}{'buffer':<{name_width}}  "
     columns = min(steps, width - len(prefix))
@@ -42,10 +48,6 @@ def _draw_region(region: RegionPlanPart, width: int) -> str:
     label = "in use, tenths of the peak"
     lines.append(f"{label:>{len(prefix) - 2}}  {_heights(region, steps, columns)}")
     return "\n".join(lines)
-
-
-def _shortened(name: str, width: int) -> str:
-    return name if len(name) <= width else f"{name[: width // 2 - 1]}..{name[-(width - width // 2 - 1) :]}"
 
 
 def _column(step: int, steps: int, columns: int) -> int:

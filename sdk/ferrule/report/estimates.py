@@ -6,21 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ferrule._frozen import frozen
-from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.backends.optimization_views import EstimatedMemory, PreCompiledDescriptor
 from ferrule.graph import Layer
 from ferrule.report.base import Row, part_of
 from ferrule.report.sections import Only, Part, State, Table, Text, names, numbers, share
-
-
-@frozen
-class EstimatedMemoryPart:
-    """A compiler's estimate of the use of one memory in one inference."""
-
-    name: str
-    cycles: int
-    """Cycles of the device in which it accesses the memory."""
-    read_bytes: int
-    written_bytes: int
 
 
 @frozen
@@ -35,7 +24,7 @@ class EstimatePart:
     """The clock of the device that the compiler assumes."""
     layers: dict[str, int]
     """The cycles of the layers in whose place it runs, by name."""
-    memories: tuple[EstimatedMemoryPart, ...]
+    memories: tuple[EstimatedMemory, ...]
     warnings: tuple[str, ...]
     """The compiler's warnings."""
 
@@ -75,8 +64,7 @@ def estimate_part(layer: Layer) -> EstimatePart | None:
     found = descriptor.estimate if isinstance(descriptor, PreCompiledDescriptor) else None
     if found is None:
         return None
-    memories = tuple(part_of(EstimatedMemoryPart, each) for each in found.memories)
-    return part_of(EstimatePart, found, layers=dict(found.layers), memories=memories)
+    return part_of(EstimatePart, found, layers=dict(found.layers))
 
 
 def distinct_estimates(layers: Iterable[tuple[str, EstimatePart | None]]) -> tuple[tuple[str, EstimatePart], ...]:

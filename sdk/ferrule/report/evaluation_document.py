@@ -387,13 +387,8 @@ class EvaluationDocument(Document):
                 part("Labels", *self._labels()),
                 None if self.confusion is None else part("Confusion", *self.confusion.sections()),
                 self._worst(),
-                *self._float(),
-                *self._ran(),
-                *self._failures(),
-                *(self._unproved() if self.proof is None else self.proof.sections()),
-                self._data(),
-                surroundings(self.environment),
-                self._proof(),
+                *self._remarks(),
+                *self._explained(),
             ),
             what="Evaluation",
             about=about,
@@ -429,19 +424,15 @@ class EvaluationDocument(Document):
         columns = (*texts("sample", "expected", "predicted"), *numbers("score"))
         return part("Worst samples", Table("worst samples", columns, rows)) if rows else None
 
-    def _float(self) -> Iterator[Section]:
+    def _remarks(self) -> Iterator[Section]:
         model = self.float_model
         if model is not None:
             yield Text(model.text, f"float model {model.model.name}")
             metrics = metrics_table("metrics of the model in float32", model.metrics)
             yield Part("Against the model in float32", (metrics,), only=Only.PAGES)
-
-    def _ran(self) -> Iterator[Text]:
         for path in self.paths:
             samples, seconds = plural(path.samples, "sample"), f"{path.wall_s:.1f} s, {path.cpu_s:.1f} s CPU"
             yield Text(f"{samples} by {path.where}: {seconds}", "ran")
-
-    def _failures(self) -> Iterator[Section]:
         if not self.evidence:
             yield Text("nothing", "compared", State.BAD, only=Only.TERMINAL)
             text = "No output that is a number was compared with a label, a float model or a board."
@@ -449,13 +440,15 @@ class EvaluationDocument(Document):
         for metric in self.metrics:
             if metric.failed:
                 yield Conclusion("failed", State.BAD, metric.broken_limit, only=Only.PAGES)
+        if self.proof is None:
+            yield Text(spelled(f"not compared with a board: {name_of('board')} names one"))
+            text = "No board was named, so that the results are those of the fast path alone."
+            yield Conclusion("not proved on a board", State.WARN, text, only=Only.PAGES)
+        else:
+            yield from self.proof.sections()
 
-    def _unproved(self) -> Iterator[Section]:
-        yield Text(spelled(f"not compared with a board: {name_of('board')} names one"))
-        text = "No board was named, so that the results are those of the fast path alone."
-        yield Conclusion("not proved on a board", State.WARN, text, only=Only.PAGES)
-
-    def _data(self) -> Part | None:
+    def _explained(self) -> Iterator[Part | None]:
+        """Yield what pages show besides: the data, and the run that proves the results."""
         data = self.data
         known = {
             "data": data.source,
@@ -465,14 +458,12 @@ class EvaluationDocument(Document):
             "data digest": data.digest,
             "model digest": self.model.digest,
         }
-        return part("Data", Facts.known(known), only=Only.PAGES)
-
-    def _proof(self) -> Part | None:
-        if self.proof is None:
-            return None
-        report = self.proof.report
-        folded = f"The run that proves it, on {report.build.board}"
-        return replace(report.sections(), folded=folded, only=Only.PAGES)
+        yield part("Data", Facts.known(known), only=Only.PAGES)
+        yield surroundings(self.environment)
+        if self.proof is not None:
+            report = self.proof.report
+            folded = f"The run that proves it, on {report.build.board}"
+            yield replace(report.sections(), folded=folded, only=Only.PAGES)
 
     @override
     def __repr__(self) -> str:

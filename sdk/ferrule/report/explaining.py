@@ -50,7 +50,12 @@ def explain_division(network: Network, job: Job) -> DivisionPart:
     for layer in hinted:
         network.layer(layer)
     names = dict.fromkeys((*job.backends, *(backend for backend, _, _ in hinted.values())))
-    found = {name: _create(name, job) for name in names}
+    found: dict[str, Backend | str] = {}
+    for name in names:
+        try:
+            found[name] = guarded(job.backend_source().create(name))
+        except BackendUnavailableError as error:
+            found[name] = str(error)
     unusable = {name: backend for name, backend in found.items() if isinstance(backend, str)}
     usable = [backend for backend in found.values() if not isinstance(backend, str)]
     rows = explain(network, usable, job.optimizer_options(Face.FIRMWARE))
@@ -153,14 +158,6 @@ def _final_layer(optimized: OptimizedNetwork, layer: Layer) -> FinalLayerPart:
         label=descriptor.label if isinstance(descriptor, PreCompiledDescriptor) else "",
         estimate=estimate_part(layer),
     )
-
-
-def _create(name: str, job: Job) -> Backend | str:
-    """Return the backend, or the reason why it cannot be used here; FerruleError if no backend has that id."""
-    try:
-        return guarded(job.backend_source().create(name))
-    except BackendUnavailableError as error:
-        return str(error)
 
 
 def _taker(row: LayerRow, job: Job, hint: tuple[str, str, str], unusable: Mapping[str, str]) -> TakerPart:

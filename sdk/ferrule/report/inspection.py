@@ -116,8 +116,7 @@ class Inspection(Document):
                 self._plan(),
                 None if self.division is None else self.division.section(types),
                 estimates_part(self.estimates),
-                self._schedule(),
-                self._crossings(),
+                *self._calls(),
                 self._kernels(),
                 None if self.artifact is None else self.artifact.section(types),
                 self._boards(),
@@ -193,13 +192,10 @@ class Inspection(Document):
         plans = (Picture("memory", region, region.caption) for region in self.plan)
         return part("Memory over time", Text(f"The plan of {whose}."), *plans, only=Only.PAGES) if self.plan else None
 
-    def _schedule(self) -> Part | None:
-        if self.schedule is None:
-            return None
-        table = Table(
-            "the firmware's operators in order, and the calls of devices",
-            (*numbers("#"), *names("layer", "run by"), *texts("calls"), Column("beside", sparse=True)),
-            [
+    def _calls(self) -> Iterator[Part | None]:
+        """Yield the calls of devices, and what becomes of the tensors that cross, if they were requested."""
+        if self.schedule is not None:
+            calls = [
                 (
                     str(each.index),
                     each.layer,
@@ -208,19 +204,18 @@ class Inspection(Document):
                     joined(*each.beside),
                 )
                 for each in self.schedule
-            ],
-        )
-        copies = (Text(copy, f"layer '{each.layer}'") for each in self.schedule for copy in each.copies)
-        return part("Device calls", table, *copies)
-
-    def _crossings(self) -> Part | None:
-        rows = [
-            (each.tensor, f"{each.writer} -> {each.reader}", each.bytes, each.alignment, each.became, each.why)
-            for each in self.crossings or ()
-        ]
-        columns = (*names("tensor", "crossing"), *texts("bytes", "aligned", "became", "why no better"))
-        table = Table("the tensors that cross between the core and devices", columns, rows)
-        return part("Crossings", table) if rows else None
+            ]
+            columns = (*numbers("#"), *names("layer", "run by"), *texts("calls"), Column("beside", sparse=True))
+            table = Table("the firmware's operators in order, and the calls of devices", columns, calls)
+            copies = (Text(copy, f"layer '{each.layer}'") for each in self.schedule for copy in each.copies)
+            yield part("Device calls", table, *copies)
+        if self.crossings:
+            rows = [
+                (each.tensor, f"{each.writer} -> {each.reader}", each.bytes, each.alignment, each.became, each.why)
+                for each in self.crossings
+            ]
+            columns = (*names("tensor", "crossing"), *texts("bytes", "aligned", "became", "why no better"))
+            yield part("Crossings", Table("the tensors that cross between the core and devices", columns, rows))
 
     def _kernels(self) -> Part | None:
         if self.kernels is None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ferrule._frozen import frozen
+from ferrule.codegen.acl.support import LayerUse
 from ferrule.graph import Rounding
 from ferrule.report.estimates import EstimatePart
 from ferrule.report.picture import Assigned
@@ -355,24 +356,13 @@ class LayerKernelsPart:
 
 
 @frozen
-class ClassLayerPart:
-    """What becomes of a layer in a C++ class over the Arm Compute Library."""
-
-    layer: str
-    functions: tuple[str, ...]
-    """The classes of the library that compute it, in order; empty if it is not possible."""
-    reason: str
-    """Why it is not possible; empty if it is."""
-
-
-@frozen
 class ClassPart:
     """What becomes of a network as a C++ class over the Arm Compute Library."""
 
     target: str
     acl_version: str
     float16: bool
-    layers: tuple[ClassLayerPart, ...]
+    layers: tuple[LayerUse, ...]
     outputs: tuple[str, ...]
     """Why outputs of the network cannot be outputs of the class; usually empty."""
 

@@ -209,10 +209,7 @@ class ReportDocument(Document):
                 *self._remarks(),
                 self._conclusion(),
                 part("Memory", *self._memory(), only=Only.PAGES),
-                self._division(),
-                self._timeline(),
-                part("Model and build", self._made(), only=Only.PAGES),
-                surroundings(self.environment),
+                *self._explained(),
             ),
             what="Run",
             about=f"on {self.build.board}{cpu} by {self.engine}",
@@ -364,33 +361,29 @@ class ReportDocument(Document):
             yield Picture("strip", ("RAM", {name: size or 0 for name, size in parts.items()}))
         yield from (Picture("memory", region, region.caption) for region in self.plan)
 
-    def _division(self) -> Part:
+    def _explained(self) -> Iterator[Part | None]:
+        """Yield what pages show besides: the division among backends, the timeline, and how the firmware was made."""
         layers = [Assigned(layer.name, layer.runner, layer.share) for layer in self.layers]
         refusals = [(each.layer, backend, reason) for each in self.refusals for backend, reason in each.reasons.items()]
         why = reasons_table(refusals) if refusals else Text("No backend refused a layer.")
-        return Part("Division among backends", (Picture("lanes", layers), why), only=Only.PAGES)
-
-    def _timeline(self) -> Part | None:
-        if not self.timeline:
-            return None
-        colours = group_colours([layer.runner for layer in self.layers])
-        by_layer = {key: colours[layer.runner] for layer in self.layers for key in (layer.device, layer.name)}
-        drawn = Picture("timeline", Timeline(self.timeline, by_layer, self.count.unit))
-        return Part("Timeline of one inference", (drawn,), only=Only.PAGES)
-
-    def _made(self) -> Facts:
+        yield part("Division among backends", Picture("lanes", layers), why, only=Only.PAGES)
+        if self.timeline:
+            colours = group_colours([layer.runner for layer in self.layers])
+            by_layer = {key: colours[layer.runner] for layer in self.layers for key in (layer.device, layer.name)}
+            drawn = Picture("timeline", Timeline(self.timeline, by_layer, self.count.unit))
+            yield part("Timeline of one inference", drawn, only=Only.PAGES)
         build = self.build
-        return Facts.known(
-            {
-                "multiply-accumulates": f"{self.model.macs:,}",
-                "platform": build.platform,
-                "compiler": build.compiler,
-                "flags": build.flags,
-                "model digest": self.model.digest,
-                "plan digest": build.plan,
-                "sources digest": build.sources,
-            }
-        )
+        made = {
+            "multiply-accumulates": f"{self.model.macs:,}",
+            "platform": build.platform,
+            "compiler": build.compiler,
+            "flags": build.flags,
+            "model digest": self.model.digest,
+            "plan digest": build.plan,
+            "sources digest": build.sources,
+        }
+        yield part("Model and build", Facts.known(made), only=Only.PAGES)
+        yield surroundings(self.environment)
 
     @property
     def estimates(self) -> tuple[tuple[str, EstimatePart], ...]:

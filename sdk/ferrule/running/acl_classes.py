@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ferrule.codegen.acl import DEFAULT_VERSION, AclOptions, explain_class, generate_class, output_problems
 from ferrule.formats import ModelFile
 from ferrule.network import Network
-from ferrule.report.base import part_of
-from ferrule.report.inspection_parts import ClassLayerPart, ClassPart
+from ferrule.report.inspection_parts import ClassPart
 from ferrule.running.networks import network_of
 
 if TYPE_CHECKING:
@@ -60,6 +59,6 @@ def inspect_class(network: Network, target: str, options: AclOptions) -> ClassPa
         target=target,
         acl_version=options.version,
         float16=options.float16,
-        layers=tuple(part_of(ClassLayerPart, use) for use in explain_class(network, target=target, options=options)),
+        layers=tuple(explain_class(network, target=target, options=options)),
         outputs=tuple(output_problems(network)),
     )

@@ -79,7 +79,11 @@ class ImageSource:
         """
         self._listing, self._settings = listing, settings
         self._frame = Frame.of(info, settings)
-        self._version = _pillow_version()
+        try:
+            import PIL
+        except ImportError as error:
+            raise MissingToolError("the Python package Pillow is missing, which images need", hint=REMEDY) from error
+        self._version = PIL.__version__
         conversion = Conversion.of(info, settings)
         if conversion.integers is None:
             if not conversion.normalisation:
@@ -213,11 +217,3 @@ def _pixel_hint(info: TensorInfo) -> str:
     }
     fits = [text for (a, b), text in known.items() if abs(low - a) <= step and abs(high - b) <= step]
     return f"its real values are {low:.4g} to {high:.4g}" + (f": try {fits[0]}" if fits else "")
-
-
-def _pillow_version() -> str:
-    try:
-        import PIL
-    except ImportError as error:
-        raise MissingToolError("the Python package Pillow is missing, which images need", hint=REMEDY) from error
-    return PIL.__version__

@@ -122,7 +122,7 @@ def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[str, ...
     header = tuple(cell.strip() for cell in cells)
     if not header:
         raise InputError(f"{path} is empty, expected a header")
-    if all(_is_number(cell) for cell in header):
+    if all(_number(cell) is not None for cell in header):
         raise InputError(f"{path}, line 1: has numbers only, expected a header with the names of the columns")
     twice = next((name for name, number in Counter(header).items() if number > 1), None)
     if twice is not None:
@@ -131,22 +131,18 @@ def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[str, ...
 
 
 def _cell(path: Path, line: int, column: str, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+    number = _number(text)
+    if number is None or not math.isfinite(number):
         shown = text if len(text) <= 40 else f"{text[:40]}..."
         raise InputError(f"{path}, line {line}, column '{column}': '{shown}', expected a finite number")
     return number
 
 
-def _is_number(text: str) -> bool:
+def _number(text: str) -> float | None:
     try:
-        float(text)
+        return float(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 @contextmanager

@@ -45,7 +45,10 @@ class ResultsFile(Closing):
         try:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
             self._lock()
-            self._repair()
+            size = whole_size(path.read_bytes())
+            self.torn = size < os.fstat(self._handle).st_size
+            if self.torn:
+                os.ftruncate(self._handle, size)
             self._inputs = Inputs(path.with_name(path.name + SUFFIX))
         except OSError as error:
             self.close()
@@ -106,11 +109,3 @@ class ResultsFile(Closing):
             raise FerruleError(
                 f"another sweep is writing {self.path}", hint="wait for it, or name another file by --results"
             ) from None
-
-    def _repair(self) -> None:
-        """Remove a torn last line."""
-        data = self.path.read_bytes()
-        size = whole_size(data)
-        if size < len(data):
-            self.torn = True
-            os.ftruncate(self._handle, size)
