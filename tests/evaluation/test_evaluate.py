@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from ferrule.emulation import CrashReport, EngineError
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation import host, on_board
 from ferrule.evaluation.data import Chunk, DataSettings, open_data
+from ferrule.evaluation.evaluate import _evidence
 from ferrule.evaluation.host import HostRuns
 from ferrule.evaluation.on_board import _begin, _work, beginnings, drawn_for_proof, pieces, processes
 from ferrule.evaluation.predictions import on_host
@@ -29,6 +31,8 @@ from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.nativelib import NativeLibrary
 from ferrule.network import Network
 from ferrule.progress import Step
+from ferrule.report.evaluation_document import LabelPart, MetricPart
+from ferrule.report.evidence import Evidence
 from ferrule.running import RunRequest
 
 pytestmark = pytest.mark.cc
@@ -342,3 +346,31 @@ def test_time_left() -> None:
     assert left.text(Step(phase="b", done=2, total=3), 306.0) == "b: 2 of 3, 2 min 30 s left"
     assert left.text(Step(phase="b", done=2, total=300), 306.0) == "b: 2 of 300, 12 h 25 min left"
     assert left.text(Step(phase="b", done=3, total=3), 400.0) == "b: 3 of 3"
+
+
+@pytest.mark.parametrize(
+    ("value", "labels", "agreement", "difference", "proved", "compared"),
+    [
+        (None, (), None, None, None, False),
+        (0.0, (), None, None, None, True),
+        (None, (LabelPart(label="a", samples=1, recall=None, precision=None),), None, None, None, True),
+        (None, (), 0.0, None, None, True),
+        (None, (), None, 0.0, None, True),
+        (None, (), None, None, Evidence(), False),
+        (None, (), None, None, Evidence(numbers=1), True),
+    ],
+)
+def test_outputs_count_as_compared_with_what_has_a_result(
+    value: float | None,
+    labels: tuple[LabelPart, ...],
+    agreement: float | None,
+    difference: float | None,
+    proved: Evidence | None,
+    compared: bool,
+) -> None:
+    predictions: Any = SimpleNamespace(outputs=[np.zeros(2)], samples=2)
+    floating: Any = SimpleNamespace(agreement=agreement, largest_difference=difference)
+    proof: Any = None if proved is None else SimpleNamespace(evidence=proved)
+    found = _evidence(predictions, [MetricPart(name="m", value=value)], {"labels": labels}, floating, proof)
+    assert (found.samples == 2) is compared
+    assert bool(_evidence(predictions, [], {}, None, proof)) is bool(proved)

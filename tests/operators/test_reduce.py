@@ -18,7 +18,7 @@ from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.network import Network
 from ferrule.operators.operator import Operands
-from ferrule.operators.reductions.cumsum import CUMSUM, CumsumDescriptor
+from ferrule.operators.reductions.cumsum import CUMSUM, CumsumDescriptor, cumsum_factor
 from ferrule.operators.reductions.reduce import MEAN, SUM, ReduceDescriptor
 from ferrule.testing.backends.comparison import graph_difference
 
@@ -120,7 +120,7 @@ def test_sums_along_an_axis_equal_tflm_and_c(dtype: DataType, drawn: st.DataObje
     [
         (tensor("x", (2,), DataType.INT16, 1), tensor("y", (2,), DataType.INT16, 1), "int16 to int16"),
         (tensor("x", (2,), DataType.INT8, 1), tensor("y", (2,), DataType.INT8), "without quantisation"),
-        (tensor("x", (2,), DataType.INT8, 1), tensor("y", (2,), DataType.INT8, 1e-6), "below 2.19"),
+        (tensor("x", (2,), DataType.INT8, 1), tensor("y", (2,), DataType.INT8, 2.0**-19), "below 2.19"),
     ],
 )
 def test_refuses_sums_along_an_axis(source: TensorInfo, output: TensorInfo, message: str) -> None:
@@ -128,6 +128,14 @@ def test_refuses_sums_along_an_axis(source: TensorInfo, output: TensorInfo, mess
         CUMSUM.check(CumsumDescriptor(axis=0), Operands(inputs=(source,), outputs=(output,)))
 
 
-def test_refuses_an_axis_that_does_not_exist() -> None:
+def test_accepts_factors_up_to_one() -> None:
+    factor = cumsum_factor(
+        Operands(inputs=(tensor("x", (2,), DataType.INT8, 1),), outputs=(tensor("y", (2,), DataType.INT8, 2.0**-18.5),))
+    )
+    assert factor.shift == 0
+
+
+@pytest.mark.parametrize("axis", [-1, 2])
+def test_refuses_an_axis_that_does_not_exist(axis: int) -> None:
     with pytest.raises(ModelError, match="expected one from 0 to 1"):
-        CUMSUM.infer(CumsumDescriptor(axis=2), [tensor("x", (2, 3), DataType.INT8, 1)])
+        CUMSUM.infer(CumsumDescriptor(axis=axis), [tensor("x", (2, 3), DataType.INT8, 1)])

@@ -85,7 +85,7 @@ class Conversion:
     @classmethod
     def of(cls, info: TensorInfo, settings: DataSettings) -> Conversion:
         """Return the conversion to an input; FerruleError if the settings are wrong."""
-        axis = 1 if settings.layout == "nchw" and len(info.shape) > 1 else -1
+        axis = 1 if settings.layout == "nchw" else -1
         return cls(info=info, normalisation=Normalisation.of(settings), integers=settings.integers, axis=axis)
 
     def rule(self, dtype: np.dtype[Any], where: str) -> str:

@@ -51,9 +51,8 @@ def _check(_: CumsumDescriptor, operands: Operands) -> None:
 def cumsum_factor(operands: Operands) -> Factor:
     """Return the factor that scales the sums of int8 to the output; UnsupportedError if it is not below 1."""
     source, output = operands.ends
-    real = source.scale / (output.scale * (1 << FRACTION_BITS))
-    multiplier, shift = quantize_multiplier(real)
-    if real >= 1 or shift > 0:
+    multiplier, shift = quantize_multiplier(source.scale / (output.scale * (1 << FRACTION_BITS)))
+    if shift > 0:
         raise UnsupportedError(
             f"CUMSUM cannot convert tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
             f"'{output.name}': their quotient must be below 2^{FRACTION_BITS}"
