@@ -12,14 +12,14 @@ import pytest
 from rich.console import Console
 
 from ferrule.report import tables
-from ferrule.report.sections import Align, Column, names, numbers, runner, texts
+from ferrule.report.sections import Align, Column, names, numbers, runner
 from ferrule.report.tables import print_table
 
 HEADINGS = ("#", "layer", "type", "kernel", "MACs")
 KERNELS = (
     *numbers("#"),
     *names("layer"),
-    *texts("type"),
+    Column("type"),
     Column("kernel", drop=1),
     Column("MACs", Align.NUMBER, drop=2),
 )

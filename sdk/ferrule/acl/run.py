@@ -23,7 +23,7 @@ from ferrule.network.samples import pattern_sample, split
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.report.console import print_section
 from ferrule.report.document import Verdict
-from ferrule.report.sections import Align, Cell, Column, Conclusion, Part, Table, Text, names, numbers, share, texts
+from ferrule.report.sections import Align, Cell, Column, Conclusion, Part, Table, Text, names, numbers, share
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -143,7 +143,7 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
             *numbers("#"),
             *names("layer"),
             Column("type", drop=1),
-            *texts("tensor"),
+            "tensor",
             *numbers("difference"),
             Column("of its bound", Align.NUMBER, drop=2),
             *numbers("outside"),

@@ -11,7 +11,7 @@ from ferrule.cli.console import STDOUT, console, write_json
 from ferrule.cli.main import exit_of
 from ferrule.cli.options import quiet_option
 from ferrule.cli.outputs import report_option
-from ferrule.cli.parameters import NATURAL, PATH, flag, option
+from ferrule.cli.parameters import NATURAL, PATH, flag, option, several
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
@@ -23,13 +23,12 @@ def command() -> None:
 
 @command.command("run")
 @click.argument("folder", metavar="DIR", type=PATH)
-@option(
+@several(
     "--input",
+    "[NAME=]X.NPY",
     "An input array; for several inputs, repeat the option with their names. Default: the fixed pattern, or "
     "random values with --seed.",
     "inputs",
-    metavar="[NAME=]X.NPY",
-    many=True,
 )
 @option("--seed", "Draw the inputs at random, from this seed.", kind=NATURAL)
 @option(

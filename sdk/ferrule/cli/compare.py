@@ -10,20 +10,19 @@ import click
 from ferrule.cli.main import exit_of
 from ferrule.cli.options import quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
-from ferrule.cli.parameters import FILE, flag, option
+from ferrule.cli.parameters import FILE, flag, several
 from ferrule.errors import FerruleError
 
 
 @click.command("compare")
 @click.argument("old", type=FILE)
 @click.argument("new", type=FILE)
-@option(
+@several(
     "--fail-on",
+    "LIMIT",
     "How much worse a value may be: 1% for all totals, metrics and runs, or by counter, such as "
     "instructions=1%,flash=0,layer=5%. A number without % is in the counter's unit.",
     "limits",
-    metavar="LIMIT",
-    many=True,
 )
 @flag("--other-model", "Compare documents of different models, too.")
 @outputs_options("comparison")

@@ -10,7 +10,7 @@ import click
 
 from ferrule.cli.console import echo, print_json, print_texts
 from ferrule.cli.options import json_option, model_argument
-from ferrule.cli.parameters import FILE, option
+from ferrule.cli.parameters import FILE, option, several
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
@@ -30,13 +30,12 @@ _SAMPLES = 8
     "this changes. Without it, such layers are refused.",
     kind=["tflm"],
 )
-@option(
+@several(
     "--input",
+    "[NAME=]FILE.npy",
     "An input array with which to count; for several inputs, repeat the option with their names. For n samples, "
     f"the first axis is n times as long.  [default: {_SAMPLES} random samples]",
     "inputs",
-    metavar="[NAME=]FILE.npy",
-    many=True,
 )
 @json_option
 @reading_options(rounding=False)

@@ -69,7 +69,7 @@ def command(as_json: bool) -> None:
 
 def _print_tools(tools: Sequence[ToolStatus]) -> None:
     from ferrule.report.console import print_section
-    from ferrule.report.sections import Cell, State, Table, names, texts
+    from ferrule.report.sections import Cell, State, Table, names
 
     states = {
         (True, True): Cell("found", State.GOOD),
@@ -86,13 +86,12 @@ def _print_tools(tools: Sequence[ToolStatus]) -> None:
         )
         for tool in tools
     ]
-    columns = (*names("tool", "state"), *texts("version", "what for", "how to get it"))
-    print_section(Table("", columns, rows), console())
+    print_section(Table("", (*names("tool", "state"), "version", "what for", "how to get it"), rows), console())
 
 
 def _print_variables(variables: Sequence[VariableStatus]) -> None:
     from ferrule.report.console import print_section
-    from ferrule.report.sections import Cell, State, Table, names, texts
+    from ferrule.report.sections import Cell, State, Table, names
 
     rows = [
         (
@@ -103,4 +102,4 @@ def _print_variables(variables: Sequence[VariableStatus]) -> None:
         )
         for variable in variables
     ]
-    print_section(Table("", (*names("variable"), *texts("value", "read by", "problem")), rows), console())
+    print_section(Table("", (*names("variable"), "value", "read by", "problem"), rows), console())

@@ -12,7 +12,7 @@ import click
 from ferrule.cli.console import echo, print_json, print_texts
 from ferrule.cli.main import EXIT_DIFFERENT
 from ferrule.cli.options import json_option
-from ferrule.cli.parameters import PATH, flag, option
+from ferrule.cli.parameters import PATH, flag, several
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -50,21 +50,19 @@ def show(path: Path, as_json: bool) -> None:
 
 @command.command("run")
 @stream_argument
-@option(
+@several(
     "--input",
+    "[NAME=]X.NPY",
     "An input's stored values; for several inputs, repeat the option with their names (input0, input1...).",
     "inputs",
-    metavar="[NAME=]X.NPY",
-    many=True,
 )
-@option(
+@several(
     "--output",
+    "[NAME=]Y.NPY",
     "Write an output to this file; for several outputs, repeat the option with their names.",
     "outputs",
-    metavar="[NAME=]Y.NPY",
-    many=True,
 )
-@option("--state", "A state's stored values at first.  [default: 0]", "states", metavar="NAME=X.NPY", many=True)
+@several("--state", "NAME=X.NPY", "A state's stored values at first.  [default: 0]", "states")
 @flag("--check-hazards", "Also find accesses that the stream does not order.")
 @flag("--trace", "Print the operations with their MACs and bytes.")
 @json_option

@@ -23,7 +23,7 @@ from ferrule.cli.options import (
     run_options,
 )
 from ferrule.cli.outputs import Outputs, outputs_options
-from ferrule.cli.parameters import FILE, NATURAL, POSITIVE, collected, option
+from ferrule.cli.parameters import FILE, NATURAL, POSITIVE, collected, option, several
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import unknown_name
@@ -38,24 +38,22 @@ if TYPE_CHECKING:
 @collected(
     "asked",
     dict,
-    option(
+    several(
         "--data",
+        "[NAME=]D",
         "The samples: .npy, .npz, .csv, a folder of images or .wav files with a subfolder per class, or "
         "FILE.py:function, which is run (docs/data.md). NAME=FILE.npy for each input of a model with several.",
-        metavar="[NAME=]D",
-        many=True,
         required=True,
     ),
     option(
         "--labels", "The labels: a .npy, .csv or .txt file, a column of the .csv, an array of the .npz.", metavar="L"
     ),
-    option(
+    several(
         "--metric",
+        "METRIC",
         "accuracy, top5, auc, mae, mse, confusion, or FILE.py:function, which is run; repeat it for several. "
         "[default: accuracy for classes, mae and mse for real values]",
         "metrics",
-        metavar="METRIC",
-        many=True,
     ),
     option(
         "--proof",
@@ -69,11 +67,10 @@ if TYPE_CHECKING:
         kind=NATURAL,
         default=0,
     ),
-    option(
+    several(
         limits.OPTION,
+        f"N|{limits.METAVAR}",
         f"N: evaluate only so many samples, drawn with --seed. {limits.METAVAR}: {limits.HELP}",
-        metavar=f"N|{limits.METAVAR}",
-        many=True,
         callback=limits.split,
     ),
     option(
@@ -119,13 +116,12 @@ if TYPE_CHECKING:
     kind=FILE,
     metavar="MODEL",
 )
-@option(
+@several(
     "--fail-below",
+    "METRIC=NUMBER",
     "Exit with 1 if a metric is below this, such as accuracy=0.9; repeat it for several.",
-    metavar="METRIC=NUMBER",
-    many=True,
 )
-@option("--fail-above", "Exit with 1 if a metric is above this, such as mae=2.", metavar="METRIC=NUMBER", many=True)
+@several("--fail-above", "METRIC=NUMBER", "Exit with 1 if a metric is above this, such as mae=2.")
 @reading_options()
 @job_options()
 @platform_option("The platform of the firmware.")

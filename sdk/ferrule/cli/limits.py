@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from ferrule.budget import limited, parse
-from ferrule.cli.parameters import option
+from ferrule.cli.parameters import several
 
 OPTION = "--limit"
 _DIGITS = 18
@@ -20,7 +20,7 @@ def add_option(command: click.Command) -> None:
     """Give a command a budget, and `--limit` unless it has one; a second call changes nothing."""
     if not any(OPTION in each.opts for each in command.params):
         text = f"{HELP[0].upper()}{HELP[1:]}"
-        add = option(OPTION, text, "budget_limits", metavar=METAVAR, many=True, expose_value=False, callback=_begin)
+        add = several(OPTION, METAVAR, text, "budget_limits", expose_value=False, callback=_begin)
         add(command)
 
 

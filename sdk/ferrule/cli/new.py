@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import echo, print_notes
-from ferrule.cli.parameters import FILE, PATH, option
+from ferrule.cli.parameters import FILE, PATH, option, several
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,11 +94,10 @@ def board(name: str, base: str, out: Path) -> None:
 @option("--svd", "An SVD file with the registers.", kind=FILE)
 @option("--rdl", "A SystemRDL file with the registers.", kind=FILE)
 @option("--peripheral", "The peripheral of the file; not needed if the file has only one.")
-@option(
+@several(
     "--prefer",
+    "PATTERN",
     "Where registers of an SVD file overlap, read the first one with such a name; can be repeated.",
-    metavar="PATTERN",
-    many=True,
 )
 @out_option
 def model(

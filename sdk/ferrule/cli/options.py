@@ -11,7 +11,7 @@ import click
 
 from ferrule._frozen import frozen
 from ferrule.cli import completion
-from ferrule.cli.parameters import FILE, PATH, POSITIVE, Option, collected, flag, option, together
+from ferrule.cli.parameters import FILE, PATH, POSITIVE, Option, collected, flag, option, several, together
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ json_option = flag("--json", "Print JSON.", "as_json")
 def names_option(more: str = "") -> Option:
     """Add --name, once for each model, as `names`."""
     text = "A model's name, from which its C names are made; for several models, repeat the option in their order. "
-    return option("--name", f"{text}[default: the file's name]  {more}".rstrip(), "names", many=True)
+    return option("--name", f"{text}[default: the file's name]  {more}".rstrip(), "names", multiple=True)
 
 
 def platform_option(text: str) -> Option:
@@ -220,28 +220,25 @@ def _fallbacks(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 _DIVISION = (
-    option(
+    several(
         "--hint",
+        "LAYER=BACKEND[/DEVICE]",
         "The backend or device to try first for a layer, before the preferences.",
         "hints",
-        metavar="LAYER=BACKEND[/DEVICE]",
-        many=True,
     ),
-    option(
+    several(
         "--device",
+        "NAME=BACKEND",
         "Add a device, that is, an instance of a backend. A layer runs on the first device of its backend "
         "unless its hint names another.",
         "devices",
-        metavar="NAME=BACKEND",
-        many=True,
     ),
-    option(
+    several(
         "--backend-option",
+        "BACKEND.NAME=VALUE",
         "Set an option of a backend, such as MyNpu.fast=true; `ferrule backends` lists the options. "
         "CpuAcc's num_threads and instructions, and GpuAcc's device, only affect runs on the host.",
         "backend_options",
-        metavar="BACKEND.NAME=VALUE",
-        many=True,
     ),
     flag("--input-rows", "Let the firmware take its input row by row, as from a camera; with --goal memory."),
     option(
@@ -286,12 +283,11 @@ _IMPORT = (
         "On the host, let memory pass from one backend to another instead of being copied.",
         "import_enabled",
     ),
-    option(
+    several(
         "--fallback",
+        "BACKEND=import|copy",
         "With --import: copy all tensors that pass to and from a backend, or import them, which is the default.",
         "fallbacks",
-        metavar="BACKEND=import|copy",
-        many=True,
     ),
 )
 

@@ -34,13 +34,12 @@ def option(
     default: object = None,
     shown: str | bool = True,
     metavar: str | None = None,
-    many: bool = False,
     **others: Any,  # noqa: ANN401 click's types
 ) -> Option:
     """Return an option with a value; `names` are separated by spaces, and `text` is what --help states.
 
     `parameter` is the name of the argument, unless it follows from that of the option. `kind` may list the values.
-    --help states the default, or `shown` in its place. With `many`, the option may be repeated.
+    --help states the default, or `shown` in its place.
     """
     if kind is not None:
         others["type"] = kind if isinstance(kind, click.ParamType) else click.Choice(kind)
@@ -48,7 +47,18 @@ def option(
         others["default"] = default
     if default is not None or isinstance(shown, str):
         others["show_default"] = shown
-    return _added(names, text, parameter, metavar=metavar, multiple=many, **others)
+    return _added(names, text, parameter, metavar=metavar, **others)
+
+
+def several(
+    names: str,
+    metavar: str,
+    text: str,
+    parameter: str | None = None,
+    **others: Any,  # noqa: ANN401 click's types
+) -> Option:
+    """Return an option that may be repeated; see `option`."""
+    return option(names, text, parameter, metavar=metavar, multiple=True, **others)
 
 
 def _added(names: str, text: str, parameter: str | None, **others: Any) -> Option:  # noqa: ANN401 click's types

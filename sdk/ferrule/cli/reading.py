@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule._frozen import frozen
-from ferrule.cli.parameters import Option, collected, flag, option
+from ferrule.cli.parameters import Option, collected, flag, option, several
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -118,13 +118,12 @@ def reading_options(*, rounding: bool = True) -> Option:
             "does after its optimiser (the default), or in float32, as the file has it (docs/onnx.md).",
             kind=ARITHMETICS,
         ),
-        option(
+        several(
             "--state",
+            "INPUT=OUTPUT",
             "Keep the value of an output for the same input of the next run, as a state (docs/state.md), if the "
             "model leaves that to its caller. Neither is then an input or output.",
             "states",
-            metavar="INPUT=OUTPUT",
-            many=True,
         ),
         option(
             "--signature",

@@ -12,7 +12,7 @@ import click
 from ferrule.cli import completion
 from ferrule.cli.console import echo, print_notes, print_texts
 from ferrule.cli.options import BOARD, config_option
-from ferrule.cli.parameters import PATH, collected, option
+from ferrule.cli.parameters import PATH, collected, option, several
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -25,18 +25,16 @@ _NOTES = 20
 
 @click.command("registers")
 @click.argument("source", metavar="FILE|BACKEND")
-@option(
+@several(
     "--peripheral",
+    "NAME",
     "A peripheral of the file, or a device of the backend; can be repeated.  [default: all]",
     "names",
-    metavar="NAME",
-    many=True,
 )
-@option(
+@several(
     "--prefer",
+    "PATTERN",
     "Where registers of an SVD file overlap, read the first one with such a name, such as '*_Output'; can be repeated.",
-    metavar="PATTERN",
-    many=True,
 )
 @option(
     "--board",

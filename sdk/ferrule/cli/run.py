@@ -23,7 +23,7 @@ from ferrule.cli.options import (
     run_options,
 )
 from ferrule.cli.outputs import Outputs, outputs_options
-from ferrule.cli.parameters import PATH, flag, option
+from ferrule.cli.parameters import PATH, flag, option, several
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.cli.run_elf import check_options, run_elf, split_models
@@ -49,12 +49,11 @@ if TYPE_CHECKING:
         metavar="PORT",
     ),
     flag("--trace-devices", "Report every device call: operator, device, call, status."),
-    option(
+    several(
         "--fault",
+        "DEVICE:FAULT[@N]",
         "Inject a fault into a device's model, such as npu0:never-done@12 (docs/emulation.md lists the faults).",
         "faults",
-        metavar="DEVICE:FAULT[@N]",
-        many=True,
     ),
     flag("--locate", "If the outputs differ, find the first differing layer by a second run."),
     flag(
@@ -74,20 +73,18 @@ if TYPE_CHECKING:
     timeout="; for your own firmware, the time that it runs, in seconds of the board where the engine counts "
     "instructions (unicorn, renode)",
 )
-@option(
+@several(
     "--input",
+    "[NAME=]X.NPY",
     "An input array; for several inputs, repeat the option with their names. For n samples, the first axis is n "
     "times as long. Default: a fixed pattern (docs/running.md).",
     "inputs",
-    metavar="[NAME=]X.NPY",
-    many=True,
 )
-@option(
+@several(
     "--output",
+    "[NAME=]Y.NPY",
     "The file for an output array; for several outputs, repeat the option with their names.",
     "outputs",
-    metavar="[NAME=]Y.NPY",
-    many=True,
 )
 @outputs_options("run")
 @option("--keep", "Keep the generated project and its build in this folder.", kind=PATH)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from ferrule.cli.parameters import POSITIVE, flag, option
+from ferrule.cli.parameters import POSITIVE, flag, option, several
 from ferrule.cli.signals import handled
 from ferrule.errors import FerruleError
 
@@ -25,12 +25,11 @@ from ferrule.errors import FerruleError
 )
 @option("--baud", "Bits per second.", kind=POSITIVE, default=115_200)
 @option("--backend", "The backend whose device is served; required if several have devices behind serial lines.")
-@option(
+@several(
     "--binding",
+    "KEY=VALUE",
     "A binding of the device as in [devices.NAME] of ferrule.toml, such as memory_bytes=65536; may be repeated.",
     "bindings",
-    metavar="KEY=VALUE",
-    many=True,
 )
 @flag("-q --quiet", "Log errors only.")
 def command(port: str, baud: int, backend: str | None, bindings: tuple[str, ...], quiet: bool) -> None:

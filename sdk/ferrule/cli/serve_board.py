@@ -10,7 +10,7 @@ import click
 
 from ferrule.cli import completion
 from ferrule.cli.options import BOARD, ENGINE, board_option, config_option, engine_name
-from ferrule.cli.parameters import FILE, flag, option
+from ferrule.cli.parameters import FILE, flag, option, several
 from ferrule.cli.serve_accelerator import interrupted, logger
 
 
@@ -31,12 +31,11 @@ from ferrule.cli.serve_accelerator import interrupted, logger
     "a serial port.",
     default="pty",
 )
-@option(
+@several(
     "--device",
+    "NAME=BACKEND",
     "Attach the model of a backend's device, as `ferrule run` does; ferrule.toml has the bindings.",
     "devices",
-    metavar="NAME=BACKEND",
-    many=True,
 )
 @flag("-q --quiet", "Log errors only.")
 def command(

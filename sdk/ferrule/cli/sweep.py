@@ -15,7 +15,7 @@ from ferrule.cli.console import echo
 from ferrule.cli.main import EXIT_NOTHING_COMPARED, exit_of
 from ferrule.cli.options import config_option, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
-from ferrule.cli.parameters import FILE, POSITIVE, collected, flag, option
+from ferrule.cli.parameters import FILE, POSITIVE, collected, flag, option, several
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 from ferrule.interface import spell_for
@@ -55,12 +55,11 @@ def _settings(**typed: Any) -> Settings:  # noqa: ANN401 click's types
     "workers on this machine.",
     metavar="ADDRESS",
 )
-@option(
+@several(
     "--resource",
+    "NAME=AMOUNT",
     "What this machine has of a resource that runs need, such as BOARD=2.  [default: 1 of each]",
     "resources",
-    metavar="NAME=AMOUNT",
-    many=True,
 )
 @collected(
     "settings",

@@ -18,7 +18,7 @@ from ferrule.backends.shared.allocators import dma_bufs_here
 from ferrule.backends.tensor_handle import MemorySource, TensorHandleFactory
 from ferrule.errors import unknown_name
 from ferrule.report.base import part_of
-from ferrule.report.sections import Cell, Part, State, Table, Text, Value, joined, names, texts
+from ferrule.report.sections import Cell, Part, State, Table, Text, Value, joined, names
 from ferrule.runtime import Runtime
 
 SCHEMA_VERSION = 1
@@ -153,25 +153,34 @@ class BackendListing:
 
     def sections(self) -> Part:
         """Return the backends and, if there are any, their options and the refused files."""
-        found = (*names("backend"), *texts("from", "runs on", "devices", "capabilities"))
-        chosen = (*names("option"), *texts("type", "default", "values", "for", "meaning"))
         options = [row for backend in self.backends for row in backend.option_rows()]
         refused = [(file.path, file.backend, file.code, file.message) for file in self.refused]
         return Part(
             "Backends",
             (
-                Table("", found, [backend.row() for backend in self.backends]),
-                Table("options", chosen, options) if options else None,
-                Table("refused", texts("file or folder", "backend", "code", "reason"), refused) if refused else None,
+                Table(
+                    "",
+                    (*names("backend"), "from", "runs on", "devices", "capabilities"),
+                    [backend.row() for backend in self.backends],
+                ),
+                Table("options", (*names("option"), "type", "default", "values", "for", "meaning"), options)
+                if options
+                else None,
+                Table("refused", ("file or folder", "backend", "code", "reason"), refused) if refused else None,
             ),
         )
 
     def memory(self) -> Part:
         """Return the tensor handle factories, and which memory each maps, imports and exports."""
-        columns = (*names("backend", "factory"), *texts("map/unmap", "import", "export", "between backends"))
         rows = [row for backend in self.backends for row in backend.memory_rows()]
         bufs = Text(self.dma_bufs, "dma-bufs of this machine") if self.dma_bufs else None
-        return Part("Memory", (Table("", columns, rows), bufs))
+        return Part(
+            "Memory",
+            (
+                Table("", (*names("backend", "factory"), "map/unmap", "import", "export", "between backends"), rows),
+                bufs,
+            ),
+        )
 
 
 def list_backends(

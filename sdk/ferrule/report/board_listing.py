@@ -7,7 +7,7 @@ from ferrule._frozen import frozen
 from ferrule.boards import Board, Cpu, board_names, load_board
 from ferrule.emulation import engine, engine_names
 from ferrule.report.base import part_of
-from ferrule.report.sections import Part, Table, joined, names, numbers, texts
+from ferrule.report.sections import Part, Table, joined, names, numbers
 
 SCHEMA_VERSION = 2
 
@@ -48,13 +48,6 @@ class BoardListing:
 
     def sections(self) -> Part:
         """Return the table of boards."""
-        columns = (
-            *names("board"),
-            *texts("core"),
-            *numbers("clock"),
-            *names("memories"),
-            *texts("engines", "title"),
-        )
         rows = [
             (
                 board.name,
@@ -66,7 +59,23 @@ class BoardListing:
             )
             for board in self.boards
         ]
-        return Part("Boards", (Table("", columns, rows),))
+        return Part(
+            "Boards",
+            (
+                Table(
+                    "",
+                    (
+                        *names("board"),
+                        "core",
+                        *numbers("clock"),
+                        *names("memories"),
+                        "engines",
+                        "title",
+                    ),
+                    rows,
+                ),
+            ),
+        )
 
 
 def list_boards() -> BoardListing:

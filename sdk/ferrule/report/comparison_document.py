@@ -29,7 +29,6 @@ from ferrule.report.sections import (
     numbers,
     part,
     plural,
-    texts,
 )
 
 COMPARISON_SCHEMA_VERSION = 1
@@ -194,7 +193,7 @@ class Comparison(Document):
         table = Table(
             one_line(f"{self.new.model}: what has changed"),
             (
-                *texts("what"),
+                "what",
                 *numbers("old", "new", "change"),
                 *names("state"),
                 Column("note", sparse=True, drop=1),

@@ -14,7 +14,7 @@ from ferrule.graph import Rounding
 from ferrule.link import CounterSource
 from ferrule.report.estimates import EstimatePart
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
-from ferrule.report.sections import Fact, State, Table, Text, joined, names, numbers, plural, runner, share, texts
+from ferrule.report.sections import Fact, State, Table, Text, joined, names, numbers, plural, runner, share
 
 
 class Verdict(StrEnum):
@@ -460,6 +460,9 @@ def reasons_table(refusals: Iterable[tuple[str, str, str]]) -> Table:
     layers: dict[tuple[str, str], list[str]] = {}
     for layer, backend, reason in refusals:
         layers.setdefault((backend, reason), []).append(layer)
-    columns = (*names("backend"), *texts("reason"), *numbers("layers"), *texts("which"))
     ordered = sorted(layers.items(), key=lambda each: -len(each[1]))
-    return Table("reasons", columns, [(*key, len(found), joined(*found)) for key, found in ordered])
+    return Table(
+        "reasons",
+        (*names("backend"), "reason", *numbers("layers"), "which"),
+        [(*key, len(found), joined(*found)) for key, found in ordered],
+    )

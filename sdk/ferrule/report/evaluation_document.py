@@ -35,7 +35,6 @@ from ferrule.report.sections import (
     part,
     plural,
     share,
-    texts,
 )
 
 EVALUATION_SCHEMA_VERSION = 3
@@ -421,8 +420,8 @@ class EvaluationDocument(Document):
             (each.name, each.expected, each.predicted, "-" if each.score is None else f"{each.score:.4g}")
             for each in self.worst
         ]
-        columns = (*texts("sample", "expected", "predicted"), *numbers("score"))
-        return part("Worst samples", Table("worst samples", columns, rows)) if rows else None
+        table = Table("worst samples", ("sample", "expected", "predicted", *numbers("score")), rows)
+        return part("Worst samples", table) if rows else None
 
     def _remarks(self) -> Iterator[Section]:
         model = self.float_model

@@ -24,7 +24,6 @@ from ferrule.report.sections import (
     names,
     part,
     plural,
-    texts,
 )
 from ferrule.report.surroundings import environment
 
@@ -122,7 +121,7 @@ class FailureDocument(Document):
         first = self.message.partition("\n")[0].rstrip(":")
         problems = Table(
             "",
-            (*names("place", "type"), *texts("reason", "what would help")),
+            (*names("place", "type"), "reason", "what would help"),
             [(each.place, each.type, each.reason, each.hint) for each in self.problems],
         )
         return Part(

@@ -38,7 +38,6 @@ from ferrule.report.sections import (
     part,
     plural,
     runner,
-    texts,
 )
 
 SCHEMA_VERSION = 2
@@ -150,9 +149,9 @@ class Inspection(Document):
             (
                 *numbers("#"),
                 *names("layer"),
-                *texts("type"),
+                "type",
                 Column("inputs", spare=1),
-                *texts("outputs"),
+                "outputs",
                 Column("parameters", spare=2),
                 *numbers("MACs", "constants", bar=True),
             ),
@@ -205,8 +204,11 @@ class Inspection(Document):
                 )
                 for each in self.schedule
             ]
-            columns = (*numbers("#"), *names("layer", "run by"), *texts("calls"), Column("beside", sparse=True))
-            table = Table("the firmware's operators in order, and the calls of devices", columns, calls)
+            table = Table(
+                "the firmware's operators in order, and the calls of devices",
+                (*numbers("#"), *names("layer", "run by"), "calls", Column("beside", sparse=True)),
+                calls,
+            )
             copies = (Text(copy, f"layer '{each.layer}'") for each in self.schedule for copy in each.copies)
             yield part("Device calls", table, *copies)
         if self.crossings:
@@ -214,8 +216,14 @@ class Inspection(Document):
                 (each.tensor, f"{each.writer} -> {each.reader}", each.bytes, each.alignment, each.became, each.why)
                 for each in self.crossings
             ]
-            columns = (*names("tensor", "crossing"), *texts("bytes", "aligned", "became", "why no better"))
-            yield part("Crossings", Table("the tensors that cross between the core and devices", columns, rows))
+            yield part(
+                "Crossings",
+                Table(
+                    "the tensors that cross between the core and devices",
+                    (*names("tensor", "crossing"), "bytes", "aligned", "became", "why no better"),
+                    rows,
+                ),
+            )
 
     def _kernels(self) -> Part | None:
         if self.kernels is None:
@@ -229,7 +237,7 @@ class Inspection(Document):
                 *numbers("weights, B", spare=3),
                 *numbers("scratch, B", spare=2),
                 Column("overlap, B", spare=1),
-                *texts("why"),
+                "why",
             ),
             [
                 (
@@ -253,7 +261,7 @@ class Inspection(Document):
             return None
         table = Table(
             "the firmware's plan, without its code",
-            (*names("board"), *texts("arena"), *names("plan"), Column("bytes of", spare=1), *texts("verdict")),
+            (*names("board"), "arena", *names("plan"), Column("bytes of", spare=1), "verdict"),
             [
                 (
                     fit.board,

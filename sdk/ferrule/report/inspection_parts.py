@@ -21,7 +21,6 @@ from ferrule.report.sections import (
     names,
     numbers,
     runner,
-    texts,
 )
 
 
@@ -190,7 +189,7 @@ class FinalPart:
             return Part(title, (Text(self.problem, f"it cannot run {where}", State.BAD),))
         layers = Table(
             f"{where}: what finally runs",
-            (*numbers("#"), *names("layer"), *texts("type"), *names("run by"), *texts("in place of")),
+            (*numbers("#"), *names("layer"), "type", *names("run by"), "in place of"),
             [
                 (
                     str(index),
@@ -220,10 +219,10 @@ class FinalPart:
             "on the host: what passes from one backend to another",
             (
                 *names("tensor"),
-                *texts("from and to"),
+                "from and to",
                 *names("strategy"),
                 *numbers("bytes", "alignment"),
-                *texts("reason"),
+                "reason",
             ),
             [
                 (
@@ -254,7 +253,7 @@ class DivisionPart:
         """Return the backend of each layer, and why others did not get it; `types` has the types of the layers."""
         takers = Table(
             "backends: the network as given",
-            (*numbers("#"), *names("layer"), *texts("type"), *names("taken by"), *texts("refused by")),
+            (*numbers("#"), *names("layer"), "type", *names("taken by"), "refused by"),
             [
                 (
                     str(index),
@@ -370,7 +369,7 @@ class ClassPart:
         """Return the functions of the library for each layer, or why there are none; `types` has the layers' types."""
         table = Table(
             f"{self.target}: Arm Compute Library {self.acl_version} or later{', in float16' if self.float16 else ''}",
-            (*numbers("#"), *names("layer"), *texts("type"), *names("functions"), *texts("not possible")),
+            (*numbers("#"), *names("layer"), "type", *names("functions"), "not possible"),
             [
                 (str(index), layer.layer, types.get(layer.layer), "\n".join(layer.functions), layer.reason)
                 for index, layer in enumerate(self.layers)

@@ -10,7 +10,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.report.base import part_of
 from ferrule.report.failure_document import ProblemPart
-from ferrule.report.sections import Part, Table, names, numbers, texts
+from ferrule.report.sections import Part, Table, names, numbers
 
 SCHEMA_VERSION = 2
 _QUOTED = re.compile(r"'[^']*'")
@@ -45,12 +45,16 @@ class RefusedModel:
 
     def sections(self) -> Part:
         """Return the reasons, and what blocks."""
-        counted = (*numbers("count"), *names("type"), *texts("reason", "what would unblock it"))
         reasons = [(each.count, each.type, each.reason, each.hint) for each in self.reasons]
         title = f"{self.model} is refused for {len(self.reasons)} reasons"
-        placed = (*numbers("#"), *texts("what blocks", "reason"))
         places = [(str(at), _shortened(each.place), _shortened(each.reason)) for at, each in enumerate(self.problems)]
-        return Part(self.model, (Table(title, counted, reasons), Table("", placed, places)))
+        return Part(
+            self.model,
+            (
+                Table(title, (*numbers("count"), *names("type"), "reason", "what would unblock it"), reasons),
+                Table("", (*numbers("#"), "what blocks", "reason"), places),
+            ),
+        )
 
 
 def refused_model(model: str, error: FerruleError) -> RefusedModel:

@@ -53,7 +53,6 @@ from ferrule.report.sections import (
     part,
     plural,
     share,
-    texts,
 )
 
 SCHEMA_VERSION = 4
@@ -292,7 +291,7 @@ class ReportDocument(Document):
             return part("Device calls", Text("none, no layer runs on a device", label))
         calls = Table(
             label,
-            (*numbers("#"), *names("layer", "device", "call"), *texts("status")),
+            (*numbers("#"), *names("layer", "device", "call"), "status"),
             [
                 (
                     str(call.operator),

@@ -93,11 +93,6 @@ def numbers(*headings: str, only: Only | None = None, bar: bool = False, spare: 
     return tuple(Column(heading, Align.NUMBER, only, bar, spare=spare) for heading in headings)
 
 
-def texts(*headings: str) -> tuple[Column, ...]:
-    """Return columns of texts that may be broken into lines."""
-    return tuple(map(Column, headings))
-
-
 @positional
 class Section:
     """A section of a document."""
@@ -166,7 +161,8 @@ class Table(Section):
 
     title: str
     """Above the table on a terminal, which shows no headings of parts; for pages, its name."""
-    columns: Sequence[Column]
+    columns: Sequence[Column | str]
+    """A heading alone is that of a column of texts that may be broken into lines."""
     rows: Sequence[Sequence[Value]]
     largest: str = ""
     """The heading of the column by which a page lists the rows with the most before all of a long table."""
@@ -179,14 +175,15 @@ class Table(Section):
 
     def shown(self, only: Only, *, drawn: bool = False) -> tuple[list[Column], list[list[Value]]]:
         """Return the columns and the rows for a terminal or for pages, those that are drawn only if asked for."""
+        columns = [Column(each) if isinstance(each, str) else each for each in self.columns]
         kept = [
             index
-            for index, column in enumerate(self.columns)
+            for index, column in enumerate(columns)
             if column.only in {None, only}
             and (drawn or column.align is not Align.DRAWN)
             and (not column.sparse or any(row[index] for row in self.rows))
         ]
-        return [self.columns[index] for index in kept], [[row[index] for index in kept] for row in self.rows]
+        return [columns[index] for index in kept], [[row[index] for index in kept] for row in self.rows]
 
 
 @positional

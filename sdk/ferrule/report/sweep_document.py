@@ -28,7 +28,6 @@ from ferrule.report.sections import (
     numbers,
     part,
     plural,
-    texts,
 )
 
 SWEEP_SCHEMA_VERSION = 1
@@ -137,13 +136,13 @@ class SweepRow:
 
 _LISTED = 50
 """The most runs that a terminal lists; of more, those that did not succeed."""
-_CHOICES = (
+_CHOICES: tuple[Column | str, ...] = (
     *names("model"),
-    *texts("board"),
+    "board",
     Column("engine", drop=2),
     Column("toolchain", drop=1),
     Column("backends", spare=1),
-    *texts("options"),
+    "options",
 )
 
 
@@ -253,7 +252,7 @@ class SweepDocument(Document):
                 Conclusion(words, state, f"{counts}.", only=Only.PAGES),
                 part(
                     f"{plural(len(failed), 'run')} failed",
-                    Table("", (*_CHOICES, *texts("error")), errors) if failed else None,
+                    Table("", (*_CHOICES, "error"), errors) if failed else None,
                     only=Only.PAGES,
                 ),
                 part("By model and board", self._groups(), only=Only.PAGES),

@@ -12,7 +12,7 @@ from dataclasses import field
 
 from ferrule._frozen import frozen, positional
 from ferrule.report.picture import Assigned, BufferPart, RegionPlanPart, SpanPart, Timeline
-from ferrule.report.sections import Table, joined, names, numbers, plural, share, texts
+from ferrule.report.sections import Table, joined, names, numbers, plural, share
 
 HEIGHT = 280.0
 """Of a memory plan."""
@@ -72,7 +72,6 @@ def memory_figure(region: RegionPlanPart) -> Figure:
     left_out = len(region.buffers) - len(drawn)
     bound = max(HEIGHT - region.bound_bytes * scale, 1)
     kinds = [kind for kind in ("input", "output", "activation", "scratch", "state") if kind in {b.kind for b in drawn}]
-    columns = (*names("buffer"), *texts("kind"), *numbers("offset", "bytes", "first step", "last step"))
     rows = [(b.name, b.kind, b.offset, b.size_bytes, str(b.first), str(b.last)) for b in region.buffers]
     return Figure(
         summary=region.caption,
@@ -94,7 +93,11 @@ def memory_figure(region: RegionPlanPart) -> Figure:
         lines=[("bound", 0, 1, bound, bound)],
         axis=("first layer", f"time: {plural(len(region.steps), 'step')}", "last layer"),
         legend={**{kind: f"k-{kind}" for kind in kinds}, "proved lower bound": "dash"},
-        table=Table(f"buffers of {region.name}", columns, rows),
+        table=Table(
+            f"buffers of {region.name}",
+            (*names("buffer"), "kind", *numbers("offset", "bytes", "first step", "last step")),
+            rows,
+        ),
     )
 
 
