@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -20,6 +20,8 @@ from ferrule.errors import COMMAND, FerruleError, without_commands
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from rich.console import Console
+
+    from ferrule.report.sections import Column, Value
 
 STDOUT = Path("-")
 """In place of a file: standard output."""
@@ -72,21 +74,12 @@ def console() -> Console:
     return Output(file=stream, width=None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH_ELSEWHERE)
 
 
-def print_texts(
-    headings: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    right: Collection[str] = (),
-    whole: Collection[str] = (),
-    title: str = "",
-) -> None:
-    """Print a table of texts; `right` has the headings of numbers, and `whole` those of names."""
+def print_rows(columns: Sequence[Column | str], rows: Sequence[Sequence[Value]], title: str = "") -> None:
+    """Print a table."""
     from ferrule.report.console import print_section
-    from ferrule.report.sections import Align, Column, Table
+    from ferrule.report.sections import Table
 
-    kinds = {**dict.fromkeys(whole, Align.NAME), **dict.fromkeys(right, Align.NUMBER)}
-    columns = [Column(heading, kinds.get(heading, Align.TEXT)) for heading in headings]
-    print_section(Table(title, columns, list(rows)), console())
+    print_section(Table(title, columns, rows), console())
 
 
 def print_notes(notes: Sequence[str], most: int, where: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import echo, print_json, print_texts
+from ferrule.cli.console import echo, print_json, print_rows
 from ferrule.cli.options import json_option, model_argument
 from ferrule.cli.parameters import FILE, option, several
 from ferrule.cli.reading import ReadingOptions, reading_options
@@ -76,13 +76,15 @@ def command(
 
 
 def _print(change: RoundingChange) -> None:
+    from ferrule.report.sections import numbers
+
     if not change.layers:
         return
     rows = [
         (layer.name, str(layer.type), str(layer.rounding), _share(layer.differing, layer.results))
         for layer in change.layers
     ]
-    print_texts(["layer", "type", "rule before", "results that differ"], rows, right=["results that differ"])
+    print_rows(("layer", "type", "rule before", *numbers("results that differ")), rows)
     for output in change.outputs:
         echo(f"output '{output.name}': {_share(output.differing, output.results)} elements differ")
 

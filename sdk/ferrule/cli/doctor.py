@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import console, print_json
+from ferrule.cli.console import print_json, print_rows
 from ferrule.cli.options import json_option
 from ferrule.cli.variables import VariableStatus, variable_statuses
 
@@ -68,8 +68,7 @@ def command(as_json: bool) -> None:
 
 
 def _print_tools(tools: Sequence[ToolStatus]) -> None:
-    from ferrule.report.console import print_section
-    from ferrule.report.sections import Cell, State, Table, names
+    from ferrule.report.sections import Cell, State, names
 
     states = {
         (True, True): Cell("found", State.GOOD),
@@ -86,12 +85,11 @@ def _print_tools(tools: Sequence[ToolStatus]) -> None:
         )
         for tool in tools
     ]
-    print_section(Table("", (*names("tool", "state"), "version", "what for", "how to get it"), rows), console())
+    print_rows((*names("tool", "state"), "version", "what for", "how to get it"), rows)
 
 
 def _print_variables(variables: Sequence[VariableStatus]) -> None:
-    from ferrule.report.console import print_section
-    from ferrule.report.sections import Cell, State, Table, names
+    from ferrule.report.sections import Cell, State, names
 
     rows = [
         (
@@ -102,4 +100,4 @@ def _print_variables(variables: Sequence[VariableStatus]) -> None:
         )
         for variable in variables
     ]
-    print_section(Table("", (*names("variable"), "value", "read by", "problem"), rows), console())
+    print_rows((*names("variable"), "value", "read by", "problem"), rows)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.console import echo, print_json, print_texts
+from ferrule.cli.console import echo, print_json, print_rows
 from ferrule.cli.main import EXIT_DIFFERENT
 from ferrule.cli.options import json_option
 from ferrule.cli.parameters import PATH, flag, several
@@ -170,6 +170,7 @@ def _result(stream: EthosUStream, done: StreamRun, *, trace: bool) -> dict[str, 
 
 def _print_head(stream: EthosUStream) -> None:
     from ferrule.backends.ethos_u.standalone import plain_shape
+    from ferrule.report.sections import numbers
 
     compiled = stream.stream
     echo(f"{compiled.configuration.name}, digest {compiled.digest}")
@@ -180,26 +181,27 @@ def _print_head(stream: EthosUStream) -> None:
     ]
     if compiled.fast_scratch_bytes:
         regions.append(("2", "fast scratch", compiled.fast_scratch_bytes))
-    rows = [(number, what, f"{size:,}") for number, what, size in regions]
-    print_texts(["region", "what", "bytes"], rows, right=["region", "bytes"])
+    print_rows((*numbers("region"), "what", *numbers("bytes")), regions)
     tensors = [
         (each.name, " x ".join(map(str, plain_shape(each))), str(each.dtype), str(each.region), f"{each.offset:#x}")
         for each in (*stream.inputs, *stream.outputs, *stream.states)
     ]
-    print_texts(["tensor", "shape", "type", "region", "offset"], tensors, right=["region", "offset"])
+    print_rows(("tensor", "shape", "type", *numbers("region", "offset")), tensors)
 
 
 def _print_operations(steps: Sequence[Step]) -> None:
+    from ferrule.report.sections import names, numbers
+
     rows = [
         (
             str(step.operation.word_offset),
             step.operation.name,
-            *(f"{count:,}" if count else "" for count in (step.macs, step.bytes_read, step.bytes_written)),
+            *(count or None for count in (step.macs, step.bytes_read, step.bytes_written)),
         )
         for step in steps
     ]
-    numbers = ["word", "MACs", "bytes read", "bytes written"]
-    print_texts(["word", "operation", *numbers[1:]], rows, right=numbers, whole=["operation"])
+    columns = (*numbers("word"), *names("operation"), *numbers("MACs", "bytes read", "bytes written"))
+    print_rows(columns, rows)
     macs, read, written = (sum(getattr(s, name) for s in steps) for name in ("macs", "bytes_read", "bytes_written"))
     echo(f"{len(steps)} operations, {macs:,} MACs, {read:,} bytes read, {written:,} bytes written")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli import completion
-from ferrule.cli.console import echo, print_notes, print_texts
+from ferrule.cli.console import echo, print_notes, print_rows
 from ferrule.cli.options import BOARD, config_option
 from ferrule.cli.parameters import PATH, collected, option, several
 from ferrule.errors import FerruleError
@@ -152,6 +152,8 @@ def _count(peripherals: Sequence[Peripheral]) -> str:
 
 
 def _list(description: Description, prefer: Sequence[str]) -> None:
+    from ferrule.report.sections import names, numbers
+
     rows = []
     for name in description.names:
         try:
@@ -160,10 +162,12 @@ def _list(description: Description, prefer: Sequence[str]) -> None:
             rows.append((name, "", "", f"cannot be read: {error}"))
             continue
         rows.append((name, f"0x{found.base:08x}", str(len(list(found.table))), found.table.doc))
-    print_texts(["peripheral", "base", "registers", "what"], rows, right=["registers"], whole=["base"])
+    print_rows(("peripheral", *names("base"), *numbers("registers"), "what"), rows)
 
 
 def _print(peripherals: Sequence[Peripheral]) -> None:
+    from ferrule.report.sections import names, numbers
+
     for each in peripherals:
         rows = [
             (
@@ -179,5 +183,4 @@ def _print(peripherals: Sequence[Peripheral]) -> None:
         ]
         interrupts = "".join(f", interrupt {line.number}" for line in each.interrupts)
         title = f"{each.name} at 0x{each.base:08x}, {each.table.size_bytes} bytes{interrupts}"
-        headings = ["offset", "register", "access", "bits", "reset", "fields", "what"]
-        print_texts(headings, rows, right=["bits", "reset"], whole=["offset"], title=title)
+        print_rows((*names("offset"), "register", "access", *numbers("bits", "reset"), "fields", "what"), rows, title)
