@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,6 @@ and values are copied while they are checked."""
 _LONG_NUMBER = re.compile(rb"\d{20}")
 """What JSON has wherever an integer has more than 64 bits."""
 _Kind = TypeVar("_Kind")
-_Read = TypeVar("_Read")
 
 
 def file_bytes(path: Path, held_per_byte: int = HELD_PER_BYTE) -> bytes:
@@ -44,8 +44,7 @@ def read_toml(path: Path, *, hint: str | None = None) -> dict[str, Any]:
             place, and the error the given hint.
     """
     data = file_bytes(path)
-
-    def read() -> dict[str, Any]:
+    with _guarded(str(path), hint):
         other = recognised(data)
         if other is not None:
             raise FerruleError(f"{path}: it is {other.what}, expected TOML", hint=other.remedy or hint)
@@ -53,15 +52,14 @@ def read_toml(path: Path, *, hint: str | None = None) -> dict[str, Any]:
         check_values(found, str(path))
         return found
 
-    return _guarded(str(path), hint, read)
-
 
 def convert(where: str, data: object, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
     """Return the contents of a file as a typed value; FerruleError if they violate its schema.
 
     `where`, the file and perhaps a place in it, begins the message, which names the field.
     """
-    return _guarded(where, hint, lambda: msgspec.convert(data, kind))
+    with _guarded(where, hint):
+        return msgspec.convert(data, kind)
 
 
 def decode_json(where: str, data: bytes, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
@@ -70,16 +68,13 @@ def decode_json(where: str, data: bytes, kind: type[_Kind], *, hint: str | None 
     Raises:
         FerruleError: it is not JSON, violates its schema, or has a text with control characters.
     """
-
-    def read() -> _Kind:
+    with _guarded(where, hint):
         other = recognised(data)
         if other is not None:
             raise FerruleError(f"{where}: it is {other.what}, expected JSON", hint=other.remedy or hint)
         found = msgspec.json.decode(data, type=kind)
         check_values(msgspec.to_builtins(found), where)
         return found
-
-    return _guarded(where, hint, read)
 
 
 def json_text(document: object) -> str:
@@ -98,17 +93,15 @@ def check_integers(data: bytes, where: str) -> None:
 
 def decode(where: str, data: bytes, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
     """Return a JSON document, whose texts are not checked, as a typed value; FerruleError as `decode_json`."""
-
-    def read() -> _Kind:
+    with _guarded(where, hint):
         check_integers(data, where)
         return msgspec.json.decode(data, type=kind)
 
-    return _guarded(where, hint, read)
 
-
-def _guarded(where: str, hint: str | None, read: Callable[[], _Read]) -> _Read:
+@contextmanager
+def _guarded(where: str, hint: str | None) -> Iterator[None]:
     try:
-        return read()
+        yield
     except RecursionError:
         raise FerruleError(f"{where}: its values are nested too deep", hint=hint) from None
     except UnicodeError as error:

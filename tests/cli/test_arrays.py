@@ -21,7 +21,6 @@ def test_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     np.save(path, np.arange(3))
     parsed = parse_input_options([str(path)], [info()])
-    assert isinstance(parsed, dict)
     assert parsed["x"].tolist() == [0, 1, 2]
     assert type(parsed["x"]) is np.ndarray
 
@@ -54,7 +53,6 @@ def test_input_options(tmp_path: Path) -> None:
     assert list(parse_input_options([str(one)], [info()])) == ["x"]
     assert list(parse_input_options([f"x={one}"], [info()])) == ["x"]
     parsed = parse_input_options([str(two)], [info()])
-    assert isinstance(parsed, dict)
     assert parsed["x"].shape == (2,)
     assert list(parse_input_options([f"b={one}", f"a={one}"], [info("a"), info("b")])) == ["b", "a"]
     assert list(parse_input_options([f"serving:0={one}"], [info("serving:0"), info("b")])) == ["serving:0"]

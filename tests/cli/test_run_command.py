@@ -141,7 +141,7 @@ def refused(ferrule: Ferrule) -> Callable[..., tuple[str, str]]:
         (["--input", "z=nothing.npy"], "nothing.npy cannot be read", ""),
         (["--output", "nowhere/y.npy"], "--output nowhere/y.npy: there is no folder", ""),
         (["--output", "."], "--output .: is a folder", ""),
-        (["--output", "a.npy", "--output", "y=b.npy"], "the output 'y' is written to a.npy already", ""),
+        (["--output", "a.npy", "--output", "y=b.npy"], "the output 'y' is given twice, with a.npy before", ""),
         (["--json", "nowhere/r.json"], "--json nowhere/r.json: there is no folder", ""),
         (["--json", "."], "--json .: is a folder", ""),
         (["--keep", "/dev/null/project"], "/dev/null/project cannot be written", ""),

@@ -17,56 +17,45 @@ from ferrule.reading import exists, is_folder
 from ferrule.scratch import write_file
 
 
-def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) -> list[Array] | dict[str, Array]:
-    """Return the arrays of `--input` options: "x.npy" for a single input, "name=x.npy" for several.
+def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) -> dict[str, Array]:
+    """Return the arrays of `--input` options by name: "x.npy" for a single input, "name=x.npy" for several.
 
     Raises:
-        InputError: a file cannot be read, a name is given twice, or one is missing although there are several inputs.
+        InputError: an option names no input, a name is given twice, or a file cannot be read.
     """
     from ferrule.evaluation.data.array_files import map_array
 
-    names = {info.name for info in inputs}
-    arrays: dict[str, Array] = {}
-    for option in options:
-        name, separator, path = option.rpartition("=")
-        if not separator or name not in names:
-            if len(inputs) == 1 and (not separator or exists(Path(option))):
-                name, path = inputs[0].name, option
-            elif not separator:
-                raise InputError(
-                    f"--input {option} does not name an input, expected name=file",
-                    hint=f"the model's inputs: {', '.join(info.name for info in inputs)}",
-                )
-        if name in arrays:
-            raise InputError(f"input '{name}' is given twice")
-        arrays[name] = np.array(map_array(Path(path)))
-    return arrays
+    return {name: np.array(map_array(path)) for name, path in _by_name("input", options, inputs).items()}
 
 
-def parse_output_options(options: Sequence[str], outputs: Sequence[TensorInfo]) -> dict[int, Path]:
-    """Return the files of `--output` options by index of the output.
+def parse_output_options(options: Sequence[str], outputs: Sequence[TensorInfo]) -> dict[str, Path]:
+    """Return the files of `--output` options by name.
 
     Raises:
         FerruleError: an option names no output, two options name the same output, or a file cannot be written.
     """
-    names = [info.name for info in outputs]
-    paths: dict[int, Path] = {}
-    for option in options:
-        name, separator, path = option.rpartition("=")
-        if separator and name in names:
-            index = names.index(name)
-        elif len(names) == 1:
-            index, path = 0, option
-        else:
-            raise FerruleError(
-                f"--output {option} does not name an output, expected name=file",
-                hint=f"the model's outputs: {', '.join(names)}",
-            )
-        if index in paths:
-            raise FerruleError(f"--output {option}: the output '{names[index]}' is written to {paths[index]} already")
-        paths[index] = Path(path)
-        require_writable("--output", paths[index])
+    paths = _by_name("output", options, outputs)
+    for path in paths.values():
+        require_writable("--output", path)
     return paths
+
+
+def _by_name(what: str, options: Sequence[str], infos: Sequence[TensorInfo]) -> dict[str, Path]:
+    names = [info.name for info in infos]
+    found: dict[str, Path] = {}
+    for option in options:
+        name, _, path = option.rpartition("=")
+        if name not in names:
+            if len(names) != 1:
+                raise InputError(
+                    f"--{what} {option} does not name an {what}, expected name=file",
+                    hint=f"the model's {what}s: {', '.join(names)}",
+                )
+            name, path = names[0], option
+        if name in found:
+            raise InputError(f"--{what} {option}: the {what} '{name}' is given twice, with {found[name]} before")
+        found[name] = Path(path)
+    return found
 
 
 def require_writable(option: str, path: Path, *, folder: bool = False) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ferrule.backends.ethos_u.compiled import StreamTensor
     from ferrule.backends.ethos_u.npu import Step
     from ferrule.backends.ethos_u.standalone import EthosUStream, StreamRun
-    from ferrule.graph import Array, TensorInfo
+    from ferrule.graph import TensorInfo
 
 _PREVIEW = 16
 """Elements of an output that are printed."""
@@ -86,14 +86,14 @@ def run(
     if not inputs and stream.inputs:
         raise FerruleError("no input is given", hint=f"--input {_assignments(stream.inputs)}")
     places = parse_output_options(outputs, _infos(stream.outputs))
-    stream.reset(_by_name(parse_input_options(states, _infos(stream.states)), stream.states))
-    done = stream.run(_by_name(parse_input_options(inputs, _infos(stream.inputs)), stream.inputs))
-    for index, place in places.items():
-        save_array(place, done.outputs[stream.outputs[index].name])
+    stream.reset(parse_input_options(states, _infos(stream.states)))
+    done = stream.run(parse_input_options(inputs, _infos(stream.inputs)))
+    for name, place in places.items():
+        save_array(place, done.outputs[name])
     if as_json:
         print_json(_result(stream, done, trace=trace))
     else:
-        _print_result(stream, done, trace=trace, written={stream.outputs[i].name: p for i, p in places.items()})
+        _print_result(stream, done, trace=trace, written=places)
     return EXIT_DIFFERENT if done.hazards else 0
 
 
@@ -108,12 +108,6 @@ def _infos(tensors: Sequence[StreamTensor]) -> list[TensorInfo]:
     from ferrule.graph import TensorInfo
 
     return [TensorInfo(tensor.name, plain_shape(tensor), tensor.dtype) for tensor in tensors]
-
-
-def _by_name(arrays: Sequence[Array] | dict[str, Array], tensors: Sequence[StreamTensor]) -> dict[str, Array]:
-    if isinstance(arrays, dict):
-        return arrays
-    return dict(zip((tensor.name for tensor in tensors), arrays, strict=False))
 
 
 def _assignments(tensors: Sequence[StreamTensor]) -> str:

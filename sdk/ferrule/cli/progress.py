@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,12 +17,12 @@ _LEAST_S = 2.0
 """Seconds of a phase before its end is estimated."""
 
 
+@dataclass(slots=True)
 class TimeLeft:
     """Estimates how long a counted phase still takes, by the pace since its beginning."""
 
-    def __init__(self) -> None:
-        self._phase = ""
-        self._since_s = 0.0
+    _phase: str = ""
+    _since_s: float = 0.0
 
     def text(self, step: Step, now_s: float) -> str:
         """Return the step with the time that its phase still takes, where that can be estimated."""

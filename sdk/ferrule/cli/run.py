@@ -169,7 +169,8 @@ def command(
         reports = [run(firmware, arrays, request) for firmware in firmwares]
     for warning in (warning for firmware in firmwares for warning in firmware.warnings):
         click.echo(f"warning: {warning}", err=True)
-    for index, path in targets.items():
-        save_array(path, reports[0].outputs[index])
+    for info, array in zip(networks[0].outputs, reports[0].outputs, strict=True):
+        if info.name in targets:
+            save_array(targets[info.name], array)
     results.write([report.document for report in reports], models=given, quiet=quiet)
     return exit_of(report.verdict for report in reports)

@@ -9,15 +9,18 @@ from contextlib import suppress
 from ferrule._typing import override
 from ferrule.backends import BackendId
 from ferrule.backends.cpu_acc.host.library import native_library
+from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.closing import Closing
 from ferrule.errors import FerruleError
-from ferrule.evaluation.data.sounds import EXACT, exact_backends
 from ferrule.evaluation.on_board import joined_rows
 from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.progress import Progress, Step
 from ferrule.runtime import Runtime
+
+EXACT = ("CpuAcc", "CpuRef")
+"""The host's own backends, the fast one first; CpuRef runs the numpy kernels and supports every layer."""
 
 _FAST = BackendId(EXACT[0])
 
@@ -80,6 +83,13 @@ class HostRuns(Closing):
         """Unload the network."""
         self._runtime.close()
         self._registry.close()
+
+
+def exact_backends() -> BackendRegistry:
+    """Return a registry of `EXACT` alone: no other code is loaded, and no GPU is tried."""
+    everything = default_registry()
+    others = (backend for backend in everything.ids() if backend not in EXACT)
+    return everything.scope(without=dict.fromkeys(others, "evaluations do not run on it"))
 
 
 def compile_kernels(progress: Progress) -> None:

@@ -85,7 +85,8 @@ class Suite:
     file: str = ""
     """The model's file, as in `ModelPart`."""
     cases: Sequence[Case]
-    properties: dict[str, object]
+    properties: dict[str, Value]
+    """Those that are None or empty are left out."""
     seconds: float = 0.0
 
 
@@ -191,10 +192,10 @@ def flat(part: Any, **renamed: str) -> Row:  # noqa: ANN401 any dataclass
     `renamed` has other names for columns, by field; a field whose name is empty is left out.
     """
     values = {renamed.get(each.name, each.name): getattr(part, each.name) for each in fields(part)}
-    joined = {name: ", ".join(value) if is_texts(value) else value for name, value in values.items() if name}
-    return {name: value for name, value in joined.items() if value is None or isinstance(value, str | int | float)}
-
-
-def is_texts(value: object) -> bool:
-    """Return whether a value is a list of texts."""
-    return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+    row: Row = {}
+    for name, value in values.items():
+        if name and (value is None or isinstance(value, str | int | float)):
+            row[name] = value
+        elif name and isinstance(value, tuple) and all(isinstance(each, str) for each in value):
+            row[name] = ", ".join(value)
+    return row

@@ -370,7 +370,7 @@ class EvaluationDocument(Document):
                 "model digest": self.model.digest,
                 "data digest": self.data.digest,
                 "samples": self.data.samples,
-                **{f"metric {each.name}": each.value for each in self.metrics if each.value is not None},
+                **{f"metric {each.name}": each.value for each in self.metrics},
                 "ferrule": self.ferrule_version,
             },
             seconds=sum(path.wall_s for path in self.paths),

@@ -91,7 +91,6 @@ class FailureDocument(Document):
 
     @override
     def suite(self) -> Suite:
-        known = {"board": self.board, "engine": self.engine, "ferrule": self.ferrule_version}
         file = self.models[0] if self.models else ""
         rule = Rule.ERROR if self.crash is None else Rule.CRASH
         where = f"{self.board} {self.engine} {self.error}"
@@ -113,7 +112,7 @@ class FailureDocument(Document):
             model=file,
             file=file,
             cases=cases or [Case(name, Outcome.ERROR, rule, text, self.error, where=where)],
-            properties={key: value for key, value in known.items() if value},
+            properties={"board": self.board, "engine": self.engine, "ferrule": self.ferrule_version},
         )
 
     @override

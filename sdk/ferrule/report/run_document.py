@@ -143,26 +143,25 @@ class ReportDocument(Document):
     @override
     def suite(self) -> Suite:
         flash, ram = self.memory.flash, self.memory.ram
-        known = {
-            "verdict": self.verdict.value,
-            "compared": self.evidence.text,
-            "model digest": self.model.digest,
-            "board": self.build.board,
-            "engine": self.engine,
-            "toolchain": self.build.toolchain_version,
-            self.count.unit: self.count.per_inference,
-            "flash bytes": flash and flash.total,
-            "RAM bytes": ram.total,
-            "stack bytes": ram.stack_used,
-            "ferrule": self.ferrule_version,
-        }
         return Suite(
             name=f"{self.model.name} on {self.build.board} by {self.engine}",
             command="run",
             model=self.model.name,
             file=self.model.file,
             cases=(*map(self._case, self.samples), *self.device_call_cases()),
-            properties={name: value for name, value in known.items() if value is not None},
+            properties={
+                "verdict": self.verdict.value,
+                "compared": self.evidence.text,
+                "model digest": self.model.digest,
+                "board": self.build.board,
+                "engine": self.engine,
+                "toolchain": self.build.toolchain_version,
+                self.count.unit: self.count.per_inference,
+                "flash bytes": None if flash is None else flash.total,
+                "RAM bytes": ram.total,
+                "stack bytes": ram.stack_used,
+                "ferrule": self.ferrule_version,
+            },
             seconds=self.run_s,
         )
 

@@ -275,9 +275,8 @@ class SweepDocument(Document):
             groups.setdefault(key, []).append(row)
         rows: list[tuple[Value, ...]] = []
         for (model, board, unit), runs in groups.items():
-            counts = [row.count for row in runs if row.count is not None]
-            flash = (row.flash_bytes for row in runs if row.flash_bytes is not None)
-            ram = (row.ram_bytes for row in runs if row.ram_bytes is not None)
+            columns = zip(*((row.count, row.flash_bytes, row.ram_bytes) for row in runs), strict=True)
+            counts, flash, ram = ([value for value in column if value is not None] for column in columns)
             failed = sum(row.failed for row in runs)
             different = sum(row.verdict == Verdict.DIFFERENT for row in runs)
             fewest = f"{min(counts):,} {unit}" if counts else None

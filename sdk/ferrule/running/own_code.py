@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class NoOwnCodeError(FerruleError):
     """The bits of a firmware's floats cannot be computed on this machine; the message says why."""
 
 
+@dataclass(slots=True)
 class Judged:
     """The comparison of what the C computed with the numpy reference, layer by layer, from the inputs that the C had.
 
@@ -38,16 +40,15 @@ class Judged:
     the layers since the last tensor that it keeps.
     """
 
-    def __init__(self) -> None:
-        self.layers: set[str] = set()
-        """The layers of floats whose outputs were compared."""
-        self.elements = 0
-        """Elements of all inferences that were compared with their bounds."""
-        self.outside = 0
-        self.unknown = 0
-        """Elements without a bound, such as sums that may overflow; they are not among `elements`."""
-        self.first = ""
-        """The first layer with an element outside its bound."""
+    layers: set[str] = field(default_factory=set)
+    """The layers of floats whose outputs were compared."""
+    elements: int = 0
+    """Elements of all inferences that were compared with their bounds."""
+    outside: int = 0
+    unknown: int = 0
+    """Elements without a bound, such as sums that may overflow; they are not among `elements`."""
+    first: str = ""
+    """The first layer with an element outside its bound."""
 
     def compare(self, network: Graph, sources: Mapping[str, Array], found: Mapping[str, Array]) -> None:
         """Compare the tensors of one inference with the layers of the network as it was given."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ferrule._frozen import frozen
 from ferrule.evaluation.data.conversion import Conversion, batch_shape
@@ -22,12 +23,12 @@ class Rows:
     """The place of samples, from the first to the last, for messages; stored values need none."""
 
 
+@dataclass(slots=True)
 class RowSource:
     """Samples of arrays, one per input of the model."""
 
-    def __init__(self, form: str, inputs: Sequence[Rows]) -> None:
-        self.form = form
-        self._inputs = inputs
+    form: str
+    _inputs: Sequence[Rows]
 
     def __len__(self) -> int:
         return len(self._inputs[0].values)

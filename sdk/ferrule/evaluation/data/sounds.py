@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.budget import Resource, afford
 from ferrule.errors import InputError
 from ferrule.evaluation.data.audio_features import (
@@ -33,8 +32,6 @@ from ferrule.running.data_settings import AudioSettings, DataSettings
 
 _HELD_PER_BYTE = 4
 """Bytes of memory for one of a recording: its values are padded, and may become float32."""
-EXACT = ("CpuAcc", "CpuRef")
-"""The host's own backends, the fast one first; CpuRef runs the numpy kernels and supports every layer."""
 _INT8_SCALE = 26 / 256
 _RAW = "raw"
 
@@ -187,18 +184,15 @@ class SoundSource:
             for sound in sounds:
                 yield sound if self._output == "samples" else sound.astype(np.float32) / np.float32(32768)
             return
-        from ferrule.optimizer import optimize
-        from ferrule.runtime import Runtime
+        from ferrule.evaluation.host import HostRuns
 
-        with Runtime(registry=exact_backends()) as runtime:
-            number = runtime.load_network(optimize(self._network, EXACT, runtime.registry))
+        with HostRuns(self._network) as host:
             for file, sound in zip(files, sounds, strict=True):
                 size, step = window_samples(self._settings), stride_samples(self._settings)
                 rows = self._pieces[file] * self._rows
                 windows = np.lib.stride_tricks.sliding_window_view(sound, size)[::step][:rows]
                 afford(Resource.BYTES, 2 * windows.nbytes, f"{self._listing.names[file]}, divided into windows,")
-                runtime.reset_state(number)
-                (features,) = runtime.enqueue_workload(number, [np.ascontiguousarray(windows)])
+                (features,) = host.run([np.ascontiguousarray(windows)], [True, *[False] * (rows - 1)])
                 shaped = features.reshape(rows, self._settings.channels)
                 yield int8_features(shaped) if self._output == "int8" else real_features(shaped)
 
@@ -221,13 +215,6 @@ def read_sound(path: Path, settings: AudioSettings) -> Array:
         return ((values[:, 0].astype(np.int16) - 128) * 256).astype(np.int16)
     upper: Array = np.ascontiguousarray(values[:, -2:]).view("<i2").reshape(-1)
     return upper.astype(np.int16, copy=False)
-
-
-def exact_backends() -> BackendRegistry:
-    """Return a registry of `EXACT` alone: no other code is loaded, and no GPU is tried."""
-    everything = default_registry()
-    others = (backend for backend in everything.ids() if backend not in EXACT)
-    return everything.scope(without=dict.fromkeys(others, "evaluations do not run on it"))
 
 
 def _check(path: Path, file: wave.Wave_read, settings: AudioSettings, size_bytes: int) -> None:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from ferrule._frozen import frozen
 from ferrule._version import VERSION
@@ -20,7 +20,7 @@ from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.record import Reads
 from ferrule.report import Verdict
-from ferrule.report.sections import plural
+from ferrule.report.sections import joined, plural
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 
 _Ended = tuple[SweepRow, Reads]
@@ -195,27 +195,30 @@ class _Campaign:
         return replace(row, worker=future.worker, attempts=max(1, attempts)), reads
 
 
+@dataclass(slots=True)
 class _Pace:
     """Progress of a sweep, with the time that is left."""
 
-    def __init__(self, name: str, todo: int, progress: Progress) -> None:
-        self._name, self._todo, self._say = name, todo, progress
-        self._done = self._failed = self._different = 0
-        self._started = time.monotonic()
-        self._say(Step(phase=f"sweep {name}: {todo:,} runs"))
+    name: str
+    todo: int
+    say: Progress
+    done: int = 0
+    bad: dict[str, int] = field(default_factory=lambda: {"failed": 0, "differ": 0})
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.say(Step(phase=f"sweep {self.name}: {self.todo:,} runs"))
 
     def note(self, row: SweepRow) -> None:
         """Count a run that has ended."""
-        self._done += 1
-        self._failed += row.status == FAILED
-        self._different += row.verdict == Verdict.DIFFERENT
-        parts = [f"{self._done:,} of {self._todo:,} runs"]
-        parts += [f"{self._failed:,} failed"] if self._failed else []
-        parts += [f"{self._different:,} differ"] if self._different else []
-        left_s = (time.monotonic() - self._started) / self._done * (self._todo - self._done)
-        parts.append(f"{in_words(left_s)} left")
-        line = self._done * _LINES // self._todo > (self._done - 1) * _LINES // self._todo
-        self._say(Step(phase=f"sweep {self._name}: {', '.join(parts)}", done=0 if line else self._done))
+        self.done += 1
+        self.bad["failed"] += row.failed
+        self.bad["differ"] += row.verdict == Verdict.DIFFERENT
+        left_s = (time.monotonic() - self.started) / self.done * (self.todo - self.done)
+        bad = (f"{count:,} {what}" for what, count in self.bad.items() if count)
+        text = joined(f"{self.done:,} of {self.todo:,} runs", *bad, f"{in_words(left_s)} left")
+        line = self.done * _LINES // self.todo > (self.done - 1) * _LINES // self.todo
+        self.say(Step(phase=f"sweep {self.name}: {text}", done=0 if line else self.done))
 
 
 def in_words(seconds: float) -> str:

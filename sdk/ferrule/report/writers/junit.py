@@ -31,9 +31,10 @@ def junit_text(documents: Sequence[Document]) -> str:
 def _write(root: Element, suite: Suite) -> None:
     attributes = {"name": suite.name, **_counts(suite.cases), "time": f"{suite.seconds:.3f}"}
     element = SubElement(root, "testsuite", _shown(attributes))
-    if suite.properties:
+    known = {name: value for name, value in suite.properties.items() if value not in {None, ""}}
+    if known:
         properties = SubElement(element, "properties")
-        for name, value in suite.properties.items():
+        for name, value in known.items():
             SubElement(properties, "property", _shown({"name": name, "value": str(value)}))
     group = f"ferrule.{suite.command}.{suite.model.replace('.', '_').replace(' ', '_')}"
     for case in suite.cases:
