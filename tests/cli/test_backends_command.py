@@ -283,7 +283,7 @@ def test_inspect_says_what_dma_bufs_are_on_this_machine(ferrule: Ferrule, sums: 
     ("given", "message"),
     [
         (["--fallback", "CpuRef=move"], "--fallback CpuRef=move: expected Backend=import or Backend=copy"),
-        (["--fallback", "CpuRef=copy", "--fallback", "CpuRef=copy"], "the fallback of backend CpuRef is given twice"),
+        (["--fallback", "CpuRef=copy", "--fallback", "CpuRef=copy"], "the fallback of backend 'CpuRef' is given twice"),
         (["--fallback", "Nobody=copy"], "Nobody"),
     ],
 )
@@ -323,7 +323,7 @@ def test_no_backend_supports_it(ferrule: Ferrule, two_by_two: Path) -> None:
         (["--backends", "CpuAc"], "there is no backend 'CpuAc'"),
         (["--backends", "CpuAcc", "--hint", "nothing=CpuAcc"], "nothing"),
         (["--backends", "CpuAcc", "--hint", "add_0"], "--hint add_0: expected layer=Backend"),
-        (["--backends", "CpuAcc", "--hint", "a=X", "--hint", "a=Y"], "layer 'a' has a hint already"),
+        (["--backends", "CpuAcc", "--hint", "a=X", "--hint", "a=Y"], "the hint of layer 'a' is given twice"),
         (["--backends", "CpuAcc", "--device", "1=CpuAcc"], "'1' is not a device name"),
         (["--hint", "nothing=CpuAcc"], "nothing"),
         (["--backend-option", "CpuAcc.threads=1"], "backend CpuAcc has no option 'threads'"),

@@ -111,7 +111,7 @@ def test_the_exit_code_tells_of_differences_and_failures(
     [
         (["--resource", "BOARD"], "--resource BOARD: expected NAME=AMOUNT"),
         (["--resource", "BOARD=0"], "--resource BOARD=0: expected NAME=AMOUNT"),
-        (["--resource", "A=1", "--resource", "A=2"], "the amount of A is given twice"),
+        (["--resource", "A=1", "--resource", "A=2"], "the amount of 'A' is given twice"),
         (["--resource", "A=1", "--scheduler", "tcp://x:1"], "--resource is for workers that this command starts"),
         (["--parquet", "none/x.parquet"], "--parquet none/x.parquet: there is no folder"),
         (["--results", "none/x.jsonl"], "none/x.jsonl cannot be used: No such file"),

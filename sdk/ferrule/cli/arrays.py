@@ -44,9 +44,9 @@ def _by_name(what: str, options: Sequence[str], infos: Sequence[TensorInfo]) -> 
     names = [info.name for info in infos]
     found: dict[str, Path] = {}
     for option in options:
-        name, _, path = option.rpartition("=")
+        name, separator, path = option.rpartition("=")
         if name not in names:
-            if len(names) != 1:
+            if len(names) != 1 or (what == "input" and separator and not exists(Path(option))):
                 raise InputError(
                     f"--{what} {option} does not name an {what}, expected name=file",
                     hint=f"the model's {what}s: {', '.join(names)}",

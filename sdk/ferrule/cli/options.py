@@ -175,8 +175,13 @@ class JobOptions:
         Raises:
             FerruleError: an option or the file is malformed.
         """
-        from ferrule.running.configuration import read_configuration
+        from ferrule.running.configuration import assignments, read_configuration
 
+        expected = "Backend=import or Backend=copy, such as GpuAcc=copy"
+        transfers = assignments("--fallback", self.fallbacks, expected, "the fallback of backend")
+        for backend, transfer in transfers.items():
+            if transfer not in TRANSFERS:
+                raise FerruleError(f"--fallback {backend}={transfer}: expected {expected}")
         assert self.backends is not None  # if --backends has no default, the command has checked it
         project = (configuration or read_configuration(self.config)).with_devices(self.devices)
         chosen = {name: getattr(self, name) for name in ("board", "toolchain", "optimization", "overlap", "goal")} | {
@@ -184,39 +189,15 @@ class JobOptions:
             "self_test": self.self_test,
             "backends": [name.strip() for name in self.backends.split(",")],
             "fallback": not self.no_fallback,
-            "hints": _hints(self.hints),
+            "hints": assignments("--hint", self.hints, "layer=Backend or layer=Backend/device", "the hint of layer"),
             "import_enabled": self.import_enabled or project.import_enabled,
-            "fallback_transfers": _fallbacks(self.fallbacks),
+            "fallback_transfers": transfers,
             "arena": arena,
             "platform": platform,
             "app": app,
             "out": out,
         }
         return project.job(chosen, self.backend_options)
-
-
-def _hints(texts: tuple[str, ...]) -> dict[str, str]:
-    wishes: dict[str, str] = {}
-    for hint in texts:
-        layer, separator, backend = hint.rpartition("=")
-        if not separator or not backend:
-            raise FerruleError(f"--hint {hint}: expected layer=Backend or layer=Backend/device")
-        if layer in wishes:
-            raise FerruleError(f"--hint {hint}: layer '{layer}' has a hint already")
-        wishes[layer] = backend
-    return wishes
-
-
-def _fallbacks(texts: tuple[str, ...]) -> dict[str, str]:
-    transfers: dict[str, str] = {}
-    for text in texts:
-        backend, separator, transfer = text.partition("=")
-        if not separator or not backend or transfer not in TRANSFERS:
-            raise FerruleError(f"--fallback {text}: expected Backend=import or Backend=copy, such as GpuAcc=copy")
-        if backend in transfers:
-            raise FerruleError(f"--fallback {text}: the fallback of backend {backend} is given twice")
-        transfers[backend] = transfer
-    return transfers
 
 
 _DIVISION = (

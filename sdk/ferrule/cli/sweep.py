@@ -134,6 +134,7 @@ def command(
 
 def _capacity(options: Sequence[str], scheduler: str | None) -> dict[str, float]:
     from ferrule.evaluation.sweep.cluster import LOCAL
+    from ferrule.running.configuration import assignments
 
     if options and scheduler not in {None, LOCAL}:
         raise FerruleError(
@@ -141,17 +142,14 @@ def _capacity(options: Sequence[str], scheduler: str | None) -> dict[str, float]
             hint="start the workers of a scheduler with their resources: dask worker --resources NAME=AMOUNT",
         )
     found: dict[str, float] = {}
-    for text in options:
-        name, separator, amount = text.partition("=")
+    expected = "NAME=AMOUNT, such as BOARD=1"
+    for name, amount in assignments("--resource", options, expected, "the amount of").items():
         try:
-            value = float(amount)
+            found[name] = float(amount)
         except ValueError:
-            value = 0
-        if not name or not separator or not 0 < value < float("inf"):
-            raise FerruleError(f"--resource {text}: expected NAME=AMOUNT, such as BOARD=1")
-        if name in found:
-            raise FerruleError(f"--resource {text}: the amount of {name} is given twice")
-        found[name] = value
+            found[name] = 0
+        if not name or not 0 < found[name] < float("inf"):
+            raise FerruleError(f"--resource {name}={amount}: expected {expected}")
     return found
 
 

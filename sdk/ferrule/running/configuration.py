@@ -132,15 +132,8 @@ class Configuration(_Choices, frozen=True, kw_only=True):
             FerruleError: an option is malformed, or two have the same name.
         """
         devices = {device.name: device for device in self.devices}
-        given: set[str] = set()
-        for option in options:
-            name, separator, backend = option.partition("=")
-            if not separator or not backend:
-                raise FerruleError(f"--device {option}: expected name=Backend, such as npu0=CpuAcc")
-            _check_name(f"--device {option}", name)
-            if name in given:
-                raise FerruleError(f"--device {option}: device '{name}' is given twice")
-            given.add(name)
+        for name, backend in assignments("--device", options, "name=Backend, such as npu0=CpuAcc", "device").items():
+            _check_name(f"--device {name}={backend}", name)
             known = devices.get(name, Device(name=name, backend=BackendId(backend)))
             devices[name] = replace(known, backend=BackendId(backend))
         return structs.replace(self, devices=tuple(devices.values()))
@@ -179,6 +172,19 @@ class Configuration(_Choices, frozen=True, kw_only=True):
             model_options=_model_options(options, registry),
             registry=registry,
         )
+
+
+def assignments(option: str, texts: Iterable[str], expected: str, what: str) -> dict[str, str]:
+    """Return the values of options NAME=VALUE; FerruleError if one is malformed, or `what` it names is given twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.rpartition("=")
+        if not separator or not value:
+            raise FerruleError(f"{option} {text}: expected {expected}")
+        if name in found:
+            raise FerruleError(f"{option} {text}: {what} '{name}' is given twice")
+        found[name] = value
+    return found
 
 
 def read_configuration(path: Path | None = None) -> Configuration:
