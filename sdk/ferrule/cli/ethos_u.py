@@ -84,7 +84,9 @@ def run(
 
     stream = _read(path, check_hazards=check_hazards)
     if not inputs and stream.inputs:
-        raise FerruleError("no input is given", hint=f"--input {_assignments(stream.inputs)}")
+        raise FerruleError(
+            "no input is given", hint=" ".join(f"--input {each.name}={each.name}.npy" for each in stream.inputs)
+        )
     places = parse_output_options(outputs, _infos(stream.outputs))
     stream.reset(parse_input_options(states, _infos(stream.states)))
     done = stream.run(parse_input_options(inputs, _infos(stream.inputs)))
@@ -108,10 +110,6 @@ def _infos(tensors: Sequence[StreamTensor]) -> list[TensorInfo]:
     from ferrule.graph import TensorInfo
 
     return [TensorInfo(tensor.name, plain_shape(tensor), tensor.dtype) for tensor in tensors]
-
-
-def _assignments(tensors: Sequence[StreamTensor]) -> str:
-    return " --input ".join(f"{tensor.name}={tensor.name}.npy" for tensor in tensors)
 
 
 def _described(stream: EthosUStream) -> dict[str, object]:

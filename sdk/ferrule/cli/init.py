@@ -63,8 +63,13 @@ def command(template: str | None, folder: Path | None, board: str | None, backen
     Its README.md has the first steps. It has tasks and a debugger's configuration for VS Code. Nothing is overwritten:
     the folder must be new or empty.
     """
+    from ferrule.firmware.folder import create_folder
+
     if template is None:
-        _list()
+        width = max(map(len, TEMPLATES))
+        for name, each in TEMPLATES.items():
+            echo(f"{name:<{width}}  {each.text}")
+        echo("ferrule init TEMPLATE FOLDER creates one")
         return
     if template not in TEMPLATES:
         raise unknown_name("template", template, TEMPLATES)
@@ -76,15 +81,12 @@ def command(template: str | None, folder: Path | None, board: str | None, backen
         raise FerruleError(f"--id is only valid with the templates {' and '.join(WITH_BACKEND)}")
     chosen = TEMPLATES[template]
     files = _files(template, folder, board or chosen.board, backend)
-    _create(folder, files)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FerruleError(
+            f"{folder} exists and is not an empty folder", hint="nothing is overwritten: choose another folder"
+        )
+    create_folder(folder, files)
     echo(f"{folder}: {template}, {len(files)} files; {folder / 'README.md'} has the first steps")
-
-
-def _list() -> None:
-    width = max(map(len, TEMPLATES))
-    for name, template in TEMPLATES.items():
-        echo(f"{name:<{width}}  {template.text}")
-    echo("ferrule init TEMPLATE FOLDER creates one")
 
 
 def _files(template: str, folder: Path, board: str, backend: str | None) -> dict[str, bytes]:
@@ -135,13 +137,3 @@ def _backend(title: str, backend: str | None) -> tuple[str, Mapping[str, object]
         "tests": package,
         "api": str(INTERFACE_VERSION),
     }
-
-
-def _create(folder: Path, files: Mapping[str, bytes]) -> None:
-    from ferrule.firmware.folder import create_folder
-
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FerruleError(
-            f"{folder} exists and is not an empty folder", hint="nothing is overwritten: choose another folder"
-        )
-    create_folder(folder, files)

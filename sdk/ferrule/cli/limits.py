@@ -26,7 +26,9 @@ def add_option(command: click.Command) -> None:
 
 def begin(context: click.Context, texts: Sequence[str]) -> None:
     """Begin the budget of a command, which lasts until the command ends."""
-    context.with_resource(limited(parse(texts, OPTION), _remedy))
+    context.with_resource(
+        limited(parse(texts, OPTION), lambda setting: f"if the input is right, raise the limit: {OPTION} {setting}")
+    )
 
 
 def split(context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> int | None:
@@ -47,7 +49,3 @@ def split(context: click.Context, _parameter: click.Parameter, texts: tuple[str,
 def _begin(context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> None:
     if not context.resilient_parsing:
         begin(context, texts)
-
-
-def _remedy(setting: str) -> str:
-    return f"if the input is right, raise the limit: {OPTION} {setting}"

@@ -72,13 +72,6 @@ def _as_options(arguments: list[str]) -> list[str]:
     return arguments
 
 
-def command_of(name: str) -> click.Command:
-    """Import a command, whose module has its name."""
-    command = importlib.import_module(f"ferrule.cli.{name.replace('-', '_')}").command
-    assert isinstance(command, click.Command)
-    return command
-
-
 def _single(command: click.Command) -> Iterator[click.Command]:
     """Yield a command, or those of a group."""
     if isinstance(command, click.Group):
@@ -99,7 +92,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = command_of(cmd_name)
+        command: click.Command = importlib.import_module(f"ferrule.cli.{cmd_name.replace('-', '_')}").command
         command.short_help = _COMMANDS[cmd_name]
         verbosity.add_option(command)
         for each in _single(command):

@@ -14,6 +14,7 @@ from ferrule.graph import Array
 from ferrule.interface import either
 from ferrule.network import Network
 from ferrule.progress import Progress
+from ferrule.report.verdicts import compare
 
 NAME = "float model"
 FROM_DATA = "the data"
@@ -71,10 +72,4 @@ def float_predictions(
 
 def largest_difference(mine: Sequence[Array], its: Sequence[Array]) -> float | None:
     """Return the largest difference of outputs in real units; None if they have other shapes or are not finite."""
-    if [array.shape for array in mine] != [array.shape for array in its]:
-        return None
-    largest = max(
-        float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max(initial=0.0))
-        for one, other in zip(mine, its, strict=True)
-    )
-    return largest if np.isfinite(largest) else None
+    return compare(mine, its)[1] if len(mine) == len(its) else None

@@ -98,11 +98,10 @@ def by_sequence(scored: Scored, sequences: Array) -> Scored:
     Raises:
         InputError: the samples of a sequence have different labels.
     """
-    numbers, places, counts = np.unique(sequences, return_inverse=True, return_counts=True)
+    numbers, firsts, places, counts = np.unique(sequences, return_index=True, return_inverse=True, return_counts=True)
     means = np.stack(
         [np.bincount(places, weights=column) / counts for column in scored.scores.T.astype(np.float64)], axis=1
     )
-    firsts = [int(np.flatnonzero(places == index)[0]) for index in range(len(numbers))]
     labels = scored.labels[firsts]
     if not np.array_equal(labels[places], scored.labels):
         bad = int(np.flatnonzero((labels[places] != scored.labels).reshape(len(places), -1).any(axis=1))[0])

@@ -119,11 +119,6 @@ class BackendPart:
     firmware: bool
     """Whether it runs layers on boards."""
 
-    @property
-    def runs_on(self) -> str:
-        """Where it runs layers, in words."""
-        return joined("host" if self.host else "", "firmware" if self.firmware else "", by=" and ") or "nothing"
-
 
 @frozen
 class FinalLayerPart:
@@ -207,34 +202,27 @@ class FinalPart:
             (
                 layers,
                 Picture("lanes", drawn),
-                self._crossings() if self.crossings else None,
+                Table(
+                    "on the host: what passes from one backend to another",
+                    (*names("tensor"), "from and to", *names("strategy"), *numbers("bytes", "alignment"), "reason"),
+                    [
+                        (
+                            each.tensor,
+                            f"{each.source or 'the application'} -> {each.target}",
+                            each.strategy,
+                            each.size_bytes,
+                            each.alignment_bytes,
+                            each.reason,
+                        )
+                        for each in self.crossings
+                    ],
+                )
+                if self.crossings
+                else None,
                 Text(self.dma_bufs, "dma-bufs of this machine") if self.dma_bufs else None,
                 Text(joined(*self.gone), "fused, folded or deleted") if self.gone else None,
                 *(Text(message, "note", State.WARN) for message in self.messages),
             ),
-        )
-
-    def _crossings(self) -> Table:
-        return Table(
-            "on the host: what passes from one backend to another",
-            (
-                *names("tensor"),
-                "from and to",
-                *names("strategy"),
-                *numbers("bytes", "alignment"),
-                "reason",
-            ),
-            [
-                (
-                    each.tensor,
-                    f"{each.source or 'the application'} -> {each.target}",
-                    each.strategy,
-                    each.size_bytes,
-                    each.alignment_bytes,
-                    each.reason,
-                )
-                for each in self.crossings
-            ],
         )
 
 
@@ -267,7 +255,10 @@ class DivisionPart:
         )
         counts = [sum(taker.backend == each.id for taker in self.layers) for each in self.backends]
         taken = zip(self.backends, counts, strict=True)
-        faces = (Text(f"{each.id}: {count} layers, runs on {each.runs_on}") for each, count in taken)
+        faces = []
+        for each, count in taken:
+            where = joined("host" if each.host else "", "firmware" if each.firmware else "", by=" and ") or "nothing"
+            faces.append(Text(f"{each.id}: {count} layers, runs on {where}"))
         return Part("Division among backends", (takers, *faces, *(final.section() for final in self.finals)))
 
 

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from ferrule._frozen import positional
 from ferrule.report.sections import Align, Column
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.console import Console
+    from rich.segment import Segment
     from rich.table import Table
 
 _NARROW = 12
@@ -28,6 +29,8 @@ def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequ
     that is not enough, cells are broken into lines: names and numbers last. By their `spare`, columns are left out only
     where even that would make others too narrow to read.
     """
+    from rich.segment import Segments
+
     shown = list(range(len(columns)))
     left_out = []
     widths = [_width([column.heading, *(row[index] for row in rows)]) for index, column in enumerate(columns)]
@@ -54,7 +57,7 @@ def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequ
         exact = [widths[index] for index in shown]
         head = _table(kept, cells[:1], set(Align), title, exact)
         right = [column.align is Align.NUMBER for column in kept]
-        console.print(_Plain(head, plain, list(zip(exact, right, strict=True))), crop=False)
+        console.print(Segments(_plain(console, head, plain, list(zip(exact, right, strict=True)))), crop=False)
     if left_out:
         console.print(f"[dim]the terminal is too narrow for: {', '.join(left_out)}[/]", highlight=False)
 
@@ -93,37 +96,25 @@ def _plain_rows(rows: Sequence[Sequence[str]]) -> list[list[list[str]]] | None:
     return [[known[cell] for cell in row] for row in rows]
 
 
-@positional
-class _Plain:
-    """A long table whose cells need no style and no line breaks: rich would take a millisecond for each row.
+def _plain(
+    console: Console, table: Table, rows: Sequence[Sequence[Sequence[str]]], columns: Sequence[tuple[int, bool]]
+) -> Iterator[Segment]:
+    """Yield a long table whose cells need no style and no line breaks: rich would take a millisecond for each row.
 
-    Rich draws the headings and the first row, and the others are like that one.
+    Rich draws the headings and the first row, which `table` has alone, and the others are like that one. `columns` has
+    the width of each column, and whether it is aligned to the right.
     """
+    from rich.segment import Segment
 
-    table: Table
-    """Has the first row alone."""
-    rows: Sequence[Sequence[Sequence[str]]]
-    """The lines of each cell."""
-    columns: Sequence[tuple[int, bool]]
-    """The width of each column, and whether it is aligned to the right."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.segment import Segment
-
-        *drawn, foot = console.render_lines(self.table, options, pad=False)
-        first = max(map(len, self.rows[0]))
-        for line in drawn[:-first]:
-            yield from (*line, Segment.line())
-        bar = drawn[-1][0].text
-        for row in self.rows:
-            yield Segment("".join(f"{bar} {f' {bar} '.join(texts)} {bar}\n" for texts in self._lines(row)))
-        yield from (*foot, Segment.line())
-
-    def _lines(self, row: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-        """Yield the texts of each line of a row, which has as many as its highest cell."""
-        for index in range(max(map(len, row))):
-            texts = (cell[index] if index < len(cell) else "" for cell in row)
-            yield [_padded(text, *column) for text, column in zip(texts, self.columns, strict=True)]
+    *drawn, foot = console.render_lines(table, pad=False)
+    for line in drawn[: -max(map(len, rows[0]))]:
+        yield from (*line, Segment.line())
+    bar = drawn[-1][0].text
+    for row in rows:
+        for texts in zip_longest(*row, fillvalue=""):
+            cells = (_padded(text, *column) for text, column in zip(texts, columns, strict=True))
+            yield Segment(f"{bar} {f' {bar} '.join(cells)} {bar}\n")
+    yield from (*foot, Segment.line())
 
 
 def _padded(text: str, width: int, at_right: bool) -> str:

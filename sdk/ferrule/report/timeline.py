@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from ferrule.report.document import LayerPart
 from ferrule.report.picture import SpanPart
@@ -18,9 +19,7 @@ def timeline(layers: Sequence[LayerPart], devices: Iterable[str], *, exact: bool
     between the start of this layer and the end of the layer that collects its result. The span has the length that the
     device's model counted. Without a count, it is the whole time between the two.
     """
-    ends: list[int] = []
-    for layer in layers:
-        ends.append((ends[-1] if ends else 0) + layer.count)
+    ends = list(accumulate(layer.count for layer in layers))
     own = [
         SpanPart(track=CORE_TRACK, layer=layer.name, start=end - layer.count, end=end, exact=exact)
         for layer, end in zip(layers, ends, strict=True)

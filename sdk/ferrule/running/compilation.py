@@ -271,7 +271,23 @@ def inspect(
     """
     given, wanted = network_of(network), job_from(job, keywords)
     wanted = replace(wanted, board=wanted.load_board())
-    inspection = _with_firmware(inspect_network(given), given, wanted, schedule=schedule, kernels=kernels)
+    inspection, artifact, exact = inspect_network(given), None, schedule or kernels
+    try:
+        with _naming_boards([given], wanted) if exact else nullcontext():
+            artifact = emit(given, wanted)
+    except FerruleError as error:
+        if exact:
+            raise
+        inspection = replace(inspection, arena_problem=str(error))
+        if isinstance(error, ArenaOverflowError):  # which is planned nevertheless
+            artifact = emit_unlimited(given, wanted)
+    if artifact is not None:
+        inspection = with_arena(inspection, artifact, wanted)
+        if schedule:
+            operators, crossings = explain_schedule(artifact)
+            inspection = replace(inspection, schedule=operators, crossings=crossings)
+        if kernels:
+            inspection = replace(inspection, kernels=explain_kernels(artifact))
     if target is not None:
         inspection = replace(inspection, artifact=inspect_class(given, target, acl or AclOptions()))
     if fit:
@@ -279,26 +295,6 @@ def inspect(
     if division is None:
         division = job is not None or bool(keywords) or schedule or kernels
     return replace(inspection, division=explain_division(given, wanted)) if division else inspection
-
-
-def _with_firmware(inspection: Inspection, network: Network, job: Job, *, schedule: bool, kernels: bool) -> Inspection:
-    """Return an inspection with what the generated C says; raises as `generate` does if more than the arena is asked.
-
-    An arena that is too large for the board is planned nevertheless.
-    """
-    try:
-        with _naming_boards([network], job) if schedule or kernels else nullcontext():
-            artifact = emit(network, job)
-    except FerruleError as error:
-        if schedule or kernels:
-            raise
-        inspection = replace(inspection, arena_problem=str(error))
-        if not isinstance(error, ArenaOverflowError):
-            return inspection
-        artifact = emit_unlimited(network, job)
-    operators, crossings = explain_schedule(artifact) if schedule else (None, None)
-    considered = explain_kernels(artifact) if kernels else None
-    return replace(with_arena(inspection, artifact, job), schedule=operators, crossings=crossings, kernels=considered)
 
 
 class _Lease:

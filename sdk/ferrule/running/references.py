@@ -52,6 +52,7 @@ class References:
     def of(self, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
         """Yield what is expected for each sample, with the state of the one before."""
         network, own = self._network, self._own
+        found = () if own is None else _in_order(samples, begins, network.initial_state, own.run)
         if not self._floats:
             yield from _in_order(
                 samples,
@@ -62,11 +63,9 @@ class References:
         elif own is None:
             yield from self._bounded(samples, begins)
         elif self._strict:
-            found = _in_order(samples, begins, network.initial_state, own.run)
             yield from (Expected(each, own=each, strict=True) for each in found)
         else:
             given = self._bounded(samples, begins)
-            found = _in_order(samples, begins, network.initial_state, own.run)
             yield from (replace(each, own=other) for each, other in zip(given, found, strict=True))
 
     def _bounded(self, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[Expected]:

@@ -153,32 +153,29 @@ def _tables(starts: list[int], end: int, centres: Array, lowest: np.float32, ste
     ends = [*starts[1:], end]
     # a band without a frequency is multiplied by a block of zeros at the beginning of the weights
     used = _BLOCK if any(start == stop for start, stop in zip(starts, ends, strict=True)) else 0
-    frequency_starts, weight_starts, widths = [], [], []
+    places = []
     weights, unweights = [0] * used, [0] * used
     for band, (start, stop) in enumerate(zip(starts, ends, strict=True)):
         if start == stop:
-            frequency_starts.append(0)
-            weight_starts.append(0)
-            widths.append(_BLOCK)
+            places.append((0, 0, _BLOCK))
             continue
         aligned = start // _ALIGNMENT * _ALIGNMENT
         width = -(-(stop - aligned) // _BLOCK) * _BLOCK
-        frequency_starts.append(aligned)
-        weight_starts.append(len(weights))
-        widths.append(width)
+        places.append((aligned, len(weights), width))
         below = lowest if band == 0 else centres[band - 1]
         rising = [_share(centres[band], below, frequency * step) for frequency in range(start, stop)]
         before, after = [0] * (start - aligned), [0] * (width - (stop - aligned))
         weights += [*before, *(int(share * (1 << _WEIGHT_BITS)) for share in rising), *after]
         unweights += [*before, *(int((1 - share) * (1 << _WEIGHT_BITS)) for share in rising), *after]
+    frequency_starts, weight_starts, widths = zip(*places, strict=True)
     return FilterBank(
         first=starts[0],
         end=end,
         weights=tuple(weights),
         unweights=tuple(unweights),
-        frequency_starts=tuple(frequency_starts),
-        weight_starts=tuple(weight_starts),
-        widths=tuple(widths),
+        frequency_starts=frequency_starts,
+        weight_starts=weight_starts,
+        widths=widths,
     )
 
 

@@ -75,8 +75,12 @@ def list_folder(folder: Path, settings: DataSettings) -> Listing:
         raise InputError(f"{folder} has no samples", hint=f"expected files such as {', '.join(IMAGES + SOUNDS)}")
     if others:
         steps.append(f"{len(others)} file{'s' if len(others) > 1 else ''} of other types left out")
+    sounds = [file for file in chosen if file.suffix.lower() in SOUNDS]
+    if sounds and len(sounds) < len(chosen):
+        image = next(file for file in chosen if file.suffix.lower() in IMAGES)
+        raise InputError(f"{folder} has both recordings, such as {sounds[0].name}, and images, such as {image.name}")
     return Listing(
-        sounds=_are_sounds(folder, chosen),
+        sounds=bool(sounds),
         files=tuple(chosen),
         names=tuple(file.relative_to(folder).as_posix() for file in chosen),
         classes=tuple(classes),
@@ -103,11 +107,3 @@ def _samples(entries: Sequence[Path]) -> tuple[list[Path], list[Path]]:
         else:
             raise InputError(f"{entry} is no file: " + ("the link leads nowhere" if entry.is_symlink() else "a device"))
     return samples, others
-
-
-def _are_sounds(folder: Path, files: Sequence[Path]) -> bool:
-    sounds = [file for file in files if file.suffix.lower() in SOUNDS]
-    if sounds and len(sounds) < len(files):
-        image = next(file for file in files if file.suffix.lower() in IMAGES)
-        raise InputError(f"{folder} has both recordings, such as {sounds[0].name}, and images, such as {image.name}")
-    return bool(sounds)

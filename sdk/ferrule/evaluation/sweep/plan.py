@@ -72,13 +72,7 @@ class Plan:
 
     def resource_sets(self) -> tuple[tuple[tuple[str, float], ...], ...]:
         """Return the different sets of resources that runs take, in the order of their first runs."""
-        axes = {axis for matched, _ in self.needs for axis in matched}
-        if not axes:
-            return ((),)
-        seen: dict[tuple[str, ...], Choice] = {}
-        for choice in self.axes.choices():
-            seen.setdefault(tuple(choice[axis] for axis in axes), choice)
-        return tuple(dict.fromkeys(_resources(self._needs(choice)) for choice in seen.values()))
+        return tuple(dict.fromkeys(_resources(self._needs(choice)) for choice in self.axes.choices()))
 
     def runs(self, versions: _Versions) -> Iterator[Run]:
         """Yield the runs in order; `versions` are those of `ferrule.evaluation.sweep.run.versions` on the workers."""

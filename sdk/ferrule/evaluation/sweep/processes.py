@@ -115,7 +115,10 @@ class LocalWorkers(Workers):
                 if call.future.set_running_or_notify_cancel():
                     self._answer(call, number)
             finally:
-                self._release(call)
+                with self._changed:
+                    for name, amount in call.resources:
+                        self._taken[name] -= amount
+                    self._changed.notify_all()
         if number in self._processes:
             self._processes[number].process.terminate()
             self._processes[number].end()
@@ -162,12 +165,6 @@ class LocalWorkers(Workers):
                         return call
                 self._changed.wait()
         return None
-
-    def _release(self, call: _Call) -> None:
-        with self._changed:
-            for name, amount in call.resources:
-                self._taken[name] -= amount
-            self._changed.notify_all()
 
 
 class _Process:
