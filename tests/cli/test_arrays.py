@@ -25,27 +25,6 @@ def test_files_are_read(tmp_path: Path) -> None:
     assert type(parsed["x"]) is np.ndarray
 
 
-def test_files_that_are_no_array(tmp_path: Path) -> None:
-    (tmp_path / "text.npy").write_text("text", encoding="utf-8")
-    (tmp_path / "empty.npy").touch()
-    np.savez(tmp_path / "several.npz", a=np.zeros(2))
-    np.save(tmp_path / "pickled.npy", np.array([{}], object), allow_pickle=True)
-    np.save(tmp_path / "short.npy", np.zeros(100))
-    (tmp_path / "short.npy").write_bytes((tmp_path / "short.npy").read_bytes()[:-1])
-    for name, message in (
-        ("none.npy", "cannot be read: No such file"),
-        (".", "cannot be read: Is a directory"),
-        ("text.npy", "is damaged, or no such file"),
-        ("empty.npy", "is damaged, or no such file"),
-        ("several.npz", "it is an archive of numpy"),
-        ("pickled.npy", "is an array of Python objects"),
-        ("short.npy", "has only 799 bytes of values"),
-    ):
-        with pytest.raises(InputError, match=message) as caught:
-            parse_input_options([str(tmp_path / name)], [info()])
-        assert "\n" not in str(caught.value)
-
-
 def test_input_options(tmp_path: Path) -> None:
     one, two = tmp_path / "one.npy", tmp_path / "a=b.npy"
     np.save(one, np.zeros(1))

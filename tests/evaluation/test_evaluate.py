@@ -349,28 +349,18 @@ def test_time_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "labels", "agreement", "difference", "proved", "compared"),
+    ("found", "compared"),
     [
-        (None, (), None, None, None, False),
-        (0.0, (), None, None, None, True),
-        (None, (LabelPart(label="a", samples=1, recall=None, precision=None),), None, None, None, True),
-        (None, (), 0.0, None, None, True),
-        (None, (), None, 0.0, None, True),
-        (None, (), None, None, Evidence(), False),
-        (None, (), None, None, Evidence(numbers=1), True),
+        (([MetricPart(name="m", value=None)], {}, None, None), False),
+        (([MetricPart(name="m", value=0.0)], {}, None, None), True),
+        (([], {"labels": (LabelPart(label="a", samples=1, recall=None, precision=None),)}, None, None), True),
+        (([], {}, SimpleNamespace(agreement=None, largest_difference=None), None), False),
+        (([], {}, SimpleNamespace(agreement=0.0, largest_difference=None), None), True),
+        (([], {}, SimpleNamespace(agreement=None, largest_difference=0.0), None), True),
+        (([], {}, None, SimpleNamespace(evidence=Evidence())), False),
+        (([], {}, None, SimpleNamespace(evidence=Evidence(numbers=1))), True),
     ],
 )
-def test_outputs_count_as_compared_with_what_has_a_result(
-    value: float | None,
-    labels: tuple[LabelPart, ...],
-    agreement: float | None,
-    difference: float | None,
-    proved: Evidence | None,
-    compared: bool,
-) -> None:
+def test_outputs_count_as_compared_with_what_has_a_result(found: Any, compared: bool) -> None:  # noqa: ANN401 parts
     predictions: Any = SimpleNamespace(outputs=[np.zeros(2)], samples=2)
-    floating: Any = SimpleNamespace(agreement=agreement, largest_difference=difference)
-    proof: Any = None if proved is None else SimpleNamespace(evidence=proved)
-    found = _evidence(predictions, [MetricPart(name="m", value=value)], {"labels": labels}, floating, proof)
-    assert (found.samples == 2) is compared
-    assert bool(_evidence(predictions, [], {}, None, proof)) is bool(proved)
+    assert bool(_evidence(predictions, *found)) is compared

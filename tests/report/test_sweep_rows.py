@@ -125,15 +125,9 @@ WRONG = {
     "not JSON at once": (b"{no\n" + lines(ROW), "line 1 is not a row of a sweep: JSON is malformed"),
     "an empty line": (lines(ROW, ROW) + b"\n" + lines(ROW), "line 3 is not a row of a sweep: Input data was truncated"),
     "not UTF-8": (lines(ROW) + b'{"run": "\xff"}\n', "line 2 is not a row of a sweep: .*utf-8"),
-    "no row": (lines(ROW) + b"{}\n", "line 2 is not a row of a sweep: Object missing required field `run`"),
-    "a number": (b"7\n", "line 1 is not a row of a sweep: Expected `object`, got `int`"),
     "a wrong type": (
         lines(ROW).replace(b'"count":400', b'"count":"x"'),
         r"line 1 is not a row of a sweep: Expected `int \| null`, got `str` - at `\$\.count`",
-    ),
-    "nested": (
-        lines(ROW) + b'{"run":' + b"[" * 100_000 + b"\n",
-        "line 2 is not a row of a sweep: (its values are nested too deep|Expected `str`)",
     ),
     "nested unknown": (
         lines(ROW) + b'{"x":' + b"[" * 100_000 + b"\n",
