@@ -58,6 +58,10 @@ class EstimatePart:
         return Part(layer, (total, layers, memories if self.memories else None, *warnings))
 
 
+Estimates = Sequence[tuple[str, EstimatePart]]
+"""The estimates of pre-compiled layers, with the names of the layers."""
+
+
 def estimate_part(layer: Layer) -> EstimatePart | None:
     """Return a layer's estimate; None for a layer that is not pre-compiled or whose compiler states none."""
     descriptor = layer.descriptor
@@ -67,7 +71,7 @@ def estimate_part(layer: Layer) -> EstimatePart | None:
     return part_of(EstimatePart, found, layers=dict(found.layers))
 
 
-def distinct_estimates(layers: Iterable[tuple[str, EstimatePart | None]]) -> tuple[tuple[str, EstimatePart], ...]:
+def distinct_estimates(layers: Iterable[tuple[str, EstimatePart | None]]) -> Estimates:
     """Return the layers that have estimates, each name and estimate once, in the given order."""
     found: list[tuple[str, EstimatePart]] = []
     for name, part in layers:
@@ -76,7 +80,7 @@ def distinct_estimates(layers: Iterable[tuple[str, EstimatePart | None]]) -> tup
     return tuple(found)
 
 
-def estimates_part(estimates: Sequence[tuple[str, EstimatePart]]) -> Part | None:
+def estimates_part(estimates: Estimates) -> Part | None:
     """Return the section of estimates, which are given with the names of their layers; None without estimates."""
     if not estimates:
         return None
@@ -86,7 +90,7 @@ def estimates_part(estimates: Sequence[tuple[str, EstimatePart]]) -> Part | None
     )
 
 
-def estimate_rows(place: Row, estimates: Iterable[tuple[str, EstimatePart]]) -> Iterator[Row]:
+def estimate_rows(place: Row, estimates: Estimates) -> Iterator[Row]:
     """Yield a row per estimate, and one for each of the layers in whose place it runs and for each memory."""
     for name, part in estimates:
         yield {

@@ -12,7 +12,7 @@ from ferrule.firmware.fitting import BoardFit
 from ferrule.graph import brief
 from ferrule.interface import name_of, spelled
 from ferrule.report.base import Document, Measure, Row, flat
-from ferrule.report.estimates import EstimatePart, distinct_estimates, estimate_rows, estimates_part
+from ferrule.report.estimates import Estimates, distinct_estimates, estimate_rows, estimates_part
 from ferrule.report.inspection_parts import (
     ClassPart,
     DeviceCrossingPart,
@@ -81,7 +81,7 @@ class Inspection(Document):
     environment: EnvironmentPart | None = None
 
     @property
-    def estimates(self) -> tuple[tuple[str, EstimatePart], ...]:
+    def estimates(self) -> Estimates:
         """What compilers expect of pre-compiled layers, with the layers' names; once if host and firmware agree."""
         finals = () if self.division is None else self.division.finals
         return distinct_estimates((layer.layer, layer.estimate) for final in finals for layer in final.layers)

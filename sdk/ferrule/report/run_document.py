@@ -31,7 +31,7 @@ from ferrule.report.document import (
     reasons_table,
     took_text,
 )
-from ferrule.report.estimates import EstimatePart, distinct_estimates, estimate_rows, estimates_part
+from ferrule.report.estimates import Estimates, distinct_estimates, estimate_rows, estimates_part
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.picture import Assigned, EnvironmentPart, RegionPlanPart, SpanPart, Timeline, surroundings
 from ferrule.report.sections import (
@@ -384,7 +384,7 @@ class ReportDocument(Document):
         yield surroundings(self.environment)
 
     @property
-    def estimates(self) -> tuple[tuple[str, EstimatePart], ...]:
+    def estimates(self) -> Estimates:
         """What compilers expect of pre-compiled layers, with the layers' names."""
         return distinct_estimates((layer.name, layer.estimate) for layer in self.layers)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 _PerChannel = Annotated[tuple[float, ...], msgspec.Meta(min_length=1)]
 
@@ -34,15 +35,15 @@ class AudioSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Channels of the filter bank."""
     lower_hz: Annotated[float, msgspec.Meta(ge=0)] = 125.0
     upper_hz: Annotated[float, msgspec.Meta(gt=0)] = 7500.0
-    even_smoothing: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.025
+    even_smoothing: _Share = 0.025
     """How fast the estimate of the noise follows, in channels of even and odd numbers."""
-    odd_smoothing: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.06
-    min_signal_remaining: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.05
+    odd_smoothing: _Share = 0.06
+    min_signal_remaining: _Share = 0.05
     """The least part of a channel that the subtraction of the noise leaves."""
     smoothing_bits: Annotated[int, msgspec.Meta(ge=0, le=14)] = 10
     pcan: bool = True
     """Whether the gain of each channel is adapted to its noise (PCAN)."""
-    pcan_strength: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.95
+    pcan_strength: _Share = 0.95
     pcan_offset: Annotated[float, msgspec.Meta(gt=0)] = 80.0
     pcan_gain_bits: Annotated[int, msgspec.Meta(ge=0, le=30)] = 21
     log_bits: Annotated[int, msgspec.Meta(ge=0, le=15)] = 6

@@ -14,6 +14,8 @@ Scalar = str | bool | int | float
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seed = Annotated[int, msgspec.Meta(ge=0)]
 Match = dict[str, Scalar | tuple[Scalar, ...]]
 """Values by axis; a run matches if each axis has the value, or one of the values."""
 
@@ -29,7 +31,7 @@ class OptionsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     input_rows: tuple[bool, ...] = ()
     dequantize_weights: tuple[bool, ...] = ()
     onnx_arithmetic: tuple[str, ...] = ()
-    seed: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
+    seed: tuple[Seed, ...] = ()
     """Seeds of random inputs; without a seed, the input is the fixed pattern of docs/running.md."""
 
 
@@ -43,7 +45,7 @@ class NeedsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The lease, one of [lease.<name>], that a run holds."""
     port: Text | None = None
     """The port of a real board, for the engine serial."""
-    baud: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    baud: Count | None = None
     load: tuple[Text, ...] = ()
     """The command that loads the firmware onto a real board before the run; {elf} stands for the file."""
 
@@ -76,13 +78,13 @@ class DataEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     labels: Text | None = None
     metrics: tuple[Text, ...] = ()
     """As `--metric`; by default accuracy for classes, mae and mse for real values."""
-    limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    limit: Count | None = None
     sequence: Text | None = None
     score: Literal["output", "reconstruction"] = "output"
     output: Text | None = None
-    proof: Annotated[int, msgspec.Meta(ge=1)] = 20
+    proof: Count = 20
     """How many samples run on each board."""
-    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    seed: Seed = 0
     """Draws these samples, and those of `limit`."""
 
 
@@ -110,7 +112,7 @@ class SweepFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     needs: tuple[NeedsEntry, ...] = ()
     lease: dict[Text, LeaseEntry] = {}
     data: DataEntry | None = None
-    samples: Annotated[int, msgspec.Meta(ge=1)] = 1
+    samples: Count = 1
     """The number of random inputs of each run; more than one needs options.seed."""
     timeout_s: Positive = 60.0
     """Time limit for one inference."""

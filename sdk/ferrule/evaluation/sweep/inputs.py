@@ -12,6 +12,7 @@ import msgspec
 from ferrule.errors import FerruleError
 from ferrule.reading import read_bytes
 from ferrule.record import Places, Read, Reads, digest_of
+from ferrule.report.sweep_rows import whole_size
 
 SUFFIX = ".inputs"
 _HINT = "delete the file: all runs are then done again"
@@ -77,7 +78,7 @@ class Inputs:
 
     def _read(self) -> None:
         data = read_bytes(self.path)
-        whole = data.rfind(b"\n") + 1
+        whole = whole_size(data)
         if whole < len(data):
             os.truncate(self.path, whole)
         decoder = msgspec.json.Decoder(_Record | tuple[str, str, str])

@@ -23,6 +23,7 @@ from ferrule.evaluation.sweep.axes import FITTING, MAIN_AXES, SEED, Axes, Choice
 from ferrule.evaluation.sweep.file import NO_NEEDS, DataEntry, NeedsEntry, SweepFile, read_file
 from ferrule.evaluation.sweep.run import READING, SWEEP_FOLDER, Run, job_of, read_model, read_project
 from ferrule.evaluation.sweep.samples import is_there, placed, request_of
+from ferrule.evaluation.sweep.workers import Resources
 from ferrule.reading import exists, is_file, open_file
 from ferrule.record import Reads, recording
 
@@ -70,7 +71,7 @@ class Plan:
         found = dict.fromkeys((choice["engine"], choice["board"]) for choice in self.axes.choices())
         return tuple((engine, _board_path(self.path, board)) for engine, board in found)
 
-    def resource_sets(self) -> tuple[tuple[tuple[str, float], ...], ...]:
+    def resource_sets(self) -> tuple[Resources, ...]:
         """Return the different sets of resources that runs take, in the order of their first runs."""
         return tuple(dict.fromkeys(_resources(self._needs(choice)) for choice in self.axes.choices()))
 
@@ -137,7 +138,7 @@ class Plan:
         return needs
 
 
-def _resources(needs: NeedsEntry) -> tuple[tuple[str, float], ...]:
+def _resources(needs: NeedsEntry) -> Resources:
     return tuple(sorted(needs.resources.items()))
 
 

@@ -22,6 +22,7 @@ from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.file import NO_NEEDS, DataEntry, NeedsEntry
 from ferrule.evaluation.sweep.lease import LeaseEntry, leased
 from ferrule.evaluation.sweep.samples import evaluate_on_board
+from ferrule.evaluation.sweep.workers import Resources
 from ferrule.reading import read_bytes
 from ferrule.record import Reads, declare, recording, remembered
 from ferrule.report.sweep_document import SweepRow
@@ -72,7 +73,7 @@ class Run:
     """Samples on which the model is evaluated, with absolute paths."""
     samples: int = 1
     timeout_s: float = 60.0
-    resources: tuple[tuple[str, float], ...] = ()
+    resources: Resources = ()
     lease: LeaseEntry | None = None
     needs: NeedsEntry = NO_NEEDS
     limits: Mapping[Resource, int] = field(default_factory=dict)
