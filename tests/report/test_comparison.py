@@ -370,4 +370,3 @@ def test_names_cannot_mark_up_the_terminal() -> None:
 
 def test_without_limits_all_may_change() -> None:
     assert Limits().of("whole", "instructions") is None
-    assert Limits().texts() == {}

@@ -63,7 +63,7 @@ def test_other_code_may_be_within_its_bounds(built: Build) -> None:
     (build,) = read_identities(firmware.image)
     sample = pattern_sample(firmware.network.inputs)
     for stated, wanted in ((build, Verdict.DIFFERENT), (replace(build, compiler="other 1"), Verdict.WITHIN_BOUND)):
-        (expected,) = References(firmware, stated).of([sample], [True])
+        (expected,) = References(firmware, stated).of([(sample, True)])
         assert expected.own is not None
         assert judge(expected.own, expected)[0] is Verdict.EXACT
         near = [np.nextafter(array, np.float32(np.inf)) for array in expected.own]
@@ -78,7 +78,7 @@ def test_the_widest_bound_of_other_code_is_told(built: Build) -> None:
     assert document.reference is not None
     assert document.reference.widest is None
     references = References(firmware, replace(build, compiler="other 1"))
-    (expected,) = references.of([sample], [True])
+    (expected,) = references.of([(sample, True)])
     reference = references.noted(document).reference
     assert reference is not None
     assert expected.bounded[0].error is not None

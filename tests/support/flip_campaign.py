@@ -102,8 +102,8 @@ class Flips:
         self._sample: Sample = pattern_sample(network.inputs)
         (build,) = read_identities(self._firmware.image)
         assert has_own_flags(build)
-        (self._expected,) = References(self._firmware, build).of([self._sample], [True])
-        (self._bounded,) = bounded_references(network, [self._sample], [True])
+        (self._expected,) = References(self._firmware, build).of([(self._sample, True)])
+        (self._bounded,) = bounded_references(network, [(self._sample, True)])
         self._graph: Graph = self._firmware.optimized.graph
         self.places = dict(self._find())
         """By tensor, where the ELF file has its bytes."""

@@ -92,7 +92,7 @@ def _compared(
     verdicts = [compare(host, board)[0] for host, board in zip(hosts, boards, strict=True)]
     if all(verdict is Verdict.EXACT for verdict in verdicts) or not has_floats(network):
         return verdicts
-    expected = bounded_references(network, samples, begins)
+    expected = bounded_references(network, zip(samples, begins, strict=True))
     return [
         verdict if verdict is Verdict.EXACT else worst(compare(each, wanted.outputs, wanted.bounds)[0] for each in pair)
         for verdict, wanted, *pair in zip(verdicts, expected, hosts, boards, strict=True)

@@ -63,7 +63,7 @@ def compare_documents(
         of=old.kind,
         old=before,
         new=after,
-        limits=limits.texts(),
+        limits={name: limit.text for name, limit in limits.by_counter.items()},
         differences=tuple(_differences(old.kind, before, after, found)),
         changes=changes,
         evidence=_evidence(both),
@@ -245,7 +245,9 @@ def _judged(change: ChangePart, limits: Limits) -> ChangePart:
         return change
     if change.change is Change.REMOVED and change.scope != "layer":
         return replace(change, limit=limit.text, failed=True, note="it cannot be compared with its limit")
-    directed = change.change is Change.WORSE or (change.change is Change.OTHER and limits.names(change.counter))
+    # a counter without a better direction may not change either if the user has named it
+    is_named = change.counter.lower() in limits.by_counter
+    directed = change.change is Change.WORSE or (change.change is Change.OTHER and is_named)
     old, new = change.old, change.new
     if not directed or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):
         return change

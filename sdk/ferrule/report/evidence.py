@@ -57,12 +57,9 @@ NO_EVIDENCE = Evidence()
 def evidence_of(outputs: Sequence[Array], expected: Sequence[Array]) -> Evidence:
     """Return the counts of one inference, whose outputs are compared with what is expected."""
     elements = sum(reference.size for reference in expected)
-    empty = sum(_empty(output, reference) for output, reference in zip(outputs, expected, strict=True))
+    empty = sum(
+        int((np.isnan(output) & np.isnan(reference)).sum())
+        for output, reference in zip(outputs, expected, strict=True)
+        if output.dtype.kind == reference.dtype.kind == "f" and output.shape == reference.shape
+    )
     return Evidence(samples=1, elements=elements, numbers=elements - empty)
-
-
-def _empty(output: Array, reference: Array) -> int:
-    """Return the number of elements that are NaN on both sides."""
-    if {output.dtype.kind, reference.dtype.kind} != {"f"} or output.shape != reference.shape:
-        return 0
-    return int((np.isnan(output) & np.isnan(reference)).sum())

@@ -46,10 +46,6 @@ class Limits:
         general = None if counter in _PARTS else self.by_counter.get("")
         return self.by_counter.get(counter.lower(), general)
 
-    def names(self, counter: str) -> bool:
-        """Return whether the user has named a counter: then one without a better direction may not change either."""
-        return counter.lower() in self.by_counter
-
     def check(self, counters: Iterable[str]) -> None:
         """Raise FerruleError if a limit is for a counter that no document has."""
         known = {LAYER, *counters}
@@ -57,10 +53,6 @@ class Limits:
         for name in self.by_counter:
             if name and name not in lower:
                 raise unknown_name("counter", name, known, where="of these documents")
-
-    def texts(self) -> dict[str, str]:
-        """Return the limits as they were typed, by counter."""
-        return {name: limit.text for name, limit in self.by_counter.items()}
 
 
 def parse_limits(options: Sequence[str]) -> Limits:

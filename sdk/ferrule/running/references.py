@@ -21,6 +21,8 @@ from ferrule.report.document import BoundPart, ReferencePart
 from ferrule.report.verdicts import Expected
 from ferrule.running.own_code import OwnCode, has_floats
 
+Begun = tuple[Sample, bool]
+"""A sample, and whether it begins with the initial state instead of what the one before has left."""
 _State = TypeVar("_State")
 _Result = TypeVar("_Result")
 _OWN_PLATFORMS = ("bare-metal", "cmsis", "freertos", "threadx", "zephyr")
@@ -49,27 +51,26 @@ class References:
             except FerruleError as error:
                 self._reason = str(error)
 
-    def of(self, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
+    def of(self, samples: Sequence[Begun]) -> Iterator[Expected]:
         """Yield what is expected for each sample, with the state of the one before."""
         network, own = self._network, self._own
-        found = () if own is None else _in_order(samples, begins, network.initial_state, own.run)
+        found = () if own is None else _in_order(samples, network.initial_state, own.run)
         if not self._floats:
             yield from _in_order(
                 samples,
-                begins,
                 network.initial_state,
                 lambda sample, state: Expected(network.run(sample, state=state)),
             )
         elif own is None:
-            yield from self._bounded(samples, begins)
+            yield from self._bounded(samples)
         elif self._strict:
             yield from (Expected(each, own=each, strict=True) for each in found)
         else:
-            given = self._bounded(samples, begins)
+            given = self._bounded(samples)
             yield from (replace(each, own=other) for each, other in zip(given, found, strict=True))
 
-    def _bounded(self, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
-        for expected in bounded_references(self._network, samples, begins):
+    def _bounded(self, samples: Sequence[Begun]) -> Iterator[Expected]:
+        for expected in bounded_references(self._network, samples):
             errors = [each.error[np.isfinite(each.error)] for each in expected.bounded if each.error is not None]
             self._widest = max([self._widest or 0.0, *(float(error.max(initial=0.0)) for error in errors)])
             yield expected
@@ -98,24 +99,22 @@ def has_own_flags(build: BuildInfo | None) -> bool:
     )
 
 
-def bounded_references(network: Network, samples: Iterable[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
+def bounded_references(network: Network, samples: Iterable[Begun]) -> Iterator[Expected]:
     """Yield what numpy computes for each sample, with the state of the one before, and the bounds of other code."""
     return _in_order(
         samples,
-        begins,
         lambda: initial_bounded(network),
         lambda sample, state: Expected.of(run_bounded(network, sample, state)),
     )
 
 
 def _in_order(
-    samples: Iterable[Sample],
-    begins: Sequence[bool],
+    samples: Iterable[Begun],
     initial: Callable[[], _State],
     run: Callable[[Sample, _State], _Result],
 ) -> Iterator[_Result]:
     """Yield the result of each sample, which changes the state that the next one has unless that begins anew."""
     state = initial()
-    for sample, begin in zip(samples, begins, strict=True):
+    for sample, begin in samples:
         state = initial() if begin else state
         yield run(sample, state)

@@ -14,14 +14,14 @@ from ferrule.emulation import DeviceWork, OwnershipError, OwnershipPlan, ownersh
 from ferrule.emulation.attached import statistics
 from ferrule.errors import FerruleError, NothingComparedError
 from ferrule.firmware import BuiltFirmware
-from ferrule.network.samples import Sample, beginnings, joined, pattern_sample, split
+from ferrule.network.samples import beginnings, joined, pattern_sample, split
 from ferrule.progress import Step
 from ferrule.report import ContractPart, DifferencePart, RunReport, Verdict
 from ferrule.report.assembly import EngineRun, assemble, layer_parts
 from ferrule.report.base import part_of
 from ferrule.report.locating import first_difference
 from ferrule.running import claims
-from ferrule.running.references import References
+from ferrule.running.references import Begun, References
 from ferrule.running.request import RunRequest
 from ferrule.running.session import RunningFirmware
 
@@ -52,10 +52,11 @@ def run(
             hint="drive it by ferrule.testing.start, or by the runner of MLPerf Tiny (docs/mlperf_tiny.md)",
         )
     network = firmware.network
-    samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs, real=request.real)
-    begins = (True, *beginnings(len(samples), request.reset_each)[1:])
+    given = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs, real=request.real)
+    begins = (True, *beginnings(len(given), request.reset_each)[1:])
+    samples = list(zip(given, begins, strict=True))
     request = replace(request, engine=request.engine_for(firmware.board, firmware.program).name)
-    done = _execute(firmware, request, samples, begins)
+    done = _execute(firmware, request, samples)
     if done.ownership is not None and not done.ownership.accesses:
         raise NothingComparedError(
             "the check of ownership has seen no access to check: the firmware announced the layers of no inference",
@@ -66,7 +67,7 @@ def run(
     document = assemble(
         firmware,
         done,
-        expected.of(samples, begins),
+        expected.of(samples),
         engine=str(request.engine),
         source=request.source or ("pattern" if inputs is None else "arrays"),
         trace=request.trace_devices,
@@ -74,28 +75,26 @@ def run(
     )
     document = expected.noted(document)
     if request.locate and document.verdict is Verdict.DIFFERENT:
-        document = replace(document, first_difference=_located(firmware, request, samples, begins))
+        document = replace(document, first_difference=_located(firmware, request, samples))
     outputs = joined(network.outputs, [result.outputs for result in done.runs], real=request.real)
     return RunReport.of(document, outputs)
 
 
-def _execute(
-    firmware: BuiltFirmware, request: RunRequest, samples: Sequence[Sample], begins: Sequence[bool]
-) -> EngineRun:
+def _execute(firmware: BuiltFirmware, request: RunRequest, samples: Sequence[Begun]) -> EngineRun:
     """Run the samples; an error of ownership is found again with its exact instruction, which is slower."""
     if not request.check_ownership:
-        return _serve(firmware, request, samples, begins)
+        return _serve(firmware, request, samples)
     plan = ownership_plan(firmware.artifact, firmware.image)
     exact = replace(plan, exact=True)
     if request.options.gdb is not None:
-        return _serve(firmware, request, samples, begins, exact)
+        return _serve(firmware, request, samples, exact)
     try:
-        return _serve(firmware, request, samples, begins, plan)
+        return _serve(firmware, request, samples, plan)
     except OwnershipError as error:
         found = error
         if not error.exact:
             try:
-                _serve(firmware, request, samples, begins, exact)
+                _serve(firmware, request, samples, exact)
             except OwnershipError as again:
                 found = again
             except FerruleError:
@@ -103,16 +102,14 @@ def _execute(
         raise found from error.__cause__
 
 
-def _located(
-    firmware: Firmware, request: RunRequest, samples: Sequence[Sample], begins: Sequence[bool]
-) -> DifferencePart:
+def _located(firmware: Firmware, request: RunRequest, samples: Sequence[Begun]) -> DifferencePart:
     """Repeat the run with every tensor as an output, in the same order, so that faults occur again."""
     try:
         again = firmware.observed(request.progress)
-        done = _execute(again, request, samples, begins)
+        done = _execute(again, request, samples)
     except FerruleError as error:
         return DifferencePart(note=f"not found, since the firmware with every tensor as an output fails: {error}")
-    expected = References(again, done.build).of(samples, begins)
+    expected = References(again, done.build).of(samples)
     runs = [(run.outputs, each) for runs, each in zip(done.by_sample(), expected, strict=True) for run in runs]
     return first_difference(again.network, again.optimized, layer_parts(again, done), runs)
 
@@ -120,8 +117,7 @@ def _located(
 def _serve(
     firmware: BuiltFirmware,
     request: RunRequest,
-    samples: Sequence[Sample],
-    begins: Sequence[bool],
+    samples: Sequence[Begun],
     plan: OwnershipPlan | None = None,
 ) -> EngineRun:
     """Start the firmware and run the samples; with a plan, every access is compared with it."""
@@ -129,7 +125,7 @@ def _serve(
     phase = f"running on {firmware.board.name} by {request.engine}"
     request.progress(Step(phase=phase))
     uses = firmware.artifact.devices
-    resets = [bool(firmware.network.states) and begin for begin in begins]
+    stateful, (first, begin) = bool(firmware.network.states), samples[0]
     announced = plan is not None and not uses
     with RunningFirmware(firmware, request, ownership=plan) as running, running.explaining():
         link, session, devices = running.link, running.session, running.machine.devices
@@ -137,16 +133,16 @@ def _serve(
         def driver_counts() -> dict[str, dict[str, int]]:
             return {use.device.name: link.statistics(use.index) for use in uses if use.driver.statistics}
 
-        traced = link.run(samples[0], trace=True, reset=resets[0]) if request.trace_devices and uses else None
+        traced = link.run(first, trace=True, reset=stateful and begin) if request.trace_devices and uses else None
         work, counted, driven = session.device_work(), statistics(devices), driver_counts()
-        profiled = link.run(samples[0], profile=True, reset=resets[0])
+        profiled = link.run(first, profile=True, reset=stateful and begin)
         worked = session.device_work()
         if work is not None and worked is not None:
             worked = {key: each.plus(work.get(key, DeviceWork()), -1) for key, each in worked.items()}
         counts, own = _growth(counted, statistics(devices)), _growth(driven, driver_counts())
         runs = []
-        for number, (sample, reset) in enumerate(zip(samples, resets, strict=True), start=1):
-            runs.append(link.run(sample, profile=announced and number > 1, reset=reset))
+        for number, (sample, begin) in enumerate(samples, start=1):
+            runs.append(link.run(sample, profile=announced and number > 1, reset=stateful and begin))
             claims.check_run(link.model_info(), runs[-1])
             request.progress(Step(phase=phase, done=number, total=len(samples)))
         return EngineRun(

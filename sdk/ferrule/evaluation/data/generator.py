@@ -55,16 +55,14 @@ def generated(
             steps = (f"the first {count} samples",)
             break
         place = f"{where}: sample {count}"
-        labelled = isinstance(item, tuple)
         if isinstance(item, tuple) and len(item) != 2:
             raise InputError(f"{place} is a tuple of {len(item)}, {_CONTRACT}")
-        if count and labelled != bool(labels):
-            raise InputError(f"{place} has {'a' if labelled else 'no'} label, unlike those before")
-        values = item
-        if isinstance(item, tuple):
-            values, label = item
-            labels.append(label)
-            hold(_ITEM_BYTES + getattr(label, "nbytes", 0), place)
+        values, *label = item if isinstance(item, tuple) else (item,)
+        if count and bool(label) != bool(labels):
+            raise InputError(f"{place} has {'a' if label else 'no'} label, unlike those before")
+        for each in label:
+            hold(_ITEM_BYTES + getattr(each, "nbytes", 0), place)
+        labels += label
         rules = []
         for kept, conversion, part in zip(stored, conversions, _parts(values, conversions, place), strict=True):
             hold(conversion.info.size_bytes, place)

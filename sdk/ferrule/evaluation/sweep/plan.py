@@ -28,7 +28,7 @@ from ferrule.reading import exists, is_file, open_file
 from ferrule.record import Reads, recording
 
 if TYPE_CHECKING:
-    from ferrule.running.configuration import Configuration
+    pass
 
 _Versions = Mapping[str, str]
 _Matched = Mapping[str, frozenset[str]]
@@ -161,7 +161,14 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
     project = read_project(project_path)
     with place(str(path)):
         models = _models(path, file)
-        axes = axes_of(file, _main_values(file, project, tuple(models)), fitting)
+        main = {
+            "model": tuple(models),
+            "board": file.boards or (project.board or "mps2-an386",),
+            "toolchain": file.toolchains or (project.toolchain or "zig",),
+            "engine": file.engines or (project.engine or FITTING,),
+            "backends": file.backends,
+        }
+        axes = axes_of(file, main, fitting)
         models = {name: models.get(name) or _model(path, name) for name in axes.all_values("model")}
         _check_values(axes)
         data = None if file.data is None else placed(file.data, path.parent)
@@ -190,17 +197,6 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
 def _board_path(path: Path, board: str) -> str:
     """Return a board as the sweep's file names it; an absolute path stands for a folder."""
     return str((path.parent / board).resolve()) if "/" in board else board
-
-
-def _main_values(file: SweepFile, project: Configuration, models: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    board = project.board or "mps2-an386"
-    return {
-        "model": models,
-        "board": file.boards or (board,),
-        "toolchain": file.toolchains or (project.toolchain or "zig",),
-        "engine": file.engines or (project.engine or FITTING,),
-        "backends": file.backends,
-    }
 
 
 def _models(path: Path, file: SweepFile) -> dict[str, tuple[str, str]]:
