@@ -15,6 +15,7 @@ from ferrule.evaluation.data.array_files import map_array
 from ferrule.evaluation.data.dataset import Labels
 from ferrule.evaluation.data.file_errors import input_errors
 from ferrule.evaluation.data.table import read_header, read_table
+from ferrule.evaluation.data.wanted import Wanted
 from ferrule.graph import Array, TensorInfo
 from ferrule.interface import name_of
 from ferrule.reading import read_bytes
@@ -59,7 +60,7 @@ def read_lines(path: Path) -> list[str]:
     return [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")] if text.strip() else []
 
 
-def read_labels(path: Path, names: Sequence[str], settings: DataSettings, outputs: Sequence[TensorInfo]) -> Labels:
+def read_labels(path: Path, names: Sequence[str], wanted: Wanted) -> Labels:
     """Return the labels of a file, one per sample.
 
     `names` are those of the samples: a table with a column `file` has its rows in any order.
@@ -83,18 +84,18 @@ def read_labels(path: Path, names: Sequence[str], settings: DataSettings, output
     count = len(found)
     if count != len(names):
         raise InputError(f"{path} has {count} labels, and there are {len(names)} samples")
-    return labelled(found, str(path), settings, outputs)
+    return labelled(found, str(path), wanted)
 
 
-def labelled(values: Array | list[str], origin: str, settings: DataSettings, outputs: Sequence[TensorInfo]) -> Labels:
+def labelled(values: Array | list[str], origin: str, wanted: Wanted) -> Labels:
     """Return labels from class numbers, targets or the names of classes; `origin` begins the messages.
 
     Raises:
         InputError: a number has no name, a name is unknown, or the order of the classes is not known.
     """
-    classes = class_names(settings)
+    classes = class_names(wanted.settings)
     if isinstance(values, list):
-        order = classes or ordered(sorted(set(values)), outputs, origin)
+        order = classes or ordered(sorted(set(values)), wanted.outputs, origin)
         numbers = {name: index for index, name in enumerate(order)}
         for name in values:
             if name not in numbers:

@@ -19,8 +19,9 @@ from ferrule.evaluation.data.images import ImageSource
 from ferrule.evaluation.data.labels import labelled, numbered, of_array, of_texts, read_labels, read_sequences
 from ferrule.evaluation.data.sounds import SoundSource
 from ferrule.evaluation.data.table import read_header, read_table, table_source
+from ferrule.evaluation.data.wanted import Wanted
 from ferrule.graph import Array, TensorInfo
-from ferrule.interface import either, name_of
+from ferrule.interface import name_of
 from ferrule.reading import exists, is_folder, near_names
 from ferrule.report.evaluation_document import DataPart
 from ferrule.running.data_settings import DataSettings
@@ -40,34 +41,6 @@ class Opened:
     sequences: Array | None = None
     steps: tuple[str, ...] = ()
     """What precedes the preparation of each sample."""
-
-
-@frozen
-class Wanted:
-    """What the user has asked for, and the model's tensors."""
-
-    labels: str | None
-    sequence: str | None
-    settings: DataSettings
-    inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
-    limit: int | None
-
-    @property
-    def conversions(self) -> list[Conversion]:
-        """The conversion to each input; FerruleError if the settings are wrong."""
-        return [Conversion.of(info, self.settings) for info in self.inputs]
-
-    @property
-    def single(self) -> TensorInfo:
-        """The model's only input; InputError if it has several."""
-        if len(self.inputs) != 1:
-            each = either("--data NAME=FILE.npy", 'data=["NAME=FILE.npy", ...] with one')
-            raise InputError(
-                f"the model has {len(self.inputs)} inputs, and this form of data has values for one",
-                hint=f"give an .npz file with an array per input, or {each} for each",
-            )
-        return self.inputs[0]
 
 
 @begun()
@@ -109,7 +82,7 @@ def open_data(
     count = len(source)
     found = opened.labels
     if labels is not None and found is None:
-        found = read_labels(Path(labels), [source.name(index) for index in range(count)], settings, outputs)
+        found = read_labels(Path(labels), [source.name(index) for index in range(count)], wanted)
     sequences = opened.sequences
     if sequence is not None and sequences is None:
         sequences = read_sequences(Path(sequence), count)
@@ -203,7 +176,7 @@ def _archive(path: Path, wanted: Wanted) -> Opened:
     source, labels, key = array_source("npz", places, wanted.conversions), None, wanted.labels
     if key is not None and key in arrays:
         where = f"{path}: array '{key}'"
-        labels = labelled(of_array(where, arrays[key]), where, wanted.settings, wanted.outputs)
+        labels = labelled(of_array(where, arrays[key]), where, wanted)
     return Opened(source=source, labels=labels)
 
 
@@ -211,9 +184,9 @@ def _folder(path: Path, wanted: Wanted) -> Opened:
     listing = list_folder(path, wanted.settings)
     labels = None
     if wanted.labels is not None:
-        labels = read_labels(Path(wanted.labels), listing.names, wanted.settings, wanted.outputs)
+        labels = read_labels(Path(wanted.labels), listing.names, wanted)
     elif listing.classes:
-        labels = replace(labelled(list(listing.classes), str(path), wanted.settings, wanted.outputs), origin="folders")
+        labels = replace(labelled(list(listing.classes), str(path), wanted), origin="folders")
     if not listing.sounds:
         return Opened(source=ImageSource(listing, wanted.single, wanted.settings), labels=labels)
     sounds = SoundSource(listing, wanted.single, wanted.settings)
@@ -229,7 +202,7 @@ def _generator(path: Path, name: str, wanted: Wanted) -> Opened:
     labels = None
     if found and wanted.labels is None:
         where = f"{path}:{name}"
-        labels = labelled(of_values(found, f"{where}: labels"), where, wanted.settings, wanted.outputs)
+        labels = labelled(of_values(found, f"{where}: labels"), where, wanted)
     return Opened(source=source, steps=steps, labels=labels)
 
 
@@ -247,6 +220,6 @@ def _table(path: Path, wanted: Wanted) -> Opened:
     if label is not None:
         origin = f"column '{label}'"
         values = of_texts(table.texts[label], f"{path}, {origin}", [f"line {line}" for line in table.lines])
-        found = labelled(values, origin, settings, wanted.outputs)
+        found = labelled(values, origin, wanted)
     sequences = None if sequence is None else numbered(table.texts[sequence], f"{path}, column '{sequence}'")
     return Opened(source=source, labels=found, sequences=sequences)

@@ -79,14 +79,14 @@ def memory_figure(region: RegionPlanPart) -> Figure:
         height=HEIGHT,
         boxes=[
             Box(
-                x=each.first / steps,
-                width=(each.last + 1 - each.first) / steps,
-                y=HEIGHT - (each.offset + each.size_bytes) * scale,
-                height=each.size_bytes * scale,
-                style=f"k-{each.kind}",
-                tip=f"{each.name}: {each.kind}, {each.size_bytes:,} B at offset {each.offset:,}, "
+                each.first / steps,
+                (each.last + 1 - each.first) / steps,
+                HEIGHT - (each.offset + each.size_bytes) * scale,
+                each.size_bytes * scale,
+                f"k-{each.kind}",
+                f"{each.name}: {each.kind}, {each.size_bytes:,} B at offset {each.offset:,}, "
                 f"steps {each.first} to {each.last} of {len(region.steps)}",
-                label=f"{each.size_bytes:,}",
+                f"{each.size_bytes:,}",
             )
             for each in sorted(drawn, key=lambda each: each.name not in holders)
         ],
