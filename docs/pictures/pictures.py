@@ -52,12 +52,12 @@ class Picture:
 
 
 PICTURES = (
-    Picture(name="run", arguments=("kws_ref_model.tflite", *BOARD), top=0, bottom=1000),
-    Picture(name="pictures", arguments=("kws_ref_model.tflite", *BOARD), top=1078, bottom=2090, dark=True),
+    Picture(name="run", arguments=("kws_ref_model.tflite", *BOARD), top=66, bottom=1000),
+    Picture(name="pictures", arguments=("kws_ref_model.tflite", *BOARD), top=1706, bottom=2512, dark=True),
     Picture(
         name="failure",
         arguments=("kws_ref_model.tflite", *BOARD, "--fault", "Woofles:bus-error@3"),
-        top=0,
+        top=66,
         bottom=670,
         code=2,
     ),
