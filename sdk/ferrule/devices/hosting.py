@@ -226,16 +226,7 @@ class HostedModel(_Hosted):
 
     def read(self, offset: int, width: int) -> int:
         """Read a register; BusError if the model refuses."""
-        self.refusal = None
-        if self.fault is not None:
-            raise self.fault
-        try:
-            value = self._model.read(offset, width)
-        except BusError as error:
-            self._refuse(error)
-            raise
-        except BaseException as error:  # noqa: BLE001
-            self.failed(error, "a read", offset)
+        value = self._accessed("a read", offset, lambda: self._model.read(offset, width))
         if type(value) is not int or value >> (width << 3):
             expected = f"a number of 0 to {(1 << 8 * width) - 1:#x}"
             value = self._number_of(value, 0, width << 3, expected, "a read", offset)
@@ -244,19 +235,25 @@ class HostedModel(_Hosted):
 
     def write(self, offset: int, width: int, value: int) -> None:
         """Write a register; BusError if the model refuses."""
+        if self._guard is not None:
+            self._written = value, offset, None if self._host.place is None else self._host.place()
+        self._accessed("a write", offset, lambda: self._model.write(offset, width, value))
+        self._check()
+
+    def _accessed(self, call: str, offset: int, access: Callable[[], _T]) -> _T:
+        """Return what an access of the model returns; raise as `failed` does, or BusError if the model refuses."""
         self.refusal = None
         if self.fault is not None:
             raise self.fault
-        if self._guard is not None:
-            self._written = value, offset, None if self._host.place is None else self._host.place()
         try:
-            self._model.write(offset, width, value)
+            return access()
         except BusError as error:
-            self._refuse(error)
+            self._check()
+            self.refusal = error
+            self.first_refusal = self.first_refusal or error
             raise
         except BaseException as error:  # noqa: BLE001
-            self.failed(error, "a write", offset)
-        self._check()
+            self.failed(error, call, offset)
 
     def advance(self, cycles: int) -> None:
         """Let time pass for the model."""
@@ -318,11 +315,6 @@ class HostedModel(_Hosted):
         if found < least or found >> bits:
             self.wrong_answer(answer, expected, call, offset)
         return found
-
-    def _refuse(self, error: BusError) -> None:
-        self._check()
-        self.refusal = error
-        self.first_refusal = self.first_refusal or error
 
     def _check(self) -> None:
         if self._guard is not None and self._guard.breach is not None:

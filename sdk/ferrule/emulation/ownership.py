@@ -267,17 +267,16 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
     ]
     roots = group_names(here, views)
     numbers = {root: number for number, root in enumerate(dict.fromkeys(roots.values()))}
-    inputs = {info.name for info in artifact.graph.sources}
-    kept = {info.name for info in artifact.graph.results}
-    states = {STATE_WORD, *(state.source for state in artifact.graph.states)}
+    graph = artifact.graph
+    inputs, kept = {info.name for info in graph.sources}, {info.name for info in graph.results}
+    states = {STATE_WORD, *(state.source for state in graph.states)}
     carried = {alias.output: alias.input for alias in storage.aliases if alias.kind is AliasKind.CARRIED}
     last = len(artifact.operators)
-    last_of = {artifact.operators[operator].layer: end for operator, end in ends(artifact).items()}
     users: dict[str, int] = {}
     """By tensor or scratch: the end of the last layer that uses it beside others."""
-    for layer, end in last_of.items():
-        used = artifact.graph.layer(layer)
-        for name in (*used.present_inputs, *used.outputs, *storage.scratches(layer)):
+    for operator, end in ends(artifact).items():
+        layer = graph.layer(artifact.operators[operator].layer)
+        for name in (*layer.present_inputs, *layer.outputs, *storage.scratches(layer.name)):
             users[name] = max(users.get(name, 0), end)
     lost = _lost(artifact, roots)
     members: dict[str, list[str]] = {root: [] for root in numbers}

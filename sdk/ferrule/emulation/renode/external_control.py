@@ -10,7 +10,9 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import ClassVar
 
 from ferrule._frozen import positional
 from ferrule._typing import override
@@ -51,14 +53,13 @@ class Width(IntEnum):
     QUAD_WORD = 8
 
 
+@dataclass
 class Transport(ABC):
     """A protocol that carries commands to Renode."""
 
-    us_per_count: float
+    us_per_count: ClassVar[float]
     """Microseconds per count of a time on the wire."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+    _stream: Stream
 
     @abstractmethod
     def ask(self, command: int, payload: bytes) -> bytes:
@@ -77,7 +78,7 @@ class Transport(ABC):
 class LegacyControl(Transport):
     """The protocol of Renode 1.16.0 and 1.16.1."""
 
-    us_per_count: float = 1.0
+    us_per_count = 1.0
     VERSIONS: Mapping[Command, int] = {
         Command.RUN_FOR: 0,
         Command.GET_TIME: 0,
@@ -141,7 +142,7 @@ class LegacyControl(Transport):
 class FramedControl(Transport):
     """The protocol after 1.16.1: frames with ids, times in nanoseconds; not tested with a release of Renode."""
 
-    us_per_count: float = 1 / _NS_PER_US
+    us_per_count = 1 / _NS_PER_US
     PROTOCOL_VERSION = 0
     _REQUEST, _EVENT, _DONE, _INVALID, _ERROR = range(5)
     _CHECK_VERSION = 0

@@ -192,22 +192,19 @@ def build_with(tools: PlatformTools, folder: Path, build: Path, board: str, prog
             program.unlink(missing_ok=True)
             steps = tools.steps(folder, build, board)
             _forget_others(build, repr(([(need.name, need.path) for need in needs], steps)))
-            _run(Commands(folder, lock), steps, progress)
+            commands = Commands(folder, lock)
+            try:
+                for phase, argv in steps:
+                    progress(Step(phase=phase))
+                    commands.run(argv)
+            except BaseException:
+                commands.stop()
+                raise
     except OSError as error:
         raise FerruleError(f"cannot build in {build}: {error}") from None
     if not is_file(program):
         raise FerruleError(f"the build for {tools.platform} ended without {program}")
     return program
-
-
-def _run(commands: Commands, steps: Steps, progress: Progress) -> None:
-    try:
-        for phase, argv in steps:
-            progress(Step(phase=phase))
-            commands.run(argv)
-    except BaseException:
-        commands.stop()
-        raise
 
 
 def _forget_others(build: Path, key: str) -> None:
