@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from ferrule.backends import Device
+from ferrule.backends.firmware import Wire
 from ferrule.backends.registry import BackendRegistry
 from ferrule.boards import Board
 from ferrule.codegen import Artifact, DeviceUse, Program
@@ -50,15 +51,14 @@ def attached_devices(
 
 def attached_wires(program: Program | Artifact) -> tuple[AttachedWire, ...]:
     """Return a new model for each device behind a serial line whose driver provides one."""
-    return tuple(
-        _wire(use.device.name, wire.uart, partial(wire.model, use.index))
-        for use in program.devices
-        if (wire := use.driver.wire) is not None and wire.model is not None and wire.uart is not None
-    )
+    return tuple(filter(None, (_wire(use.device.name, use.driver.wire, use.index) for use in program.devices)))
 
 
-def _wire(name: str, uart: str, make: Callable[[], object]) -> AttachedWire:
-    return AttachedWire(name=name, model=created(make, SerialModel, name=name), uart=uart)  # type: ignore[type-abstract]
+def _wire(name: str, wire: Wire | None, index: int | None) -> AttachedWire | None:
+    if wire is None or wire.model is None or wire.uart is None:
+        return None
+    model = created(partial(wire.model, index), SerialModel, name=name)  # type: ignore[type-abstract]
+    return AttachedWire(name=name, model=model, uart=wire.uart)
 
 
 def own_devices(
@@ -74,9 +74,9 @@ def own_devices(
     attached: list[AttachedDevice] = []
     wires: list[AttachedWire] = []
     for device, driver in place_devices(devices, board, registry):
-        wire = driver.wire
-        if wire is not None and wire.model is not None and wire.uart is not None:
-            wires.append(_wire(device.name, wire.uart, partial(wire.model, None)))
+        wire = _wire(device.name, driver.wire, None)
+        if wire is not None:
+            wires.append(wire)
         elif driver.model is not None and driver.base is not None:
             model = created(driver.model, DeviceModel, name=device.name)  # type: ignore[type-abstract]
             attached.append(

@@ -14,7 +14,7 @@ from ferrule.codegen import Artifact, Call, Program
 from ferrule.devices import Range
 from ferrule.devices.contract import Operand
 from ferrule.emulation.crash import EngineError
-from ferrule.emulation.ownership import FINISH, NEXT, OF_DEVICES, RAN, UNCHECKED, OwnedStorage, ends, owned_storage
+from ferrule.emulation.ownership import FINISH, NEXT, OF_DEVICES, RAN, UNCHECKED, OwnershipPlan, ends, owned_storage
 from ferrule.firmware import Image
 
 END, WAIT = "ferrule_held_end", "ferrule_platform_wait"
@@ -145,7 +145,7 @@ def _model(artifact: Artifact, image: Image) -> ModelContract:
     )
 
 
-def _step(artifact: Artifact, owned: OwnedStorage, index: int, *, begun: bool) -> ContractStep | None:
+def _step(artifact: Artifact, owned: OwnershipPlan, index: int, *, begun: bool) -> ContractStep | None:
     record = artifact.operators[index]
     calls = {call.call for call in record.device_calls}
     if not calls & OF_DEVICES:
@@ -163,7 +163,7 @@ def _step(artifact: Artifact, owned: OwnedStorage, index: int, *, begun: bool) -
     )
 
 
-def _operands(artifact: Artifact, owned: OwnedStorage, layer: str) -> Iterator[Operand]:
+def _operands(artifact: Artifact, owned: OwnershipPlan, layer: str) -> Iterator[Operand]:
     found = artifact.graph.layer(layer)
     roles = (
         (found.present_inputs, True, False, False),
@@ -177,6 +177,6 @@ def _operands(artifact: Artifact, owned: OwnedStorage, layer: str) -> Iterator[O
                 yield replace(operand, is_input=is_input, writable=writable, is_output=is_output)
 
 
-def _operand(owned: OwnedStorage, name: str) -> Operand:
+def _operand(owned: OwnershipPlan, name: str) -> Operand:
     """Return a tensor, or a layer's scratch, in the workspace."""
     return Operand(name=name, address=owned.buffers[owned.numbers[name]].address, size_bytes=owned.sizes[name])

@@ -62,9 +62,18 @@ class EmulatorSession(Session):
         return fault_record(self._record_words(self._image.address_of(FAULT_RECORD)))
 
     def _report(
-        self, reason: str, registers: Registers, code: bytes | None = None, notes: Sequence[str] = ()
+        self,
+        reason: str,
+        registers: Registers,
+        code: bytes | None = None,
+        notes: Sequence[str] = (),
+        record: FaultRecord | None = None,
     ) -> CrashReport:
-        """Return the report on a firmware stopped with these registers; `code` at pc defaults to the image's bytes."""
+        """Return the report on a firmware stopped with these registers, or those of the fault that it has recorded;
+        `code` at pc defaults to the image's bytes.
+        """
+        if record is not None:
+            reason, registers = record.reason, record.registers
         pc = registers.get("pc", 0)
         return CrashReport(
             reason=reason,

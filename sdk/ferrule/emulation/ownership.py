@@ -8,7 +8,7 @@ the core and of the devices with it. docs/emulation.md describes the rules.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import IntEnum
 
 from ferrule._frozen import frozen
@@ -101,8 +101,12 @@ class OwnershipPlan:
     workspace: tuple[Range, ...]
     """The workspace, with its part in each memory."""
     buffers: tuple[OwnedBuffer, ...]
-    steps: tuple[OwnedStep, ...]
+    steps: tuple[OwnedStep, ...] = ()
     """The layers in the order of execution; the last step copies outputs that no layer writes."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The index of each tensor's buffer in the workspace, and of each layer's scratch."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """The size of each of these in bytes, without the bytes that fill a tensor's last cache line."""
     run: int
     """The address of the executor's function; 0 if the program has the one with a deadline alone."""
     until: int = 0
@@ -195,12 +199,9 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
     owned = owned_storage(artifact, image)
     steps = (*_steps(artifact, owned.numbers), _late(artifact, owned.numbers))
     devices = bool(artifact.devices)
-    return OwnershipPlan(
-        workspace=owned.workspace,
-        buffers=owned.buffers,
+    return replace(
+        owned,
         steps=steps,
-        run=owned.run,
-        until=owned.until,
         info_argument=2 if artifact.arena else 3,  # without the memory, which is the arena
         next=_address(image, NEXT) if devices else 0,
         ran=image.find(RAN) if devices else 0,
@@ -208,25 +209,8 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
     )
 
 
-@frozen
-class OwnedStorage:
-    """Where a firmware has the tensors of a model."""
-
-    workspace: tuple[Range, ...]
-    """The workspace, with its part in each memory."""
-    buffers: tuple[OwnedBuffer, ...]
-    numbers: Mapping[str, int]
-    """The index of each tensor's buffer in the workspace, and of each layer's scratch."""
-    sizes: Mapping[str, int]
-    """The size of each of these in bytes, without the bytes that fill a tensor's last cache line."""
-    run: int
-    """The address of the executor's function; 0 if the program has the one with a deadline alone."""
-    until: int
-    """The address of the executor's function with a deadline; 0 if there is none."""
-
-
-def owned_storage(artifact: Artifact, image: Image) -> OwnedStorage:
-    """Return the places of a model's tensors; raises as `ownership_plan` does."""
+def owned_storage(artifact: Artifact, image: Image) -> OwnershipPlan:
+    """Return the plan without steps: the places of a model's tensors; raises as `ownership_plan` does."""
     prefix = f"ferrule_{artifact.symbol}"
     arenas = {
         arena.name: Range(
@@ -238,7 +222,7 @@ def owned_storage(artifact: Artifact, image: Image) -> OwnedStorage:
     }
     numbers, buffers = _buffers(artifact, arenas)
     run, until = f"{prefix}_run_shared" if artifact.arena else f"{prefix}_run", f"{prefix}_run_until"
-    return OwnedStorage(
+    return OwnershipPlan(
         workspace=tuple(arenas.values()),
         buffers=buffers,
         numbers=numbers,
@@ -371,9 +355,9 @@ def _numbers(names: Sequence[str], groups: Mapping[str, int]) -> tuple[int, ...]
 
 def ownership_error(plan: OwnershipPlan, found: Violated) -> OwnershipError:
     """Return the error for an access that the plan does not allow."""
-    known = 0 <= found.step < len(plan.steps)
-    layer = plan.steps[found.step].layer if known else ""
-    where = f"in layer '{layer}' (step {found.step})" if known else "outside of all layers"
+    step = plan.steps[found.step] if 0 <= found.step < len(plan.steps) else OwnedStep(layer="")
+    layer = step.layer
+    where = f"in layer '{layer}' (step {found.step})" if layer else "outside of all layers"
     where = "in an inference whose layers are not announced" if found.step == UNANNOUNCED else where
     actor = "the core" if found.device is None else f"device {found.device}"
     verb = "writes" if found.write else "reads"
@@ -383,14 +367,16 @@ def ownership_error(plan: OwnershipPlan, found: Violated) -> OwnershipError:
     cause = f", asked for by {found.cause}" if found.cause else ""
     busy = [name for name in found.busy if name != found.device]
     note = f"; device {', '.join(busy)} is still at work" if busy else ""
-    tensor = _tensor(plan, found)
+    own = [plan.buffers[number] for number in (*step.reads, *step.writes)]
+    operands = ", ".join(dict.fromkeys(f"'{each.name}'" for each in own)) or "nothing"
+    tensor = _tensor(plan, found, own)
     which = f"tensor '{tensor}'" if tensor else "bytes of no tensor"
-    reason = _REASONS[found.violation].format(which=which, own=_operands(plan, found.step))
+    reason = _REASONS[found.violation].format(which=which, own=operands)
     message = f"ownership: {where}, {access}{cause}: {reason}{note}"
     return OwnershipError(message, found, layer=layer, tensor=tensor)
 
 
-def _tensor(plan: OwnershipPlan, found: Violated) -> str:
+def _tensor(plan: OwnershipPlan, found: Violated, own: Sequence[OwnedBuffer]) -> str:
     """Return the tensor at fault: the one that the byte holds, else the one that is placed there at this step."""
     if found.violation is Violation.WRITES_CONSTANT:
         return found.constant
@@ -399,13 +385,10 @@ def _tensor(plan: OwnershipPlan, found: Violated) -> str:
     if found.target is not None:
         return plan.buffers[found.target].name
     near = [each for each in plan.buffers if 0 <= found.address - each.address < each.size_bytes]
-    step = plan.steps[found.step] if 0 <= found.step < len(plan.steps) else None
-    own = [plan.buffers[number] for number in (*step.reads, *step.writes)] if step is not None else []
-    chosen = next((each for each in near if each in own), None)
-    if chosen is None and found.holder is not None:
+    chosen = [each.name for each in near if each in own]
+    if not chosen and found.holder is not None:
         return plan.buffers[found.holder].name
-    live = [each for each in near if each.last >= found.step]
-    return chosen.name if chosen is not None else live[0].name if live else ""
+    return next(iter((*chosen, *(each.name for each in near if each.last >= found.step))), "")
 
 
 _REASONS: Mapping[Violation, str] = {
@@ -423,11 +406,3 @@ _REASONS: Mapping[Violation, str] = {
     Violation.SHARES_LINE: "the line has bytes of {which}, which a device wrote and the data cache does not have",
 }
 """By violation: the reason in words; `own` are the operands of the layer."""
-
-
-def _operands(plan: OwnershipPlan, step: int) -> str:
-    if not 0 <= step < len(plan.steps):
-        return "nothing"
-    found = plan.steps[step]
-    names = dict.fromkeys(plan.buffers[number].name for number in (*found.reads, *found.writes))
-    return ", ".join(f"'{name}'" for name in names) or "nothing"

@@ -66,9 +66,7 @@ class QemuSession(ProcessSession):
         registers = self._monitor.registers()
         record = self._recorded_fault()
         self._ask("cont")
-        if record is not None:
-            reason, registers = record.reason, record.registers
-        return self._report(reason, registers)
+        return self._report(reason, registers, record=record)
 
     @override
     def _end(self) -> None:

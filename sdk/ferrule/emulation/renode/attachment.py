@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import closing
 from enum import StrEnum
 
 from ferrule._typing import override
@@ -64,17 +66,18 @@ class Attachment(ABC):
     def connect(self, robot: RobotServer) -> None:
         """Connect the device to Renode, which has loaded the platform."""
 
-    @abstractmethod
-    def _serve(self) -> None:
-        """Serve the model until Renode closes the connection."""
-
-    @staticmethod
-    def _serve_one(server: BridgeServer | CosimulationPeer) -> bool:
-        """Serve one request; after a fault of the model serving continues, so that Renode can report the place."""
-        try:
-            return server.serve_one()
-        except DeviceFaultError:  # the model keeps it, see `failure`
-            return True
+    def _serve(self, server: BridgeServer | CosimulationPeer) -> None:
+        """Serve the model until Renode closes the connection; it goes on after a failure, so that Renode can report the
+        firmware's place.
+        """
+        goes_on = True
+        while goes_on:
+            try:
+                goes_on = server.serve_one()
+            except UntimelyInterruptError as error:
+                self._error = self._error or error
+            except DeviceFaultError:  # the model keeps it, see `failure`
+                pass
 
     def stop(self) -> None:
         """Wait for the thread to end; to be called when Renode has ended or is about to."""
@@ -86,16 +89,17 @@ class Attachment(ABC):
         """Note that Renode is being ended, so that a broken connection is no longer a failure."""
         self._ended = True
 
-    def _run(self) -> None:
+    def _run(self, serve: Callable[[], None]) -> None:
         try:
-            self._serve()
+            serve()
         except RenodeError as error:
             self._error = error
         except OSError as error:
             self._error = RenodeError(f"the connection broke: {error}")
 
-    def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=f"renode-{self._device.name}", daemon=True)
+    def _start(self, serve: Callable[[], None]) -> None:
+        name = f"renode-{self._device.name}"
+        self._thread = threading.Thread(target=self._run, args=(serve,), name=name, daemon=True)
         self._thread.start()
 
 
@@ -108,7 +112,7 @@ class BridgeAttachment(Attachment):
         super().__init__(device, board, limit_s)
         self._listener, self._port = process.listen()
         self._listener.settimeout(CONNECT_TIMEOUT_S)
-        self._start()
+        self._start(self._accept)
 
     @override
     def entry(self, board: Board, controller: str) -> str:
@@ -118,15 +122,12 @@ class BridgeAttachment(Attachment):
     def connect(self, robot: RobotServer) -> None:
         """Do nothing: the bridge connected when the platform was loaded."""
 
-    @override
-    def _serve(self) -> None:
+    def _accept(self) -> None:
         with self._listener:
             connected, _ = self._listener.accept()
         with Stream(connected, name="bridge", timeout_s=None) as stream:
             self.model.abandon = stream.shut_down
-            server = BridgeServer(self.model, stream)
-            while self._serve_one(server):
-                pass
+            self._serve(BridgeServer(self.model, stream))
 
 
 class CosimulationAttachment(Attachment):
@@ -148,7 +149,6 @@ class CosimulationAttachment(Attachment):
         self._process = process
         self._release = release
         self._ticks = ticks
-        self._peer: CosimulationPeer | None = None
 
     @override
     def entry(self, board: Board, controller: str) -> str:
@@ -167,30 +167,18 @@ class CosimulationAttachment(Attachment):
             for port in (main, other)
         ]
         wire = WireFormat.V1_16 if self._release >= (1, 16) else WireFormat.V1_15
-        self._peer = CosimulationPeer(self.model, *streams, wire=wire)
+        peer = CosimulationPeer(self.model, *streams, wire=wire)
         self.model.abandon = streams[0].shut_down
         if self._ticks:
-            self._peer.use_ticks()
+            peer.use_ticks()
         self.model.reset()
-        self._start()
+
+        def serve() -> None:
+            with closing(peer):
+                self._serve(peer)
+
+        self._start(serve)
         robot.execute(f"{path} Connect")
-
-    @override
-    def _serve(self) -> None:
-        if self._peer is None:
-            return
-        try:
-            while self._serve_timely(self._peer):
-                pass
-        finally:
-            self._peer.close()
-
-    def _serve_timely(self, peer: CosimulationPeer) -> bool:
-        try:
-            return self._serve_one(peer)
-        except UntimelyInterruptError as error:  # serving continues so that Renode can report the firmware's place
-            self._error = self._error or error
-            return True
 
 
 def _check_interrupt(device: AttachedDevice, board: Board, release: tuple[int, int]) -> None:

@@ -186,13 +186,11 @@ class RenodeSession(ProcessSession):
         record = self._recorded_fault()
         executed = self.counters().instructions
         self._execute("start")
-        if record is not None:
-            reason, registers = record.reason, dict(record.registers)
         notes = [f"{executed} instructions executed", *process.last_errors()]
         notes += [note for attachment in self._attachments for note in attachment.model.notes]
         if not process.isolated:
             notes.append("Renode's servers listen on all interfaces of this machine")
-        return self._report(reason, registers, notes=notes)
+        return self._report(reason, registers, notes=notes, record=record)
 
     @override
     def _end(self) -> None:

@@ -80,7 +80,9 @@ class Guest:
         self._prepare_state()
         for memory in board.memories:
             self._map_memory(memory)
-        self._add_hooks()
+        self._add_hook(unicorn_const.UC_HOOK_BLOCK, "ferrule_guest_on_block")
+        self._add_hook(unicorn_const.UC_HOOK_MEM_INVALID, "ferrule_guest_on_refused")
+        self._add_hook(unicorn_const.UC_HOOK_INTR, "ferrule_guest_on_exception")
 
     def _prepare_state(self) -> None:
         state = self.state
@@ -112,7 +114,7 @@ class Guest:
             raise EngineError(f"unicorn can't {what}: {self.error_text(error)}")
 
     def _map_memory(self, memory: Memory) -> None:
-        size = -(-memory.size_bytes // PAGE_BYTES) * PAGE_BYTES
+        size = _pages(memory.size_bytes)
         storage = mmap.mmap(-1, size)
         address = ctypes.addressof(ctypes.c_char.from_buffer(storage))
         constant = memory.kind is MemoryKind.FLASH
@@ -137,19 +139,11 @@ class Guest:
             self.hooks.ferrule_guest_allow_code(ctypes.byref(self.state), window.address)
 
     def _add_hook(self, kind: int, function: str) -> None:
-        hook = ctypes.c_size_t()
         everywhere = (ctypes.c_uint64(1), ctypes.c_uint64(0))
         callback = self._address_of(self.hooks, function)
-        error = self._library.uc_hook_add(
-            self._handle, ctypes.byref(hook), kind, callback, ctypes.addressof(self.state), *everywhere
-        )
+        hook, state = ctypes.byref(ctypes.c_size_t()), ctypes.addressof(self.state)
+        error = self._library.uc_hook_add(self._handle, hook, kind, callback, state, *everywhere)
         self.check(error, f"add {function}")
-
-    def _add_hooks(self) -> None:
-        constants = self._constants
-        self._add_hook(constants.UC_HOOK_BLOCK, "ferrule_guest_on_block")
-        self._add_hook(constants.UC_HOOK_MEM_INVALID, "ferrule_guest_on_refused")
-        self._add_hook(constants.UC_HOOK_INTR, "ferrule_guest_on_exception")
 
     def load(self, image: Image) -> None:
         """Write a firmware's segments to the board's memories."""
@@ -211,8 +205,7 @@ class Guest:
         self._kept.append(unit)
         user = ctypes.addressof(unit)
         functions = (self._address_of(self.hooks, read), user, self._address_of(self.hooks, write), user)
-        error = self._library.uc_mmio_map(self._handle, address, _pages(size_bytes), *functions)
-        self.check(error, f"map a peripheral at {address:#x}")
+        self._map_functions(address, size_bytes, *functions)
 
     def map_watched(
         self, address: int, size_bytes: int, read: str, write: str, unit: ctypes.Structure, *, protected: bool
@@ -240,10 +233,11 @@ class Guest:
 
     def map_silent(self, address: int, size_bytes: int) -> None:
         """Map a range that reads as zero and ignores writes."""
-        error = self._library.uc_mmio_map(
-            self._handle, ctypes.c_uint64(address), ctypes.c_size_t(_pages(size_bytes)), None, None, None, None
-        )
-        self.check(error, f"map {size_bytes} silent bytes at {address:#x}")
+        self._map_functions(address, size_bytes, None, None, None, None)
+
+    def _map_functions(self, address: int, size_bytes: int, *functions: int | None) -> None:
+        error = self._library.uc_mmio_map(self._handle, ctypes.c_uint64(address), _pages(size_bytes), *functions)
+        self.check(error, f"map a peripheral at {address:#x}")
 
     def map_python(self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister) -> None:
         """Attach a peripheral whose model is in Python, for registers rather than data.
@@ -259,26 +253,27 @@ class Guest:
         self._asked.append(_Asked(address, size_bytes, read, write))
 
     def _on_access(self, address: int, size: int, write: int, value: int) -> int:
-        for each in self._asked:
-            offset = address - each.address
-            if 0 <= offset < each.size_bytes:
-                return self._access(each, offset, size, value & ((1 << 8 * size) - 1) if write else None)
-        return 1
-
-    def _access(self, device: _Asked, offset: int, size: int, value: int | None) -> int:
         if self.failure is not None:
             return 1
         self.state.answer = 0
         try:
-            if value is None:
-                self.state.answer = device.read(offset, size)
-            else:
-                device.write(offset, size, value)
+            self.state.answer = self._answer(address, size, value & ((1 << 8 * size) - 1) if write else None) or 0
         except BusError:
             return 0
         except BaseException as error:  # noqa: BLE001 (unicorn's frames are in between: `run` raises it)
             self._fail(error)
         return 1
+
+    def _answer(self, address: int, size: int, value: int | None) -> int | None:
+        """Let a model in Python answer an access; None if there is none."""
+        for each in self._asked:
+            offset = address - each.address
+            if 0 <= offset < each.size_bytes:
+                if value is None:
+                    return each.read(offset, size)
+                each.write(offset, size, value)
+                return 0
+        return None
 
     def bus_access(self, address: int, size_bytes: int, value: int | None = None) -> int:
         """Read an address as the core does during its current access, or write `value` if it is not None.
@@ -286,12 +281,9 @@ class Guest:
         Raises:
             BusError: nothing is there, or the memory is read-only, or the device's model refuses.
         """
-        for each in self._asked:
-            if 0 <= address - each.address < each.size_bytes:
-                if value is None:
-                    return each.read(address - each.address, size_bytes)
-                each.write(address - each.address, size_bytes, value)
-                return 0
+        answer = self._answer(address, size_bytes, value)
+        if answer is not None:
+            return answer
         if value is not None and (found := self._place(address, 1)) is not None and found[0].constant:
             raise BusError(f"the memory at {address:#010x} is read-only", address=address)
         try:

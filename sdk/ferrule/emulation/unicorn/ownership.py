@@ -76,7 +76,7 @@ class Ownership:
         self._fill()
         watched = self._watched(board, [each for _, ranges in devices for each in ranges])
         for start, end in _pages(watched, _borders(board)):
-            self._watch(start, end, _memory(board, start))
+            self._watch(start, end, memory_at(board, start))
         guest.hooks.ferrule_ownership_start(ctypes.byref(self.state), ctypes.byref(guest.state))
 
     # ---- the tables
@@ -124,7 +124,7 @@ class Ownership:
         borders = _borders(board)
         found = [part for each in self._plan.workspace for part in _parts(each, borders)]
         for start, end in (part for each in ranges for part in _parts(each, borders)):
-            memory = _memory(board, start)
+            memory = memory_at(board, start)
             if memory is not None and memory.cacheable and memory.kind is not MemoryKind.FLASH:
                 found.append((start, end))
         return found
@@ -164,9 +164,7 @@ class Ownership:
         def judge(address: int, size_bytes: int, *, write: bool) -> DeviceFaultError | None:
             state = ctypes.byref(self.state)
             if self._guest.hooks.ferrule_ownership_transfer(state, number, address, size_bytes, write):
-                error = self.error(cause())
-                assert error is not None
-                raise error
+                raise self.error(cause())
             return None if then is None else then(address, size_bytes, write=write)
 
         return _CheckedBus(bus, judge)
@@ -177,11 +175,9 @@ class Ownership:
 
     # ---- the result
 
-    def error(self, cause: str = "") -> OwnershipError | None:
-        """Return the error for the first access that broke the rules, or None."""
+    def error(self, cause: str = "") -> OwnershipError:
+        """Return the error for the first access that broke the rules."""
         found = self.state.violated
-        if not found.violation:
-            return None
         violated = Violated(
             violation=Violation(found.violation),
             device=None if found.actor < 0 else self._names[found.actor],
@@ -275,7 +271,8 @@ def _buffer(holder: int) -> int | None:
     return holder - FIRST_BUFFER if holder >= FIRST_BUFFER else None
 
 
-def _memory(board: Board, address: int) -> Memory | None:
+def memory_at(board: Board, address: int) -> Memory | None:
+    """Return the memory that has an address; None if there is none."""
     return next((memory for memory in board.memories if address in memory), None)
 
 

@@ -28,32 +28,29 @@ def attach_cycle_counter(guest: Guest, processor: Processor, address: int) -> No
     processor.attach_trace("ferrule_cycle_counter_enable", state)
 
 
-class BitBand:
-    """An alias of which each word is one bit of a memory or of peripherals (Cortex-M4 TRM, 3.7)."""
+def attach_bit_band(guest: Guest, peripheral: Peripheral) -> None:
+    """Attach an alias of which each word is one bit of a memory or of peripherals (Cortex-M4 TRM, 3.7)."""
+    base = peripheral.properties.get("peripheralBase")
+    if not isinstance(base, int):
+        raise EngineError(
+            f"the bit-band alias {peripheral.name} has no property peripheralBase",
+            hint="it is the address of the region, such as 0x20000000 or 0x40000000",
+        )
 
-    def __init__(self, guest: Guest, peripheral: Peripheral) -> None:
-        base = peripheral.properties.get("peripheralBase")
-        if not isinstance(base, int):
-            raise EngineError(
-                f"the bit-band alias {peripheral.name} has no property peripheralBase",
-                hint="it is the address of the region, such as 0x20000000 or 0x40000000",
-            )
-        self._guest = guest
-        self._base = base
-        guest.map_python(peripheral.address, peripheral.size_bytes, self._read, self._write)
-
-    def _place(self, offset: int, size_bytes: int) -> tuple[int, int]:
+    def place(offset: int, size_bytes: int) -> tuple[int, int]:
         """Return the address of the value that contains the bit, and the bit's number in it."""
-        return self._base + (offset >> 5 & -size_bytes), offset >> 2 & 8 * size_bytes - 1
+        return base + (offset >> 5 & -size_bytes), offset >> 2 & 8 * size_bytes - 1
 
-    def _read(self, offset: int, size_bytes: int) -> int:
-        address, bit = self._place(offset, size_bytes)
-        return self._guest.bus_access(address, size_bytes) >> bit & 1
+    def read(offset: int, size_bytes: int) -> int:
+        address, bit = place(offset, size_bytes)
+        return guest.bus_access(address, size_bytes) >> bit & 1
 
-    def _write(self, offset: int, size_bytes: int, value: int) -> None:
-        address, bit = self._place(offset, size_bytes)
-        before = self._guest.bus_access(address, size_bytes)
-        self._guest.bus_access(address, size_bytes, before & ~(1 << bit) | (value & 1) << bit)
+    def write(offset: int, size_bytes: int, value: int) -> None:
+        address, bit = place(offset, size_bytes)
+        before = guest.bus_access(address, size_bytes)
+        guest.bus_access(address, size_bytes, before & ~(1 << bit) | (value & 1) << bit)
+
+    guest.map_python(peripheral.address, peripheral.size_bytes, read, write)
 
 
 def interrupt_line(peripheral: Peripheral, output: str | None, board: Board) -> int | None:
@@ -78,7 +75,7 @@ def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:
         elif peripheral.type in TRACE_TYPES:
             attach_cycle_counter(guest, processor, peripheral.address)
         elif peripheral.type in BIT_BAND_TYPES:
-            BitBand(guest, peripheral)
+            attach_bit_band(guest, peripheral)
     for tag in board.tags:
         guest.map_silent(tag.address, tag.size_bytes)
     return uarts

@@ -31,7 +31,7 @@ from ferrule.emulation.unicorn.fault import WRITE_REFUSED, access_text, exceptio
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
 from ferrule.emulation.unicorn.observer import Observer
-from ferrule.emulation.unicorn.ownership import Ownership
+from ferrule.emulation.unicorn.ownership import Ownership, memory_at
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
 from ferrule.emulation.unicorn.processor import Processor
 from ferrule.emulation.unicorn.uart import Uart, UartWire
@@ -242,7 +242,7 @@ class UnicornSession(EmulatorSession):
     def _fail(self, error: EngineError | DeviceFaultError, registers: Registers) -> NoReturn:
         found: EngineError | DeviceFaultError = self._constant_written(error) or error
         if isinstance(found, OwnershipError):
-            self._failure = found.reported(self._stand(found.reason, registers))
+            self._failure = self._reported(found, registers)
             raise self._failure from None
         self._failure = self._error(str(error), registers, hint=error.hint)
         if isinstance(error, DeviceFaultError):
@@ -265,7 +265,7 @@ class UnicornSession(EmulatorSession):
 
     def _constant(self, address: int) -> str | None:
         """Return the name of the constant at an address of a read-only memory; None if there is none."""
-        memory = next((memory for memory in self._board.memories if address in memory), None)
+        memory = memory_at(self._board, address)
         symbol = self._image.symbol_at(address)
         if memory is None or memory.kind is not MemoryKind.FLASH or symbol is None or symbol.is_function:
             return None
@@ -299,8 +299,9 @@ class UnicornSession(EmulatorSession):
             self._check_constant(self._ownership, fault)
         if record is not None:
             self._failure = self._recorded_error(record, fault)
-        elif stop is Stop.OWNERSHIP:
-            self._failure = self._ownership_error()
+        elif stop is Stop.OWNERSHIP and self._ownership is not None:
+            error = self._ownership.error()
+            self._failure = self._reported(error, {**self._guest.registers(), "pc": error.pc})
         elif stop is Stop.LOCKUP:
             cause = fault_text(fault, self._board, self._devices) if fault else "supervisor call (svc)"
             self._failure = self._error(f"lockup, since no fault handler may run here: {cause}")
@@ -331,14 +332,11 @@ class UnicornSession(EmulatorSession):
         if constant is not None:
             error = ownership.constant_error(constant, access.address, access.bytes, pc=access.program_counter)
             registers = dict(zip(FAULT_REGISTERS, fault.registers, strict=True))
-            self._failure = error.reported(self._stand(error.reason, registers, int(fault.executed)))
+            self._failure = self._reported(error, registers, int(fault.executed))
             raise self._failure
 
-    def _ownership_error(self) -> EngineError:
-        error = self._ownership.error() if self._ownership is not None else None
-        assert error is not None
-        registers = {**self._guest.registers(), "pc": error.pc}
-        return error.reported(self._stand(error.reason, registers))
+    def _reported(self, error: OwnershipError, registers: Registers, executed: int | None = None) -> OwnershipError:
+        return error.reported(self._stand(error.reason, registers, executed))
 
     def _wakes_on_input(self) -> bool:
         return any(
