@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ferrule.emulation import Engine, EngineError, Machine
+from ferrule.emulation import Engine, EngineError, Machine, Session
 from ferrule.emulation.unicorn.attachment import Attachment
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import TIMERS
@@ -66,14 +66,15 @@ class Squarer:
         return self._left
 
 
-def attach(session: UnicornSession) -> Squarer:
+def attach(session: Session, kind: type[Squarer] = Squarer) -> Squarer:
     """Attach the device at the address that the firmware expects."""
-    model = Squarer(session._guest, session._processor.line(LINE))
+    assert isinstance(session, UnicornSession)
+    model = kind(session._guest, session._processor.line(LINE))
     Attachment(session._processor, model, address=BASE, size_bytes=0x1000)
     return model
 
 
-def trace(session: UnicornSession) -> list[str]:
+def trace(session: Session) -> list[str]:
     """Return the lines of the firmware's trace."""
     text = b""
     while not text.endswith(b"."):
@@ -86,7 +87,6 @@ def trace(session: UnicornSession) -> list[str]:
 def run(unicorn: Engine, machine: Machine) -> tuple[list[str], Squarer, int]:
     """Run the firmware with the device; return the trace, the model and the number of executed instructions."""
     with unicorn.start(machine) as session:
-        assert isinstance(session, UnicornSession)
         model = attach(session)
         lines = trace(session)
         return lines, model, session.counters().instructions or 0
@@ -127,9 +127,7 @@ def test_what_a_model_raises_ends_the_run(unicorn: Engine, build_exceptions: Bui
             raise KeyError("lost")
 
     with unicorn.start(build_exceptions("device", "mps2-an386")) as session:
-        assert isinstance(session, UnicornSession)
-        model = Broken(session._guest, session._processor.line(LINE))
-        Attachment(session._processor, model, address=BASE, size_bytes=0x1000)
+        attach(session, Broken)
         with pytest.raises(KeyError, match="lost"):
             session.channel().read(1, 10)
 
@@ -140,9 +138,7 @@ def test_a_models_complaint_comes_with_a_report(unicorn: Engine, build_exception
             self._guest.memory_view(0x9000_0000, 16)
 
     with unicorn.start(build_exceptions("device", "mps2-an386")) as session:
-        assert isinstance(session, UnicornSession)
-        model = Careful(session._guest, session._processor.line(LINE))
-        Attachment(session._processor, model, address=BASE, size_bytes=0x1000)
+        attach(session, Careful)
         with pytest.raises(EngineError, match="16 B at 0x9000_0000 do not lie in one memory of mps2-an386") as caught:
             session.channel().read(1, 10)
     assert caught.value.report is not None

@@ -15,15 +15,22 @@ from ferrule.emulation import CrashReport, Engine, EngineError, Machine, Session
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.errors import FerruleError
 from ferrule.firmware import read_image
+from ferrule.link import Channel
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 
-def commit(session: Session, misdeed: str) -> CrashReport:
-    """Make the firmware commit a misdeed, and return the crash report."""
+def misled(session: Session, misdeed: str) -> Channel:
+    """Ask the firmware for a misdeed."""
     channel = session.channel()
     assert channel.read(1, 10) == b"!"
     channel.write(misdeed.encode())
+    return channel
+
+
+def commit(session: Session, misdeed: str) -> CrashReport:
+    """Make the firmware commit a misdeed, and return the crash report."""
+    channel = misled(session, misdeed)
     with pytest.raises(EngineError) as caught:
         channel.read(1, 10)
     with pytest.raises(EngineError) as again:
@@ -84,9 +91,7 @@ def test_what_unicorn_refuses(unicorn: Engine, build: Callable[..., Machine], mi
 
 def test_hang_is_placed(either: Engine, build: Callable[..., Machine]) -> None:
     with either.start(build("misdeed")) as session:
-        channel = session.channel()
-        assert channel.read(1, 10) == b"!"
-        channel.write(b"h")
+        channel = misled(session, "h")
         assert channel.read(1, 0.4) == b""
         report = session.crash_report("sent nothing for 0.4 s")
     assert report.symbol.partition("+")[0] == "spin"
@@ -107,9 +112,7 @@ def test_time_out_holds_on_slow_registers(
     with unicorn.start(build("misdeed")) as session:
         assert isinstance(session, UnicornSession)
         session._guest.map_python(0x4F00_0000, 4096, read, lambda _offset, _size, _value: None)
-        channel = session.channel()
-        assert channel.read(1, 10) == b"!"
-        channel.write(b"v")
+        channel = misled(session, "v")
         channel.read(1, 1.5)  # the session adapts its pace
         begin_s = clock.now_s
         assert channel.read(1, 0.1) == b""
@@ -143,9 +146,7 @@ def test_a_core_that_unicorn_lacks(unicorn: Engine, build: Callable[..., Machine
 
 def test_a_switched_off_transmitter_is_told(unicorn: Engine, build: Callable[..., Machine]) -> None:
     with unicorn.start(build("misdeed")) as session:
-        channel = session.channel()
-        assert channel.read(1, 10) == b"!"
-        channel.write(b"m")
+        channel = misled(session, "m")
         assert channel.read(1, 10) == b""
         assert "uart0 dropped 2 B" in str(session.crash_report("silent"))
 

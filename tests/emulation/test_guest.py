@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-from needs import require_module
 
 from ferrule.boards import MemoryKind, load_board
 from ferrule.devices import BusError
@@ -12,10 +11,10 @@ from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import Stop
 from ferrule.emulation.unicorn.processor import Processor
 
+pytestmark = [pytest.mark.cc, pytest.mark.usefixtures("unicorn", "host_cc")]
 
-@pytest.mark.cc
-def test_flash_is_read_only_from_its_first_to_its_last_byte(host_cc: tuple[str, ...]) -> None:
-    require_module("unicorn", "pip install 'ferrule[run]'")
+
+def test_flash_is_read_only_from_its_first_to_its_last_byte() -> None:
     board = load_board("mps2-an386")
     guest = Guest(board)
     for memory in board.memories:
@@ -31,10 +30,8 @@ def test_flash_is_read_only_from_its_first_to_its_last_byte(host_cc: tuple[str, 
         guest.bus_access(0x5000_0000, 4)
 
 
-@pytest.mark.cc
 @pytest.mark.parametrize("early", [False, True], ids=["on the first fetch", "from the start"])
-def test_a_core_executes_and_changes_code_in_ram(host_cc: tuple[str, ...], early: bool) -> None:
-    require_module("unicorn", "pip install 'ferrule[run]'")
+def test_a_core_executes_and_changes_code_in_ram(early: bool) -> None:
     board = load_board("mps2-an386")
     flash, ram = 0x0000_0000, next(each for each in board.memories if each.kind is not MemoryKind.FLASH).address
     guest = Guest(board)

@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from needs import require_module
 
 from ferrule._typing import override
 from ferrule.boards import load_board
@@ -418,10 +417,9 @@ def test_other_engines_refuse(build: Build, name: str) -> None:
     assert "unicorn" in str(caught.value.hint)
 
 
-def test_memories_that_touch_are_watched_apart(host_cc: tuple[str, ...]) -> None:
+@pytest.mark.usefixtures("unicorn", "host_cc")
+def test_memories_that_touch_are_watched_apart() -> None:
     """Each region lies in one memory, and has its cache; adjacent ranges of one memory are one region."""
-    require_module("unicorn", "pip install 'ferrule[run]'")
-    assert host_cc
     board = load_board(CACHED)
     whole = board.memory("ssram23")
     border = whole.address + whole.size_bytes // 2
@@ -432,7 +430,7 @@ def test_memories_that_touch_are_watched_apart(host_cc: tuple[str, ...]) -> None
 
     def regions(workspace: Range) -> list[tuple[int, int, bool, int]]:
         middle = OwnedBuffer(name="x", address=border - 4, size_bytes=8, last=0, is_input=True)
-        plan = OwnershipPlan(workspace=(workspace,), buffers=(middle,), steps=(), run=0)
+        plan = OwnershipPlan(workspace=(workspace,), buffers=(middle,), run=0)
         ownership = Ownership(Guest(split), split, plan, [("npu0", [shared])])
         found = ownership.state.regions[: ownership.state.region_count]
         for each in found:
@@ -461,7 +459,7 @@ def test_a_plan_outside_of_memory(unicorn: Engine, build: Build) -> None:
 @pytest.mark.parametrize(("address", "tensor"), [(0xFF, ""), (0x100, "a"), (0x103, "a"), (0x104, "")])
 def test_an_access_is_named_by_the_tensor_that_has_its_byte(address: int, tensor: str) -> None:
     buffers = (OwnedBuffer(name="a", address=0x100, size_bytes=4, last=0),)
-    plan = OwnershipPlan(workspace=(), buffers=buffers, steps=(), run=0)
+    plan = OwnershipPlan(workspace=(), buffers=buffers, run=0)
     outside = Violation.WRITES_OUTSIDE
     found = Violated(violation=outside, device=None, write=True, address=address, size_bytes=1, step=0)
     assert ownership_error(plan, found).tensor == tensor
