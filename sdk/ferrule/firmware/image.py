@@ -18,7 +18,6 @@ from ferrule.reading import read_bytes
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import Section as ELFSection
 
 
 class Group(StrEnum):
@@ -250,36 +249,25 @@ def _segments(elf: ELFFile) -> Iterator[Segment]:
 def _sections(elf: ELFFile) -> Iterator[Section]:
     from elftools.elf.constants import SH_FLAGS
 
-    segments = [segment.header for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
+    segments = list(elf.iter_segments("PT_LOAD"))
     for section in elf.iter_sections():
         if not section["sh_flags"] & SH_FLAGS.SHF_ALLOC or not section["sh_size"]:
             continue
-        address = section["sh_addr"]
+        address, is_empty = section["sh_addr"], section["sh_type"] == "SHT_NOBITS"
         load_address = address
-        for segment in segments if section["sh_type"] != "SHT_NOBITS" else ():
+        for segment in () if is_empty else segments:
             if segment["p_vaddr"] <= address < segment["p_vaddr"] + segment["p_filesz"]:
                 load_address = segment["p_paddr"] + address - segment["p_vaddr"]
+        other = Group.DATA if load_address != address else Group.CONSTANTS
+        if is_empty or section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR:
+            other = Group.BSS if is_empty else Group.CODE
         yield Section(
             name=section.name,
             address=address,
             load_address=load_address,
             size_bytes=section["sh_size"],
-            group=_GROUPS.get(
-                _WORKSPACE if section.name.startswith(f"{_WORKSPACE}.") else section.name,
-                _unnamed_group(section, moved=load_address != address),
-            ),
+            group=_GROUPS.get(_WORKSPACE if section.name.startswith(f"{_WORKSPACE}.") else section.name, other),
         )
-
-
-def _unnamed_group(section: ELFSection, *, moved: bool) -> Group:
-    """Return the group of a section that Ferrule's linker scripts do not have."""
-    from elftools.elf.constants import SH_FLAGS
-
-    if section["sh_type"] == "SHT_NOBITS":
-        return Group.BSS
-    if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR:
-        return Group.CODE
-    return Group.DATA if moved else Group.CONSTANTS
 
 
 def _symbols(elf: ELFFile) -> Iterator[Symbol]:

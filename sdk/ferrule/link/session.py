@@ -193,7 +193,7 @@ class LinkSession(Closing):
 
     def model_count(self) -> int:
         """Return the number of models in the firmware."""
-        choice = self._choice(NO_CHOICE)
+        choice = self._ask_if_known(ModelChoice.decode, MessageType.CHOOSE_MODEL, NO_CHOICE)
         return 1 if choice is None else choice.count
 
     def choose_model(self, index: int) -> None:
@@ -206,7 +206,7 @@ class LinkSession(Closing):
         if not 0 <= index < count:
             raise LinkError(f"the firmware has {count} model(s), numbered from 0, none has number {index}")
         if count > 1:
-            self._choice(index)
+            ModelChoice.decode(self._ask(MessageType.CHOOSE_MODEL, index))
         self._info = None
         self._direct = None
 
@@ -302,10 +302,6 @@ class LinkSession(Closing):
             calls += more.calls
             if len(calls) == more.count:
                 return calls
-
-    def _choice(self, index: int) -> ModelChoice | None:
-        """Return the models of the firmware after a choice; None from a firmware that serves one model."""
-        return self._ask_if_known(ModelChoice.decode, MessageType.CHOOSE_MODEL, index)
 
     def _ask_if_known(self, decode: Callable[[bytes], _T], kind: MessageType, *fields: int) -> _T | None:
         """Return the decoded response to a request; None from a firmware that does not know the request."""

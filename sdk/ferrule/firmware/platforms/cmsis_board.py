@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ferrule._frozen import frozen
-from ferrule.boards import Board, Cpu, Peripheral
+from ferrule.boards import Board, Peripheral
 from ferrule.errors import FerruleError
 
 USART_CLASS = "UART.CMSDK_APB_UART"
@@ -126,9 +126,19 @@ def cmsis_board(board: Board, interrupts: Sequence[tuple[str, int]] = ()) -> Cms
             f"board {board.name}: its core {board.cpu.type} is not supported in CMSIS projects",
             hint=f"known: {', '.join(_CORES)}",
         )
+    macros = {
+        f"__C{core.letters}_REV": core.revision,
+        "__NVIC_PRIO_BITS": "3U",
+        "__Vendor_SysTickConfig": "0U",
+        "__VTOR_PRESENT": "1U",
+        "__MPU_PRESENT": "1U",
+        "__FPU_PRESENT": f"{int(board.cpu.hard_float)}U",
+        **({"__FPU_DP": "1U"} if board.cpu.fpu == "fpv5-d16" else {}),
+        "__DSP_PRESENT": f"{int(board.cpu.dsp)}U",
+    }
     found = CmsisBoard(
         core=core,
-        macros=((f"__C{core.letters}_REV", core.revision), *_macros(board.cpu), *core.macros),
+        macros=(*macros.items(), *core.macros),
         usarts=usarts,
         link_usart=link,
         devices=tuple(Vector(number=number, stem=f"Interrupt{number}", owner=name) for name, number in interrupts),
@@ -164,19 +174,6 @@ _CORES: Mapping[str, CmsisCore] = {
         secure=True,
     ),
 }
-
-
-def _macros(cpu: Cpu) -> tuple[tuple[str, str], ...]:
-    double = (("__FPU_DP", "1U"),) if cpu.fpu == "fpv5-d16" else ()
-    return (
-        ("__NVIC_PRIO_BITS", "3U"),
-        ("__Vendor_SysTickConfig", "0U"),
-        ("__VTOR_PRESENT", "1U"),
-        ("__MPU_PRESENT", "1U"),
-        ("__FPU_PRESENT", f"{int(cpu.hard_float)}U"),
-        *double,
-        ("__DSP_PRESENT", f"{int(cpu.dsp)}U"),
-    )
 
 
 def _usart(board: Board, index: int, uart: Peripheral) -> Usart:

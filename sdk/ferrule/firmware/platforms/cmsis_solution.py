@@ -12,7 +12,7 @@ from ferrule.boards import Board, Cpu
 from ferrule.firmware.plan import SourceSet
 from ferrule.firmware.platforms.cmsis_board import CmsisBoard
 from ferrule.firmware.toolchain import Optimization
-from ferrule.firmware.yaml_text import YamlMap, YamlValue, yaml_text
+from ferrule.firmware.yaml_text import YamlMap, yaml_text
 
 COMPONENTS = (
     "ARM::CMSIS:CORE",
@@ -132,14 +132,10 @@ def _paths(files: LayerFiles) -> YamlMap:
         "add-path": [f"./{folder}" for folder in (*code.include_dirs, *code.system_include_dirs)],
     }
     if code.defines:
-        found["define"] = [_define(name, value) for name, value in code.defines.items()]
+        found["define"] = [
+            {name: int(value) if value.isdigit() else value} if value else name for name, value in code.defines.items()
+        ]
     return found
-
-
-def _define(name: str, value: str) -> YamlValue:
-    if not value:
-        return name
-    return {name: int(value) if value.isdigit() else value}
 
 
 def _group(name: str, sources: Iterable[str | Path]) -> YamlMap:
