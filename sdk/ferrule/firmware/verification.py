@@ -117,16 +117,17 @@ def verify(
         Verification(
             found=each,
             expected={name: getattr(expected, name) for name in DIGESTS},
-            tables=compare_tables(image, artifact),
+            tables=_check("tables", compare_tables(image, artifact)),
         )
         for each, expected, artifact in zip(found, identities, program.artifacts, strict=True)
     )
-    states = {
-        "code": _code(image, program, job, found[0], project, progress) if code else (State.NOT_CHECKED, "as asked"),
-        "selftest": _self_test(image),
-    }
-    checks = tuple(Check(name=name, state=state, text=text) for name, (state, text) in states.items())
+    result = _code(image, program, job, found[0], project, progress) if code else (State.NOT_CHECKED, "as asked")
+    checks = _check("code", result), _check("selftest", _self_test(image))
     return FirmwareVerification(models=models, checks=checks, needed=code)
+
+
+def _check(name: str, result: tuple[State, str]) -> Check:
+    return Check(name=name, state=result[0], text=result[1])
 
 
 def _self_test(image: Image) -> tuple[State, str]:
@@ -144,8 +145,8 @@ def _self_test(image: Image) -> tuple[State, str]:
     return State.EQUAL, "the CRC-32 of code, constants and weights, as recorded"
 
 
-def compare_tables(image: Image, artifact: Artifact) -> Check:
-    """Compare each constant table with the bytes at its symbol."""
+def compare_tables(image: Image, artifact: Artifact) -> tuple[State, str]:
+    """Compare each constant table with the bytes at its symbol; return the result in words."""
     sources = {Path(name).name for name in artifact.files}
     wrong, absent, size = [], 0, 0
     for name, expected in artifact.tables.items():
@@ -164,12 +165,11 @@ def compare_tables(image: Image, artifact: Artifact) -> Check:
     compared = len(artifact.tables) - absent
     lost = f", {absent} have no symbol" if absent else ""
     if wrong:
-        text = f"{len(wrong)} of {len(artifact.tables)} tables: {some_of(wrong, _LISTED)}{lost}"
-        return Check(name="tables", state=State.DIFFERENT, text=text)
+        return State.DIFFERENT, f"{len(wrong)} of {len(artifact.tables)} tables: {some_of(wrong, _LISTED)}{lost}"
     if not compared:
-        text = "the model has no constant tables" if not artifact.tables else "the firmware has no symbols of tables"
-        return Check(name="tables", state=State.NOT_CHECKED, text=text)
-    return Check(name="tables", state=State.EQUAL, text=f"{compared} tables, {size:,} B{lost}")
+        what = "firmware has no symbols of tables" if artifact.tables else "model has no constant tables"
+        return State.NOT_CHECKED, f"the {what}"
+    return State.EQUAL, f"{compared} tables, {size:,} B{lost}"
 
 
 def _first(found: bytes, expected: bytes) -> str:
