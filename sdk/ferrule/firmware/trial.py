@@ -74,16 +74,14 @@ def _tried(tool: ToolStatus) -> ToolStatus:
     return tool if trial is None else replace(tool, problem=trial(tool))
 
 
-def _try_zig(tool: ToolStatus) -> str | None:
-    del tool
+def _try_zig(_tool: ToolStatus) -> str | None:
     program = ziglang_program()
     if program is None:
         return "the package has no program"
     return _compiles((str(program), "cc", "-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3"), _DIVIDES)
 
 
-def _try_cc(tool: ToolStatus) -> str | None:
-    del tool
+def _try_cc(_tool: ToolStatus) -> str | None:
     try:
         return _compiles(host_compiler("ferrule doctor"), _COPIES)
     except MissingToolError as error:

@@ -245,10 +245,14 @@ def _modules() -> dict[str, Path]:
     """Return the modules that the variable lists by name: as their description states it, or that of the folder."""
     modules = {}
     for path in [Path(each) for each in os.environ.get(_MODULES, "").split(";") if each]:
-        description = path / "zephyr" / "module.yml"
-        found = _MODULE_NAME.search(read_text(description, errors="replace")) if is_file(description) else None
-        modules[path.name if found is None else found[1]] = path
+        modules[_found(_MODULE_NAME, path / "zephyr" / "module.yml") or path.name] = path
     return modules
+
+
+def _found(pattern: re.Pattern[str], path: Path) -> str | None:
+    """Return what a pattern's group matches in a file; None if there is none."""
+    found = pattern.search(read_text(path, errors="replace")) if is_file(path) else None
+    return None if found is None else found[1]
 
 
 def _check_modules(tree: ZephyrTree, board: str, wanted: Sequence[str]) -> None:
@@ -302,9 +306,7 @@ def _python_status(base: Path) -> ToolStatus:
 
 def _oldest_python(base: Path) -> str:
     """Return the oldest version of Python that a tree accepts, such as "3.10" (Zephyr 3.7) or "3.12" (4.4)."""
-    path = base / "cmake" / "modules" / "python.cmake"
-    found = _OLDEST_PYTHON.search(read_text(path, errors="replace")) if is_file(path) else None
-    return "3.8" if found is None else found[1]
+    return _found(_OLDEST_PYTHON, base / "cmake" / "modules" / "python.cmake") or "3.8"
 
 
 def _interpreter(base: Path) -> tuple[str, tuple[str, ...]]:
