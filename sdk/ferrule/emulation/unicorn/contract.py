@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -107,15 +106,13 @@ class DeviceContract:
         commands: _Commands = {}
 
         def enter() -> None:
-            given = {*self._words("r0", model.pointers[0]), *self._words("r1", model.pointers[1])}
-            self._entered[self._guest.register("sp")] = _Run(model, given, commands)
+            guest = self._guest
+            tables = zip(("r0", "r1"), model.pointers, strict=True)
+            given = {word for name, count in tables for word in guest.words(guest.register(name), count)}
+            self._entered[guest.register("sp")] = _Run(model, given, commands)
 
         for address in model.runs:
             self._guest.on_call(address, enter)
-
-    def _words(self, register: str, count: int) -> tuple[int, ...]:
-        data = self._guest.read_memory(self._guest.register(register), 4 * count)
-        return struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3])
 
     # ---- the announcements of executors, as in ferrule/held.h
 

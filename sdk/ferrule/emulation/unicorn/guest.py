@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import struct
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -169,6 +170,11 @@ class Guest:
         """Read bytes of a memory; fewer if the memory ends earlier."""
         found = self._place(address, 1)
         return b"" if found is None else found[1][found[2] : found[2] + size_bytes]
+
+    def words(self, address: int, count: int) -> tuple[int, ...]:
+        """Return words of a memory; fewer if the memory ends earlier."""
+        data = self.read_memory(address, 4 * count)
+        return struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3])
 
     def write_memory(self, address: int, data: bytes) -> bool:
         """Write bytes to a memory, including code and flash; return False if they do not lie within one memory."""

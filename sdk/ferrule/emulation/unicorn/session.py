@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -154,7 +153,7 @@ class UnicornSession(EmulatorSession):
         return f"{address_text(address)} ({symbol.name}{f'+{offset:#x}' if offset > 0 else ''})"
 
     def _reset(self, vector_table: int) -> None:
-        stack, reset = struct.unpack("<II", self._guest.read_memory(vector_table, 8))
+        stack, reset = self._guest.words(vector_table, 2)
         if not reset & 1:
             raise EngineError(
                 f"no reset vector at {address_text(vector_table + 4)}: {reset:#x} is not the address of Thumb code",
@@ -346,8 +345,7 @@ class UnicornSession(EmulatorSession):
 
     @override
     def _record_words(self, address: int) -> tuple[int, ...]:
-        data = self._guest.read_memory(address, 4 * len(FIELDS))
-        return struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3])
+        return self._guest.words(address, len(FIELDS))
 
     def _recorded_error(self, record: FaultRecord, fault: CoreFault | None) -> EngineError:
         """Return the error for a fault recorded by the firmware's start-up code, with details from the engine."""
