@@ -59,7 +59,7 @@ def names(divisions: Sequence[Division]) -> list[list[tuple[str, ...]]]:
 def test_what_the_reader_does_not_need_is_a_subgraph_of_its_own() -> None:
     (fork, join) = divided(forked(), ["fork0", "a0", "b0", "join0"], {"a0": 300, "b0": 400, "core0": 600})
     assert [part.names for part in fork.parts] == [("fork0",), ("a0", "b0")]
-    assert fork.beside == ("core0",)
+    assert fork.concurrent == ("core0",)
     assert fork.gain == 600 - COST - 16  # the shorter side, less another subgraph and the 16 bytes that it reads
     assert [part.names for part in join.parts] == [("join0",)]
 
@@ -150,7 +150,7 @@ JOINED = ["a", "b", "c", "join"]
 def test_what_does_not_need_a_late_input_is_a_subgraph_of_its_own() -> None:
     (division,) = divided(joined(), JOINED, {"a": 300, "b": 400, "core0": 100, "core1": 500})
     assert [part.names for part in division.parts] == [("a", "b"), ("c", "join")]
-    assert division.beside == ("core1",)
+    assert division.concurrent == ("core1",)
     assert division.gain == 600 - COST - 16, "the shorter side, less another subgraph and the 16 bytes that it reads"
 
 
@@ -198,7 +198,7 @@ def test_a_cut_between_layers_that_no_tensor_connects_must_save_the_cost_too(
     network.set_outputs([b, *readers])
     (division,) = divided(network, ["fork", "a", "b"], {"early": 500, "late": time, "b": 100})
     assert [part.names for part in division.parts] == [("fork",), ("a",), ("b",)]
-    assert division.beside == beside
+    assert division.concurrent == beside
     first = 500 - 2 * COST - 16  # two more subgraphs, and the 16 bytes that they read
     assert division.gain == first + (time if time > COST else 0)
 
@@ -224,7 +224,7 @@ def test_early_readers_and_late_inputs_divide_one_subgraph() -> None:
     times = {"core0": 2_000, "join": 3_000, "reader": 2_500}
     (division,) = divided(network, JOINED, times)
     assert [part.names for part in division.parts] == [("a", "b"), ("c",), ("join",)]
-    assert division.beside == ("core1", "reader")
+    assert division.concurrent == ("core1", "reader")
 
 
 @settings(max_examples=150)
@@ -238,7 +238,7 @@ def test_parts_are_disjoint_connected_and_make_no_cycle(
     divisions = divided(graph, owned, times, data.draw(st.sampled_from((0, 10, 1_000))))
     for view, division in zip(extract_subgraphs(graph, owned), divisions, strict=True):
         assert sorted(itertools.chain(*(part.names for part in division.parts))) == sorted(view.names)
-        assert (len(division.parts) > 1) is (division.gain > 0) is bool(division.beside)
+        assert (len(division.parts) > 1) is (division.gain > 0) is bool(division.concurrent)
     parts = list(itertools.chain(*names(divisions)))
     assert all(is_connected(graph, part) for part in parts)
     assert is_acyclic(graph, blocks_of(graph, parts))

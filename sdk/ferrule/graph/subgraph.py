@@ -27,6 +27,11 @@ class SubgraphView:
         return cls(graph, tuple(sorted(set(layers), key=graph.position)))
 
     @property
+    def position(self) -> int:
+        """The position of its first layer in the graph."""
+        return self.graph.position(self.names[0])
+
+    @property
     def layers(self) -> tuple[Layer, ...]:
         """The layers, in an order that can be executed."""
         return tuple(self.graph.layer(name) for name in self.names)

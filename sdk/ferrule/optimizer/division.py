@@ -45,7 +45,7 @@ class Division:
 
     parts: tuple[SubgraphView, ...]
     """Connected, in the order of their first layers; the subgraph alone if it stays whole."""
-    beside: tuple[str, ...] = ()
+    concurrent: tuple[str, ...] = ()
     """The layers that run elsewhere and need not wait for the whole subgraph, or for which not all of it waits."""
     gain: int = 0
     """The time saved, less the cost, in estimated cycles."""
@@ -71,7 +71,7 @@ class _Cut:
 
     first: frozenset[str]
     rest: frozenset[str]
-    beside: str
+    concurrent: str
     """A layer that runs beside a part: it reads the first one, or the second one waits for it."""
     saved: int
     """Cycles during which both sides work."""
@@ -123,8 +123,10 @@ class _Divider:
             waiting += [(found.first, min(left, found.idle_first)), (found.rest, min(left, found.idle_rest))]
         groups = [group for part in parts for group in self._connected(part)]
         return Division(
-            parts=tuple(sorted((SubgraphView.of(self._graph, group) for group in groups), key=_position)),
-            beside=tuple(sorted({cut.beside for cut in cuts}, key=self._graph.position)),
+            parts=tuple(
+                sorted((SubgraphView.of(self._graph, group) for group in groups), key=lambda view: view.position)
+            ),
+            concurrent=tuple(sorted({cut.concurrent for cut in cuts}, key=self._graph.position)),
             gain=sum(cut.gain for cut in cuts),
         )
 
@@ -151,7 +153,7 @@ class _Divider:
             yield _Cut(
                 first=first,
                 rest=rest,
-                beside=reader,
+                concurrent=reader,
                 saved=saved,
                 idle_first=early - late,
                 idle_rest=late - early,
@@ -175,7 +177,7 @@ class _Divider:
             yield _Cut(
                 first=first,
                 rest=rest,
-                beside=max(awaited, key=self._graph.position),
+                concurrent=max(awaited, key=self._graph.position),
                 saved=saved,
                 idle_first=early - late,
                 idle_rest=idle,
@@ -271,10 +273,6 @@ def _closure(names: Iterable[str], neighbours: Callable[[str], Iterable[str]]) -
     return found
 
 
-def _position(view: SubgraphView) -> int:
-    return view.graph.position(view.names[0])
-
-
 def _named(names: Sequence[str]) -> str:
     return f"'{names[0]}'" if len(names) == 1 else f"'{names[0]}' and {len(names) - 1} more"
 
@@ -327,9 +325,9 @@ def _kept(answer: Answer, parts: Sequence[Answer], division: Division) -> tuple[
     if not parts:
         return [answer], ""
     estimates = [each.cycles for part in parts if (each := _estimate(part)) is not None]
-    whole = _estimate(answer)
+    whole, others = _estimate(answer), _named(division.concurrent)
     if whole is None or len(estimates) < len(parts):
-        return [answer], f"one subgraph, since a part alone, to run beside {_named(division.beside)}, does not compile"
+        return [answer], f"one subgraph, since a part alone, to run beside {others}, does not compile"
     gain = division.gain - (sum(estimates) - whole.cycles)
     if gain <= 0:
         return [
@@ -337,7 +335,7 @@ def _kept(answer: Answer, parts: Sequence[Answer], division: Division) -> tuple[
         ], f"one subgraph, since in {len(parts)} parts the device takes {division.gain - gain:,} cycles more"
     begins = " and ".join(f"'{part.names[0]}'" for part in division.parts[1:])
     return parts, (
-        f"{len(parts)} subgraphs, divided before {begins}, so that {_named(division.beside)} can run beside a part: "
+        f"{len(parts)} subgraphs, divided before {begins}, so that {others} can run beside a part: "
         f'about {gain:,} cycles less, as estimated; overlap = "off" leaves one'
     )
 

@@ -52,7 +52,7 @@ def apply_answers(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
 def _rewrite(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
     editor = GraphEditor(graph)
     splices = _Splices(graph)
-    for view in sorted((view for answer in answers for view in answer.views.deleted), key=_position):
+    for view in sorted((view for answer in answers for view in answer.views.deleted), key=lambda view: view.position):
         splices.delete(view)
     for answer in answers:
         for substitution in answer.views.substitutions:
@@ -63,10 +63,6 @@ def _rewrite(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
         editor.remove_layer(name)
     editor.rename(splices.names())
     return Rewritten(graph=editor.finish(), kept=tuple(splices.kept))
-
-
-def _position(view: SubgraphView) -> int:
-    return view.graph.position(view.names[0])
 
 
 class _Splices:
