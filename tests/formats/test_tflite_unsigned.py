@@ -14,8 +14,10 @@ from stored_weights import OPTIONS, WEIGHTED, unsigned_model
 from ferrule import formats
 from ferrule.errors import UnsupportedError
 from ferrule.formats import to_tflite
-from ferrule.graph import Array, DataType, LayerType
+from ferrule.graph import Array, DataType, LayerType, TensorInfo
+from ferrule.network import Network
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
+from ferrule.operators.weighted.products import has_zero_point
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
 OTHERS = (
@@ -189,6 +191,18 @@ def test_int8_weights_with_a_zero_point() -> None:
     assert_array_equal(network.run(inputs)[0], oracle.tflm(dense, inputs)[0])
     with pytest.raises(UnsupportedError, match="'w' have a zero point that is not 0, expected symmetric weights"):
         formats.load(signed("CONV_2D", weights.reshape(3, 1, 1, 4)), name="m")
+
+
+def test_a_convolution_of_a_branch_keeps_its_zero_point() -> None:
+    cases = (layer_case(LayerType.CONV_2D, DataType.INT8, seed) for seed in range(64))
+    branch = next(each for each in cases if has_zero_point(each.info(str(each.layers[0].inputs[1]))))
+    network = Network("calls")
+    inputs = [TensorInfo(name="condition", shape=(), dtype=DataType.BOOL), *branch.inputs]
+    names = [network.add_input(info) for info in inputs]
+    network.set_outputs(network.add_if_layer(names[0], names[1:], branch, branch))
+    again = formats.load(to_tflite(network), name="m")
+    given = oracle.random_inputs(network)
+    np.testing.assert_array_equal(again.run(given)[0], network.run(given)[0])
 
 
 @pytest.mark.parametrize("type_", ["CONV_2D", "DEPTHWISE_CONV_2D"])

@@ -7,7 +7,7 @@ become a difference of the layers behind it, which may compare or round it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from compare import graph_differences
@@ -156,9 +156,16 @@ def _described(state: State) -> tuple[str, str, str, bytes]:
 
 
 def _is_rescaled(network: Network, text: str) -> bool:
-    infos = [tensor.info for tensor in network.tensors if "weights" in tensor.info.name]
+    infos = [tensor.info for graph in _graphs(network) for tensor in graph.tensors if "weights" in tensor.info.name]
     offset = [info.name for info in infos if info.quantization is not None and any(info.quantization.zero_points)]
-    return any(text.startswith(f"'{name}'") for name in offset)
+    return any(text.rpartition(": ")[2].startswith(f"'{name}'") for name in offset)
+
+
+def _graphs(graph: Graph) -> Iterator[Graph]:
+    yield graph
+    for layer in graph.layers:
+        for inner in layer.descriptor.graphs.values():
+            yield from _graphs(inner)
 
 
 def _private(network: Network, layer: Layer) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None
         if rounding is not Rounding.TFLM:
             raise FerruleError(f"the rule is '{rounding}', expected '{Rounding.TFLM}', the one that such files have")
         network = with_rounding(network, rounding)
-    network = with_unsigned_convolutions(without_periods(network))
+    network = without_periods(network)
     size_bytes = sum(tensor.data.nbytes for tensor in network.tensors if tensor.data is not None)
     if size_bytes > _MAX_BYTES:
         raise UnsupportedError(
@@ -60,7 +60,7 @@ class _File:
 
     def write(self, graph: Graph) -> int:
         """Add a graph, its initialiser and those that it calls, and return its number."""
-        number = len(self._subgraphs)
+        graph, number = with_unsigned_convolutions(graph), len(self._subgraphs)
         self._subgraphs.append(None)
         states = WrittenStates(graph, OPERATORS)
         initialiser = states.initialiser()
