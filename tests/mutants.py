@@ -50,6 +50,7 @@ TESTS = {
     "src_c/runtime": ("tests/link", "tests/emulation", "tests/firmware"),
     "src_c/startup": ("tests/firmware", "tests/emulation"),
     "src_c/kernels": ("tests/kernels", "tests/backends/cpu_acc", "tests/testing/backends"),
+    "sdk/ferrule/devices/rdl.py": ("tests/cli/test_registers.py",),
     "sdk/ferrule/devices": ("tests/devices", *(f"tests/emulation/test_device{part}.py" for part in ("", "_contracts"))),
     "sdk/ferrule/operators": ("tests/operators", "tests/testing/backends/test_layer_cases.py"),
 }

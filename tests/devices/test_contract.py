@@ -127,6 +127,15 @@ def test_two_commands_in_flight() -> None:
     assert (found.commands, len(found.running)) == (2, 1)
 
 
+def test_a_breach_names_the_command_of_its_own_device() -> None:
+    found = account()
+    found.begin(Command("other", ["npu1"], (X,)))
+    found.begin(Command("mine", ["npu0"], (Y,)))
+    error = judged(found, X.address, 4, write=WRITE)
+    assert error is not None
+    assert error.command == "mine"
+
+
 @pytest.mark.parametrize(("tensor", "transfer", "at", "breach"), [
     (16, 1, 0, None), (16, 1, 3, None), (64, 1, 0, None), (128, 1, 0, Breach.ALIGNMENT),
     (1, 4, 8, None), (1, 4, 6, Breach.ALIGNMENT),

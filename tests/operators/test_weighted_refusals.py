@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ferrule.errors import ModelError, UnsupportedError
@@ -207,3 +208,13 @@ def test_transposed_convolutions_refuse_weights_with_a_zero_point() -> None:
     weights = replace(WEIGHTS, quantization=Quantization.of(0.5, 3))
     with pytest.raises(UnsupportedError, match="'weights' have a zero point that is not 0, expected symmetric"):
         OPERATORS[LayerType.TRANSPOSE_CONV].check(descriptor, Operands(inputs=(DATA, weights), outputs=(OUTPUT,)))
+
+
+def test_constant_weights_are_finite() -> None:
+    data, weights = (info(name, (1, 2), DataType.FLOAT32, None) for name in ("data", "weights"))
+    operands = Operands(inputs=(data, weights), outputs=(info("output", (1, 1), DataType.FLOAT32, None),))
+    check = OPERATORS[LayerType.FULLY_CONNECTED].check_values
+    check(FullyConnectedDescriptor(), operands, (None, np.float32([[1, 2]])))
+    check(FullyConnectedDescriptor(), operands, (None, None))
+    with pytest.raises(UnsupportedError, match="'weights' have 1 infinities or NaN, the first at element 1"):
+        check(FullyConnectedDescriptor(), operands, (None, np.float32([[1, np.nan]])))

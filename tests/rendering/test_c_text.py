@@ -51,6 +51,10 @@ def test_long_strings_are_divided_between_characters() -> None:
         assert re.fullmatch(r"(?:\\[0-7]{3}|\\\"|[^\\])*", part)
 
 
+def test_lines_inside_a_comment_keep_its_mark() -> None:
+    assert fitted(f"/*\n * {LONG} {LONG} {LONG}\n */") == f"/*\n * {LONG} {LONG}\n * {LONG}\n */"
+
+
 def test_short_lines_stay() -> None:
     text = "int a;\n\n/* b */\n"
     assert fitted(text) is text

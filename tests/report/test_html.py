@@ -124,6 +124,7 @@ def test_names_change_no_structure(kind: str, name: str) -> None:
 def test_a_page_loads_nothing_and_a_fragment_is_no_page(kind: str) -> None:
     page, fragment = html_page(PLAIN[kind]), html_fragment(PLAIN[kind])
     assert page.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert f"of {PLAIN[kind].sections().title} – Ferrule</title>" in page
     assert [word for word in ("http:", "https:", "url(", "@import") if word in page] == []
     read, part = Page(page), Page(fragment)
     assert {"main", "title"} <= {tag for tag, _ in read.structure}

@@ -173,10 +173,10 @@ def test_progress_has_the_time_left(planned: Planned, tmp_path: Path) -> None:
     steps: list[Step] = []
     with ResultsFile(tmp_path / "rows.jsonl") as results:
         settings = Settings(job=sweep_jobs.answer)
-        carry_out_plan(planned(seeds=range(20)), AtOnce(), results, settings, steps.append)
-    assert len(steps) == 21
-    assert str(steps[0]) == "sweep sweep: 20 runs"
-    assert str(steps[-1]) == "sweep sweep: 20 of 20 runs, 0 s left"
+        carry_out_plan(planned(seeds=range(30)), AtOnce(), results, settings, steps.append)
+    assert len(steps) == 31
+    assert str(steps[0]) == "sweep sweep: 30 runs"
+    assert str(steps[-1]) == "sweep sweep: 30 of 30 runs, 0 s left"
     assert sum(step.begins for step in steps) == 11
 
 
