@@ -182,24 +182,24 @@ class DmaBufAllocator(CustomAllocator):
         self._calls.close(memory.fd)
 
     def _from_heap(self, size_bytes: int) -> int:
-        heap = self._calls.open(DMA_HEAP)
-        try:
-            data = bytearray(_HEAP_ALLOCATION.pack(size_bytes, 0, os.O_RDWR | os.O_CLOEXEC, 0))
-            self._calls.ioctl(heap, DMA_HEAP_IOCTL_ALLOC, data)
-        finally:
-            self._calls.close(heap)
+        data = bytearray(_HEAP_ALLOCATION.pack(size_bytes, 0, os.O_RDWR | os.O_CLOEXEC, 0))
+        self._control(DMA_HEAP, DMA_HEAP_IOCTL_ALLOC, data)
         return int(_HEAP_ALLOCATION.unpack(data)[1])
+
+    def _control(self, path: str, request: int, data: bytearray) -> int:
+        """Open a device for one request, and return its result."""
+        device = self._calls.open(path)
+        try:
+            return self._calls.ioctl(device, request, data)
+        finally:
+            self._calls.close(device)
 
     def _from_memfd(self, size_bytes: int) -> int:
         memfd = self._memfd(size_bytes)
         try:
             self._calls.seal(memfd)
-            device = self._calls.open(UDMABUF)
-            try:
-                data = bytearray(_UDMABUF_CREATION.pack(memfd, UDMABUF_FLAGS_CLOEXEC, 0, size_bytes))
-                return self._calls.ioctl(device, UDMABUF_CREATE, data)
-            finally:
-                self._calls.close(device)
+            data = bytearray(_UDMABUF_CREATION.pack(memfd, UDMABUF_FLAGS_CLOEXEC, 0, size_bytes))
+            return self._control(UDMABUF, UDMABUF_CREATE, data)
         finally:
             self._calls.close(memfd)  # the dma-buf keeps the pages
 
