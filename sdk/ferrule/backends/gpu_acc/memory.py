@@ -10,7 +10,6 @@ from ferrule.backends.context import CustomAllocator
 from ferrule.backends.gpu_acc.host_block import HostBlocks
 from ferrule.backends.gpu_acc.opencl import choose_device
 from ferrule.backends.gpu_acc.session import DeviceMemory, Session
-from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES
 from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager, mapped
 from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.errors import FerruleError
@@ -52,11 +51,6 @@ class GpuMemoryManager(PlannedMemoryManager[DeviceMemory]):
     def acquire(self) -> None:
         if self._lives:  # without tensors no device is needed
             super().acquire()
-
-    @property
-    @override
-    def _alignment_bytes(self) -> int:
-        return ALIGNMENT_BYTES
 
     @override
     def _new_block(self, size_bytes: int) -> DeviceMemory:

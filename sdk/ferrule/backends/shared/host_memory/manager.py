@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ferrule._typing import override
-from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty
+from ferrule.backends.shared.host_memory.aligned import aligned_empty
 from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager, mapped
 from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.graph import Array, DataType, TensorInfo
@@ -16,11 +16,6 @@ class HostMemoryManager(PlannedMemoryManager[Array]):
     The order of the `begin` and `end` calls is the order in which tensors become live and dead in each run; a slot
     without an `end` stays live. The array comes from the custom allocator if there is one.
     """
-
-    @property
-    @override
-    def _alignment_bytes(self) -> int:
-        return ALIGNMENT_BYTES
 
     @override
     def _new_block(self, size_bytes: int) -> Array:

@@ -60,11 +60,6 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
         self._size_bytes = 0
         self._block: Block | None = None
 
-    @property
-    @abstractmethod
-    def _alignment_bytes(self) -> int:
-        """Alignment of each slot in the block."""
-
     @abstractmethod
     def _new_block(self, size_bytes: int) -> Block:
         """Return a new block of the backend's own memory."""
@@ -139,7 +134,7 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
             )
             for key, life in self._lives.items()
         ]
-        region = Region(name="block", size_bytes=sys.maxsize, alignment=self._alignment_bytes)
+        region = Region(name="block", size_bytes=sys.maxsize, alignment=ALIGNMENT_BYTES)
         found = plan(requests, [region], effort=self._effort)
         self._size_bytes = found.peak_bytes
         return {key: found.placements[str(key)].offset for key in self._lives}
@@ -147,7 +142,7 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
     def _get(self) -> Block:
         if self._allocator is None or not self._size_bytes:
             return self._new_block(self._size_bytes)
-        custom = take_block(self._allocator, self._size_bytes, max(self._alignment_bytes, ALIGNMENT_BYTES))
+        custom = take_block(self._allocator, self._size_bytes, ALIGNMENT_BYTES)
         try:
             if custom.access is not None:
                 custom.access.begin()  # no device but this backend's uses the memory while it is held
