@@ -148,6 +148,7 @@ class LayerType(StrEnum):
     SIGNAL_WINDOW = "SIGNAL_WINDOW", 116
     SIGN = "SIGN", 117
     BITWISE_XOR = "BITWISE_XOR", 118
+    RIGHT_SHIFT = "RIGHT_SHIFT", 119
     DETECTION_POSTPROCESS = "DETECTION_POSTPROCESS", 102
 
     # not in TensorFlow Lite: layers that the optimizer inserts

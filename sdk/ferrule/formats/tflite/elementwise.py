@@ -115,6 +115,7 @@ ROWS: Mapping[LayerType, Row] = {
     LayerType.RELU: _RECTIFIER,
     LayerType.RELU6: _RECTIFIER,
     LayerType.RELU_N1_TO_1: Row(),
+    LayerType.RIGHT_SHIFT: _two("RightShiftOptions"),
     LayerType.ROUND: Row(),
     LayerType.RSQRT: Row(version=_INT8_2_INT16_3),
     LayerType.SELECT_V2: Row("SelectV2Options", data_inputs=range(3), any_shape=True),

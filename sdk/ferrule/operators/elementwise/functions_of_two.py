@@ -83,8 +83,14 @@ def _sample_function(descriptor: Descriptor, sample: LayerSample) -> Descriptor:
     return descriptor
 
 
+def _right_shift(first: Array, second: Array) -> Array:
+    """Return first >> second, for 0 to 31 bits: a shift beyond is the nearest of these."""
+    return np.asarray(first >> np.clip(second, 0, 31))
+
+
 MAXIMUM = _extremum(LayerType.MAXIMUM, np.greater)
 MINIMUM = _extremum(LayerType.MINIMUM, np.less)
 BITWISE_XOR = function_of_two(
     LayerType.BITWISE_XOR, np.bitwise_xor, frozenset({DataType.INT32}), descriptor=BitwiseXorDescriptor
 )
+RIGHT_SHIFT = function_of_two(LayerType.RIGHT_SHIFT, _right_shift, frozenset({DataType.INT32}))

@@ -232,6 +232,9 @@ void ferrule_floor_mod_s32(const struct ferrule_broadcast *shape, const int32_t 
 /** @brief Return the bits that differ, of int32. */
 void ferrule_bitwise_xor_s32(const struct ferrule_broadcast *shape, const int32_t *first,
                              const int32_t *second, int32_t *output);
+/** @brief Shift int32 to the right by 0 to 31 bits: a number beyond is the nearest of these. */
+void ferrule_right_shift_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                             const int32_t *second, int32_t *output);
 /** @brief Square the difference of int8. */
 void ferrule_squared_difference_s8(const struct ferrule_sum_params *params, const int8_t *first,
                                    const int8_t *second, int8_t *output);
