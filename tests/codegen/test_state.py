@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ckernels import NativeNetwork
+from compare import assert_arrays_equal
 from device_bench import FAULT, build_bench, check_idle
 from device_networks import NPU0, job
 from hypothesis import given, settings
@@ -72,8 +73,7 @@ def test_runs_of_the_c_carry_the_state_as_numpy_does(name: str) -> None:
         assert native.reset() == 0
         for _ in range(RUNS):
             inputs = [random.integers(-9, 9, each.shape).astype(np.float32) for each in network.inputs]
-            for got, wanted in zip(native.run(inputs), network.run(inputs, state=state), strict=True):
-                assert_array_equal(got, wanted)
+            assert_arrays_equal(native.run(inputs), network.run(inputs, state=state))
 
 
 @pytest.mark.cc
@@ -84,8 +84,7 @@ def test_no_compiler_relies_on_more_alignment_than_a_constant_has() -> None:
     native = NativeNetwork(network, compiler=zig_compiler("cc"))
     assert native.reset() == 0
     inputs = [np.ones(each.shape, np.float32) for each in network.inputs]
-    for got, wanted in zip(native.run(inputs), network.run(inputs), strict=True):
-        assert_array_equal(got, wanted)
+    assert_arrays_equal(native.run(inputs), network.run(inputs))
 
 
 def test_a_state_that_is_written_in_place_needs_no_second_buffer() -> None:

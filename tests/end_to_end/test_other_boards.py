@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import small_networks
+from compare import assert_arrays_equal
 from covering import covering
 from gate import some_of
 from needs import require_module, require_program
-from numpy.testing import assert_array_equal
 from oracle import random_inputs, tflm
 
 import ferrule
@@ -87,8 +87,7 @@ def test_keyword_spotting_equals_tflm(models: Path, board: str, engine_name: str
     inputs = random_inputs(network, seed=4)
     report = ferrule.compile(network, board=board).run(inputs, engine=engine_name)
     assert report.verdict is Verdict.EXACT
-    for output, reference in zip(report.outputs, tflm(path.read_bytes(), inputs), strict=True):
-        assert_array_equal(output, reference)
+    assert_arrays_equal(report.outputs, tflm(path.read_bytes(), inputs))
 
 
 @pytest.mark.parametrize("toolchain", [pytest.param("zig", marks=pytest.mark.nightly), "arm-none-eabi-gcc"])

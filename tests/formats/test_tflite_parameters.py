@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from flatbuffer_tree import Table, one_operator_model, quantization, table, tensor, write
 from numpy.testing import assert_array_equal
 from oracle import litert_reference, tflm
@@ -20,8 +21,7 @@ def assert_same_as_tflm(model: Table, inputs: list[Array]) -> None:
     """Compare the outputs of a file's network with the wheel's."""
     data = write(model)
     got = formats.load(data).run(inputs)
-    for one, wanted in zip(got, tflm(data, inputs), strict=True):
-        assert_array_equal(one, wanted)
+    assert_arrays_equal(got, tflm(data, inputs))
 
 
 @pytest.mark.parametrize("shape", ["computed", "empty"])

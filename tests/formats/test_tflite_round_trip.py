@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import oracle
 import pytest
-from compare import graph_differences
+from compare import assert_arrays_equal, graph_differences
 from numpy.testing import assert_array_equal
 from sample_networks import one_layer, valid_samples, weights_and_bias
 
@@ -136,8 +136,7 @@ def test_trained_models_survive_the_round_trip(models: Path, model: str) -> None
     assert to_tflite(again) == data
     inputs = oracle.random_inputs(network)
     for run in (oracle.tflm, oracle.litert_reference):
-        for wanted, got in zip(run(path.read_bytes(), inputs), run(data, inputs), strict=True):
-            assert_array_equal(got, wanted)
+        assert_arrays_equal(run(data, inputs), run(path.read_bytes(), inputs))
 
 
 def test_a_part_of_a_network_is_a_model(models: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
+from compare import assert_arrays_equal
 from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor, write
 from import_check import check_import
 from numpy.testing import assert_array_equal
@@ -141,8 +142,7 @@ def test_joined_inputs_get_the_quantisation_of_the_output(scales: list[tuple[flo
     model = write(joined(scales))
     network = formats.load(model, name="m")
     inputs = [np.arange(256, dtype=np.uint8).reshape(1, 256)] * 2
-    for got, wanted in zip(network.run(inputs), oracle.litert_reference(model, inputs), strict=True):
-        assert_array_equal(got, wanted)
+    assert_arrays_equal(network.run(inputs), oracle.litert_reference(model, inputs))
     added = {LayerType.QUANTIZE, LayerType.DEQUANTIZE}.intersection(layer.type for layer in network.layers[2:-3])
     assert bool(added) == any(scale != scales[2] for scale in scales)
 

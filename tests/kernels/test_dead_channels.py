@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ckernels import NativeNetwork
+from compare import assert_arrays_equal
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges
@@ -131,8 +131,7 @@ def test_every_tensor_is_exact(zero_point: int, seed: int, dead: float) -> None:
     network = separable(seed, dead, zero_point, Activation.RELU)
     native = NativeNetwork(network)
     for inputs in all_inputs(network):
-        for got, wanted in zip(native.run(inputs), network.run(inputs), strict=True):
-            assert_array_equal(got, wanted)
+        assert_arrays_equal(native.run(inputs), network.run(inputs))
 
 
 @pytest.mark.cc

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from children import ran
 from ckernels import ADDRESS, NativeNetwork
+from compare import assert_arrays_equal
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
@@ -243,8 +244,7 @@ def test_the_sampler_is_exact_on_cores_with_and_without_the_dsp_extension(board:
     network = merged(sampler(dtype))
     inputs = random_inputs(network)
     report = ferrule.compile(network, board=board).run(inputs, engine="unicorn")
-    for got, wanted in zip(report.outputs, network.run(inputs), strict=True):
-        assert_array_equal(got, wanted)
+    assert_arrays_equal(report.outputs, network.run(inputs))
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import oracle
 import pytest
+from compare import assert_arrays_equal
 from needs import require_module
 from numpy.testing import assert_array_equal
 
@@ -90,16 +91,14 @@ def test_a_loop_ends_when_its_condition_is_false() -> None:
             found = network.run(inputs)
             assert_array_equal(found[0], np.clip(wanted + 3, -128, 127))
             assert (found[1].any(), found[2].tolist()) == (False, [swap])
-            for mine, theirs in zip(found, oracle.tflm(network, inputs), strict=True):
-                assert_array_equal(mine, theirs)
+            assert_arrays_equal(found, oracle.tflm(network, inputs))
 
 
 def test_a_branch_may_give_inputs_constants_and_a_tensor_twice() -> None:
     network = branches()
     x = np.array([[9, -100, 3], [0, 1, 2]], np.int8)
     for condition in (np.array(True), np.array(False)):
-        for mine, theirs in zip(network.run([condition, x]), oracle.tflm(network, [condition, x]), strict=True):
-            assert_array_equal(mine, theirs)
+        assert_arrays_equal(network.run([condition, x]), oracle.tflm(network, [condition, x]))
 
 
 @pytest.mark.parametrize("backend", ["CpuAcc", "CpuRef"])
@@ -117,8 +116,7 @@ def test_the_host_equals_numpy_and_stops_at_the_limit(backend: str) -> None:
             number = loaded(network)
             for inputs in samples:
                 found = runtime.enqueue_workload(number, inputs)
-                for mine, theirs in zip(found, network.run(inputs), strict=True):
-                    assert_array_equal(mine, theirs)
+                assert_arrays_equal(found, network.run(inputs))
         short = flags_loop(limit=2)
         number = loaded(short)
         for run in (partial(runtime.enqueue_workload, number), short.run):
@@ -191,8 +189,7 @@ def test_the_iterations_of_nested_loops_count_together() -> None:
     network = nested_loops(limit=6)
     x = np.array([[4, 2, 3], [2, 4, 3]], np.int8)
     enough = [x, np.array([True, True, False]), np.array([True, True, False])]  # 2 + 2 * 2 iterations
-    for mine, theirs in zip(network.run(enough), oracle.tflm(network, enough), strict=True):
-        assert_array_equal(mine, theirs)
+    assert_arrays_equal(network.run(enough), oracle.tflm(network, enough))
     too_many = [x, np.array([True, True, False]), np.array([True, True, True])]
     with Runtime() as runtime:
         number = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry, OptimizerOptions(fallback=False)))
@@ -210,10 +207,7 @@ def test_a_file_keeps_the_graphs_but_not_the_limit() -> None:
     again = load(to_tflite(flags_loop()), max_iterations=2)
     with pytest.raises(IterationLimitError):
         again.run(loop_inputs(3, swap=True))
-    for mine, theirs in zip(
-        again.run(loop_inputs(2, swap=True)), flags_loop().run(loop_inputs(2, swap=True)), strict=True
-    ):
-        assert_array_equal(mine, theirs)
+    assert_arrays_equal(again.run(loop_inputs(2, swap=True)), flags_loop().run(loop_inputs(2, swap=True)))
 
 
 def test_graphs_inside_are_simplified() -> None:

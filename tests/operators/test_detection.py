@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from flatbuffer_tree import quantization, table, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from lowered_call import run_lowered
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from oracle import litert_reference, tflm
 
 from ferrule.errors import ModelError, UnsupportedError
@@ -86,8 +87,7 @@ def test_numpy_equals_tflm_and_c_equals_numpy(drawn: tuple[Network, list[Array]]
     network, inputs = drawn
     outputs = network.run(inputs)
     assert_detections(outputs, tflm(network, inputs))
-    for got, wanted in zip(run_lowered(network, inputs), outputs, strict=True):
-        assert_array_equal(got, wanted)
+    assert_arrays_equal(run_lowered(network, inputs), outputs)
 
 
 @pytest.mark.cc
@@ -101,8 +101,7 @@ def test_boxes_without_an_area_and_numbers_that_are_not_finite() -> None:
         network = layer_network(LayerType.DETECTION_POSTPROCESS, replace(PLAIN, regular=regular), infos)
         wanted = network.run(inputs)
         assert wanted[3] == 4
-        for got, each in zip(run_lowered(network, inputs), wanted, strict=True):
-            assert_array_equal(got, each)
+        assert_arrays_equal(run_lowered(network, inputs), wanted)
 
 
 def uint8_model(**options: float | str) -> bytes:

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import SHAPE, CountingAllocator, chain, registry_of, sample
@@ -94,8 +95,7 @@ class Setup:
         number = self.runtime.load_network(optimized)
         for seed in range(runs):
             inputs = [sample(seed + index, info.shape) for index, info in enumerate(network.inputs)]
-            for found, expected in zip(self.runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
-                assert_array_equal(found, expected)
+            assert_arrays_equal(self.runtime.enqueue_workload(number, inputs), network.run(inputs))
         self.runtime.unload_network(number)
 
 
@@ -200,8 +200,7 @@ def test_elements_are_aligned_whatever_the_ends_need(setup: Setup) -> None:
         (block,) = runtime.fallback_memory(number)
         assert block.tensor_bytes == 7 + 12
         inputs = [np.arange(-3, 4, dtype=np.int8), np.array([-1.5, 0.0, 2.5], np.float32)]
-        for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
-            assert_array_equal(found, expected)
+        assert_arrays_equal(runtime.enqueue_workload(number, inputs), network.run(inputs))
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, MemoryRef]]:
@@ -318,8 +317,7 @@ def test_a_late_readers_bytes_are_kept_until_it_is_waited_for() -> None:
     optimized = optimize(network, ["PartnerCpu"], registry, replace(IMPORTING, hints=hints))
     with Runtime(registry=registry) as runtime:
         number = runtime.load_network(optimized)
-        for found, expected in zip(runtime.enqueue_workload(number, [sample()]), network.run([sample()]), strict=True):
-            assert_array_equal(found, expected)
+        assert_arrays_equal(runtime.enqueue_workload(number, [sample()]), network.run([sample()]))
         (block,) = runtime.fallback_memory(number)
         assert (block.size_bytes, block.tensor_bytes) == (2 * 64, 2 * 64)
 
@@ -493,10 +491,7 @@ class TestFailures:
             return memory.array is not given[1] and original(handle, memory)
 
         monkeypatch.setattr(PartnerHandle, "import_memory", import_memory)
-        for found, expected in zip(
-            setup.runtime.enqueue_workload(number, [sample()], given), network.run([sample()]), strict=True
-        ):
-            assert_array_equal(found, expected)
+        assert_arrays_equal(setup.runtime.enqueue_workload(number, [sample()], given), network.run([sample()]))
 
     def test_of_freeing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def free(memory: MemoryRef) -> None:

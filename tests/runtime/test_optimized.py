@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import Fussy, Mock, Slow, chain, mock, registry_of, sample
@@ -111,5 +112,4 @@ def test_the_models_divided_at_random_keep_their_bits(models: Path, name: str, d
         number = runtime.load_network(optimize(network, [kind.id for kind in kinds], runtime.registry, options))
         for _ in range(2):
             outputs = runtime.enqueue_workload(number, inputs)
-            for output, expected in zip(outputs, network.run(inputs), strict=True):
-                assert_array_equal(output, expected)
+            assert_arrays_equal(outputs, network.run(inputs))

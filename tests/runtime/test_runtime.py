@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import small_networks
+from compare import assert_arrays_equal
 from mock_backends import SHAPE, CountingAllocator, Mock, assigned, chain, mock, registry_of, sample
 from numpy.testing import assert_array_equal
 
@@ -72,8 +73,7 @@ def test_the_models_run_on_cpu_ref_as_the_network_itself(models: Path, name: str
                 for info in network.inputs
             ]
             got = runtime.enqueue_workload(number, inputs)
-            for output, expected in zip(got, network.run(inputs), strict=True):
-                assert_array_equal(output, expected)
+            assert_arrays_equal(got, network.run(inputs))
 
 
 @OPTIONS
@@ -120,8 +120,7 @@ def test_samples_divide_the_first_axis(options: OptimizerOptions) -> None:
     with fresh() as runtime:
         number = runtime.load_network(assigned(network, {}, options=options))
         for inputs in ([x], {"x": np.asfortranarray(x)}):
-            for output, wanted in zip(runtime.enqueue_workload(number, inputs), expected, strict=True):
-                assert_array_equal(output, wanted)
+            assert_arrays_equal(runtime.enqueue_workload(number, inputs), expected)
         wide = np.zeros((6, 16), np.float32)
         buffers = [wide[:, ::2], np.zeros((6, 8), np.float32)]
         found = runtime.enqueue_workload(number, [x], buffers)
@@ -188,8 +187,7 @@ def test_outputs_may_be_inputs_constants_and_stand_twice(options: OptimizerOptio
     with fresh() as runtime:
         number = runtime.load_network(assigned(network, {}, options=options))
         got = runtime.enqueue_workload(number, [x])
-        for output, expected in zip(got, network.run([x]), strict=True):
-            assert_array_equal(output, expected)
+        assert_arrays_equal(got, network.run([x]))
 
 
 @OPTIONS

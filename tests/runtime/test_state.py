@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from gpu_face import require_opencl
 from host_library import library
 from mock_backends import Slow, assigned, registry_of
-from numpy.testing import assert_array_equal
 from state_networks import NETWORKS, running_sum, stream
 
 from ferrule.backends.cpu_ref import CpuRef
@@ -55,8 +55,7 @@ def test_runs_carry_the_state_as_numpy_does(backends: Sequence[str], options: Op
                 for step in range(4):
                     inputs = inputs_of(network, step)
                     found = runtime.enqueue_workload(number, inputs)
-                    for got, expected in zip(found, network.run(inputs, state=state), strict=True):
-                        assert_array_equal(got, expected)
+                    assert_arrays_equal(found, network.run(inputs, state=state))
                 runtime.reset_state(number)
 
 

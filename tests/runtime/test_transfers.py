@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mock_backends import (
@@ -125,8 +126,7 @@ def test_the_callers_memory_suits_whoever_imports_it_in_the_end(elements: int) -
         number = runtime.load_network(optimized)
         (first, last) = runtime.enqueue_workload(number, [memory], {"layer1": buffer})
         assert first is buffer
-        for got, wanted in zip((first, last), network.run([memory]), strict=True):
-            assert_array_equal(got, wanted)
+        assert_arrays_equal((first, last), network.run([memory]))
         behind = dict.fromkeys((layer.name for layer in graph.layers[2:]), DEMANDING)
         chained = runtime.load_network(assigned(graph, behind, CpuRef, BOTH))
         assert_array_equal(runtime.enqueue_workload(chained, [memory])[0], chain().run([memory])[0])
@@ -261,8 +261,7 @@ def test_any_mixture_of_backends_in_any_memory_gives_the_same_bits(data: st.Data
         number = runtime.load_network(optimized)
         for seed in range(2):
             outputs = runtime.enqueue_workload(number, [sample(seed)])
-            for output, expected in zip(outputs, network.run([sample(seed)]), strict=True):
-                assert_array_equal(output, expected)
+            assert_arrays_equal(outputs, network.run([sample(seed)]))
 
 
 def test_a_failure_in_an_asynchronous_workload_is_raised_and_located() -> None:

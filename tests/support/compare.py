@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structural comparison of graphs."""
+"""Structural comparison of graphs, and of lists of arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 
 import numpy as np
+from numpy.testing import assert_array_equal
+from numpy.typing import ArrayLike
 
 from ferrule.graph import Descriptor, Graph, Tensor
+
+
+def assert_arrays_equal(found: Iterable[ArrayLike], expected: Iterable[ArrayLike]) -> None:
+    """Check that there are as many arrays, with the same values."""
+    for left, right in zip(found, expected, strict=True):
+        assert_array_equal(left, right)
 
 
 def graph_differences(left: Graph, right: Graph) -> list[str]:

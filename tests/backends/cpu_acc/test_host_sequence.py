@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from merged import merged
 from numpy.testing import assert_array_equal
 from oracle import random_inputs
@@ -36,8 +37,7 @@ def test_runs_follow_arrays_that_move(imported: bool) -> None:
         for seed in range(4):
             given = inputs_of(network, seed)
             found = runtime.enqueue_workload(number, given)
-            for output, wanted in zip(found, network.run(given), strict=True):
-                assert_array_equal(output, wanted)
+            assert_arrays_equal(found, network.run(given))
 
 
 def test_views_are_part_of_a_sequence() -> None:
@@ -60,8 +60,7 @@ def test_the_call_with_the_most_arguments_is_part_of_a_sequence() -> None:
     with Runtime() as runtime:
         number = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry))
         given = random_inputs(network, 1)
-        for output, wanted in zip(runtime.enqueue_workload(number, given), network.run(given), strict=True):
-            assert_array_equal(output, wanted)
+        assert_arrays_equal(runtime.enqueue_workload(number, given), network.run(given))
 
 
 @pytest.mark.parametrize("zero_point", [-128, 3, 127])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from numpy.testing import assert_array_equal
 
 from ferrule.backends.backend import Backend
@@ -163,8 +164,7 @@ def test_networks_run(full: Callable[..., Full], defines: tuple[str, ...], *, sh
     backend = full(*defines)
     for seed in range(3):
         x = sample(seed)
-        for found, expected in zip(run(backend, network, x, options), network.run([x]), strict=True):
-            assert_array_equal(found, expected)
+        assert_arrays_equal(run(backend, network, x, options), network.run([x]))
     gc.collect()
     words = backend.log().split()
     for made, gone in (

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from gpu_face import GpuGraph, LateSession, ShadowSession, require_opencl
-from numpy.testing import assert_array_equal
 
 from ferrule.backends.gpu_acc import GpuAcc
 from ferrule.backends.gpu_acc.handle import (
@@ -90,8 +90,7 @@ def test_tensors_of_one_block_share_one_buffer(offsets: Sequence[int]) -> None:
     assert crossed.session.host_buffers == 1
     for seed in range(3):
         (data,) = random_inputs(network, seed)
-        for found, wanted in zip(crossed.run_crossed(data), network.run([data]), strict=True):
-            assert_array_equal(found, wanted)
+        assert_arrays_equal(crossed.run_crossed(data), network.run([data]))
     whole = crossed.block.array
     assert whole is not None
     used = np.zeros(whole.size, bool)
@@ -151,8 +150,7 @@ def test_the_process_has_its_memory_again_after_a_command_that_cannot_be_submitt
         submit(crossed.session, refused, name="refused", handles=handles)
     assert len(crossed.session.lent) == lent
     (data,) = random_inputs(network, 0)
-    for found, wanted in zip(crossed.run_crossed(data), network.run([data]), strict=True):
-        assert_array_equal(found, wanted)
+    assert_arrays_equal(crossed.run_crossed(data), network.run([data]))
 
 
 def test_memory_that_overlaps_a_buffer_in_part_is_refused() -> None:

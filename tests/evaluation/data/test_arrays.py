@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compare import assert_arrays_equal
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -137,8 +138,7 @@ def test_several_inputs_come_by_name() -> None:
     np.save("y.npy", reals)
     both = (INPUT, OTHER)
     first, second = opened("both.npz", "labels", inputs=both), opened(["y=y.npy", "x=x.npy"], inputs=both)
-    for one, other in zip(whole(first), whole(second), strict=True):
-        assert_array_equal(one, other)
+    assert_arrays_equal(whole(first), whole(second))
     assert_array_equal(whole(first)[1], reals)
     for paths, text in [
         (["x=x.npy"], "no values for the input 'y'"),
