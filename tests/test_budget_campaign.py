@@ -39,8 +39,8 @@ from ferrule.network import Network
 from ferrule.network.samples import pattern, random_sample
 from ferrule.report.reading import read_comparable
 
-INPUT = TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32)
-OUTPUT = TensorInfo(name="y", shape=(1, 3), dtype=DataType.FLOAT32)
+INPUT = TensorInfo("x", (1, 2), DataType.FLOAT32)
+OUTPUT = TensorInfo("y", (1, 3), DataType.FLOAT32)
 
 
 @frozen
@@ -103,7 +103,7 @@ def one_sound() -> object:
     data: Any = open_data(
         recording(),
         None,
-        [TensorInfo(name="x", shape=(1, 10_000), dtype=DataType.INT16)],
+        [TensorInfo("x", (1, 10_000), DataType.INT16)],
         [OUTPUT],
         sound_settings(),
         None,
@@ -118,7 +118,7 @@ def sound_settings() -> DataSettings:
 
 
 def one_image() -> object:
-    info = TensorInfo(name="x", shape=(1, 2, 2, 1), dtype=DataType.FLOAT32)
+    info = TensorInfo("x", (1, 2, 2, 1), DataType.FLOAT32)
     data: Any = open_data(image(200, 100), None, [info], [OUTPUT], DataSettings(scale=1.0, resize="nearest"), None)
     return data.take([0])
 
@@ -141,7 +141,7 @@ def sweep(**options: Any) -> object:  # noqa: ANN401
 
 
 def number_of_class() -> TensorInfo:
-    return TensorInfo(name="y", shape=(1,), dtype=DataType.INT32)
+    return TensorInfo("y", (1,), DataType.INT32)
 
 
 CASES: dict[str, Case] = {
@@ -275,13 +275,13 @@ CASES: dict[str, Case] = {
         words="a.tflite takes 1,000",
     ),
     "a sample of zeros": Case(
-        act=lambda: pattern(TensorInfo(name="x", shape=(1, 1000), dtype=DataType.INT8)),
+        act=lambda: pattern(TensorInfo("x", (1, 1000), DataType.INT8)),
         refused={"bytes": 15_999},
         words="a sample of the input 'x' takes 16,000 bytes",
         enough={"bytes": 16_000},
     ),
     "a random sample": Case(
-        act=lambda: random_sample([TensorInfo(name="x", shape=(1, 1000), dtype=DataType.INT8)], 0),
+        act=lambda: random_sample([TensorInfo("x", (1, 1000), DataType.INT8)], 0),
         refused={"bytes": 15_999},
         words="a sample of the input 'x' takes 16,000 bytes",
         enough={"bytes": 16_000},

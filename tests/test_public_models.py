@@ -25,7 +25,7 @@ def network() -> Network:
     result = Network("sum")
     quantization = Quantization(scales=(0.5,))
     for name in ("x", "y"):
-        result.add_input(TensorInfo(name=name, shape=(1, 9000), dtype=DataType.INT8, quantization=quantization))
+        result.add_input(TensorInfo(name, (1, 9000), DataType.INT8, quantization=quantization))
     result.set_outputs([result.add_add_layer("x", "y", quantization=quantization)])
     return result
 
@@ -77,7 +77,7 @@ def test_an_output_that_the_caller_gives_back_becomes_a_state(tmp_path: Path) ->
     """The firmware of the emulated board keeps what TensorFlow Lite Micro's caller feeds back."""
     feedback = Network("feedback")
     for name in ("x", "old"):
-        feedback.add_input(TensorInfo(name=name, shape=(1, 1, 257), dtype=DataType.FLOAT32))
+        feedback.add_input(TensorInfo(name, (1, 1, 257), DataType.FLOAT32))
     feedback.add_add_layer("x", "old", name="y")
     feedback.add_mul_layer("y", "x", name="new")
     feedback.set_outputs(["new", "y"])

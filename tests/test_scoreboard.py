@@ -39,7 +39,7 @@ def onnx_model(nodes: Sequence[Any], inputs: Mapping[str, Array]) -> Any:  # noq
 
 def network() -> Network:
     result = Network("rectifier")
-    info = TensorInfo(name="x", shape=(1, 3), dtype=DataType.INT8, quantization=Quantization(scales=(1.0,)))
+    info = TensorInfo("x", (1, 3), DataType.INT8, quantization=Quantization(scales=(1.0,)))
     result.add_input(info)
     result.set_outputs([result.add_relu_layer("x")])
     return result

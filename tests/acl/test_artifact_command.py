@@ -20,7 +20,7 @@ from ferrule.codegen.acl import AclOptions, generate_class
 def network() -> Network:
     made = Network("small")
     for name in ("a", "b"):
-        made.add_input(TensorInfo(name=name, dtype=DataType.FLOAT32, shape=(1, 3)))
+        made.add_input(TensorInfo(name, dtype=DataType.FLOAT32, shape=(1, 3)))
     total = made.add_add_layer("a", "b", name="total")
     made.set_outputs([made.add_fully_connected_layer(total, np.full((2, 3), 0.3, np.float32), name="out")])
     return made

@@ -20,7 +20,7 @@ from ferrule.formats.hdf5 import read_tensors, write_tensors
 def network() -> Network:
     made = Network("two")
     for name in ("a", "b"):
-        made.add_input(TensorInfo(name=name, dtype=DataType.FLOAT32, shape=(1, 2, 3, 5)))
+        made.add_input(TensorInfo(name, dtype=DataType.FLOAT32, shape=(1, 2, 3, 5)))
     made.set_outputs([made.add_add_layer("a", "b", name="sum"), made.add_sub_layer("a", "b", name="difference")])
     return made
 

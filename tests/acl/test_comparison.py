@@ -20,7 +20,7 @@ INT8 = Quantization.of(0.05, 3)
 def dense() -> Network:
     """Return two products: one as large as 3e8, and one below 1."""
     network = Network("dense")
-    network.add_input(TensorInfo(name="x", dtype=DataType.FLOAT32, shape=(1, 3)))
+    network.add_input(TensorInfo("x", dtype=DataType.FLOAT32, shape=(1, 3)))
     network.set_outputs([network.add_fully_connected_layer("x", WEIGHTS, name="sums")])
     return network
 
@@ -70,7 +70,7 @@ def test_chained_bounds_include_what_came_before() -> None:
 @pytest.mark.parametrize(("by", "verdict"), [(2.0**-10, Verdict.WITHIN_BOUND), (2.0**-3, Verdict.DIFFERENT)])
 def test_float16_has_its_own_unit(by: float, verdict: Verdict) -> None:
     network = Network("half")
-    network.add_input(TensorInfo(name="x", dtype=DataType.FLOAT32, shape=(1, 3)))
+    network.add_input(TensorInfo("x", dtype=DataType.FLOAT32, shape=(1, 3)))
     network.set_outputs([network.add_mul_layer("x", "x", name="y")])
     artifact = made(network, float16=True)
     expected = bounded_reference(network, artifact.record, {"x": X})
@@ -81,11 +81,11 @@ def test_float16_has_its_own_unit(by: float, verdict: Verdict) -> None:
 
 def int8_network(*, moves: bool) -> Network:
     network = Network("int8")
-    network.add_input(TensorInfo(name="x", dtype=DataType.INT8, shape=(1, 4), quantization=INT8))
+    network.add_input(TensorInfo("x", dtype=DataType.INT8, shape=(1, 4), quantization=INT8))
     if moves:
         network.set_outputs([network.add_reshape_layer("x", (2, 2), name="y")])
     else:
-        network.set_outputs([network.add_add_layer("x", "x", quantization=Quantization.of(0.1, 0), name="y")])
+        network.set_outputs([network.add_add_layer("x", "x", quantization=Quantization.of(0.1), name="y")])
     return network
 
 
@@ -132,7 +132,7 @@ def test_nan_on_both_sides_compares_nothing() -> None:
 def test_bilinear_places_of_ten_bits(size: tuple[int, int], aligned: bool, steps: int) -> None:
     """255 times the distances of both axes, and one for the two roundings."""
     network = Network("resized")
-    network.add_input(TensorInfo(name="x", dtype=DataType.INT8, shape=(1, 3, 4, 1), quantization=INT8))
+    network.add_input(TensorInfo("x", dtype=DataType.INT8, shape=(1, 3, 4, 1), quantization=INT8))
     network.set_outputs([network.add_resize_bilinear_layer("x", size, align_corners=aligned, name="y")])
     x = np.full((1, 3, 4, 1), 5, np.int8)
     for by, verdict in ((steps, Verdict.WITHIN_BOUND), (steps + 1, Verdict.DIFFERENT)):

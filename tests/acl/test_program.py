@@ -28,7 +28,7 @@ def network() -> Network:
     """Return a network with odd extents, asymmetric padding, an addition and a reshape that moves elements."""
     rng = np.random.default_rng(1)
     made = Network("small")
-    made.add_input(TensorInfo(name="in/put", dtype=DataType.FLOAT32, shape=(1, 8, 6, 3)))
+    made.add_input(TensorInfo("in/put", dtype=DataType.FLOAT32, shape=(1, 8, 6, 3)))
     weights = rng.standard_normal((4, 3, 2, 3)).astype(np.float32)
     image = made.add_conv2d_layer("in/put", weights, strides=(2, 1), padding="same", name="image")
     total = made.add_add_layer(image, image, activation=Activation.RELU, name="total")

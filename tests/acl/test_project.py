@@ -17,7 +17,7 @@ from ferrule.codegen.acl import generate_class
 
 def network(name: str = "small", *, scale: float = 1.0) -> Network:
     made = Network(name)
-    made.add_input(TensorInfo(name="x", dtype=DataType.FLOAT32, shape=(1, 4)))
+    made.add_input(TensorInfo("x", dtype=DataType.FLOAT32, shape=(1, 4)))
     weights = scale * np.arange(12, dtype=np.float32).reshape(3, 4)
     made.set_outputs([made.add_fully_connected_layer("x", weights, name="a;b/c: `d`")])
     return made

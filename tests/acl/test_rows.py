@@ -101,24 +101,18 @@ def dilated(dtype: DataType) -> dict[str, Graph]:
         graph = Graph(name)
         integer = dtype is DataType.INT8
         scale = Quantization.of(0.05, 3) if integer else None
-        graph.add_input(TensorInfo(name="x", shape=(1, 9, 11, 4), dtype=dtype, quantization=scale))
+        graph.add_input(TensorInfo("x", (1, 9, 11, 4), dtype, quantization=scale))
         scales = tuple(float(np.float32(0.01 * (1 + index))) for index in range(channels))
         per_channel = Quantization(scales=scales, zero_points=(0,) * channels, axis=axis) if integer else None
         values = rng.integers(-127, 128, weights) if integer else rng.standard_normal(weights)
         bias = rng.integers(-500, 500, channels) if integer else rng.standard_normal(channels)
         bias_type = DataType.INT32 if integer else dtype
-        graph.add_constant(
-            TensorInfo(name="w", shape=weights, dtype=dtype, quantization=per_channel), values.astype(dtype.numpy)
-        )
-        graph.add_constant(TensorInfo(name="b", shape=(channels,), dtype=bias_type), bias.astype(bias_type.numpy))
+        graph.add_constant(TensorInfo("w", weights, dtype, quantization=per_channel), values.astype(dtype.numpy))
+        graph.add_constant(TensorInfo("b", (channels,), bias_type), bias.astype(bias_type.numpy))
         inputs = tuple(graph.info(each) for each in ("x", "w", "b"))
         (shape,) = OPERATORS[type_].infer(descriptor, inputs)
-        output = TensorInfo(
-            name="y", shape=shape, dtype=dtype, quantization=Quantization.of(0.3, -7) if integer else None
-        )
-        graph.add_layer(
-            Layer(name="layer", type=type_, descriptor=descriptor, inputs=("x", "w", "b"), outputs=("y",)), [output]
-        )
+        output = TensorInfo("y", shape, dtype, quantization=Quantization.of(0.3, -7) if integer else None)
+        graph.add_layer(Layer("layer", type_, descriptor, inputs=("x", "w", "b"), outputs=("y",)), [output])
         graph.set_outputs(["y"])
         cases[f"{name}_dilated"] = graph
     return cases

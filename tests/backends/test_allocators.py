@@ -36,7 +36,7 @@ from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, TensorInfo
 
-X = TensorInfo(name="x", shape=(2, 3), dtype=DataType.FLOAT32)
+X = TensorInfo("x", (2, 3), DataType.FLOAT32)
 WAYS = pytest.mark.parametrize("devices", [(DMA_HEAP,), (UDMABUF,), ()], ids=["heap", "udmabuf", "stand-in"])
 
 

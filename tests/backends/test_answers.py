@@ -218,7 +218,7 @@ INTERFACES: Mapping[type, Interface] = {
         rows={
             "supports": Row(
                 call=lambda guard: guard.supports(NETWORK, LAYER, TARGET),
-                wrong=(None, True, Support(reason=None)),  # type: ignore[arg-type]
+                wrong=(None, True, Support(None)),  # type: ignore[arg-type]
                 good=Support(),
                 whose=OF_LAYER,
             )

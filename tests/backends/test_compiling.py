@@ -38,7 +38,7 @@ class Sum:
 
 class Support_:  # noqa: N801 the name of the interface is taken
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        return Support(reason="" if layer.type is LayerType.MAXIMUM else "the unit has MAXIMUM only")
+        return Support("" if layer.type is LayerType.MAXIMUM else "the unit has MAXIMUM only")
 
 
 class Compiler(CompilingBackend):
@@ -76,7 +76,7 @@ class Reluctant(Compiler):
 def network(*, repeated: bool = False) -> Network:
     made = Network("largest")
     for name in ("x",) if repeated else ("x", "y"):
-        made.add_input(TensorInfo(name=name, shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.5)))
+        made.add_input(TensorInfo(name, (1, 4), DataType.INT8, quantization=Quantization.of(0.5)))
     last = made.add_maximum_layer("x", "x" if repeated else "y", name="first")
     made.set_outputs([last if repeated else made.add_maximum_layer(last, "x", name="second")])
     return made

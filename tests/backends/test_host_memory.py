@@ -34,7 +34,7 @@ from ferrule.graph import Array, DataType, TensorInfo
 
 
 def info(name: str = "t", shape: tuple[int, ...] = (2, 3), dtype: DataType = DataType.FLOAT32) -> TensorInfo:
-    return TensorInfo(name=name, shape=shape, dtype=dtype)
+    return TensorInfo(name, shape, dtype)
 
 
 def misaligned(shape: tuple[int, ...], dtype: str = "float32") -> Array:

@@ -15,7 +15,7 @@ from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, TensorInfo
 
-X = TensorInfo(name="x", shape=(2, 3), dtype=DataType.FLOAT32)
+X = TensorInfo("x", (2, 3), DataType.FLOAT32)
 
 
 class Hidden(CustomAllocator):
@@ -71,7 +71,7 @@ def test_a_part_knows_its_block() -> None:
     part.array[...] = 1.9
     assert set(np.flatnonzero(block.array)) <= set(range(64, 88))
     assert HostTensorHandle(X).import_memory(part)
-    inner = part.part(8, TensorInfo(name="y", shape=(4,), dtype=DataType.INT8))
+    inner = part.part(8, TensorInfo("y", (4,), DataType.INT8))
     assert (inner.offset, inner.block, inner.address) == (72, block, block.address)
 
 

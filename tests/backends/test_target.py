@@ -89,7 +89,7 @@ class ArraySupport:
         macs = target.device.binding["macs"]
         elements = graph.output_infos(layer)[0].elements
         if layer.type is not LayerType.RELU or elements % int(macs):
-            return Support(reason=f"{elements} elements do not fill {macs} multipliers")
+            return Support(f"{elements} elements do not fill {macs} multipliers")
         return Support()
 
 
@@ -140,9 +140,7 @@ def registry() -> BackendRegistry:
 def network() -> Network:
     made = Network("macs")
     for name, elements in (("x", 32), ("y", 256)):
-        made.add_input(
-            TensorInfo(name=name, shape=(elements,), dtype=DataType.INT8, quantization=Quantization.of(0.5, 0))
-        )
+        made.add_input(TensorInfo(name, (elements,), DataType.INT8, quantization=Quantization.of(0.5)))
     made.set_outputs([made.add_relu_layer("x", name="narrow"), made.add_relu_layer("y", name="wide")])
     return made
 

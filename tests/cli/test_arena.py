@@ -110,7 +110,7 @@ def test_a_network_without_firmware_has_no_arena() -> None:
 
 def test_an_arena_that_is_too_large_is_planned_nevertheless(ferrule: Ferrule, tmp_path: Path) -> None:
     network = Network("large")
-    x = network.add_input(TensorInfo(name="x", shape=(200, 100), dtype=DataType.FLOAT32))
+    x = network.add_input(TensorInfo("x", (200, 100), DataType.FLOAT32))
     network.set_outputs([network.add_relu_layer(x, name="y")])
     path = tmp_path / "large.tflite"
     path.write_bytes(to_tflite(network))

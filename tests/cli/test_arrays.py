@@ -14,7 +14,7 @@ from ferrule.errors import InputError
 
 
 def info(name: str = "x") -> TensorInfo:
-    return TensorInfo(name=name, shape=(2, 3), dtype=DataType.INT8)
+    return TensorInfo(name, (2, 3), DataType.INT8)
 
 
 def test_files_are_read(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def sums(tmp_path: Path) -> Path:
     """A model file: two consecutive additions, a RELU that fuses with the second one, and a MAXIMUM."""
     network = Network("sums")
     for name in ("a", "b"):
-        network.add_input(TensorInfo(name=name, shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.1)))
+        network.add_input(TensorInfo(name, (1, 4), DataType.INT8, quantization=Quantization.of(0.1)))
     first = network.add_add_layer("a", "b", quantization=Quantization.of(0.1), name="first")
     second = network.add_add_layer(first, "b", quantization=Quantization.of(0.1), name="second")
     rectified = network.add_relu_layer(second, name="rectified")
@@ -266,7 +266,7 @@ def test_inspect_explains_the_crossings(ferrule: Ferrule, sums: Path) -> None:
 
 def test_inspect_says_what_dma_bufs_are_on_this_machine(ferrule: Ferrule, sums: Path) -> None:
     network = Network("adder")
-    x = network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.1)))
+    x = network.add_input(TensorInfo("x", (1, 4), DataType.INT8, quantization=Quantization.of(0.1)))
     added = network.add_add_layer(x, x, quantization=Quantization.of(0.1))
     network.set_outputs([network.add_maximum_layer(added, x)])
     sums.write_bytes(to_tflite(network))

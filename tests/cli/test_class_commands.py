@@ -27,7 +27,7 @@ GPU, CPU = TARGETS
 def partly(tmp_path: Path) -> Path:
     """A model file with a layer for which the library has no function."""
     network = Network("partly")
-    x = network.add_input(TensorInfo(name="x", shape=(2, 3), dtype=DataType.FLOAT32))
+    x = network.add_input(TensorInfo("x", (2, 3), DataType.FLOAT32))
     rounded = network.add_elementwise_unary_layer(LayerType.COS, x, name="rounded")
     network.set_outputs([network.add_relu_layer(rounded, name="y")])
     path = tmp_path / "partly.tflite"
@@ -76,7 +76,7 @@ def test_inspect_has_the_reasons(ferrule: Ferrule, partly: Path) -> None:
 
 def test_inspect_names_outputs_that_are_not_possible(ferrule: Ferrule, tmp_path: Path) -> None:
     network = Network("through")
-    network.add_input(TensorInfo(name="x", shape=(2,), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (2,), DataType.FLOAT32))
     network.set_outputs([network.add_relu_layer("x", name="y"), "x"])
     path = tmp_path / "through.tflite"
     path.write_bytes(to_tflite(network))

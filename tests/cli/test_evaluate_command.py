@@ -64,7 +64,7 @@ def test_an_evaluation_without_anything_to_compare_fails(ferrule: Ferrule, dense
 
 def test_outputs_that_are_all_nan_are_compared_with_nothing(ferrule: Ferrule, data: Path) -> None:
     network = Network("nan")
-    network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 4), DataType.FLOAT32))
     network.add_elementwise_unary_layer(LayerType.LOG, "x", name="y")
     network.set_outputs(["y"])
     path = data / "nan.tflite"

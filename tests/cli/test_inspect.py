@@ -82,7 +82,7 @@ def test_one_problem_keeps_its_error(ferrule: Ferrule, tmp_path: Path) -> None:
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model whose two tensors need 40,000 bytes, more than a micro:bit has."""
     network = Network("large")
-    x = network.add_input(TensorInfo(name="x", shape=(200, 100), dtype=DataType.FLOAT32))
+    x = network.add_input(TensorInfo("x", (200, 100), DataType.FLOAT32))
     network.set_outputs([network.add_relu_layer(x, name="y")])
     path = tmp_path_factory.mktemp("models") / "large.tflite"
     path.write_bytes(to_tflite(network))

@@ -56,7 +56,7 @@ def test_json_has_no_commands_and_the_same_values(text: str) -> None:
 
 def _model(folder: Path, name: str = "::error::in ##[error]b") -> Path:
     network = Network("net")
-    network.add_input(TensorInfo(name=name, shape=(1, 4), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo(name, (1, 4), DataType.FLOAT32))
     network.set_outputs([network.add_relu_layer(name)])
     path = folder / "net.tflite"
     path.write_bytes(formats.to_tflite(network))

@@ -64,7 +64,7 @@ def called(library: ctypes.CDLL, name: str, given_values: Array, result: Array, 
 
 def check_both_ways(library: ctypes.CDLL, dtype: DataType, scale: float, zero_point: int, values: Array) -> None:
     """Compare the C with Python: the stored values of floats, and the real numbers of these and of the limits."""
-    info = TensorInfo(name="x", shape=(1,), dtype=dtype, quantization=Quantization.of(scale, zero_point))
+    info = TensorInfo("x", (1,), dtype, quantization=Quantization.of(scale, zero_point))
     wanted = np.full(values.shape, zero_point, dtype.numpy)
     known = ~np.isnan(values)
     wanted[known] = info.quantize(values[known])
@@ -125,7 +125,7 @@ def several() -> Network:
         ("e", DataType.INT32, None),
     )
     for name, dtype, quantization in kinds:
-        network.add_input(TensorInfo(name=name, shape=(2, 3), dtype=dtype, quantization=quantization))
+        network.add_input(TensorInfo(name, (2, 3), dtype, quantization=quantization))
     network.set_outputs([network.add_relu_layer("a", name="y"), "b", "c", "d", "e"])
     return network
 
@@ -180,7 +180,7 @@ def test_constants_state_scale_zero_point_and_elements() -> None:
 
 def test_a_model_of_real_numbers_has_no_conversions() -> None:
     network = Network("real")
-    network.add_input(TensorInfo(name="x", shape=(1, 6), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 6), DataType.FLOAT32))
     network.set_outputs([network.add_relu_layer("x", name="y")])
     assert "quantize" not in header_of(network)[1]
     assert "quantize" not in header_of(signal_networks.preprocessor())[1]

@@ -400,7 +400,7 @@ def test_a_tensor_in_a_devices_memory_is_out_of_reach() -> None:
         emit(chain(), dict.fromkeys(("l0", "l1"), target), dict.fromkeys(("l0", "l1"), UNIT0))
     network = Network("copied")
     network.add_input(int8_input("x", 1, 4))
-    copy = Layer(name="in", type=LayerType.MEM_COPY, descriptor=MemCopyDescriptor(), inputs=("x",), outputs=("in",))
+    copy = Layer("in", LayerType.MEM_COPY, MemCopyDescriptor(), inputs=("x",), outputs=("in",))
     network.add_layer(copy, [replace(int8_input("in", 1, 4))])
     network.add_tanh_layer("in", name="y")
     network.set_outputs(["y"])

@@ -24,9 +24,7 @@ NPU = BackendId("SoftNpu")
 
 
 def copy(graph: Graph, source: str, target: str) -> None:
-    layer = Layer(
-        name=target, type=LayerType.MEM_COPY, descriptor=MemCopyDescriptor(), inputs=(source,), outputs=(target,)
-    )
+    layer = Layer(target, LayerType.MEM_COPY, MemCopyDescriptor(), inputs=(source,), outputs=(target,))
     graph.add_layer(layer, [int8_input(target, *graph.info(source).shape)])
 
 

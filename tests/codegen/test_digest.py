@@ -16,9 +16,9 @@ from ferrule.testing.backends.layer_cases import layer_case
 
 def graph(descriptor: PreCompiledDescriptor) -> Graph:
     made = Graph("compiled")
-    made.add_input(TensorInfo(name="x", shape=(3,), dtype=DataType.FLOAT32))
-    layer = Layer(name="p", type=LayerType.PRE_COMPILED, descriptor=descriptor, inputs=("x",), outputs=("y",))
-    made.add_layer(layer, [TensorInfo(name="y", shape=(3,), dtype=DataType.FLOAT32)])
+    made.add_input(TensorInfo("x", (3,), DataType.FLOAT32))
+    layer = Layer("p", LayerType.PRE_COMPILED, descriptor, inputs=("x",), outputs=("y",))
+    made.add_layer(layer, [TensorInfo("y", (3,), DataType.FLOAT32)])
     made.set_outputs(["y"])
     return made
 

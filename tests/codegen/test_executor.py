@@ -57,21 +57,19 @@ class Target:
 
 
 def tensor(name: str, *shape: int) -> TensorInfo:
-    return TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=Quantization.of(0.5))
+    return TensorInfo(name, shape, DataType.INT8, quantization=Quantization.of(0.5))
 
 
 def double(graph: Graph, source: str, target: str) -> str:
-    layer = Layer(
-        name=f"double_{target}", type=LayerType.RELU, descriptor=ReluDescriptor(), inputs=(source,), outputs=(target,)
-    )
+    layer = Layer(f"double_{target}", LayerType.RELU, ReluDescriptor(), inputs=(source,), outputs=(target,))
     return graph.add_layer(layer, [tensor(target, *graph.info(source).shape)])[0]
 
 
 def reshape(graph: Graph, source: str, target: str, *shape: int) -> str:
     layer = Layer(
-        name=f"reshape_{target}",
-        type=LayerType.RESHAPE,
-        descriptor=ReshapeDescriptor(shape=shape),
+        f"reshape_{target}",
+        LayerType.RESHAPE,
+        ReshapeDescriptor(shape=shape),
         inputs=(source,),
         outputs=(target,),
     )
@@ -207,8 +205,8 @@ def test_memory_that_is_misaligned_or_too_small_is_refused(tmp_path: Path, host_
 
 def test_a_tensor_that_is_misaligned_for_its_type_is_refused() -> None:
     graph = Graph("wide")
-    wide = TensorInfo(name="x", shape=(3,), dtype=DataType.FLOAT32)
-    layer = Layer(name="l", type=LayerType.RELU, descriptor=ReluDescriptor(), inputs=("x",), outputs=("y",))
+    wide = TensorInfo("x", (3,), DataType.FLOAT32)
+    layer = Layer("l", LayerType.RELU, ReluDescriptor(), inputs=("x",), outputs=("y",))
     graph.add_input(wide)
     graph.add_layer(layer, [replace(wide, name="y")])
     graph.set_outputs(["y"])
@@ -285,7 +283,7 @@ def test_constant_outputs_are_copied(tmp_path: Path, host_cc: tuple[str, ...]) -
 def test_constants_of_bool_and_int64_compile(values: Array, tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     graph = Graph("constants")
     x = graph.add_input(tensor("x", 3, 4))
-    info = TensorInfo(name="fixed", shape=values.shape, dtype=DataType(str(values.dtype)))
+    info = TensorInfo("fixed", values.shape, DataType(str(values.dtype)))
     graph.set_outputs([graph.add_constant(info, values), double(graph, x, "y")])
     host = build(emit(graph), tmp_path, host_cc, ["x"], ["constant", "y"])
     assert host.run(x=X) == 0
@@ -324,7 +322,7 @@ def test_a_layer_may_be_called_like_a_tensor(tmp_path: Path, host_cc: tuple[str,
     graph = Graph("twins")
     x = graph.add_input(tensor("x", 3, 4))
     for name, source, target in (("x", x, "a_scratch"), ("a", "a_scratch", "y"), ("y", "y", "a")):
-        layer = Layer(name=name, type=LayerType.RELU, descriptor=ReluDescriptor(), inputs=(source,), outputs=(target,))
+        layer = Layer(name, LayerType.RELU, ReluDescriptor(), inputs=(source,), outputs=(target,))
         graph.add_layer(layer, [tensor(target, 3, 4)])
     graph.set_outputs(["a", "y"])
     host = build(emit(graph), tmp_path, host_cc, ["x"], ["a", "y"])

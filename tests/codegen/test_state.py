@@ -161,7 +161,7 @@ def test_a_run_that_fails_at_any_device_call_leaves_the_state_invalid(tmp_path: 
 
 def test_a_network_without_inputs_is_refused() -> None:
     network = Network("clock")
-    network.add_state(TensorInfo(name="now", shape=(1,), dtype=DataType.FLOAT32), np.ones(1, np.float32))
+    network.add_state(TensorInfo("now", (1,), DataType.FLOAT32), np.ones(1, np.float32))
     network.set_state("now", network.add_add_layer("now", "now", name="later"))
     network.set_outputs(["later"])
     with pytest.raises(UnsupportedError, match="network 'clock' has no inputs, and the C of a model needs at least"):
@@ -171,10 +171,10 @@ def test_a_network_without_inputs_is_refused() -> None:
 @pytest.mark.cc
 def test_a_state_that_nothing_reads_or_changes_is_no_warning() -> None:
     network = running_sum()
-    network.add_state(TensorInfo(name="idle", shape=(2,), dtype=DataType.FLOAT32), np.ones(2, np.float32))
+    network.add_state(TensorInfo("idle", (2,), DataType.FLOAT32), np.ones(2, np.float32))
     only = Network("idle")
-    only.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32))
-    only.add_state(TensorInfo(name="idle", shape=(2,), dtype=DataType.FLOAT32), np.ones(2, np.float32))
+    only.add_input(TensorInfo("x", (1, 2), DataType.FLOAT32))
+    only.add_state(TensorInfo("idle", (2,), DataType.FLOAT32), np.ones(2, np.float32))
     only.set_outputs([only.add_relu_layer("x", name="y")])
     for each in (network, only):
         x = np.array([[1, -2]], np.float32)

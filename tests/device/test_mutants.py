@@ -9,7 +9,7 @@ import pytest
 from device_queue import Queue
 from fake_device import Bench, Event, Fake, library
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.link.protocol import Status
 
 pytestmark = pytest.mark.cc
@@ -176,7 +176,7 @@ def limits_end(bench: Queue) -> None:
     assert bench.open(2**31) == Status.ARGUMENT
 
 
-@frozen
+@positional
 class Mutant:
     """A passage of device.c, its replacement, and the check that must fail."""
 
@@ -188,103 +188,90 @@ class Mutant:
 
 
 MUTANTS = {
-    "no lock": Mutant(old="status = ferrule_platform_lock(dev, slice);", new="status = FERRULE_OK;", check=locks),
-    "the lock for anyone": Mutant(
-        old="return first == place;", new="return true;", kind=Queue, check=no_thread_overtakes
-    ),
+    "no lock": Mutant("status = ferrule_platform_lock(dev, slice);", "status = FERRULE_OK;", locks),
+    "the lock for anyone": Mutant("return first == place;", "return true;", no_thread_overtakes, Queue),
     "the last waiter first": Mutant(
-        old="if (each->priority > first->priority) {",
-        new="if (each->priority >= first->priority) {",
-        kind=Queue,
-        check=no_thread_overtakes,
+        "if (each->priority > first->priority) {",
+        "if (each->priority >= first->priority) {",
+        no_thread_overtakes,
+        Queue,
     ),
     "no priorities": Mutant(
-        old="if (each->priority > first->priority) {",
-        new="if (each->priority > INT32_MAX - 1) {",
-        kind=Queue,
-        check=the_highest_priority_is_first,
+        "if (each->priority > first->priority) {",
+        "if (each->priority > INT32_MAX - 1) {",
+        the_highest_priority_is_first,
+        Queue,
     ),
     "a priority of the past": Mutant(
-        old="place->priority = ferrule_platform_priority(); /* it may have inherited another one */",
-        new="",
-        kind=Queue,
-        check=inheritance_counts,
+        "place->priority = ferrule_platform_priority(); /* it may have inherited another one */",
+        "",
+        inheritance_counts,
+        Queue,
     ),
     "a try that overtakes": Mutant(
-        old="if (whole > 0u || ferrule_turn_is_mine(core, place)) {",
-        new="if (1) {",
-        kind=Queue,
-        check=a_try_overtakes_nobody,
+        "if (whole > 0u || ferrule_turn_is_mine(core, place)) {", "if (1) {", a_try_overtakes_nobody, Queue
     ),
     "a place that outlives its thread": Mutant(
-        old="    ferrule_turn_leave(core, place);\n    if (status != FERRULE_OK) {",
-        new="    if (status == FERRULE_OK) ferrule_turn_leave(core, place);\n    if (status != FERRULE_OK) {",
-        kind=Queue,
-        check=who_gives_up_leaves_no_place,
+        "    ferrule_turn_leave(core, place);\n    if (status != FERRULE_OK) {",
+        "    if (status == FERRULE_OK) ferrule_turn_leave(core, place);\n    if (status != FERRULE_OK) {",
+        who_gives_up_leaves_no_place,
+        Queue,
     ),
     "a place that ends with its slice": Mutant(
-        old="if (status == FERRULE_ERR_TIMEOUT && kept != NULL) {", new="if (0) {", kind=Queue, check=a_place_is_kept
+        "if (status == FERRULE_ERR_TIMEOUT && kept != NULL) {", "if (0) {", a_place_is_kept, Queue
     ),
-    "endless patience": Mutant(old="patience--;", new="", kind=Queue, check=who_does_not_run_is_overtaken),
+    "endless patience": Mutant("patience--;", "", who_does_not_run_is_overtaken, Queue),
     "a lock that is kept out of turn": Mutant(
-        old="    status = ferrule_platform_unlock(dev);\n    ferrule_platform_yield();",
-        new="    status = FERRULE_OK;\n    ferrule_platform_yield();",
-        kind=Queue,
-        check=no_thread_overtakes,
+        "    status = ferrule_platform_unlock(dev);\n    ferrule_platform_yield();",
+        "    status = FERRULE_OK;\n    ferrule_platform_yield();",
+        no_thread_overtakes,
+        Queue,
     ),
-    "no yield": Mutant(old="    ferrule_platform_yield();\n", new="", kind=Queue, check=who_gives_way_yields),
-    "a limit beyond the clock's": Mutant(
-        old="if (whole > FERRULE_WAIT_MOST) {", new="if (0) {", kind=Queue, check=limits_end
-    ),
+    "no yield": Mutant("    ferrule_platform_yield();\n", "", who_gives_way_yields, Queue),
+    "a limit beyond the clock's": Mutant("if (whole > FERRULE_WAIT_MOST) {", "if (0) {", limits_end, Queue),
     "close by a non-owner": Mutant(
-        old="return core->owner == ferrule_platform_thread() ? FERRULE_OK : FERRULE_ERR_OWNER;",
-        new="return FERRULE_OK;",
-        check=only_the_owner_closes,
+        "return core->owner == ferrule_platform_thread() ? FERRULE_OK : FERRULE_ERR_OWNER;",
+        "return FERRULE_OK;",
+        only_the_owner_closes,
     ),
     "power failing": Mutant(
-        old="if (status != FERRULE_OK) {\n        return status;\n    }\n    if (core->driver->activate != NULL) {",
-        new="if (core->driver->activate != NULL) {",
-        check=no_power_is_an_error,
+        "if (status != FERRULE_OK) {\n        return status;\n    }\n    if (core->driver->activate != NULL) {",
+        "if (core->driver->activate != NULL) {",
+        no_power_is_an_error,
     ),
-    "handle copied by value": Mutant(old="core->self == core && ", new="", check=a_copy_is_no_handle),
+    "handle copied by value": Mutant("core->self == core && ", "", a_copy_is_no_handle),
     "a device that is not ready": Mutant(
-        old="status = ferrule_platform_ready(dev);",
-        new="status = FERRULE_OK;",
-        check=what_is_not_ready_does_not_open,
+        "status = ferrule_platform_ready(dev);", "status = FERRULE_OK;", what_is_not_ready_does_not_open
     ),
     "no unlock after a failed check": Mutant(
-        old="(void)give(dev); /* the error of the check is returned */", new="", check=a_failed_check_unlocks
+        "(void)give(dev); /* the error of the check is returned */", "", a_failed_check_unlocks
     ),
     "power stays after a failed driver": Mutant(
-        old="(void)ferrule_platform_power(dev, false); /* the driver's error is returned */",
-        new="",
-        check=a_failed_driver_loses_power,
+        "(void)ferrule_platform_power(dev, false); /* the driver's error is returned */",
+        "",
+        a_failed_driver_loses_power,
     ),
     "waiters forgotten": Mutant(
-        old="core->activations > 0 || core->users > 0",
-        new="core->activations > 0 || core->owner != NULL",
-        check=waiting_is_no_reason_to_destroy,
+        "core->activations > 0 || core->users > 0",
+        "core->activations > 0 || core->owner != NULL",
+        waiting_is_no_reason_to_destroy,
     ),
     "no second look at the count": Mutant(
-        old="if (core->activations == 0) { /* no other thread activated it while this one waited */",
-        new="{",
-        check=power_goes_up_once,
+        "if (core->activations == 0) { /* no other thread activated it while this one waited */",
+        "{",
+        power_goes_up_once,
     ),
-    "nested opens": Mutant(
-        old="if (core->owner == ferrule_platform_thread()) {", new="if (0) {", check=the_owner_opens_once
-    ),
+    "nested opens": Mutant("if (core->owner == ferrule_platform_thread()) {", "if (0) {", the_owner_opens_once),
     "no range": Mutant(
-        old="device_offset > driver->memory_bytes || bytes > driver->memory_bytes - device_offset",
-        new="bytes > driver->memory_bytes",
-        check=copies_stay_inside,
+        "device_offset > driver->memory_bytes || bytes > driver->memory_bytes - device_offset",
+        "bytes > driver->memory_bytes",
+        copies_stay_inside,
     ),
     "a driver for a device in use": Mutant(
-        old="if (core->users > 0 || core->activations > 0) {", new="if (0) {", check=a_device_in_use_gets_no_driver
+        "if (core->users > 0 || core->activations > 0) {", "if (0) {", a_device_in_use_gets_no_driver
     ),
     "another driver replaced": Mutant(
-        old="if (driver == NULL || core->driver != &ferrule_no_driver) {",
-        new="if (driver == NULL) {",
-        check=a_driver_is_not_replaced,
+        "if (driver == NULL || core->driver != &ferrule_no_driver) {", "if (driver == NULL) {", a_driver_is_not_replaced
     ),
 }
 

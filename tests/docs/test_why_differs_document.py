@@ -28,7 +28,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     network = Network("stateful")
-    network.add_input(TensorInfo(name="frame", shape=(1, 2), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("frame", (1, 2), DataType.FLOAT32))
     network.set_outputs([network.add_signal_overlap_add_layer("frame", frame_step=1)])
     Path("stateful.tflite").write_bytes(to_tflite(network))
     np.save("series.npy", np.arange(1, 9, dtype=np.float32).reshape(4, 2))

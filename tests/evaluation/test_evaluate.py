@@ -283,7 +283,7 @@ def test_which_samples_run_where(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def other_input() -> Network:
     network = Network("other")
-    network.add_input(TensorInfo(name="x", shape=(1, 6), dtype=DataType.INT16))
+    network.add_input(TensorInfo("x", (1, 6), DataType.INT16))
     network.set_outputs(["x"])
     return network
 

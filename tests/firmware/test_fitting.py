@@ -45,7 +45,7 @@ def board(name: str = "one", *, stack_bytes: int | None = None, size_bytes: int 
 def network(name: str = "plain", count: int = 8, *, state: bool = False) -> Network:
     """Return a network of one layer, which adds an input of float32 to itself or to a state."""
     made = Network(name)
-    info = TensorInfo(name="x", shape=(1, count), dtype=DataType.FLOAT32)
+    info = TensorInfo("x", (1, count), DataType.FLOAT32)
     made.add_input(info)
     if state:
         made.add_state(replace(info, name="old"), np.zeros(info.shape, np.float32))
@@ -112,7 +112,7 @@ def test_a_program_with_devices_is_that_of_its_board(known: Choose) -> None:
     known(board("one"), bare, board("two"))
     scale = Quantization.of(0.1)
     added = Network("added")
-    added.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.INT8, quantization=scale))
+    added.add_input(TensorInfo("x", (1, 4), DataType.INT8, quantization=scale))
     added.set_outputs([added.add_add_layer("x", "x", quantization=scale, name="y")])
     found = {fit.board: fit for fit in fits(added, Job(board=bare, backends=("Woofles", "CpuAcc")))}
     assert "board bare has 0 places for accelerators" in found["bare"].problem

@@ -53,7 +53,7 @@ def network(name: str) -> Network:
         f"{name} in",
         np.ones((4, 6), np.int8),
         np.ones(4, np.int32),
-        weights_quantization=Quantization.of(0.02, 0),
+        weights_quantization=Quantization.of(0.02),
         quantization=SCALE,
         name=f"{name} out",
     )

@@ -29,7 +29,7 @@ def small_model(name: str) -> Network:
     benchmark = BENCHMARKS[name]
     network = Network(f"small_{name}")
     scale = Quantization.of(0.25, -3) if benchmark.error else Quantization.of(1 / 256, -128)
-    info = TensorInfo(name="x", shape=(1, benchmark.inputs), dtype=DataType.INT8, quantization=scale)
+    info = TensorInfo("x", (1, benchmark.inputs), DataType.INT8, quantization=scale)
     network.add_input(info)
     if benchmark.error:
         network.set_outputs([network.add_relu_layer("x", name="y")])
@@ -39,7 +39,7 @@ def small_model(name: str) -> Network:
         "x",
         random.integers(-127, 128, (benchmark.outputs, benchmark.inputs), dtype=np.int8),
         random.integers(-300, 300, benchmark.outputs, dtype=np.int32),
-        weights_quantization=Quantization.of(0.004, 0),
+        weights_quantization=Quantization.of(0.004),
         quantization=Quantization.of(0.05, 3),
         name="y",
     )
@@ -201,7 +201,7 @@ def test_what_has_no_such_firmware(
 
 def test_other_types_are_refused() -> None:
     network = Network("real")
-    network.add_input(TensorInfo(name="x", shape=(1, 640), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 640), DataType.FLOAT32))
     network.set_outputs([network.add_relu_layer("x", name="y")])
     with pytest.raises(FerruleError, match="the runner's inputs are for int8"):
         ferrule.generate(network, app="mlperf-tiny", out="never")

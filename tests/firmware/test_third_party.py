@@ -113,9 +113,7 @@ def artifact(folder: Path, *, strict: bool = False) -> Artifact:
     """Return a model with one layer by the vendor's HAL; `strict` compiles the HAL with Ferrule's own warnings."""
     network = Network("vendor")
     for name in ("x", "y"):
-        network.add_input(
-            TensorInfo(name=name, shape=(1, 6), dtype=DataType.INT8, quantization=Quantization.of(0.5, 0))
-        )
+        network.add_input(TensorInfo(name, (1, 6), DataType.INT8, quantization=Quantization.of(0.5)))
     network.set_outputs([network.add_maximum_layer("x", "y", name="z")])
     parts = read_manifest(folder).contributions()
     if strict:

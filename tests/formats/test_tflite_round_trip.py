@@ -87,10 +87,8 @@ def test_the_larger_of_the_two_operator_codes_counts(monkeypatch: pytest.MonkeyP
     ids=["one group", "wide window", "groups, window as wide as the channels", "groups"],
 )
 def test_the_version_of_a_convolution(weights: Shape, version: int) -> None:
-    infos = [
-        TensorInfo(name=name, shape=shape, dtype=DataType.INT8) for name, shape in (("x", (1, 8, 8, 4)), ("w", weights))
-    ]
-    output = TensorInfo(name="y", shape=(1, 8, 8, 6), dtype=DataType.INT8)
+    infos = [TensorInfo(name, shape, DataType.INT8) for name, shape in (("x", (1, 8, 8, 4)), ("w", weights))]
+    output = TensorInfo("y", (1, 8, 8, 6), DataType.INT8)
     assert ROWS[LayerType.CONV_2D].version(Written(Conv2dDescriptor(padding=Padding()), infos, output)) == version
 
 
@@ -223,7 +221,7 @@ def test_unpadded_transposed_convolutions_get_the_scheme_that_litert_accepts(
 ) -> None:
     network = Network("even_window")
     image = np.arange(12, dtype=np.float32).reshape(1, 3, 4, 1)
-    network.add_input(TensorInfo(name="x", shape=image.shape, dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", image.shape, DataType.FLOAT32))
     weights = np.arange(4, dtype=np.float32).reshape(1, 2, 2, 1)
     network.set_outputs([network.add_transpose_conv_layer("x", weights, size=size, padding=padding)])
     for run in (oracle.tflm, oracle.litert_reference):
@@ -232,17 +230,17 @@ def test_unpadded_transposed_convolutions_get_the_scheme_that_litert_accepts(
 
 def test_an_absent_bias_is_left_out() -> None:
     graph = Graph("no_bias")
-    graph.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32))
-    weights = TensorInfo(name="w", shape=(3, 4), dtype=DataType.FLOAT32)
+    graph.add_input(TensorInfo("x", (1, 4), DataType.FLOAT32))
+    weights = TensorInfo("w", (3, 4), DataType.FLOAT32)
     graph.add_constant(weights, np.ones((3, 4), np.float32))
     layer = Layer(
-        name="dense",
-        type=LayerType.FULLY_CONNECTED,
-        descriptor=FullyConnectedDescriptor(),
+        "dense",
+        LayerType.FULLY_CONNECTED,
+        FullyConnectedDescriptor(),
         inputs=("x", "w", None),
         outputs=("y",),
     )
-    graph.add_layer(layer, [TensorInfo(name="y", shape=(1, 3), dtype=DataType.FLOAT32)])
+    graph.add_layer(layer, [TensorInfo("y", (1, 3), DataType.FLOAT32)])
     graph.set_outputs(["y"])
     assert formats.load(to_tflite(graph)).layers[0].inputs == ("x", "w")
     for run in (oracle.tflm, oracle.litert_reference):

@@ -20,7 +20,7 @@ _STEPS = [np.array([[step, 2 * step + 1]], np.int8) for step in range(5)]
 
 
 def _info(name: str, zero_point: int = 3) -> TensorInfo:
-    return TensorInfo(name=name, shape=(1, 2), dtype=DataType.INT8, quantization=Quantization.of(0.5, zero_point))
+    return TensorInfo(name, (1, 2), DataType.INT8, quantization=Quantization.of(0.5, zero_point))
 
 
 def _network(first: Array, second: Array) -> Network:

@@ -197,7 +197,7 @@ def test_a_convolution_of_a_branch_keeps_its_zero_point() -> None:
     cases = (layer_case(LayerType.CONV_2D, DataType.INT8, seed) for seed in range(64))
     branch = next(each for each in cases if has_zero_point(each.info(str(each.layers[0].inputs[1]))))
     network = Network("calls")
-    inputs = [TensorInfo(name="condition", shape=(), dtype=DataType.BOOL), *branch.inputs]
+    inputs = [TensorInfo("condition", (), DataType.BOOL), *branch.inputs]
     names = [network.add_input(info) for info in inputs]
     network.set_outputs(network.add_if_layer(names[0], names[1:], branch, branch))
     again = formats.load(to_tflite(network), name="m")

@@ -45,7 +45,7 @@ def test_int16_keeps_the_rule() -> None:
 def test_weights_from_run_time_keep_the_rule() -> None:
     network = Network("constant")
     quantization = Quantization.of(0.5)
-    source = network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.INT8, quantization=quantization))
+    source = network.add_input(TensorInfo("x", (1, 4), DataType.INT8, quantization=quantization))
     weights = np.ones((3, 4), np.int8)
     network.add_fully_connected_layer(source, weights, weights_quantization=quantization, quantization=quantization)
     (layer,) = network.layers

@@ -49,7 +49,7 @@ class Naive:
 
 
 def copy_of(name: str, source: str) -> Layer:
-    return Layer(name=name, type=LayerType.ADD, descriptor=Descriptor(), inputs=(source, source), outputs=(name,))
+    return Layer(name, LayerType.ADD, Descriptor(), inputs=(source, source), outputs=(name,))
 
 
 @st.composite
@@ -69,7 +69,7 @@ def edit(data: st.DataObject, editor: GraphEditor, naive: Naive) -> None:
     if action in {"before", "behind", "end"} or not names:
         name = naive.fresh("copy")
         assert editor.fresh("copy") == name
-        editor.set_tensor(Tensor(info=info(name, 4)))
+        editor.set_tensor(Tensor(info(name, 4)))
         layer = copy_of(name, "x")
         if action == "end" or not names:
             editor.add_layer(layer)
@@ -86,7 +86,7 @@ def edit(data: st.DataObject, editor: GraphEditor, naive: Naive) -> None:
         gone = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
         name = naive.fresh("several")
         assert editor.fresh("several") == name
-        editor.set_tensor(Tensor(info=info(name, 4)))
+        editor.set_tensor(Tensor(info(name, 4)))
         editor.replace_layers(gone, [copy_of(name, "x")])
         naive.layers[naive.position(gone[0])] = copy_of(name, "x")
         naive.layers = [layer for layer in naive.layers if layer.name not in gone]
@@ -168,7 +168,7 @@ def test_unknown_and_taken_names_are_refused() -> None:
 
 def test_a_layer_is_moved_behind_what_it_reads() -> None:
     editor = GraphEditor(chain([4, 4, 4]))
-    editor.set_tensor(Tensor(info=info("late", 4)))
+    editor.set_tensor(Tensor(info("late", 4)))
     editor.add_layer(copy_of("late", "t2"), before="l0")
     assert [layer.name for layer in editor.finish().layers] == ["l0", "l1", "late"]
 
@@ -211,5 +211,5 @@ def test_each_edit_makes_another_graph() -> None:
         return editor.finish()
 
     assert finished(lambda editor: editor.replace_layer(replace(last, inputs=first.inputs))).layers[-1] != last
-    assert finished(lambda editor: editor.set_tensor(Tensor(info=info(last.outputs[0], 9)))).outputs[0].shape == (9,)
+    assert finished(lambda editor: editor.set_tensor(Tensor(info(last.outputs[0], 9)))).outputs[0].shape == (9,)
     assert finished(lambda editor: editor.fresh("other")) is assembled

@@ -34,11 +34,11 @@ def test_a_free_name_stays_free_until_it_is_added() -> None:
 @pytest.mark.parametrize("bad", ["\x1b[31m", "\u202e", "a\nb", "\u2028", "\x00"])
 def test_names_that_cannot_be_shown_are_refused(bad: str) -> None:
     """Names of models are printed in tables, pages and generated files."""
-    info = TensorInfo(name="x", shape=(1,), dtype=DataType.INT8)
+    info = TensorInfo("x", (1,), DataType.INT8)
     for make in (
         lambda: Graph(bad),
         lambda: replace(info, name=bad),
-        lambda: Layer(name=bad, type=LayerType.RELU, descriptor=ReluDescriptor(), inputs=("x",), outputs=("y",)),
+        lambda: Layer(bad, LayerType.RELU, ReluDescriptor(), inputs=("x",), outputs=("y",)),
     ):
         with pytest.raises(ModelError, match="not printable"):
             make()

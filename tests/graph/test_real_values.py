@@ -21,7 +21,7 @@ from ferrule.operators.elementwise.quantize import QuantizeDescriptor
 
 
 def info(dtype: DataType, quantization: Quantization | None = None, shape: tuple[int, ...] = (2,)) -> TensorInfo:
-    return TensorInfo(name="x", shape=shape, dtype=dtype, quantization=quantization)
+    return TensorInfo("x", shape, dtype, quantization=quantization)
 
 
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])

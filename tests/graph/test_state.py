@@ -10,13 +10,13 @@ from ferrule.errors import InputError, ModelError, UnsupportedError
 from ferrule.graph import DataType, GraphEditor, Quantization, TensorInfo, refuse_states
 from ferrule.network import Network
 
-_INFO = TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32)
+_INFO = TensorInfo("x", (1, 2), DataType.FLOAT32)
 
 
 def _running_sum() -> Network:
     network = Network("running_sum")
     network.add_input(_INFO)
-    network.add_state(TensorInfo(name="old", shape=(1, 2), dtype=DataType.FLOAT32), np.float32([[1, -1]]), name="sum")
+    network.add_state(TensorInfo("old", (1, 2), DataType.FLOAT32), np.float32([[1, -1]]), name="sum")
     total = network.add_add_layer("x", "old", name="total")
     network.set_state("sum", total)
     network.set_outputs([total])
@@ -62,10 +62,10 @@ def test_state_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ModelError, match="has no state 'other'"):
         network.set_state("other", "total")
     with pytest.raises(ModelError, match="has a state 'sum' already"):
-        network.add_state(TensorInfo(name="z", shape=(1,), dtype=DataType.INT8), np.zeros(1, np.int8), name="sum")
+        network.add_state(TensorInfo("z", (1,), DataType.INT8), np.zeros(1, np.int8), name="sum")
     with pytest.raises(ModelError, match="state 'y' has data int8"):
-        network.add_state(TensorInfo(name="y", shape=(1,), dtype=DataType.INT16), np.zeros(1, np.int8))
-    network.add_state(TensorInfo(name="w", shape=(1,), dtype=DataType.INT8), np.zeros(1, np.int8))
+        network.add_state(TensorInfo("y", (1,), DataType.INT16), np.zeros(1, np.int8))
+    network.add_state(TensorInfo("w", (1,), DataType.INT8), np.zeros(1, np.int8))
     with pytest.raises(ModelError, match=r"state 'w' gets tensor 'total' float32\[1, 2\], expected int8\[1\]"):
         network.set_state("w", "total")
 
@@ -74,7 +74,7 @@ def _handed_out() -> Network:
     """Return a network whose caller gives `total` back as `old`; `y` is an output of its own."""
     network = Network("handed out")
     for name in ("x", "old"):
-        network.add_input(TensorInfo(name=name, shape=(1, 2), dtype=DataType.FLOAT32))
+        network.add_input(TensorInfo(name, (1, 2), DataType.FLOAT32))
     network.add_add_layer("x", "old", name="total")
     network.add_mul_layer("total", "x", name="y")
     network.set_outputs(["total", "y"])
@@ -96,7 +96,7 @@ def test_output_that_the_caller_gives_back_becomes_a_state() -> None:
 def test_state_of_int8_begins_at_the_zero_point() -> None:
     network, quantization = Network("shift"), Quantization.of(0.5, 7)
     for name in ("x", "old"):
-        network.add_input(TensorInfo(name=name, shape=(2,), dtype=DataType.INT8, quantization=quantization))
+        network.add_input(TensorInfo(name, (2,), DataType.INT8, quantization=quantization))
     network.set_outputs([network.add_add_layer("x", "old", quantization=quantization, name="y"), "x"])
     network.keep_output("x", "old")
     assert network.initial_state()["old"].tolist() == [7, 7]
@@ -110,7 +110,7 @@ def test_output_that_cannot_be_kept_is_refused_and_changes_nothing() -> None:
     assert caught.value.hint == "its outputs: total, y"
     with pytest.raises(ModelError, match="has no input 'total'"):
         network.keep_output("total", "total")
-    network.add_input(TensorInfo(name="z", shape=(2,), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("z", (2,), DataType.FLOAT32))
     with pytest.raises(ModelError, match=r"state 'z' gets tensor 'total' float32\[1, 2\], expected float32\[2\]"):
         network.keep_output("total", "z")
     assert network.states == ()

@@ -46,9 +46,9 @@ def convolution(
     random = np.random.default_rng(sum(image) + channels)
     shape = (channels, *kernel, image[3])
     infos = [
-        TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
-        TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)),
-        TensorInfo(name="bias", shape=shape[:1], dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+        TensorInfo("data", image, DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
+        TensorInfo("weights", shape, DataType.INT8, quantization=Quantization.of(2.0**-5)),
+        TensorInfo("bias", shape[:1], DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
     bias = np.where(np.arange(channels) < channels - dead, 300, -(2**29)).astype(np.int32)
     weights = random.integers(-127, 128, shape, np.int8)
@@ -63,9 +63,9 @@ def fully_connected(rows: int, inputs: int, channels: int, *, dead: int = 0, zer
     random = np.random.default_rng(inputs + channels)
     shape = (channels, inputs)
     infos = [
-        TensorInfo(name="data", shape=(rows, inputs), dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
-        TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)),
-        TensorInfo(name="bias", shape=shape[:1], dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+        TensorInfo("data", (rows, inputs), DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
+        TensorInfo("weights", shape, DataType.INT8, quantization=Quantization.of(2.0**-5)),
+        TensorInfo("bias", shape[:1], DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
     bias = np.where(np.arange(channels) < channels - dead, 300, -(2**29)).astype(np.int32)
     constants = {1: random.integers(-127, 128, shape, np.int8), 2: bias}

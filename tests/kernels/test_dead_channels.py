@@ -45,14 +45,12 @@ class Chain:
         channels = shape[axis]
         biases = np.where(self.random.random(channels) < dead, bias, self.random.integers(-500, 500, channels))
         weights = self.network.add_constant(
-            TensorInfo(
-                name=f"weights_{number}", shape=shape, dtype=DataType.INT8, quantization=Quantization.of(2.0**-4)
-            ),
+            TensorInfo(f"weights_{number}", shape, DataType.INT8, quantization=Quantization.of(2.0**-4)),
             self.random.integers(-127, 128, shape, np.int8),
         )
         scale = Quantization.of(2.0**-9)
         constant = self.network.add_constant(
-            TensorInfo(name=f"bias_{number}", shape=(channels,), dtype=DataType.INT32, quantization=scale),
+            TensorInfo(f"bias_{number}", (channels,), DataType.INT32, quantization=scale),
             biases.astype(np.int32),
         )
         self.add(type_, descriptor, (weights, constant))
@@ -62,14 +60,14 @@ class Chain:
         inputs = (self._last, *constants)
         (shape,) = OPERATORS[type_].infer(descriptor, [self.network.info(name) for name in inputs])
         output = self._info(f"tensor_{len(self._tensors)}", shape)
-        layer = Layer(name=output.name, type=type_, descriptor=descriptor, inputs=inputs, outputs=(output.name,))
+        layer = Layer(output.name, type_, descriptor, inputs=inputs, outputs=(output.name,))
         (self._last,) = self.network.add_layer(layer, [output])
         self._tensors.append(output.name)
         self.network.set_outputs(self._tensors)
 
     def _info(self, name: str, shape: Shape) -> TensorInfo:
         quantization = Quantization.of(2.0**-5, self.zero_point)
-        return TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=quantization)
+        return TensorInfo(name, shape, DataType.INT8, quantization=quantization)
 
 
 def separable(seed: int, dead: float, zero_point: int, activation: Activation, bias: int = _DEAD_BIAS) -> Network:

@@ -45,11 +45,9 @@ def depthwise(
     random = np.random.default_rng(sum(image) + 10 * strides[0] + pads[0])
     channels = image[3]
     infos = [
-        TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 7)),
-        TensorInfo(
-            name="weights", shape=(1, 3, 3, channels), dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)
-        ),
-        TensorInfo(name="bias", shape=(channels,), dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+        TensorInfo("data", image, DataType.INT8, quantization=Quantization.of(2.0**-5, 7)),
+        TensorInfo("weights", (1, 3, 3, channels), DataType.INT8, quantization=Quantization.of(2.0**-5)),
+        TensorInfo("bias", (channels,), DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
     biases = np.where(random.random(channels) < dead, _DEAD, random.integers(-bias, bias, channels))
     constants: dict[int, Array] = {
@@ -77,11 +75,9 @@ def windowed(
     """Return a DEPTHWISE_CONV_2D with a window of any size."""
     random = np.random.default_rng(kernel[0] + 10 * kernel[1])
     infos = [
-        TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, -3)),
-        TensorInfo(
-            name="weights", shape=(1, *kernel, image[3]), dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)
-        ),
-        TensorInfo(name="bias", shape=image[3:], dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+        TensorInfo("data", image, DataType.INT8, quantization=Quantization.of(2.0**-5, -3)),
+        TensorInfo("weights", (1, *kernel, image[3]), DataType.INT8, quantization=Quantization.of(2.0**-5)),
+        TensorInfo("bias", image[3:], DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
     constants: dict[int, Array] = {
         1: random.integers(-128, 128, infos[1].shape, np.int8),
@@ -110,7 +106,7 @@ WINDOWED = {
 def pool(type_: LayerType, image: tuple[int, int, int, int], descriptor: Pool2dDescriptor) -> Network:
     """Return an AVERAGE_POOL_2D or a MAX_POOL_2D."""
     quantization = Quantization.of(0.05, 11)
-    data = TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=quantization)
+    data = TensorInfo("data", image, DataType.INT8, quantization=quantization)
     return layer_network(type_, descriptor, [data], quantization, {})
 
 
@@ -168,7 +164,7 @@ POOLS = {
 def addition(type_: LayerType, shape: Shape, other: Shape) -> Network:
     """Return an ADD or SUB of two inputs."""
     infos = [
-        TensorInfo(name=name, shape=each, dtype=DataType.INT8, quantization=Quantization.of(scale, zero_point))
+        TensorInfo(name, each, DataType.INT8, quantization=Quantization.of(scale, zero_point))
         for name, each, scale, zero_point in [("a", shape, 0.0312, -7), ("b", other, 0.0547, 11)]
     ]
     return layer_network(type_, BinaryDescriptor(), infos, Quantization.of(0.0731, 5))

@@ -45,7 +45,7 @@ def network_of(
     quantization = Quantization(scales=scales, zero_points=(0,) * channels, axis=axis)
     infos = [
         tensor("data", data, DataType.INT16, 2.0**-12, 0),
-        TensorInfo(name="weights", shape=weights, dtype=DataType.INT8, quantization=quantization),
+        TensorInfo("weights", weights, DataType.INT8, quantization=quantization),
         tensor("bias", (channels,), DataType.INT32 if narrow else DataType.INT64, 2.0**-20),
     ]
     bias = random.integers(-(10**6), 10**6, channels)

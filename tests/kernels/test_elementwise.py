@@ -93,7 +93,7 @@ def test_tables_and_factors_give_the_result_of_every_pair(
     scales: tuple[float, float], ratio: float, zero_points: tuple[int, int, int], subtract: bool
 ) -> None:
     network = _pairs(LayerType.ADD, (*scales, ratio * max(scales)), zero_points)
-    operands = Operands(inputs=network.inputs, outputs=network.outputs)
+    operands = Operands(network.inputs, network.outputs)
     total = sum_of(operands, Activation.NONE, subtract=subtract)
     tables = sum_tables(total)
     if tables is not None:
@@ -111,7 +111,7 @@ def test_tables_and_factors_give_the_result_of_every_pair(
 def test_typical_sums_have_two_factors() -> None:
     for type_ in (LayerType.ADD, LayerType.SUB):
         network = _pairs(type_, (0.0312, 0.0547, 0.0731), (-7, 11, 5))
-        operands = Operands(inputs=network.inputs, outputs=network.outputs)
+        operands = Operands(network.inputs, network.outputs)
         assert scaled_sum(sum_of(operands, Activation.NONE, subtract=type_ is LayerType.SUB)) is not None
 
 

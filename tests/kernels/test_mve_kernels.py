@@ -75,11 +75,11 @@ def weighted(
     products = Quantization(scales=tuple(2.0**-5 * scale for scale in scales), zero_points=(0,) * channels, axis=0)
     infos = [
         tensor("data", image, DataType.INT8, 2.0**-5, 4),
-        TensorInfo(name="weights", shape=weights, dtype=DataType.INT8, quantization=quantization),
+        TensorInfo("weights", weights, DataType.INT8, quantization=quantization),
     ]
     constants: dict[int, Array] = {1: values}
     if bias:
-        infos.append(TensorInfo(name="bias", shape=(channels,), dtype=DataType.INT32, quantization=products))
+        infos.append(TensorInfo("bias", (channels,), DataType.INT32, quantization=products))
         constants[2] = biases
     size = int(np.prod(weights)) // channels
     output = Quantization.of(2.0**-5 * float(np.sqrt(size)) / 2, zero_point)

@@ -80,7 +80,7 @@ def test_pads_of_infinity_and_nan() -> None:
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_weights_are_finite(value: float) -> None:
     network = Network("weights")
-    network.add_input(TensorInfo(name="x", shape=(1, 4, 4, 1), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 4, 4, 1), DataType.FLOAT32))
     weights = np.arange(1, 10, dtype=np.float32).reshape(1, 3, 3, 1)
     wrong = np.where(weights == 5, np.float32(value), weights)
     with pytest.raises(UnsupportedError, match="have 1 infinities or NaN, the first at element 4"):

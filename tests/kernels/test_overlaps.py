@@ -95,7 +95,7 @@ def weights_of(*shape: int) -> Array:
 def layer_of(name: str, shape: Shape, add: Callable[[Network], str]) -> Network:
     """Return an int8 network of one layer, which `add` adds; its input is `x`."""
     network = Network(name)
-    network.add_input(TensorInfo(name="x", shape=shape, dtype=DataType.INT8, quantization=IN))
+    network.add_input(TensorInfo("x", shape, DataType.INT8, quantization=IN))
     network.set_outputs([add(network)])
     return network
 

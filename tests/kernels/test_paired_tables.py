@@ -30,11 +30,9 @@ def convolution(input_c: int, live: int, dead: int, kernel: int) -> Network:
     random = np.random.default_rng(input_c + live)
     shape = (live + dead, kernel, kernel, input_c)
     infos = [
-        TensorInfo(
-            name="data", shape=(1, 5, 4, input_c), dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 5)
-        ),
-        TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)),
-        TensorInfo(name="bias", shape=shape[:1], dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+        TensorInfo("data", (1, 5, 4, input_c), DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
+        TensorInfo("weights", shape, DataType.INT8, quantization=Quantization.of(2.0**-5)),
+        TensorInfo("bias", shape[:1], DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
     bias = np.where(np.arange(live + dead) < live, 1000, -(2**29)).astype(np.int32)
     constants = {1: random.integers(-127, 128, shape, np.int8), 2: bias}

@@ -60,9 +60,9 @@ def layer(
         axis = 3 if type_ is LayerType.DEPTHWISE_CONV_2D else 0
         quantization = Quantization(scales=scales, zero_points=(0,) * channels, axis=axis)
     infos = [
-        TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
-        TensorInfo(name="weights", shape=weights, dtype=DataType.INT8, quantization=quantization),
-        TensorInfo(name="bias", shape=(channels,), dtype=DataType.INT32, quantization=Quantization.of(scale / 32)),
+        TensorInfo("data", image, DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
+        TensorInfo("weights", weights, DataType.INT8, quantization=quantization),
+        TensorInfo("bias", (channels,), DataType.INT32, quantization=Quantization.of(scale / 32)),
     ]
     bias = np.where(np.arange(channels) < channels - dead, random.integers(-300, 300, channels), -(2**29))
     constants = {1: random.integers(-12, 13, weights, np.int8), 2: bias.astype(np.int32)}
@@ -73,7 +73,7 @@ def layer(
 def product() -> Network:
     """Return a BATCH_MATMUL of two inputs."""
     infos = [
-        TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=Quantization.of(2.0**-4, 3))
+        TensorInfo(name, shape, DataType.INT8, quantization=Quantization.of(2.0**-4, 3))
         for name, shape in (("left", (2, 3, 7)), ("right", (2, 7, 5)))
     ]
     output = Quantization.of(2.0, -7)

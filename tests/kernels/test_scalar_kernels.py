@@ -49,9 +49,9 @@ def layer(
     """Return a layer with random weights, or all equal to `weight`; its last `dead` channels store a single value."""
     channels = weights[3] if type_ is LayerType.DEPTHWISE_CONV_2D else weights[0]
     infos = [
-        TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
-        TensorInfo(name="weights", shape=weights, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)),
-        TensorInfo(name="bias", shape=(channels,), dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+        TensorInfo("data", image, DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
+        TensorInfo("weights", weights, DataType.INT8, quantization=Quantization.of(2.0**-5)),
+        TensorInfo("bias", (channels,), DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
     bias = np.where(np.arange(channels) < channels - dead, RANDOM.integers(-3000, 3000, channels), -(2**29))
     numbers = RANDOM.integers(lowest, 128, weights, np.int8) if weight is None else np.full(weights, weight, np.int8)

@@ -140,9 +140,7 @@ def test_reduce_eight_dimensions(type_: LayerType, axes: tuple[int, ...]) -> Non
 
 def test_reduce_wraps() -> None:
     source = ((1, 300, 300, 1), DataType.INT16, Quantization.of(0.01, 32767))
-    network = network_of(
-        LayerType.MEAN, ReduceDescriptor(axes=(1, 2)), source, DataType.INT16, Quantization.of(100.0, 0)
-    )
+    network = network_of(LayerType.MEAN, ReduceDescriptor(axes=(1, 2)), source, DataType.INT16, Quantization.of(100.0))
     assert_exact((network, np.full(source[0], -32768, np.int16)))
 
 

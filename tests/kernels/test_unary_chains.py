@@ -24,7 +24,7 @@ def floats(shape: tuple[int, ...] = SHAPE) -> Array:
 
 def start(name: str) -> tuple[Network, str]:
     network = Network(name)
-    return network, network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
+    return network, network.add_input(TensorInfo("x", SHAPE, DataType.FLOAT32))
 
 
 def int8_chain() -> Network:
@@ -87,7 +87,7 @@ def test_float_chain_is_within_bounds() -> None:
 def test_constant_inputs() -> None:
     network = Network("constants")
     shape = (2, 30)
-    x = network.add_input(TensorInfo(name="x", shape=shape, dtype=DataType.INT8, quantization=Quantization.of(0.1)))
+    x = network.add_input(TensorInfo("x", shape, DataType.INT8, quantization=Quantization.of(0.1)))
     stored = np.random.default_rng(5).integers(-128, 128, shape, dtype=np.int8)
     constant = network.add_constant_array("stored", stored, Quantization.of(0.03, 5))
     outputs = [

@@ -71,7 +71,7 @@ def test_kernels_are_the_numpy_ones(dtype: DataType, data: st.DataObject) -> Non
 
 def info(name: str, shape: Shape, dtype: DataType, scale: float | None, zero_point: int = 0) -> TensorInfo:
     quantization = None if scale is None else Quantization.of(scale, zero_point)
-    return TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization)
+    return TensorInfo(name, shape, dtype, quantization=quantization)
 
 
 def int8_conv2d(

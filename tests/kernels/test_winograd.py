@@ -49,7 +49,7 @@ def convolution(
     quantization = Quantization(scales=scales, zero_points=(0,) * channels, axis=0)
     infos = [
         tensor("data", image, DataType.INT8, 0.03, -7),
-        TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=quantization),
+        TensorInfo("weights", shape, DataType.INT8, quantization=quantization),
         tensor("bias", (channels,), DataType.INT32, 0.001),
     ]
     constants = {1: random.integers(-127, 128, shape, np.int8), 2: random.integers(-9000, 9000, channels, np.int32)}

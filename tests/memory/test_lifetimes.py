@@ -70,7 +70,7 @@ def test_an_input_can_be_an_output() -> None:
 def test_constants_do_not_live() -> None:
     graph = Graph("constant")
     graph.add_constant(info("w", 4), np.zeros(4, np.int8))
-    layer = Layer(name="l", type=LayerType.RESHAPE, descriptor=Descriptor(), inputs=("w", None), outputs=("y",))
+    layer = Layer("l", LayerType.RESHAPE, Descriptor(), inputs=("w", None), outputs=("y",))
     graph.add_layer(layer, [info("y", 4)])
     graph.set_outputs(["y", "w"])
     assert lives(graph) == {"y": (0, 0)}
@@ -122,7 +122,7 @@ def test_a_layer_may_use_what_the_fullest_one_needs_more() -> None:
         ["c"],
     )
     graph.add_constant(info("w", 70), np.zeros(70, np.int8))
-    layer = Layer(name="l3", type=LayerType.ADD, descriptor=Descriptor(), inputs=("c", "w"), outputs=("d",))
+    layer = Layer("l3", LayerType.ADD, Descriptor(), inputs=("c", "w"), outputs=("d",))
     graph.add_layer(layer, [info("d", 6)])
     graph.set_outputs(["d"])
     needs = {

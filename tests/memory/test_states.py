@@ -37,9 +37,9 @@ SAFE = Overlap(output="new", input="old", distance_bytes=0)
 def accumulator(*, output: str = "y", later: str = "new") -> Network:
     """Return a network whose layer `new` adds to the old value; the layer after it reads `later`."""
     network = Network("accumulator")
-    info = TensorInfo(name="x", shape=(1, 8), dtype=DataType.FLOAT32)
+    info = TensorInfo("x", (1, 8), DataType.FLOAT32)
     network.add_input(info)
-    network.add_state(TensorInfo(name="old", shape=(1, 8), dtype=DataType.FLOAT32), np.zeros((1, 8), np.float32))
+    network.add_state(TensorInfo("old", (1, 8), DataType.FLOAT32), np.zeros((1, 8), np.float32))
     network.set_state("old", network.add_add_layer("x", "old", name="new"))
     network.add_mul_layer(later, "x", name="y")
     network.set_outputs([output])
@@ -86,9 +86,9 @@ def test_a_new_value_keeps_the_callers_place_and_waits_for_the_last_reader() -> 
 def states(*names: str) -> Network:
     """Return a network with an input and states, and a layer `new` that reads the input only."""
     network = Network("states")
-    network.add_input(TensorInfo(name="x", shape=(1, 8), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 8), DataType.FLOAT32))
     for name in names:
-        network.add_state(TensorInfo(name=name, shape=(1, 8), dtype=DataType.FLOAT32), np.zeros((1, 8), np.float32))
+        network.add_state(TensorInfo(name, (1, 8), DataType.FLOAT32), np.zeros((1, 8), np.float32))
     network.add_relu_layer("x", name="new")
     network.set_outputs([network.add_mul_layer("new", "x", name="y")])
     return network
@@ -140,8 +140,8 @@ def test_the_first_of_two_states_with_one_new_value_gives_its_place() -> None:
 def viewed() -> Network:
     """Return a network in which `new` adds the old value to a view of it."""
     network = Network("viewed")
-    network.add_input(TensorInfo(name="x", shape=(1, 8), dtype=DataType.FLOAT32))
-    network.add_state(TensorInfo(name="old", shape=(1, 8), dtype=DataType.FLOAT32), np.zeros((1, 8), np.float32))
+    network.add_input(TensorInfo("x", (1, 8), DataType.FLOAT32))
+    network.add_state(TensorInfo("old", (1, 8), DataType.FLOAT32), np.zeros((1, 8), np.float32))
     view = network.add_reshape_layer("old", (1, 8), name="view")
     network.set_state("old", network.add_add_layer("old", view, name="new"))
     network.set_outputs([network.add_mul_layer("new", "x", name="y")])

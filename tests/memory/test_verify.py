@@ -297,8 +297,8 @@ def test_plans_of_graphs_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_outputs_that_are_constants_are_replayed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = Graph("constant")
     for name in ("x", "y"):
-        graph.add_input(TensorInfo(name=name, shape=(8,), dtype=DataType.UINT8))
-    graph.add_constant(TensorInfo(name="k", shape=(8,), dtype=DataType.UINT8), np.zeros(8, np.uint8))
+        graph.add_input(TensorInfo(name, (8,), DataType.UINT8))
+    graph.add_constant(TensorInfo("k", (8,), DataType.UINT8), np.zeros(8, np.uint8))
     graph.set_outputs(["x", "k"])
     plan_graph(graph, SRAM, Requirements(constant_outputs=True))
 

@@ -39,9 +39,7 @@ OUT = Quantization.of(0.1, -20)
 def start(dtype: DataType = DataType.INT8, shape: tuple[int, ...] = (1, 6, 5, 4)) -> Network:
     """Return a network with an input 'x' and no layers."""
     network = Network("built")
-    network.add_input(
-        TensorInfo(name="x", shape=shape, dtype=dtype, quantization=IN if dtype is DataType.INT8 else None)
-    )
+    network.add_input(TensorInfo("x", shape, dtype, quantization=IN if dtype is DataType.INT8 else None))
     return network
 
 

@@ -24,7 +24,7 @@ SHAPE = (2, 3)
 
 
 def info(name: str, shape: tuple[int, ...] = SHAPE) -> TensorInfo:
-    return TensorInfo(name=name, shape=shape, dtype=DataType.FLOAT32)
+    return TensorInfo(name, shape, DataType.FLOAT32)
 
 
 def diamond() -> Network:
@@ -182,22 +182,18 @@ def add(network: Network, layer: Layer, *outputs: TensorInfo) -> Network:
 
 def test_validation_names_layer_type_and_place() -> None:
     wrong_shape = Layer(
-        name="flat",
-        type=LayerType.RESHAPE,
-        descriptor=ReshapeDescriptor(shape=(6,)),
+        "flat",
+        LayerType.RESHAPE,
+        ReshapeDescriptor(shape=(6,)),
         inputs=("product",),
         outputs=("y",),
     )
     with pytest.raises(ModelError, match=r"layer 'flat' RESHAPE: output 'y' has shape \[5\], expected \[6\]"):
         add(diamond(), wrong_shape, info("y", (5,))).validate()
-    wrong_descriptor = Layer(
-        name="sum", type=LayerType.ADD, descriptor=ExtremumDescriptor(), inputs=("a", "b"), outputs=("y",)
-    )
+    wrong_descriptor = Layer("sum", LayerType.ADD, ExtremumDescriptor(), inputs=("a", "b"), outputs=("y",))
     with pytest.raises(ModelError, match="layer 'sum' ADD: its descriptor is a ExtremumDescriptor"):
         add(diamond(), wrong_descriptor, info("y")).validate()
-    no_broadcast = Layer(
-        name="sum", type=LayerType.ADD, descriptor=BinaryDescriptor(), inputs=("a", "t"), outputs=("y",)
-    )
+    no_broadcast = Layer("sum", LayerType.ADD, BinaryDescriptor(), inputs=("a", "t"), outputs=("y",))
     network = diamond()
     network.add_constant_array("t", np.zeros((4, 4), np.float32))
     with pytest.raises(FerruleError, match="layer 'sum' ADD: "):
@@ -207,9 +203,7 @@ def test_validation_names_layer_type_and_place() -> None:
 def test_a_run_checks_layers_that_were_added_since() -> None:
     network = diamond()
     network.run([A, B])
-    wrong = Layer(
-        name="flat", type=LayerType.RESHAPE, descriptor=ReshapeDescriptor(shape=(6,)), inputs=("a",), outputs=("y",)
-    )
+    wrong = Layer("flat", LayerType.RESHAPE, ReshapeDescriptor(shape=(6,)), inputs=("a",), outputs=("y",))
     add(network, wrong, info("y", (5,)))
     for _ in range(2):
         with pytest.raises(ModelError, match="layer 'flat' RESHAPE"):

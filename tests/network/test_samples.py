@@ -12,7 +12,7 @@ from ferrule.network.samples import pattern, pattern_sample, random_sample, spli
 
 
 def info(name: str = "x", shape: tuple[int, ...] = (2, 3), dtype: DataType = DataType.INT8) -> TensorInfo:
-    return TensorInfo(name=name, shape=shape, dtype=dtype)
+    return TensorInfo(name, shape, dtype)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_another_byte_order_is_another_type() -> None:
     [(DataType.BOOL, 0, 1), (DataType.INT8, -128, 127), (DataType.UINT8, 0, 255), (DataType.FLOAT32, -9, 9)],
 )
 def test_random_samples_have_values_of_each_type(dtype: DataType, least: int, most: int) -> None:
-    (array,) = random_sample([TensorInfo(name="x", shape=(4096,), dtype=dtype)], seed=3)
+    (array,) = random_sample([TensorInfo("x", (4096,), dtype)], seed=3)
     assert array.dtype == dtype.numpy
     assert (float(array.min()) >= least, float(array.max()) <= most) == (True, True)
     if not dtype.is_float:

@@ -39,7 +39,7 @@ def threads(control: ModuleType) -> set[int]:
 
 def network(units: int = 128) -> Network:
     made = Network("wide")
-    x = made.add_input(TensorInfo(name="x", shape=(4, units), dtype=DataType.FLOAT32))
+    x = made.add_input(TensorInfo("x", (4, units), DataType.FLOAT32))
     weights = np.random.default_rng(0).normal(size=(units, units)).astype(np.float32)
     made.set_outputs([made.add_fully_connected_layer(x, weights)])
     return made

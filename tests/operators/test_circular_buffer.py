@@ -41,7 +41,7 @@ RUNS = 13
 
 
 def frame(*shape: int) -> TensorInfo:
-    return TensorInfo(name="x", shape=shape, dtype=DataType.INT8, quantization=REAL)
+    return TensorInfo("x", shape, DataType.INT8, quantization=REAL)
 
 
 def stream(*cycles: int) -> bytes:
@@ -148,12 +148,12 @@ def counted(*, kept: bool = False) -> Network:
     network.add_input(frame(1, 1, 1, 3))
     old = frame(1, 3, 1, 3)
     network.add_state(replace(old, name="frames"), np.full(old.shape, -3, np.int8))
-    network.add_state(TensorInfo(name="count", shape=(1,), dtype=DataType.INT32), np.zeros(1, np.int32))
+    network.add_state(TensorInfo("count", (1,), DataType.INT32), np.zeros(1, np.int32))
     outputs = ("window", "frames_next", "count_next")
     buffer = Layer(
-        name="buffer",
-        type=LayerType.CIRCULAR_BUFFER,
-        descriptor=CircularBufferDescriptor(slots=3, cycles=2),
+        "buffer",
+        LayerType.CIRCULAR_BUFFER,
+        CircularBufferDescriptor(slots=3, cycles=2),
         inputs=("x", "frames", "count"),
         outputs=outputs,
     )
@@ -193,8 +193,8 @@ def test_only_outputs_behind_a_period_that_no_state_holds_are_held() -> None:
 def with_if(**changed: object) -> Network:
     """Return a network that ends with an IF behind a period, with other fields, branches, or another comparison."""
     network = counted()
-    network.add_input(TensorInfo(name="bool", shape=(1,), dtype=DataType.BOOL))
-    network.add_input(TensorInfo(name="number", shape=(1,), dtype=DataType.INT32))
+    network.add_input(TensorInfo("bool", (1,), DataType.BOOL))
+    network.add_input(TensorInfo("number", (1,), DataType.INT32))
     network.add_constant_array("one", np.ones(1, np.int32))
     network.set_outputs(["sum"])
     editor = GraphEditor(periods.with_periods(network))
@@ -207,7 +207,7 @@ def with_if(**changed: object) -> Network:
             chosen = replace(chosen, inputs=value)  # type: ignore[arg-type]
         else:
             compared = replace(compared, **{name: value})  # type: ignore[arg-type]
-    editor.set_tensor(Tensor(info=network.info("one"), data=np.ones(1, np.int32)))
+    editor.set_tensor(Tensor(network.info("one"), np.ones(1, np.int32)))
     for layer in (compared, chosen):
         editor.replace_layer(layer)
     changed_network = network_of(editor.finish())
@@ -222,11 +222,9 @@ CAPTURED = ("window", "other", "sum_held")
 def branch(inputs: Sequence[str], output: str, *, add: bool = False) -> Graph:
     """Return a graph that returns one of its inputs, its sum of the first two, or the constant `five`."""
     info = frame(1, 3, 1, 3)
-    tensors = {name: Tensor(info=replace(info, name=name)) for name in (*inputs, output)}
-    tensors["five"] = Tensor(info=replace(info, name="five"), data=np.full(info.shape, 5, np.int8))
-    layer = Layer(
-        name="sum", type=LayerType.ADD, descriptor=BinaryDescriptor(), inputs=tuple(inputs[:2]), outputs=(output,)
-    )
+    tensors = {name: Tensor(replace(info, name=name)) for name in (*inputs, output)}
+    tensors["five"] = Tensor(replace(info, name="five"), np.full(info.shape, 5, np.int8))
+    layer = Layer("sum", LayerType.ADD, BinaryDescriptor(), inputs=tuple(inputs[:2]), outputs=(output,))
     layers = [layer] if add else []
     return assemble("branch", inputs=inputs, outputs=[output], layers=layers, tensors=tensors)
 

@@ -26,8 +26,8 @@ from ferrule.optimizer.simplify import simplify
 from ferrule.report.inspecting import inspect_network
 from ferrule.runtime import Runtime
 
-X = TensorInfo(name="x", shape=(2, 3), dtype=DataType.INT8, quantization=Quantization.of(0.5, 3))
-FLAGS = TensorInfo(name="flags", shape=(4,), dtype=DataType.BOOL)
+X = TensorInfo("x", (2, 3), DataType.INT8, quantization=Quantization.of(0.5, 3))
+FLAGS = TensorInfo("flags", (4,), DataType.BOOL)
 
 
 def graph(name: str, *inputs: TensorInfo) -> Network:
@@ -44,7 +44,7 @@ def flags_loop(limit: int = 3) -> Network:
     The body has an IF in it, which negates the sum of two values by a transposition if `swap` is true; the loop passes
     `swap` on unchanged.
     """
-    swap = TensorInfo(name="swap", shape=(1,), dtype=DataType.BOOL)
+    swap = TensorInfo("swap", (1,), DataType.BOOL)
     then, other = graph("then", X), graph("else", X)
     turned = then.add_transpose_layer(then.add_reshape_layer("x", (3, 2)), (1, 0), name="turned")
     then.set_outputs([turned])
@@ -63,13 +63,13 @@ def flags_loop(limit: int = 3) -> Network:
 
 def branches() -> Network:
     """Return an IF of a constant and an input, whose branches give an input, a constant and one tensor twice."""
-    bias = TensorInfo(name="bias", shape=(2, 3), dtype=DataType.INT8, quantization=X.quantization)
+    bias = TensorInfo("bias", (2, 3), DataType.INT8, quantization=X.quantization)
     then, other = graph("then", X, bias), graph("else", X, bias)
     sums = then.add_add_layer("x", "bias", quantization=X.quantization, name="sums")
     then.set_outputs([sums, sums, "bias"])
     fixed = other.add_constant_array("fixed", np.arange(6, dtype=np.int8).reshape(2, 3), X.quantization)
     other.set_outputs(["bias", fixed, "x"])
-    network = graph("branches", TensorInfo(name="condition", shape=(), dtype=DataType.BOOL), X)
+    network = graph("branches", TensorInfo("condition", (), DataType.BOOL), X)
     held = network.add_constant_array("held", np.full((2, 3), 7, np.int8), X.quantization)
     network.set_outputs(network.add_if_layer("condition", ["x", held], then, other, name="if"))
     return network
@@ -160,7 +160,7 @@ def test_all_graphs_are_listed_and_digested() -> None:
 
 def nested_loops(limit: int) -> Network:
     """Return a loop over `outer` around a loop over `inner`, inside an IF; each of the latter negates `x` once more."""
-    outer, inner = (TensorInfo(name=name, shape=(3,), dtype=DataType.BOOL) for name in ("outer", "inner"))
+    outer, inner = (TensorInfo(name, (3,), DataType.BOOL) for name in ("outer", "inner"))
 
     def shift(network: Network, flags: str) -> str:
         rest = network.add_slice_layer(flags, (1,), (2,), name=f"{flags}_rest")

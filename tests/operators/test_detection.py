@@ -196,4 +196,4 @@ def test_parameters_that_are_refused(
     shapes = ((1, 9, 4), (1, 9, 2), (9, 4), (1, 4, 4), (1, 4), (1, 4), (1,))
     infos: list[TensorInfo] = [tensor(f"t{index}", shape, DataType.FLOAT32) for index, shape in enumerate(shapes)]
     with pytest.raises(ModelError, match=message):
-        DETECTION_POSTPROCESS.check(change(PLAIN), Operands(inputs=tuple(infos[:3]), outputs=tuple(infos[3:])))
+        DETECTION_POSTPROCESS.check(change(PLAIN), Operands(tuple(infos[:3]), tuple(infos[3:])))

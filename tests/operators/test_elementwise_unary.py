@@ -90,8 +90,8 @@ def test_the_output_may_lie_over_the_input(row: Operator) -> None:
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16, DataType.INT32])
 def test_integers_without_a_kernel_are_refused(row: Operator, dtype: DataType) -> None:
     quantization = None if dtype is DataType.INT32 else Quantization.of(0.5)
-    infos = [TensorInfo(name=name, shape=(2,), dtype=dtype, quantization=quantization) for name in "xy"]
-    operands = Operands(inputs=(infos[0],), outputs=(infos[1],))
+    infos = [TensorInfo(name, (2,), dtype, quantization=quantization) for name in "xy"]
+    operands = Operands((infos[0],), (infos[1],))
     if dtype in STORED.get(row.type, ()):
         row.check(row.descriptor(), operands)
         return

@@ -80,7 +80,7 @@ def test_what_moves_values_has_no_error() -> None:
 def product(weights: Array) -> Network:
     network = Network("product")
     dtype = DataType(weights.dtype.name)
-    given = network.add_input(TensorInfo(name="x", shape=(1, weights.shape[1]), dtype=dtype))
+    given = network.add_input(TensorInfo("x", (1, weights.shape[1]), dtype))
     network.set_outputs([network.add_fully_connected_layer(given, weights, name="y")])
     return network
 

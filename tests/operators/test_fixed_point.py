@@ -139,7 +139,7 @@ def test_the_rescaler_is_the_formula(total: int, multiplier: int, shift: int) ->
 
 
 def test_activation_ranges_follow_scale_and_zero_point() -> None:
-    info = TensorInfo(name="y", shape=(1,), dtype=DataType.INT8, quantization=Quantization.of(0.05, -20))
+    info = TensorInfo("y", (1,), DataType.INT8, quantization=Quantization.of(0.05, -20))
     assert activation_range(Activation.NONE, info) == (-128, 127)
     assert activation_range(Activation.RELU, info) == (-20, 127)
     assert activation_range(Activation.RELU6, info) == (-20, 100)
@@ -147,9 +147,9 @@ def test_activation_ranges_follow_scale_and_zero_point() -> None:
 
 
 def test_a_limit_beyond_32_bits_is_refused() -> None:
-    info = TensorInfo(name="y", shape=(1,), dtype=DataType.INT16, quantization=Quantization.of(1e-8))
+    info = TensorInfo("y", (1,), DataType.INT16, quantization=Quantization.of(1e-8))
     assert activation_range(Activation.RELU6, info) == (0, 32767)
-    tiny = TensorInfo(name="y", shape=(1,), dtype=DataType.INT16, quantization=Quantization.of(1e-12))
+    tiny = TensorInfo("y", (1,), DataType.INT16, quantization=Quantization.of(1e-12))
     with pytest.raises(UnsupportedError, match="too small"):
         activation_range(Activation.RELU6, tiny)
 

@@ -35,10 +35,10 @@ def test_every_layer_rounds_its_float32_result(seed: int) -> None:
     network = random_network(seed, 6, DataType.FLOAT32)
     generator = np.random.default_rng(seed)
     for layer in network.layers:
-        wide = Operands(inputs=network.input_infos(layer), outputs=network.output_infos(layer))
+        wide = Operands(network.input_infos(layer), network.output_infos(layer))
         narrow = Operands(
-            inputs=tuple(map(half, wide.inputs)),
-            outputs=tuple(replace(o, dtype=DataType.FLOAT16) for o in wide.outputs),
+            tuple(map(half, wide.inputs)),
+            tuple(replace(o, dtype=DataType.FLOAT16) for o in wide.outputs),
         )
         arrays = [
             None if info is None else generator.normal(0, 2, info.shape).astype(np.float16) for info in wide.inputs
@@ -54,15 +54,15 @@ def test_every_layer_rounds_its_float32_result(seed: int) -> None:
 
 
 def test_types_are_not_mixed() -> None:
-    wide = TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32)
-    narrow = TensorInfo(name="y", shape=(1, 4), dtype=DataType.FLOAT16)
+    wide = TensorInfo("x", (1, 4), DataType.FLOAT32)
+    narrow = TensorInfo("y", (1, 4), DataType.FLOAT16)
     with pytest.raises(UnsupportedError, match="'x' is float32 but other tensors are float16"):
-        OPERATORS[LayerType.SOFTMAX].check(SoftmaxDescriptor(), Operands(inputs=(wide,), outputs=(narrow,)))
+        OPERATORS[LayerType.SOFTMAX].check(SoftmaxDescriptor(), Operands((wide,), (narrow,)))
 
 
 def test_no_c_kernel_takes_it() -> None:
     network = Network("half")
-    network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT16))
+    network.add_input(TensorInfo("x", (1, 4), DataType.FLOAT16))
     network.set_outputs([network.add_softmax_layer("x")])
     support = CpuAcc().layer_support().supports(network, network.layers[0], TARGET)
     assert "float16" in support.reason

@@ -78,4 +78,4 @@ def test_float_is_within_tolerance_of_float64(
 def test_refuses(type_: str, source: TensorInfo, output: TensorInfo, message: str) -> None:
     operator = OPERATORS[LayerType(type_)]
     with pytest.raises(UnsupportedError, match=message):
-        operator.check(operator.descriptor(), Operands(inputs=(source,), outputs=(output,)))
+        operator.check(operator.descriptor(), Operands((source,), (output,)))

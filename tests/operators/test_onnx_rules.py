@@ -52,7 +52,7 @@ class Case:
 
     def input(self, name: str, data: Array, scale: float) -> str:
         """Add an input of stored values."""
-        info = TensorInfo(name=name, shape=data.shape, dtype=DataType.INT8, quantization=self.quantization(name, scale))
+        info = TensorInfo(name, data.shape, DataType.INT8, quantization=self.quantization(name, scale))
         self.stored.append(data)
         self.feeds[name] = (data.astype(np.int64) + self.offset).astype(self.dtype)
         return self.network.add_input(info)
@@ -219,7 +219,7 @@ def test_quantize_equals_quantizelinear(seed: int) -> None:
     data = np.concatenate([ties, *beside, ends])
     case.stored.append(data)
     case.feeds["real"] = data
-    source = case.network.add_input(TensorInfo(name="real", shape=data.shape, dtype=DataType.FLOAT32))
+    source = case.network.add_input(TensorInfo("real", data.shape, DataType.FLOAT32))
     ours = case.ours(case.network.add_quantize_layer(source, DataType.INT8, output))
     assert np.array_equal(ours, case.theirs(node("QuantizeLinear", ["real", *OUTPUT])))
 

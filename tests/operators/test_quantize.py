@@ -67,19 +67,17 @@ def test_floats_beyond_int32_saturate_and_nan_is_zero() -> None:
 )
 def test_quantize_refuses(source: TensorInfo, output: TensorInfo, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
-        QUANTIZE.check(QuantizeDescriptor(), Operands(inputs=(source,), outputs=(output,)))
+        QUANTIZE.check(QuantizeDescriptor(), Operands((source,), (output,)))
 
 
 def test_refuses_per_channel_scales() -> None:
     quantization = Quantization(scales=(0.5, 0.25), zero_points=(0, 0))
-    channels = TensorInfo(name="x", shape=(2,), dtype=DataType.INT8, quantization=quantization)
+    channels = TensorInfo("x", (2,), DataType.INT8, quantization=quantization)
     with pytest.raises(UnsupportedError, match="'x' has 2 scales"):
-        DEQUANTIZE.check(
-            DequantizeDescriptor(), Operands(inputs=(channels,), outputs=(tensor("y", (2,), DataType.FLOAT32),))
-        )
+        DEQUANTIZE.check(DequantizeDescriptor(), Operands((channels,), (tensor("y", (2,), DataType.FLOAT32),)))
 
 
 def test_dequantize_refuses_int32() -> None:
     source, output = tensor("x", (2,), DataType.INT32, 1), tensor("y", (2,), DataType.FLOAT32)
     with pytest.raises(UnsupportedError, match="int32 to float32"):
-        DEQUANTIZE.check(DequantizeDescriptor(), Operands(inputs=(source,), outputs=(output,)))
+        DEQUANTIZE.check(DequantizeDescriptor(), Operands((source,), (output,)))

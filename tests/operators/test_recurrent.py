@@ -151,7 +151,7 @@ def test_transforms_of_floats_are_within_the_documented_bound(length: int) -> No
     samples = np.random.default_rng(length).normal(0, 100, (2, length)).astype(np.float32)
     for inverse in (False, True):
         network = Network("transform")
-        network.add_input(TensorInfo(name="x", shape=samples.shape, dtype=DataType.FLOAT32))
+        network.add_input(TensorInfo("x", samples.shape, DataType.FLOAT32))
         add = network.add_signal_irfft_layer if inverse else network.add_signal_rfft_layer
         network.set_outputs([add("x", fft_length=length)])
         (wanted,) = network.run([samples])
@@ -169,7 +169,7 @@ def test_factors_of_gates_are_those_of_tflm(scale: float) -> None:
     bias = np.array([tie + near for tie in ties for near in range(-4, 4)][:units]).clip(-(2**31), 2**31 - 1)
     large = np.full(units, 2**31 - 1, np.int32)
     network = Network("ties")
-    network.add_input(TensorInfo(name="x", shape=(1, 1, 1), dtype=DataType.INT8, quantization=Quantization.of(scale)))
+    network.add_input(TensorInfo("x", (1, 1, 1), DataType.INT8, quantization=Quantization.of(scale)))
     network.set_outputs(
         [
             network.add_lstm_layer(
@@ -194,13 +194,13 @@ def test_what_tflm_lacks_is_refused() -> None:
     inputs = list(graph.input_infos(layer))
     row = OPERATORS[layer.type]
     with pytest.raises(UnsupportedError, match="input 9 is 'x', expected no peephole"):
-        row.infer(layer.descriptor, [*inputs[:9], TensorInfo(name="x", shape=(1,), dtype=DataType.INT8), *inputs[10:]])
+        row.infer(layer.descriptor, [*inputs[:9], TensorInfo("x", (1,), DataType.INT8), *inputs[10:]])
     cell = graph.info("cell")
     inputs[19] = replace(cell, quantization=Quantization.of(0.3))
     outputs = graph.output_infos(layer)
     outputs = (*outputs[:2], replace(outputs[2], quantization=Quantization.of(0.3)))
     with pytest.raises(UnsupportedError, match=r"scale 0\.3, expected a power of two"):
-        row.check(layer.descriptor, Operands(inputs=tuple(inputs), outputs=outputs))
+        row.check(layer.descriptor, Operands(tuple(inputs), outputs))
 
 
 def test_the_clip_of_the_cell_is_truncated() -> None:

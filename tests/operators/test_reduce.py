@@ -38,7 +38,7 @@ def test_integers_equal_tflm(type_: LayerType, dtype: DataType, drawn: st.DataOb
 def test_sums_wrap_as_tflms(type_: LayerType) -> None:
     source = ((1, 300, 300, 1), DataType.INT16, Quantization.of(0.01, 32767))
     descriptor = ReduceDescriptor(axes=(1, 2))
-    network = network_of(type_, descriptor, source, DataType.INT16, Quantization.of(100.0, 0))
+    network = network_of(type_, descriptor, source, DataType.INT16, Quantization.of(100.0))
     values = np.full(source[0], -32768, np.int16)
     assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
 
@@ -80,7 +80,7 @@ def test_refuses_axes_that_do_not_fit(axes: tuple[int, ...]) -> None:
 )
 def test_refuses(source: TensorInfo, output: TensorInfo, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
-        SUM.check(ReduceDescriptor(axes=(0,)), Operands(inputs=(source,), outputs=(output,)))
+        SUM.check(ReduceDescriptor(axes=(0,)), Operands((source,), (output,)))
 
 
 @st.composite
@@ -125,12 +125,12 @@ def test_sums_along_an_axis_equal_tflm_and_c(dtype: DataType, drawn: st.DataObje
 )
 def test_refuses_sums_along_an_axis(source: TensorInfo, output: TensorInfo, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
-        CUMSUM.check(CumsumDescriptor(axis=0), Operands(inputs=(source,), outputs=(output,)))
+        CUMSUM.check(CumsumDescriptor(axis=0), Operands((source,), (output,)))
 
 
 def test_accepts_factors_up_to_one() -> None:
     factor = cumsum_factor(
-        Operands(inputs=(tensor("x", (2,), DataType.INT8, 1),), outputs=(tensor("y", (2,), DataType.INT8, 2.0**-18.5),))
+        Operands((tensor("x", (2,), DataType.INT8, 1),), (tensor("y", (2,), DataType.INT8, 2.0**-18.5),))
     )
     assert factor.shift == 0
 

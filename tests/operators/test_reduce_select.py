@@ -148,7 +148,7 @@ def test_refuses(
     type_: LayerType, descriptor: Descriptor, source: TensorInfo, output: TensorInfo, message: str
 ) -> None:
     with pytest.raises(UnsupportedError, match=message):
-        OPERATORS[type_].check(descriptor, Operands(inputs=(source,), outputs=(output,)))
+        OPERATORS[type_].check(descriptor, Operands((source,), (output,)))
 
 
 @pytest.mark.parametrize("axis", [-1, 2])
@@ -158,6 +158,6 @@ def test_refuses_an_axis_that_does_not_exist(axis: int) -> None:
 
 
 def test_the_quantisation_of_an_index_does_not_matter() -> None:
-    output = TensorInfo(name="y", shape=(), dtype=DataType.INT32, quantization=Quantization.of(0.5))
-    operands = Operands(inputs=(tensor("x", (2,), DataType.INT8, 1),), outputs=(output,))
+    output = TensorInfo("y", (), DataType.INT32, quantization=Quantization.of(0.5))
+    operands = Operands((tensor("x", (2,), DataType.INT8, 1),), (output,))
     OPERATORS[LayerType.ARG_MAX].check(ArgSelectDescriptor(axis=0), operands)

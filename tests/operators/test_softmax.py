@@ -96,7 +96,7 @@ def test_tables_reach_both_ends() -> None:
 )
 def test_refuses(source, output, message: str) -> None:  # noqa: ANN001
     with pytest.raises(UnsupportedError, match=message):
-        SOFTMAX.check(DESCRIPTOR, Operands(inputs=(source,), outputs=(output,)))
+        SOFTMAX.check(DESCRIPTOR, Operands((source,), (output,)))
 
 
 ROWS = {

@@ -75,12 +75,12 @@ def test_the_scale_of_fully_connected_is_computed_in_float64() -> None:
         LayerType.FULLY_CONNECTED,
         FullyConnectedDescriptor(),
         [
-            TensorInfo(name="data", shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(data_scale)),
-            TensorInfo(name="weights", shape=(16, 4), dtype=DataType.INT8, quantization=Quantization.of(weights_scale)),
+            TensorInfo("data", (1, 4), DataType.INT8, quantization=Quantization.of(data_scale)),
+            TensorInfo("weights", (16, 4), DataType.INT8, quantization=Quantization.of(weights_scale)),
             TensorInfo(
-                name="bias",
-                shape=(16,),
-                dtype=DataType.INT32,
+                "bias",
+                (16,),
+                DataType.INT32,
                 quantization=Quantization.of(data_scale * weights_scale),
             ),
         ],

@@ -24,7 +24,7 @@ Q = Quantization.of(0.5)
 
 
 def info(name: str, shape: Shape, dtype: DataType = DataType.INT8, quantization: Quantization | None = Q) -> TensorInfo:
-    return TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization)
+    return TensorInfo(name, shape, dtype, quantization=quantization)
 
 
 DATA = info("data", (1, 4, 4, 2))
@@ -41,7 +41,7 @@ def check_conv2d(
     output: TensorInfo = OUTPUT,
     activation: Activation = Activation.NONE,
 ) -> None:
-    operands = Operands(inputs=(data, weights, bias), outputs=(output,))
+    operands = Operands((data, weights, bias), (output,))
     OPERATORS[LayerType.CONV_2D].check(Conv2dDescriptor(activation=activation), operands)
 
 
@@ -147,7 +147,7 @@ def test_shapes_that_do_not_fit_are_refused(
 
 def test_fully_connected_refuses_a_bias_of_another_scale() -> None:
     infos = (info("data", (1, 4)), info("weights", (3, 4)), info("bias", (3,), DataType.INT32, Quantization.of(0.5)))
-    operands = Operands(inputs=infos, outputs=(info("output", (1, 3)),))
+    operands = Operands(infos, (info("output", (1, 3)),))
     with pytest.raises(UnsupportedError, match=r"'bias' has scale 0.5, expected 0.25"):
         OPERATORS[LayerType.FULLY_CONNECTED].check(FullyConnectedDescriptor(), operands)
 
@@ -158,7 +158,7 @@ def test_depthwise_refuses_an_int32_bias_with_int16_data() -> None:
         info("weights", (1, 1, 1, 3)),
         info("bias", (3,), DataType.INT32),
     )
-    operands = Operands(inputs=infos, outputs=(info("output", (1, 4, 4, 3), DataType.INT16),))
+    operands = Operands(infos, (info("output", (1, 4, 4, 3), DataType.INT16),))
     with pytest.raises(UnsupportedError, match="'bias' is int32, expected int64"):
         OPERATORS[LayerType.DEPTHWISE_CONV_2D].check(DepthwiseConv2dDescriptor(), operands)
 
@@ -183,7 +183,7 @@ def test_depthwise_refuses_an_int32_bias_with_int16_data() -> None:
 def test_pools_say_what_they_refuse(
     type_: LayerType, descriptor: Pool2dDescriptor, output: TensorInfo, message: str
 ) -> None:
-    operands = Operands(inputs=(DATA,), outputs=(output,))
+    operands = Operands((DATA,), (output,))
     with pytest.raises(UnsupportedError, match=message):
         OPERATORS[type_].check(descriptor, operands)
 
@@ -195,7 +195,7 @@ def test_the_padding_of_a_pool_is_smaller_than_its_window(side: str) -> None:
     for padding, accepted in ((1, True), (2, False), (3, False)):
         descriptor = Pool2dDescriptor(pool_h=2, pool_w=2, padding=Padding(**{side: padding}))
         height, width = ((each - 4) * padding + 3 for each in size)
-        operands = Operands(inputs=(DATA,), outputs=(info("output", (1, height, width, 2)),))
+        operands = Operands((DATA,), (info("output", (1, height, width, 2)),))
         if accepted:
             row.check(descriptor, operands)
             continue
@@ -207,12 +207,12 @@ def test_transposed_convolutions_refuse_weights_with_a_zero_point() -> None:
     descriptor = TransposeConvDescriptor(output_h=3, output_w=3)
     weights = replace(WEIGHTS, quantization=Quantization.of(0.5, 3))
     with pytest.raises(UnsupportedError, match="'weights' have a zero point that is not 0, expected symmetric"):
-        OPERATORS[LayerType.TRANSPOSE_CONV].check(descriptor, Operands(inputs=(DATA, weights), outputs=(OUTPUT,)))
+        OPERATORS[LayerType.TRANSPOSE_CONV].check(descriptor, Operands((DATA, weights), (OUTPUT,)))
 
 
 def test_constant_weights_are_finite() -> None:
     data, weights = (info(name, (1, 2), DataType.FLOAT32, None) for name in ("data", "weights"))
-    operands = Operands(inputs=(data, weights), outputs=(info("output", (1, 1), DataType.FLOAT32, None),))
+    operands = Operands((data, weights), (info("output", (1, 1), DataType.FLOAT32, None),))
     check = OPERATORS[LayerType.FULLY_CONNECTED].check_values
     check(FullyConnectedDescriptor(), operands, (None, np.float32([[1, 2]])))
     check(FullyConnectedDescriptor(), operands, (None, None))

@@ -179,7 +179,7 @@ def test_inverse_conversions_that_change_no_bit_are_removed() -> None:
     tensors["wide"] = converted(tensors["a"], "wide", DataType.FLOAT32)
     tensors["back"] = converted(tensors["a"], "back", DataType.FLOAT16)
     b = graph.layer("b")
-    moved = Layer(name="b", type=b.type, descriptor=b.descriptor, inputs=("back",), outputs=("b",))
+    moved = Layer("b", b.type, b.descriptor, inputs=("back",), outputs=("b",))
     pair = [widening("w", source="a", output="wide"), narrowing("n", source="wide", output="back")]
     built = assemble("pair", inputs=["x"], outputs=["b"], layers=[graph.layer("a"), *pair, moved], tensors=tensors)
     assert [layer.name for layer in remove_inverse_conversions(built).layers] == ["a", "b"]

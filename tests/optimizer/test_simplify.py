@@ -99,9 +99,7 @@ def test_trained_models_keep_their_bits(models: Path, model: str) -> None:
 
 
 def image(network: Network, name: str = "x", shape: tuple[int, ...] = (1, 4, 4, 2)) -> str:
-    return network.add_input(
-        TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=Quantization.of(0.1, -3))
-    )
+    return network.add_input(TensorInfo(name, shape, DataType.INT8, quantization=Quantization.of(0.1, -3)))
 
 
 def types(graph: Graph) -> list[LayerType]:
@@ -241,15 +239,13 @@ def is_accepted(case: Graph) -> bool:
 
 def move(source: str, target: str, descriptor: TransposeDescriptor) -> Layer:
     """Return a transpose."""
-    return Layer(
-        name=f"move_{source}", type=LayerType.TRANSPOSE, descriptor=descriptor, inputs=(source,), outputs=(target,)
-    )
+    return Layer(f"move_{source}", LayerType.TRANSPOSE, descriptor, inputs=(source,), outputs=(target,))
 
 
 def test_reshapes_join_across_elementwise_layers() -> None:
     network = Network("n")
     flat = network.add_reshape_layer(image(network), (1, 32))
-    half = network.add_constant_array("half", np.array([5], np.int8), Quantization.of(0.1, 0))
+    half = network.add_constant_array("half", np.array([5], np.int8), Quantization.of(0.1))
     product = network.add_mul_layer(network.add_logistic_layer(flat), half, quantization=Quantization.of(0.1, 2))
     network.set_outputs([conv(network, network.add_reshape_layer(product, (1, 4, 4, 2)))])
     simpler = simplify(network)
@@ -279,7 +275,7 @@ def test_clamp_within_the_limits_of_the_next_goes() -> None:
 
 
 def floats(network: Network) -> str:
-    return network.add_input(TensorInfo(name="x", shape=(1, 4, 4, 2), dtype=DataType.FLOAT32))
+    return network.add_input(TensorInfo("x", (1, 4, 4, 2), DataType.FLOAT32))
 
 
 def keras_prelu(network: Network, source: str, mirrored: str, factors: list[float]) -> str:
@@ -316,7 +312,7 @@ def test_a_transpose_of_unit_axes_becomes_a_reshape() -> None:
 def test_a_bias_without_effect_cannot_overflow() -> None:
     network = Network("dead channel")
     quantization = Quantization(scales=(0.5,), zero_points=(3,))
-    network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT8, quantization=quantization))
+    network.add_input(TensorInfo("x", (1, 2), DataType.INT8, quantization=quantization))
     output = network.add_fully_connected_layer(
         "x",
         weights=np.array([[127, -127], [127, -127]], np.int8),
@@ -352,7 +348,7 @@ def ruled(network: Network, rules: Mapping[str, Rounding]) -> Graph:
 def test_a_bias_has_no_effect_by_the_rule_of_its_layer(rule: Rounding, cleared: bool) -> None:
     """The largest sum times 2**-32 is a half, which two roundings make 1, and one rounding 0."""
     network = Network("dead channel")
-    x = network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT8, quantization=WHOLE))
+    x = network.add_input(TensorInfo("x", (1, 2), DataType.INT8, quantization=WHOLE))
     network.add_fully_connected_layer(
         x,
         weights=np.array([[127, -127]], np.int8),
@@ -377,7 +373,7 @@ def test_a_bias_has_no_effect_by_the_rule_of_its_layer(rule: Rounding, cleared: 
 
 def test_layers_that_round_by_other_rules_are_no_twins() -> None:
     network = Network("n")
-    x = network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT8, quantization=WHOLE))
+    x = network.add_input(TensorInfo("x", (1, 2), DataType.INT8, quantization=WHOLE))
     for name in ("first", "second", "third"):
         network.add_mul_layer(x, x, quantization=Quantization.of(2.0), name=name)
     network.set_outputs([network.add_concatenation_layer(["first", "second", "third"], axis=1)])
@@ -392,7 +388,7 @@ def test_layers_that_round_by_other_rules_are_no_twins() -> None:
 def test_constants_are_computed_by_the_rule_of_their_layer(rule: Rounding, half: int) -> None:
     network = Network("n")
     one = network.add_constant_array("one", np.ones((1, 2), np.int8), WHOLE)
-    x = network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT8, quantization=Quantization.of(2.0)))
+    x = network.add_input(TensorInfo("x", (1, 2), DataType.INT8, quantization=Quantization.of(2.0)))
     network.add_mul_layer(one, one, quantization=Quantization.of(2.0), name="half")
     network.set_outputs([network.add_maximum_layer(x, "half")])
     simpler = simplify(ruled(network, {"half": rule}))
@@ -407,7 +403,7 @@ def test_a_quantize_by_the_onnx_rule_goes_if_it_changes_nothing(scale: float, go
     """With the larger scale, the real values of most stored ones are infinite."""
     network = Network("n")
     quantization = Quantization.of(scale, -3)
-    network.add_input(TensorInfo(name="x", shape=(1, 256), dtype=DataType.INT8, quantization=quantization))
+    network.add_input(TensorInfo("x", (1, 256), DataType.INT8, quantization=quantization))
     network.add_quantize_layer("x", DataType.INT8, quantization, name="same")
     network.set_outputs([network.add_maximum_layer("x", "same")])
     given = ruled(network, {"same": Rounding.ONNX})
@@ -430,7 +426,7 @@ def test_a_clamp_by_another_rule_is_fused_only_if_its_limits_are_those_of_the_ac
     monkeypatch.setitem(cast(dict[LayerType, Operator], OPERATORS), LayerType.RELU6, row)
     for scale, fused in ((12.0, False), (10.0, True)):
         network = Network("n")
-        x = network.add_input(TensorInfo(name="x", shape=(1, 256), dtype=DataType.INT8, quantization=WHOLE))
+        x = network.add_input(TensorInfo("x", (1, 256), DataType.INT8, quantization=WHOLE))
         product = network.add_mul_layer(x, x, quantization=Quantization.of(scale))
         network.set_outputs([network.add_relu6_layer(product, name="clamp")])
         given = ruled(network, {"clamp": Rounding.ONNX})
@@ -444,7 +440,7 @@ def test_constants_are_computed() -> None:
     x = image(network)
     fixed = network.add_constant_array("fixed", np.ones((1, 4, 4, 2), np.int8), Quantization.of(0.1, -3))
     doubled = network.add_add_layer(fixed, fixed, quantization=Quantization.of(0.1, -3))
-    network.set_outputs([network.add_add_layer(x, doubled, quantization=Quantization.of(0.2, 0))])
+    network.set_outputs([network.add_add_layer(x, doubled, quantization=Quantization.of(0.2))])
     simpler = simplify(network)
     assert types(simpler) == [LayerType.ADD]
     assert_same_bits(network, simpler)
@@ -457,9 +453,7 @@ def test_constants_grow_so_far_and_no_further(growth: float, folds: bool) -> Non
     column = network.add_constant_array("column", np.ones((1, 4, 1, 1), np.int8), quantization)
     row = network.add_constant_array("row", np.ones((1, 1, 4, 1), np.int8), quantization)
     grown = network.add_add_layer(column, row, quantization=quantization)  # 16 bytes computed from 8
-    data = network.add_input(
-        TensorInfo(name="data", shape=(1, 4, 4, 1), dtype=DataType.INT8, quantization=quantization)
-    )
+    data = network.add_input(TensorInfo("data", (1, 4, 4, 1), DataType.INT8, quantization=quantization))
     network.set_outputs([network.add_add_layer(data, grown, quantization=quantization)])
     folded = each_layer(partial(fold_constants, growth=growth))(network)
     assert types(folded) == [LayerType.ADD] * (1 if folds else 2)

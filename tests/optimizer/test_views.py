@@ -152,18 +152,18 @@ class TestDeleted:
 
 
 def relu(name: str, source: str, output: str) -> Layer:
-    return Layer(name=name, type=LayerType.RELU, descriptor=ReluDescriptor(), inputs=(source,), outputs=(output,))
+    return Layer(name, LayerType.RELU, ReluDescriptor(), inputs=(source,), outputs=(output,))
 
 
 def test_a_replacement_of_several_layers_with_constants() -> None:
     def optimise(view: SubgraphView) -> OptimizationViews:
-        weights = Tensor(info=floats("packed", (2,)), data=np.zeros(2, np.float32))
+        weights = Tensor(floats("packed", (2,)), np.zeros(2, np.float32))
         middle = replace(view.info("b"), name="middle")
         layers = (
             Layer(
-                name="new",
-                type=LayerType.PRE_COMPILED,
-                descriptor=PreCompiledDescriptor(payload=None),
+                "new",
+                LayerType.PRE_COMPILED,
+                PreCompiledDescriptor(payload=None),
                 inputs=("x", "packed"),
                 outputs=("middle",),
             ),
@@ -217,13 +217,13 @@ def part(view: SubgraphView, *wanted: str) -> SubgraphView:
         (substitute(tensors=(floats("c", (2, 2)),)), "changes tensor 'c' from"),
         (substitute(name="tanh"), "adds layer 'tanh', a name that is taken"),
         (substitute(name=""), "adds layer '', a name that is taken"),
-        (substitute(constants=(Tensor(info=floats("k")),)), "adds a constant 'k' without data"),
+        (substitute(constants=(Tensor(floats("k")),)), "adds a constant 'k' without data"),
         (
-            substitute(constants=(Tensor(info=floats("x"), data=np.zeros((1, 4), np.float32)),)),
+            substitute(constants=(Tensor(floats("x"), np.zeros((1, 4), np.float32)),)),
             "adds constant 'x', a name that is taken",
         ),
         (
-            substitute(inputs=("k",), constants=(Tensor(info=floats("k"), data=np.zeros((2, 4), np.float32)),)),
+            substitute(inputs=("k",), constants=(Tensor(floats("k"), np.zeros((2, 4), np.float32)),)),
             r"replaces layers \['a', 'b', 'c'\] by \['compiled a'\].*constant 'k' has data",
         ),
         (substitute(type=LayerType.TANH), "inserted a layer that does not fit: layer 'compiled a' TANH"),

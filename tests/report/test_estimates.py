@@ -28,7 +28,7 @@ ESTIMATE = Estimate(
 
 
 def layer(descriptor: Descriptor, type_: LayerType = LayerType.PRE_COMPILED) -> Layer:
-    return Layer(name="program", type=type_, descriptor=descriptor, inputs=("x",), outputs=("y",))
+    return Layer("program", type_, descriptor, inputs=("x",), outputs=("y",))
 
 
 def test_only_a_layer_whose_compiler_estimates_has_an_estimate() -> None:

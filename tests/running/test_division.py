@@ -55,7 +55,7 @@ class Unit:
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         del graph
-        return Support(reason="" if layer.type is self.type else f"no {layer.type}")
+        return Support("" if layer.type is self.type else f"no {layer.type}")
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         payload = context.layer.descriptor

@@ -142,7 +142,7 @@ def test_options_are_pairs() -> None:
 
 def test_floats_behind_a_stream_of_integers(zig: str) -> None:
     network, generator = Network("stream"), np.random.default_rng(3)
-    info = TensorInfo(name="x", shape=(1, 32, 32, 3), dtype=DataType.INT8, quantization=Quantization.of(0.05))
+    info = TensorInfo("x", (1, 32, 32, 3), DataType.INT8, quantization=Quantization.of(0.05))
     source = network.add_input(info)
     for channels, given in ((16, 3), (16, 16), (2, 16)):
         source = network.add_conv2d_layer(

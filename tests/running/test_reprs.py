@@ -43,12 +43,12 @@ def large() -> ferrule.Network:
 
 
 def test_tensors() -> None:
-    info = TensorInfo(name="x", shape=(1, 32, 32, 3), dtype=DataType.INT8, quantization=Quantization.of(0.5, -3))
+    info = TensorInfo("x", (1, 32, 32, 3), DataType.INT8, quantization=Quantization.of(0.5, -3))
     assert line(info) == "TensorInfo('x', int8[1, 32, 32, 3], scale 0.5, zero point -3)"
-    assert line(TensorInfo(name="s", shape=(), dtype=DataType.FLOAT32)) == "TensorInfo('s', float32[])"
+    assert line(TensorInfo("s", (), DataType.FLOAT32)) == "TensorInfo('s', float32[])"
     scales = Quantization(scales=(0.25,) * 512, zero_points=(0,) * 512, axis=1)
     assert line(scales) == "Quantization(512 scales on axis 1)"
-    wide = TensorInfo(name="w" * 1000, shape=(3, 512), dtype=DataType.INT8, quantization=scales)
+    wide = TensorInfo("w" * 1000, (3, 512), DataType.INT8, quantization=scales)
     assert line(wide).endswith("www', int8[3, 512], 512 scales on axis 1)")
 
 

@@ -137,7 +137,7 @@ def test_a_check_of_ownership_without_an_access_is_no_success(
 def test_a_network_without_layers(built: Build) -> None:
     """The output is the input, and a constant."""
     network = ferrule.Network("same")
-    network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 4), DataType.FLOAT32))
     network.set_outputs(["x", network.add_constant_array("k", np.array([np.nan, np.inf, 1], np.float32))])
     x = np.array([[1, -2, np.inf, 0]], np.float32)
     report = built(network).run([x])

@@ -145,7 +145,7 @@ def test_roads(setup: Setup, owners: list[type[Backend]], imports: int, copies: 
 def fan() -> Network:
     """Return a network in which two tensors cross at one place, one is read by three layers, and one is an output."""
     network = Network("fan")
-    x = network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
+    x = network.add_input(TensorInfo("x", SHAPE, DataType.FLOAT32))
     a, b = network.add_leaky_relu_layer(x, 0.5, name="a"), network.add_leaky_relu_layer(x, 0.25, name="b")
     c, d = network.add_add_layer(a, b, name="c"), network.add_sub_layer(a, b, name="d")
     e = network.add_add_layer(c, a, name="e")
@@ -182,10 +182,8 @@ def buffers(network: Network, alignment_bytes: int, shift: int = 0) -> list[Arra
 def test_elements_are_aligned_whatever_the_ends_need(setup: Setup) -> None:
     """PartnerCpu's handles need no alignment, and 7 bytes lie before the floats."""
     network = Network("odd")
-    small = network.add_input(
-        TensorInfo(name="small", shape=(7,), dtype=DataType.INT8, quantization=Quantization.of(0.5))
-    )
-    large = network.add_input(TensorInfo(name="large", shape=(3,), dtype=DataType.FLOAT32))
+    small = network.add_input(TensorInfo("small", (7,), DataType.INT8, quantization=Quantization.of(0.5)))
+    large = network.add_input(TensorInfo("large", (3,), DataType.FLOAT32))
     network.set_outputs(
         [
             network.add_relu_layer(network.add_relu_layer(small, name="a"), name="b"),
@@ -308,7 +306,7 @@ class OtherGpu(PartnerGpu):
 def test_a_late_readers_bytes_are_kept_until_it_is_waited_for() -> None:
     """The GPU reads a's tensor at the end of the run; if b's took its bytes after the GPU's step, it would read b's."""
     network = Network("late")
-    x = network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
+    x = network.add_input(TensorInfo("x", SHAPE, DataType.FLOAT32))
     late = network.add_leaky_relu_layer(network.add_leaky_relu_layer(x, 0.5, name="a"), 0.25, name="late")
     b = network.add_leaky_relu_layer(x, 0.75, name="b")
     network.set_outputs([late, network.add_leaky_relu_layer(b, 0.125, name="c")])
@@ -588,7 +586,7 @@ class TestAllocators:
     def test_without_one_the_load_is_refused(
         self, kinds: MemorySource, protected: bool, allocator: MemorySource, message: str
     ) -> None:
-        info = TensorInfo(name="t", shape=SHAPE, dtype=DataType.FLOAT32)
+        info = TensorInfo("t", SHAPE, DataType.FLOAT32)
         (factory,) = PartnerNpu().tensor_handle_factories(None)
         handle = factory.create_handle(info, managed=False)
         ends = [FallbackEnd(handle=handle, factory=factory, backend=name) for name in "AB"]

@@ -12,7 +12,7 @@ from ferrule.runtime.loading import _only_input
 
 
 def copy(inputs: tuple[str | None, ...], outputs: tuple[str, ...]) -> Layer:
-    return Layer(name="copy", type=LayerType.MEM_COPY, descriptor=MemCopyDescriptor(), inputs=inputs, outputs=outputs)
+    return Layer("copy", LayerType.MEM_COPY, MemCopyDescriptor(), inputs=inputs, outputs=outputs)
 
 
 def test_a_copy_has_one_input() -> None:

@@ -181,7 +181,7 @@ def two_outputs() -> Graph:
 @OPTIONS
 def test_outputs_may_be_inputs_constants_and_stand_twice(options: OptimizerOptions) -> None:
     network = chain(2)
-    fixed = network.add_constant(TensorInfo(name="fixed", shape=SHAPE, dtype=DataType.FLOAT32), sample(9))
+    fixed = network.add_constant(TensorInfo("fixed", SHAPE, DataType.FLOAT32), sample(9))
     network.set_outputs(["layer1", "x", fixed, "layer0", "layer1", "x"])
     x = sample()
     with fresh() as runtime:
@@ -193,8 +193,8 @@ def test_outputs_may_be_inputs_constants_and_stand_twice(options: OptimizerOptio
 @OPTIONS
 def test_a_network_without_layers(options: OptimizerOptions) -> None:
     network = Graph("empty")
-    network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
-    network.add_input(TensorInfo(name="unused", shape=SHAPE, dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", SHAPE, DataType.FLOAT32))
+    network.add_input(TensorInfo("unused", SHAPE, DataType.FLOAT32))
     network.set_outputs(["x"])
     with fresh() as runtime:
         number = runtime.load_network(assigned(network, {}, options=options))

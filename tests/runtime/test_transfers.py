@@ -229,7 +229,7 @@ def test_another_backend_waits_for_asynchronous_workloads(
 def diamond(width: int, depth: int) -> Network:
     """Return branches from one input whose results are added up, so that tensors have short and long lifetimes."""
     network = Network("diamond")
-    start = network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
+    start = network.add_input(TensorInfo("x", SHAPE, DataType.FLOAT32))
     ends = []
     for branch in range(width):
         name = start

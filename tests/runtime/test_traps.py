@@ -71,7 +71,7 @@ class _Refusing:
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         del graph
-        return Support(reason=f"{self._name} has no {layer.type}")
+        return Support(f"{self._name} has no {layer.type}")
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])

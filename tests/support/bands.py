@@ -54,7 +54,7 @@ from ferrule.network.weighted_layers import PaddingArgument
 from ferrule.operators.activation import Activation
 from ferrule.optimizer.substitution import Answer, apply_answers
 
-_WEIGHTS = Quantization.of(0.02, 0)
+_WEIGHTS = Quantization.of(0.02)
 LAYOUTS = ("apart", "output", "lines")
 """Whether the output or the line buffers of a chain overlap its input, as far as the chain states."""
 
@@ -69,7 +69,7 @@ class Sketch:
     @classmethod
     def of(cls, seed: int, *shape: int) -> Sketch:
         network = Network(f"sketch_{seed}")
-        info = TensorInfo(name="x", shape=(1, *shape), dtype=DataType.INT8, quantization=Quantization.of(0.05, 3))
+        info = TensorInfo("x", (1, *shape), DataType.INT8, quantization=Quantization.of(0.05, 3))
         network.add_input(info)
         return cls(network, np.random.default_rng(seed))
 

@@ -10,7 +10,7 @@ from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, TensorI
 
 def info(name: str, size_bytes: int) -> TensorInfo:
     """Return an int8 tensor of `size_bytes` bytes."""
-    return TensorInfo(name=name, shape=(size_bytes,), dtype=DataType.INT8)
+    return TensorInfo(name, (size_bytes,), DataType.INT8)
 
 
 def build(
@@ -28,9 +28,9 @@ def build(
     for number, (reads, writes) in enumerate(layers):
         names = tuple(name for name, _ in writes)
         layer = Layer(
-            name=f"l{number}",
-            type=LayerType.RESHAPE if renamed.intersection(names) else LayerType.ADD,
-            descriptor=Descriptor(),
+            f"l{number}",
+            LayerType.RESHAPE if renamed.intersection(names) else LayerType.ADD,
+            Descriptor(),
             inputs=tuple(reads),
             outputs=names,
         )

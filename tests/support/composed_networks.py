@@ -261,8 +261,8 @@ class _Composer:
         name = network.unique_name(f"{type_.lower()}_{len(network.layers)}")
         descriptor = ReshapeDescriptor(shape=info.shape) if type_ is LayerType.RESHAPE else row.descriptor()
         output = replace(info, name=f"{name}_out")
-        row.check(descriptor, Operands(inputs=(network.info(source),), outputs=(output,)))
-        layer = Layer(name=name, type=type_, descriptor=descriptor, inputs=(source,), outputs=(output.name,))
+        row.check(descriptor, Operands((network.info(source),), (output,)))
+        layer = Layer(name, type_, descriptor, inputs=(source,), outputs=(output.name,))
         return network.add_layer(layer, [output])[0]
 
     def _add_variable(self) -> None:
@@ -274,9 +274,7 @@ class _Composer:
 
     def _add_if(self) -> None:
         """Add an IF whose branches have random layers."""
-        condition = TensorInfo(
-            name=self.network.unique_name("condition"), shape=self._dice.choice([(), (1,)]), dtype=DataType.BOOL
-        )
+        condition = TensorInfo(self.network.unique_name("condition"), self._dice.choice([(), (1,)]), DataType.BOOL)
         names = [self._input(condition), *self._chosen()]
         sources = [self.network.info(name) for name in names[1:]]
         results = sources[: self._dice.randint(1, len(sources))]
@@ -286,7 +284,7 @@ class _Composer:
     def _add_while(self) -> None:
         """Add a WHILE whose body has random layers; it ends at the first false one of some flags."""
         count = self._dice.randint(2, 4)
-        flags = TensorInfo(name=self.network.unique_name("flags"), shape=(count,), dtype=DataType.BOOL)
+        flags = TensorInfo(self.network.unique_name("flags"), (count,), DataType.BOOL)
         names = [self._input(flags), *self._chosen()]
         sources = [self.network.info(name) for name in names]
         condition = Network("condition")
@@ -294,7 +292,7 @@ class _Composer:
             condition.add_input(replace(info, name=f"x{index}"))
         condition.set_outputs([condition.add_slice_layer("x0", [0], [1])])
         body = self._branch("body", sources)
-        end = body.network.add_constant(TensorInfo(name="end", shape=(1,), dtype=DataType.BOOL), np.zeros(1, np.bool_))
+        end = body.network.add_constant(TensorInfo("end", (1,), DataType.BOOL), np.zeros(1, np.bool_))
         rest = body.network.add_slice_layer("x0", [1], [count - 1])
         shifted = body.network.add_concatenation_layer([rest, end], 0)
         graph = body.close(sources[1:])

@@ -60,7 +60,7 @@ def quantization(draw: st.DrawFn, dtype: DataType) -> Quantization | None:
 
 
 def info(name: str, shape: Shape, dtype: DataType, quantization_: Quantization | None) -> TensorInfo:
-    return TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization_)
+    return TensorInfo(name, shape, dtype, quantization=quantization_)
 
 
 @st.composite

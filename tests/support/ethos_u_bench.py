@@ -8,7 +8,6 @@ here, between Ferrule's shims and the model; the real one runs on emulated board
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +159,7 @@ class EthosUBench(DeviceCalls):
         return Prepared(bench=self, stream=constant, scratch=scratch, job=task)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Prepared:
     """A job with its data in shared memory."""
 

@@ -73,7 +73,7 @@ def own_network(*, first: float = 0.0) -> Network:
         return generator.normal(0, 0.5, shape).astype(np.float32)
 
     network = Network(OWN)
-    source = network.add_input(TensorInfo(name="x", shape=(1, 8, 8, 2), dtype=DataType.FLOAT32))
+    source = network.add_input(TensorInfo("x", (1, 8, 8, 2), DataType.FLOAT32))
     kernel = weights(4, 3, 3, 2)
     kernel[0, 0, 0, 0] += first
     hidden = network.add_conv2d_layer(source, kernel, weights(4), activation=Activation.RELU)

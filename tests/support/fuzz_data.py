@@ -18,10 +18,10 @@ from text_mutation import mutate_text
 from ferrule.evaluation.data import AudioSettings, DataSettings, open_data
 from ferrule.graph import DataType, Quantization, TensorInfo
 
-_INPUT = TensorInfo(name="x", shape=(1, 4, 6, 3), dtype=DataType.INT8, quantization=Quantization.of(1 / 255, -128))
-_ROW = TensorInfo(name="x", shape=(1, 3), dtype=DataType.INT8, quantization=Quantization.of(0.5))
-_SOUND = TensorInfo(name="x", shape=(1, 20), dtype=DataType.INT16)
-_OUTPUT = TensorInfo(name="y", shape=(1, 2), dtype=DataType.FLOAT32)
+_INPUT = TensorInfo("x", (1, 4, 6, 3), DataType.INT8, quantization=Quantization.of(1 / 255, -128))
+_ROW = TensorInfo("x", (1, 3), DataType.INT8, quantization=Quantization.of(0.5))
+_SOUND = TensorInfo("x", (1, 20), DataType.INT16)
+_OUTPUT = TensorInfo("y", (1, 2), DataType.FLOAT32)
 _TEXTS = ("a,b,c,label\n1,2,3,0\n4.5,-6,7e1,1\n", 'a,b,c,label\n"1","2",3,yes\n\n4,5,6,no\n', "file,label\n0,1\n1,0\n")
 
 

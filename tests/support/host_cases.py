@@ -37,9 +37,7 @@ class Case:
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
         self.network = Network("case")
-        self.network.add_input(
-            TensorInfo(name="x", shape=self.shape, dtype=self.dtype, quantization=self._activation(2.0**-6))
-        )
+        self.network.add_input(TensorInfo("x", self.shape, self.dtype, quantization=self._activation(2.0**-6)))
 
     def weights(self, shape: Shape, axis: int, products: int) -> dict[str, Any]:
         """Return weights, bias and quantisations, scaled so that outputs use their range and some saturate."""
@@ -70,6 +68,16 @@ class Case:
         return Quantization.of(scale, int(self.random.choice([-128, -128, -5, 0, 31, 127])))
 
 
+def _windowed(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw what layers with windows share."""
+    return {
+        "strides": draw(_STRIDES),
+        "dilations": draw(_DILATIONS),
+        "padding": "same",
+        "activation": draw(ACTIVATIONS),
+    }
+
+
 @st.composite
 def convolutions(draw: st.DrawFn, dtype: DataType) -> Case:
     """Draw a CONV_2D layer."""
@@ -79,10 +87,7 @@ def convolutions(draw: st.DrawFn, dtype: DataType) -> Case:
     case.network.add_conv2d_layer(
         "x",
         **case.weights((channels, *window, depth), 0, window[0] * window[1] * depth),
-        strides=draw(_STRIDES),
-        dilations=draw(_DILATIONS),
-        padding="same",
-        activation=draw(ACTIVATIONS),
+        **_windowed(draw),
     )
     return case.finished()
 
@@ -98,10 +103,7 @@ def depthwise_convolutions(draw: st.DrawFn, dtype: DataType) -> Case:
     case.network.add_depthwise_conv2d_layer(
         "x",
         **case.weights((1, *window, channels), 3, window[0] * window[1]),
-        strides=draw(_STRIDES),
-        dilations=draw(_DILATIONS),
-        padding="same",
-        activation=draw(ACTIVATIONS),
+        **_windowed(draw),
     )
     return case.finished()
 
@@ -123,9 +125,7 @@ def pools(draw: st.DrawFn, kind: str) -> Network:
     batch, height, width, depth = (draw(item) for item in (_BATCHES, EXTENTS, EXTENTS, CHANNELS))
     network = Network("case")
     quantization = Quantization.of(0.05, draw(st.sampled_from([-128, 0, 77])))
-    network.add_input(
-        TensorInfo(name="x", shape=(batch, height, width, depth), dtype=DataType.INT8, quantization=quantization)
-    )
+    network.add_input(TensorInfo("x", (batch, height, width, depth), DataType.INT8, quantization=quantization))
     add = network.add_average_pool2d_layer if kind == "average" else network.add_max_pool2d_layer
     window = (draw(st.integers(1, height)), draw(st.integers(1, width)))
     last = add("x", window, strides=draw(_STRIDES), padding="same", activation=draw(ACTIVATIONS))
@@ -138,8 +138,8 @@ def halfway_sums() -> Network:
     random = np.random.default_rng(5)
     network = Network("halfway")
     channels = 64
-    quantization = Quantization.of(1.0, 0)
-    network.add_input(TensorInfo(name="x", shape=(1, 16), dtype=DataType.INT8, quantization=quantization))
+    quantization = Quantization.of(1.0)
+    network.add_input(TensorInfo("x", (1, 16), DataType.INT8, quantization=quantization))
     scales = tuple(2.0 ** -(1 + channel % 8) for channel in range(channels))
     network.add_fully_connected_layer(
         "x",

@@ -13,7 +13,7 @@ from ferrule.operators.table import OPERATORS
 def tensor(name: str, shape: Shape, dtype: DataType, scale: float | None = None, zero_point: int = 0) -> TensorInfo:
     """Return a tensor's description; it is quantised if a scale is given."""
     quantization = None if scale is None else Quantization.of(scale, zero_point)
-    return TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization)
+    return TensorInfo(name, shape, dtype, quantization=quantization)
 
 
 def layer_network(
@@ -35,13 +35,13 @@ def layer_network(
             network.add_input(info)
     shapes = OPERATORS[type_].infer(descriptor, inputs)
     outputs = [
-        TensorInfo(name=f"output_{i}", shape=shape, dtype=output_dtype or inputs[0].dtype, quantization=output)
+        TensorInfo(f"output_{i}", shape, output_dtype or inputs[0].dtype, quantization=output)
         for i, shape in enumerate(shapes)
     ]
     layer = Layer(
-        name="layer",
-        type=type_,
-        descriptor=descriptor,
+        "layer",
+        type_,
+        descriptor,
         inputs=tuple(info.name for info in inputs),
         outputs=tuple(info.name for info in outputs),
         rounding=rounding,

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from children import ran
 from mlperf_runner import MlperfTinyRunner
 
 import ferrule
+from ferrule._frozen import positional
 from ferrule.emulation.serving import bridge
 from ferrule.firmware import build_project
 from ferrule.firmware.mlperf_tiny import BENCHMARKS as BENCHMARKS  # noqa: PLC0414 - the benchmark imports it from here
@@ -57,7 +57,7 @@ runpy.run_path(folder + "/main.py", run_name="__main__")
 """Starts the runner's unchanged main.py where the system's list of serial ports has one more: the emulated board's."""
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Sample:
     """An input as the runner sends it, and its label; None if there is none."""
 

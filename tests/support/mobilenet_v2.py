@@ -50,10 +50,8 @@ class _Builder:
     values: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        quantization = Quantization.of(1 / 128, 0)
-        info = TensorInfo(
-            name="image", shape=(1, self.side, self.side, 3), dtype=DataType.INT8, quantization=quantization
-        )
+        quantization = Quantization.of(1 / 128)
+        info = TensorInfo("image", (1, self.side, self.side, 3), DataType.INT8, quantization=quantization)
         self.network.add_input(info)
         self.values["image"] = self.random.uniform(-1, 1, info.shape).astype(np.float32)
 
@@ -105,7 +103,7 @@ class _Builder:
         """Return the real outputs of a convolution without bias and activation."""
         values = self.values[source]
         network = Network("real")
-        network.add_input(TensorInfo(name="x", shape=values.shape, dtype=DataType.FLOAT32))
+        network.add_input(TensorInfo("x", values.shape, DataType.FLOAT32))
         add = network.add_conv2d_layer if kind == "conv" else network.add_depthwise_conv2d_layer
         network.set_outputs([add("x", weights, strides=(stride, stride), padding="same")])
         return network.run([values])[0]
@@ -120,8 +118,8 @@ class _Builder:
             flat,
             weights,
             np.zeros(classes, np.int32),
-            weights_quantization=Quantization.of(0.002, 0),
-            quantization=Quantization.of(0.1, 0),
+            weights_quantization=Quantization.of(0.002),
+            quantization=Quantization.of(0.1),
         )
         self.network.set_outputs([self.network.add_softmax_layer(logits)])
         return self.network

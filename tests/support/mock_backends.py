@@ -271,7 +271,7 @@ def registry_of(*backends: type[Backend]) -> BackendRegistry:
 def chain(length: int = 4) -> Network:
     """Return a chain of different layers, each with one input and one output."""
     network = Network("chain")
-    name = network.add_input(TensorInfo(name="x", shape=SHAPE, dtype=DataType.FLOAT32))
+    name = network.add_input(TensorInfo("x", SHAPE, DataType.FLOAT32))
     for index in range(length):
         name = network.add_leaky_relu_layer(name, 0.5 + index / 8, name=f"layer{index}")
     network.set_outputs([name])
@@ -324,18 +324,14 @@ def with_transfer(network: Graph, type_: LayerType, after: str) -> Graph:
     renamed: dict[str, str] = {}
     for layer in network.layers:
         inputs = tuple(None if name is None else renamed.get(name, name) for name in layer.inputs)
-        moved = Layer(
-            name=layer.name, type=layer.type, descriptor=layer.descriptor, inputs=inputs, outputs=layer.outputs
-        )
+        moved = Layer(layer.name, layer.type, layer.descriptor, inputs=inputs, outputs=layer.outputs)
         result.add_layer(moved, network.output_infos(layer))
         if layer.name == after:
             (name,) = layer.outputs
             info = network.info(name)
             renamed[name] = f"{name}_moved"
-            transfer = Layer(
-                name=f"transfer_{after}", type=type_, descriptor=descriptor, inputs=(name,), outputs=(renamed[name],)
-            )
-            result.add_layer(transfer, [TensorInfo(name=renamed[name], shape=info.shape, dtype=info.dtype)])
+            transfer = Layer(f"transfer_{after}", type_, descriptor, inputs=(name,), outputs=(renamed[name],))
+            result.add_layer(transfer, [TensorInfo(renamed[name], info.shape, info.dtype)])
     result.set_outputs(renamed.get(info.name, info.name) for info in network.outputs)
     return result
 

@@ -117,9 +117,9 @@ def concatenations(draw: st.DrawFn) -> Network:
     extents = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     infos = [
         TensorInfo(
-            name=f"input_{i}",
-            shape=(*first.shape[:axis], extent, *first.shape[axis + 1 :]),
-            dtype=first.dtype,
+            f"input_{i}",
+            (*first.shape[:axis], extent, *first.shape[axis + 1 :]),
+            first.dtype,
             quantization=first.quantization,
         )
         for i, extent in enumerate(extents)
@@ -133,7 +133,7 @@ def splits(draw: st.DrawFn) -> Network:
     axis = draw(st.integers(0, len(source.shape) - 1))
     count = draw(st.integers(1, 4))
     shape = (*source.shape[:axis], source.shape[axis] * count, *source.shape[axis + 1 :])
-    whole = TensorInfo(name="input", shape=shape, dtype=source.dtype, quantization=source.quantization)
+    whole = TensorInfo("input", shape, source.dtype, quantization=source.quantization)
     return layer_network(LayerType.SPLIT, SplitDescriptor(axis=axis, splits=count), [whole], source.quantization)
 
 
@@ -143,7 +143,7 @@ def uneven_splits(draw: st.DrawFn) -> Network:
     axis = draw(st.integers(0, len(source.shape) - 1))
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
     shape = (*source.shape[:axis], sum(sizes), *source.shape[axis + 1 :])
-    whole = TensorInfo(name="input", shape=shape, dtype=source.dtype, quantization=source.quantization)
+    whole = TensorInfo("input", shape, source.dtype, quantization=source.quantization)
     return layer_network(LayerType.SPLIT_V, SplitVDescriptor(axis=axis, sizes=sizes), [whole], source.quantization)
 
 
@@ -223,7 +223,7 @@ def _indexed(
 ) -> Network:
     """Return a network whose indices are constant: the reference kernels do not check others."""
     source = infos[0]
-    infos.insert(position, TensorInfo(name="indices", shape=indices.shape, dtype=DataType.INT32))
+    infos.insert(position, TensorInfo("indices", indices.shape, DataType.INT32))
     return layer_network(type_, descriptor, infos, source.quantization, {position: indices}, output_dtype=source.dtype)
 
 
@@ -258,7 +258,7 @@ def lookups(draw: st.DrawFn) -> Network:
 def updates(draw: st.DrawFn) -> Network:
     source = draw(_source(WIDE, 4))
     part = tuple(draw(st.integers(1, extent)) for extent in source.shape)
-    update = TensorInfo(name="update", shape=part, dtype=source.dtype, quantization=source.quantization)
+    update = TensorInfo("update", part, source.dtype, quantization=source.quantization)
     starts = np.array([draw(st.integers(-2, extent + 1)) for extent in source.shape], np.int32)
     return _indexed(LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), [source, update], starts, 2)
 

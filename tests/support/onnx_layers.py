@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
 import numpy as np
 from layer_case import layer_network, tensor
 
+from ferrule._frozen import frozen, positional
 from ferrule.graph import FLOAT_ROUNDINGS, Array, DataType, Descriptor, LayerType, Quantization, Rounding
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
@@ -31,7 +31,7 @@ EVERY = np.arange(-128, 128, dtype=np.int8)
 _ALPHA = float(np.float32(0.1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class OnnxLayer:
     """A network of one layer, its inputs, and the outputs that the rule demands."""
 
@@ -77,7 +77,7 @@ def quantized(value: np.float32, own: Quantization) -> int:
     return saturated(steps + own.zero_point)
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Function:
     """A function of one tensor: its layer, and its float64 form."""
 

@@ -79,7 +79,7 @@ class MockSupport:
     refuses: Refuses
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        return Support(reason=self.refuses(graph, layer))
+        return Support(self.refuses(graph, layer))
 
 
 def takes_all(graph: Graph, layer: Layer) -> str:
@@ -172,7 +172,7 @@ def compiled(view: SubgraphView) -> Substitution:
 
 
 def floats(name: str, shape: tuple[int, ...] = (1, 4), dtype: DataType = DataType.FLOAT32) -> TensorInfo:
-    return TensorInfo(name=name, shape=shape, dtype=dtype)
+    return TensorInfo(name, shape, dtype)
 
 
 def line(*names: str) -> Network:

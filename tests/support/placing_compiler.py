@@ -181,7 +181,7 @@ def _size(context: LoweringContext, tensor: str) -> Integer:
 
 
 def tensor(name: str, elements: int, dtype: DataType = DataType.INT8) -> TensorInfo:
-    return TensorInfo(name=name, shape=(elements,), dtype=dtype)
+    return TensorInfo(name, (elements,), dtype)
 
 
 def add_program(
@@ -189,9 +189,9 @@ def add_program(
 ) -> tuple[str, ...]:
     """Add a layer; `program` is a Program, or "elementwise" for the layer of the core."""
     layer = Layer(
-        name=name,
-        type=LayerType.PRE_COMPILED,
-        descriptor=PreCompiledDescriptor(payload=program),
+        name,
+        LayerType.PRE_COMPILED,
+        PreCompiledDescriptor(payload=program),
         inputs=tuple(inputs),
         outputs=tuple(info.name for info in outputs),
     )
@@ -201,9 +201,9 @@ def add_program(
 def add_view(graph: Graph, source: str, name: str) -> str:
     info = graph.info(source)
     layer = Layer(
-        name=f"view_{name}",
-        type=LayerType.RESHAPE,
-        descriptor=ReshapeDescriptor(shape=(1, *info.shape)),
+        f"view_{name}",
+        LayerType.RESHAPE,
+        ReshapeDescriptor(shape=(1, *info.shape)),
         inputs=(source,),
         outputs=(name,),
     )

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from small_networks import SCALE, int8_input
+from small_networks import SCALE, int8_input, with_products
 
-from ferrule import Network, Quantization
+from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.backends.woofles.model import WooflesModel
 from ferrule.boards import Board
@@ -32,16 +32,7 @@ def rfc_network() -> Network:
     network = Network("mynetwork")
     network.add_input(int8_input("x", 1, 6))
     network.add_add_layer("x", "x", quantization=SCALE, name="twice")
-    network.add_fully_connected_layer(
-        "twice",
-        generator.integers(-127, 128, (4, 6), dtype=np.int8),
-        generator.integers(-300, 300, 4, dtype=np.int32),
-        weights_quantization=Quantization.of(0.02, 0),
-        quantization=SCALE,
-        name="y",
-    )
-    network.set_outputs(["y"])
-    return network
+    return with_products(network, "twice", generator)
 
 
 def rfc_job(base: int = BASE, **binding: int) -> Job:

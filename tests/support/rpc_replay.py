@@ -6,14 +6,14 @@ from __future__ import annotations
 import http.server
 import threading
 import xmlrpc.client
-from dataclasses import dataclass
 
 from transcript import chunks
 
+from ferrule._frozen import positional
 from ferrule._typing import override
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Exchange:
     """One call and its answer, as HTTP bodies."""
 

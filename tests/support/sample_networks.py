@@ -92,24 +92,24 @@ def one_layer(
     graph = Graph(f"{type_.lower()}_{dtype}")
     result_type = output_dtype or dtype
     names = [
-        graph.add_input(TensorInfo(name=f"input_{i}", shape=shape, dtype=dtype, quantization=quantization(dtype)))
+        graph.add_input(TensorInfo(f"input_{i}", shape, dtype, quantization=quantization(dtype)))
         for i, shape in enumerate(inputs)
     ]
     held = [graph.add_constant(*constant) for constant in constants]
     names = held + names if constants_first else names + held
     infos = [
         TensorInfo(
-            name=f"output_{i}",
-            shape=shape,
-            dtype=result_type,
+            f"output_{i}",
+            shape,
+            result_type,
             quantization=output_quantization or quantization(result_type),
         )
         for i, shape in enumerate(outputs)
     ]
     layer = Layer(
-        name=f"{type_.lower()}_0",
-        type=type_,
-        descriptor=descriptor,
+        f"{type_.lower()}_0",
+        type_,
+        descriptor,
         inputs=tuple(names),
         outputs=tuple(info.name for info in infos),
     )
@@ -135,11 +135,11 @@ def weights_and_bias(
     bias_quantization = Quantization(scales=bias_scales, zero_points=(0,) * channels)
     return [
         (
-            TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=per_channel),
+            TensorInfo("weights", shape, DataType.INT8, quantization=per_channel),
             generator.integers(-127, 128, shape, dtype=np.int8),
         ),
         (
-            TensorInfo(name="bias", shape=(channels,), dtype=bias_type, quantization=bias_quantization),
+            TensorInfo("bias", (channels,), bias_type, quantization=bias_quantization),
             generator.integers(-500, 500, channels).astype(bias_type.numpy),
         ),
     ]
@@ -203,7 +203,7 @@ def samples() -> Iterator[Graph]:
 
 
 def _info(name: str, shape: Shape, dtype: DataType) -> TensorInfo:
-    return TensorInfo(name=name, shape=shape, dtype=dtype, quantization=quantization(dtype))
+    return TensorInfo(name, shape, dtype, quantization=quantization(dtype))
 
 
 def _weighted(dtype: DataType) -> Iterator[Graph]:
@@ -263,12 +263,12 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
     if not dtype.is_float:  # one scale per tensor, as converters write it
         info, data = dense[0]
         dense[0] = (
-            TensorInfo(name=info.name, shape=info.shape, dtype=info.dtype, quantization=Quantization.of(0.02)),
+            TensorInfo(info.name, info.shape, info.dtype, quantization=Quantization.of(0.02)),
             data,
         )
         info, data = dense[1]
         dense[1] = (
-            TensorInfo(name=info.name, shape=info.shape, dtype=info.dtype, quantization=Quantization.of(0.001)),
+            TensorInfo(info.name, info.shape, info.dtype, quantization=Quantization.of(0.001)),
             data,
         )
     yield one_layer(
@@ -534,7 +534,7 @@ def _indexed(dtype: DataType) -> Iterator[Graph]:
 
 
 def _indices(values: Array) -> tuple[TensorInfo, Array]:
-    return TensorInfo(name="indices", shape=values.shape, dtype=DataType.INT32), values
+    return TensorInfo("indices", values.shape, DataType.INT32), values
 
 
 def _recurrent(dtype: DataType) -> Iterator[Graph]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.graph import Array
 from ferrule.network import Network
 
@@ -17,7 +16,7 @@ class SourceError(Exception):
     """The source of a suite is absent or is another version; the message says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Run:
     """The inputs and the expected outputs of one run."""
 

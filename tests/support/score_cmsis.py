@@ -232,7 +232,7 @@ def _softmax(data: DataSet, _functions: Sequence[str]) -> Translated:
     fixed = {
         ("int8", "int8"): Quantization.of(1 / 256, -128),
         ("int8", "int16"): Quantization.of(1 / 65536, -32768),
-        ("int16", "int16"): Quantization.of(1 / 32768, 0),
+        ("int16", "int16"): Quantization.of(1 / 32768),
     }[image.dtype.name, output.dtype.name]
     network = layer_network(LayerType.SOFTMAX, SoftmaxDescriptor(), [info], output=fixed, output_dtype=_dtype(output))
     return network, [Run([image.reshape(shape)], [output])]

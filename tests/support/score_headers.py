@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from needs import require_cc
 from pycparser import c_ast, c_parser
 from score_cases import Run
 
+from ferrule._frozen import positional
 from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.operators.arithmetic.window import Padding
@@ -27,7 +27,7 @@ Translated = tuple[Network, list[Run]]
 """A case, and what it expects."""
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class DataSet:
     """The macros and arrays of a data set's headers, by their names without the name of the data set."""
 

@@ -8,7 +8,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from score_mlperf import MLPERF_TINY
 from score_onnx import NODES
 from score_tflm import KERNELS, SEANET
 
+from ferrule._frozen import positional
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
 from ferrule.network import Network
@@ -29,7 +29,7 @@ SUITES = (KERNELS, SEANET, CMSIS_NN, NODES, MLPERF_TINY)
 PASS, REFUSED, FAIL = "pass", "refused", "fail"
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Outcome:
     """What became of a case."""
 
@@ -39,7 +39,7 @@ class Outcome:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Score:
     """What became of a suite."""
 

@@ -272,7 +272,7 @@ def _network(case: Case) -> Network:
         case LayerType.ADD | LayerType.SUB | LayerType.MUL:
             return _arithmetic(case, generator, descriptor, data)
         case LayerType.SOFTMAX:
-            output = Quantization.of(1 / 256, -128) if case.dtype is DataType.INT8 else Quantization.of(1 / 32768, 0)
+            output = Quantization.of(1 / 256, -128) if case.dtype is DataType.INT8 else Quantization.of(1 / 32768)
             return layer_network(case.type, descriptor, [data], output)
         case LayerType.RELU:
             output = Quantization.of(data.scale * _scale(generator, -1, 1), _zero_point(generator, case.dtype))
@@ -340,9 +340,9 @@ def _weighted(
     infos = [
         data,
         TensorInfo(
-            name="weights",
-            shape=shape,
-            dtype=DataType.INT8,
+            "weights",
+            shape,
+            DataType.INT8,
             quantization=Quantization(scales=tuple(scales), zero_points=(0,) * len(scales), axis=axis),
         ),
     ]
@@ -353,7 +353,7 @@ def _weighted(
             scales=tuple(float(np.float32(data.scale * scale)) for scale in scales), zero_points=(0,) * len(scales)
         )
         dtype = DataType.INT64 if wide else DataType.INT32
-        infos.append(TensorInfo(name="bias", shape=(count,), dtype=dtype, quantization=quantized))
+        infos.append(TensorInfo("bias", (count,), dtype, quantization=quantized))
         bias = generator.normal(0, usual * generator.choice([0.1, 1, 1]), count)
         dead = generator.random(count) < generator.choice([0, 0, 0.3])
         bias[dead] = generator.choice([-1, 1]) * 260.0 * 128 * products

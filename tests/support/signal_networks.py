@@ -64,7 +64,7 @@ def signal_networks() -> Iterator[Network]:
 def preprocessor(samples: int = 30) -> Network:
     """Return a network from a window of int16 samples to features of two channels, with a state."""
     network = Network("preprocessor")
-    network.add_input(TensorInfo(name="x", shape=(1, samples), dtype=DataType.INT16))
+    network.add_input(TensorInfo("x", (1, samples), DataType.INT16))
     window = network.add_signal_window_layer("x", np.full(samples, 2000, np.int16), shift=11)
     scaled, bits = network.add_signal_fft_auto_scale_layer(network.add_reshape_layer(window, (samples,)))
     spectrum = network.add_signal_rfft_layer(scaled, fft_length=32)
@@ -108,7 +108,7 @@ def _bits(network: Network) -> str:
 
 def _network(name: str, dtype: DataType, shape: Shape, build: _Build) -> Network:
     network = Network(f"signal_{name}_{dtype}")
-    network.add_input(TensorInfo(name="x", shape=shape, dtype=dtype))
+    network.add_input(TensorInfo("x", shape, dtype))
     outputs = build(network)
     network.set_outputs([outputs] if isinstance(outputs, str) else outputs)
     return network

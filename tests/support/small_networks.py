@@ -13,7 +13,7 @@ SCALE = Quantization.of(0.05, 3)
 
 def int8_input(name: str, *shape: int) -> TensorInfo:
     """Return an int8 input."""
-    return TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=SCALE)
+    return TensorInfo(name, shape, DataType.INT8, quantization=SCALE)
 
 
 def dense(*, batch: int = 1, seed: int = 1) -> Network:
@@ -21,11 +21,16 @@ def dense(*, batch: int = 1, seed: int = 1) -> Network:
     generator = np.random.default_rng(seed)
     network = Network("dense")
     network.add_input(int8_input("x", batch, 6))
+    return with_products(network, "x", generator)
+
+
+def with_products(network: Network, source: str, generator: np.random.Generator) -> Network:
+    """Add an int8 FULLY_CONNECTED of 6 to 4 elements, whose output `y` is the network's, and return the network."""
     network.add_fully_connected_layer(
-        "x",
+        source,
         generator.integers(-127, 128, (4, 6), dtype=np.int8),
         generator.integers(-300, 300, 4, dtype=np.int32),
-        weights_quantization=Quantization.of(0.02, 0),
+        weights_quantization=Quantization.of(0.02),
         quantization=SCALE,
         name="y",
     )
@@ -48,7 +53,7 @@ def float_dense() -> Network:
     """Return a float32 FULLY_CONNECTED with a TANH: `x` [1, 6] to `y` [1, 4]."""
     generator = np.random.default_rng(2)
     network = Network("float_dense")
-    network.add_input(TensorInfo(name="x", shape=(1, 6), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 6), DataType.FLOAT32))
     network.add_fully_connected_layer(
         "x",
         generator.normal(0, 1, (4, 6)).astype(np.float32),

@@ -12,8 +12,8 @@ from ferrule.network import Network
 def running_sum() -> Network:
     """Return a network with a state: `total` [1, 2] is `x` plus the `total` of the run before, at first [1, -1]."""
     network = Network("running sum")
-    network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32))
-    before = TensorInfo(name="before", shape=(1, 2), dtype=DataType.FLOAT32)
+    network.add_input(TensorInfo("x", (1, 2), DataType.FLOAT32))
+    before = TensorInfo("before", (1, 2), DataType.FLOAT32)
     network.add_state(before, np.array([[1, -1]], np.float32), name="sum")
     network.set_state("sum", network.add_add_layer("x", "before", name="total"))
     network.set_outputs(["total"])
@@ -23,8 +23,8 @@ def running_sum() -> Network:
 def stream() -> Network:
     """Return a streaming convolution: `x` [1, 1, 2] goes to a window of the last 3 inputs, whose filter gives `y`."""
     network = Network("stream")
-    network.add_input(TensorInfo(name="x", shape=(1, 1, 2), dtype=DataType.FLOAT32))
-    past = TensorInfo(name="past", shape=(1, 2, 2), dtype=DataType.FLOAT32)
+    network.add_input(TensorInfo("x", (1, 1, 2), DataType.FLOAT32))
+    past = TensorInfo("past", (1, 2, 2), DataType.FLOAT32)
     network.add_state(past, np.full((1, 2, 2), 0.5, np.float32))
     window = network.add_concatenation_layer(["past", "x"], axis=1, name="window")
     network.set_state("past", network.add_slice_layer(window, (0, 1, 0), (1, 2, 2), name="kept"))
@@ -36,7 +36,7 @@ def stream() -> Network:
 
 
 def _info(name: str, *shape: int) -> TensorInfo:
-    return TensorInfo(name=name, shape=shape, dtype=DataType.FLOAT32)
+    return TensorInfo(name, shape, DataType.FLOAT32)
 
 
 def _values(*shape: int, first: int = 1) -> Array:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from dataclasses import dataclass
 from pathlib import Path
+
+from ferrule._frozen import positional
 
 FOLDER = Path(__file__).parents[1] / "emulation" / "renode" / "transcripts"
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Chunk:
     """Bytes sent on one channel; empty bytes close it."""
 

@@ -23,13 +23,13 @@ Case = tuple[Network, Array]
 SOFTMAX_OUTPUTS = {
     (DataType.INT8, DataType.INT8): Quantization.of(1 / 256, -128),
     (DataType.INT8, DataType.INT16): Quantization.of(1 / 65536, -32768),
-    (DataType.INT16, DataType.INT16): Quantization.of(1 / 32768, 0),
+    (DataType.INT16, DataType.INT16): Quantization.of(1 / 32768),
 }
 SIGMOIDAL = {
     (LayerType.LOGISTIC, DataType.INT8): (LogisticDescriptor(), Quantization.of(1 / 256, -128)),
-    (LayerType.LOGISTIC, DataType.INT16): (LogisticDescriptor(), Quantization.of(1 / 32768, 0)),
-    (LayerType.TANH, DataType.INT8): (TanhDescriptor(), Quantization.of(1 / 128, 0)),
-    (LayerType.TANH, DataType.INT16): (TanhDescriptor(), Quantization.of(1 / 32768, 0)),
+    (LayerType.LOGISTIC, DataType.INT16): (LogisticDescriptor(), Quantization.of(1 / 32768)),
+    (LayerType.TANH, DataType.INT8): (TanhDescriptor(), Quantization.of(1 / 128)),
+    (LayerType.TANH, DataType.INT16): (TanhDescriptor(), Quantization.of(1 / 32768)),
 }
 QUANTIZE_PAIRS = [
     (source, output)
@@ -84,7 +84,7 @@ def network_of(
     info = tensor("x", shape, dtype, scale, zero_point)
     network = layer_network(type_, descriptor, [info], output, output_dtype=output_dtype)
     try:
-        OPERATORS[type_].check(descriptor, Operands(inputs=(info,), outputs=network.outputs))
+        OPERATORS[type_].check(descriptor, Operands((info,), network.outputs))
     except UnsupportedError:
         assume(False)
     return network

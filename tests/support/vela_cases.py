@@ -56,7 +56,7 @@ class Draw:
         """Add an input."""
         name = f"input_{len(self.network.inputs)}"
         found = quantization or self.quantization(dtype)
-        return self.network.add_input(TensorInfo(name=name, shape=shape, dtype=dtype, quantization=found))
+        return self.network.add_input(TensorInfo(name, shape, dtype, quantization=found))
 
     def hold(self, shape: Shape, dtype: DataType, quantization: Quantization) -> str:
         """Add a constant over the whole range of its type."""

@@ -57,9 +57,9 @@ class _Constants:
         self.arrays: Mapping[int, Array] = {}
         if dtype.is_float:
             self.scale = 1.0
-            self._add(TensorInfo(name="weights", shape=shape, dtype=dtype), random.normal(size=shape))
+            self._add(TensorInfo("weights", shape, dtype), random.normal(size=shape))
             if draw(st.booleans()):
-                self._add(TensorInfo(name="bias", shape=(channels,), dtype=dtype), random.normal(size=channels))
+                self._add(TensorInfo("bias", (channels,), dtype), random.normal(size=channels))
             return
         count = channels if draw(st.booleans()) else 1
         scales = tuple(float(np.float32(2.0 ** random.uniform(-9, 0))) for _ in range(count))
@@ -67,7 +67,7 @@ class _Constants:
         quantized = Quantization(scales=scales, zero_points=(0,) * count, axis=axis)
         lowest = draw(st.sampled_from([-127, -127, -127, -128]))
         self._add(
-            TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=quantized),
+            TensorInfo("weights", shape, DataType.INT8, quantization=quantized),
             random.integers(lowest, 128, shape),
         )
         if not draw(st.booleans()):
@@ -78,9 +78,9 @@ class _Constants:
         )
         self._add(
             TensorInfo(
-                name="bias",
-                shape=(channels,),
-                dtype=DataType.INT64 if wide else DataType.INT32,
+                "bias",
+                (channels,),
+                DataType.INT64 if wide else DataType.INT32,
                 quantization=products,
             ),
             random.integers(-3000, 3000, channels),
@@ -103,7 +103,7 @@ def _weighted(
     axis = 3 if type_ is LayerType.DEPTHWISE_CONV_2D else 0
     wide_only = type_ in {LayerType.DEPTHWISE_CONV_2D, LayerType.TRANSPOSE_CONV}
     constants = _Constants(draw, dtype, weights, axis, data_scale, wide_only=wide_only)
-    info = TensorInfo(name="data", shape=data, dtype=dtype, quantization=quantization(draw, dtype, data_scale))
+    info = TensorInfo("data", data, dtype, quantization=quantization(draw, dtype, data_scale))
     # Some outputs get so small a scale that the requantisation shifts to the left.
     exponent = draw(st.one_of(st.floats(*_EXPONENTS[dtype]), st.floats(-4, 1)))
     output = quantization(draw, dtype, data_scale * constants.scale * 2.0**exponent)
@@ -242,7 +242,7 @@ def batch_matmul(draw: st.DrawFn, dtype: DataType) -> Network:
         front = [draw(st.sampled_from([1, extent])) for extent in batches][cut:] if index == narrow else batches
         scales.append(_scale(draw, -8, 2))
         quantized = quantization(draw, dtype, scales[-1])
-        infos.append(TensorInfo(name=f"data_{index}", shape=(*front, *end), dtype=dtype, quantization=quantized))
+        infos.append(TensorInfo(f"data_{index}", (*front, *end), dtype, quantization=quantized))
     chosen = draw(st.sampled_from([None, 0, 1]))
     if chosen is not None:
         random, shape = np.random.default_rng(draw(st.integers(0, 99))), infos[chosen].shape
@@ -276,7 +276,7 @@ def pool2d(type_: LayerType) -> Callable[[DataType], st.SearchStrategy[Network]]
             activation=draw(st.sampled_from(Activation)),
         )
         quantized = quantization(draw, dtype, _scale(draw, -8, 0))
-        info = TensorInfo(name="data", shape=(batch, height, width, channels), dtype=dtype, quantization=quantized)
+        info = TensorInfo("data", (batch, height, width, channels), dtype, quantization=quantized)
         return layer_network(type_, descriptor, [info], quantized)
 
     return pool

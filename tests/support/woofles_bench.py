@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from device_calls import DeviceCalls
 
+from ferrule._frozen import frozen
 from ferrule.backends import woofles
 from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.command import Command, Operation
@@ -31,7 +32,7 @@ TIMEOUT_US = 4000
 OK, ARGUMENT, UNAVAILABLE, STATE, BUSY, TIMEOUT, DEVICE = 0, -1, -5, -7, -8, -9, -12  # ferrule/status.h
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Job:
     """One operation with its data."""
 
@@ -186,7 +187,7 @@ class WooflesBench(DeviceCalls):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Prepared:
     """A job with its data in shared memory."""
 

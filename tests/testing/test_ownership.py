@@ -65,7 +65,7 @@ class RequiringAcc(CpuAcc):
 def four_layers(fault: str) -> OptimizedNetwork:
     """Return a chain whose two layers in the middle are on the faulty backend."""
     network = chain(2)
-    slopes = network.add_constant(TensorInfo(name="slopes", shape=SHAPE, dtype=DataType.FLOAT32), np.ones(SHAPE, "f4"))
+    slopes = network.add_constant(TensorInfo("slopes", SHAPE, DataType.FLOAT32), np.ones(SHAPE, "f4"))
     name = network.add_add_layer(network.layers[-1].outputs[0], slopes, name="layer2")
     network.set_outputs([network.add_leaky_relu_layer(name, 0.5, name="layer3")])
     owners = ("Honest", "Trespasser", "Trespasser", "Honest")
@@ -108,7 +108,7 @@ def test_no_false_alarm() -> None:
 def test_bytes_beside_a_tensor_are_watched_up_to_the_page_behind_it(at: int, found: str) -> None:
     """A tensor's alignment may leave bytes between its end and the page's."""
     pages = Pages()
-    memory = pages.of_tensor(TensorInfo(name="x", shape=(15,), dtype=DataType.FLOAT32), 64)
+    memory = pages.of_tensor(TensorInfo("x", (15,), DataType.FLOAT32), 64)
     assert memory.array is not None
     assert address(memory.array) % mmap.PAGESIZE == mmap.PAGESIZE - 64
     memory.array[...] = 1

@@ -48,7 +48,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mo
 
 def small_network() -> Network:
     network = Network("small")
-    network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.INT8, quantization=Quantization.of(0.1)))
+    network.add_input(TensorInfo("x", (1, 4), DataType.INT8, quantization=Quantization.of(0.1)))
     network.set_outputs([network.add_relu_layer("x")])
     return network
 
@@ -154,15 +154,15 @@ def test_the_wheel_of_a_compiler_serves_too(fresh: pytest.MonkeyPatch, tmp_path:
 def test_weights_that_are_computed_are_taken() -> None:
     network = Network("computed")
     for name, shape in (("x", (1, 4)), ("weights", (3, 4))):
-        network.add_input(TensorInfo(name=name, shape=shape, dtype=DataType.FLOAT32))
+        network.add_input(TensorInfo(name, shape, DataType.FLOAT32))
     layer = Layer(
-        name="fc",
-        type=LayerType.FULLY_CONNECTED,
-        descriptor=FullyConnectedDescriptor(),
+        "fc",
+        LayerType.FULLY_CONNECTED,
+        FullyConnectedDescriptor(),
         inputs=("x", "weights"),
         outputs=("y",),
     )
-    network.add_layer(layer, [TensorInfo(name="y", shape=(1, 3), dtype=DataType.FLOAT32)])
+    network.add_layer(layer, [TensorInfo("y", (1, 3), DataType.FLOAT32)])
     assert CpuAcc().layer_support().supports(network, layer, TARGET)
 
 

@@ -114,7 +114,7 @@ def run_emulated(network: Network, inputs: list[Array], folder: Path) -> tuple[l
 def sums(type_: LayerType) -> Network:
     """Return a sum with more elements than a vector holds."""
     infos = [
-        TensorInfo(name=name, shape=(1, 203), dtype=DataType.INT8, quantization=Quantization.of(scale, 7))
+        TensorInfo(name, (1, 203), DataType.INT8, quantization=Quantization.of(scale, 7))
         for name, scale in (("a", 0.0312), ("b", 0.0547))
     ]
     return layer_network(type_, BinaryDescriptor(), infos, Quantization.of(0.0731, -5))

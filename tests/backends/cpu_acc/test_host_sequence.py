@@ -43,7 +43,7 @@ def test_runs_follow_arrays_that_move(imported: bool) -> None:
 def test_views_are_part_of_a_sequence() -> None:
     network = Network("views")
     scale = Quantization.of(0.1, 3)
-    name = network.add_input(TensorInfo(name="x", shape=(1, 4, 6), dtype=DataType.INT8, quantization=scale))
+    name = network.add_input(TensorInfo("x", (1, 4, 6), DataType.INT8, quantization=scale))
     name = network.add_reshape_layer(name, (1, 24))
     name = network.add_relu_layer(name)
     name = network.add_reshape_layer(name, (2, 12))

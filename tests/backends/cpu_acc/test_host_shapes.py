@@ -123,7 +123,7 @@ def test_sums_next_to_halves_and_beyond_24_bits_are_rounded_alike(
         "quantization": Quantization.of(1.0, zero_point),
     }
     network = Network("case")
-    info = TensorInfo(name="x", shape=(9, 1), dtype=DataType.INT8, quantization=Quantization.of(1.0, 1))
+    info = TensorInfo("x", (9, 1), DataType.INT8, quantization=Quantization.of(1.0, 1))
     if depthwise:
         network.add_input(replace(info, shape=(9, 1, 1, channels)))
         network.add_depthwise_conv2d_layer("x", np.ones((1, 1, 1, channels), np.int8), **scales)
@@ -142,9 +142,7 @@ def test_sums_next_to_halves_and_beyond_24_bits_are_rounded_alike(
 def test_every_shift_is_rounded_alike(shift: int, rule: Rounding) -> None:
     random = np.random.default_rng(shift + 100)
     network = Network("case")
-    network.add_input(
-        TensorInfo(name="x", shape=(1, 64), dtype=DataType.INT8, quantization=Quantization.of(2.0**-8, 3))
-    )
+    network.add_input(TensorInfo("x", (1, 64), DataType.INT8, quantization=Quantization.of(2.0**-8, 3)))
     channels = 70
     factors = 2.0 ** (shift - 1) * random.uniform(1.0, 1.999, channels)
     network.add_fully_connected_layer(
@@ -184,7 +182,7 @@ def test_sums_of_all_pairs(
     every = np.arange(-128, 128, dtype=np.int8)
     first, second = (np.ascontiguousarray(grid) for grid in np.meshgrid(every, every, indexing="ij"))
     infos = [
-        TensorInfo(name=name, shape=first.shape, dtype=DataType.INT8, quantization=Quantization.of(scale, zero_point))
+        TensorInfo(name, first.shape, DataType.INT8, quantization=Quantization.of(scale, zero_point))
         for name, scale, zero_point in zip("ab", scales[:2], zero_points[:2], strict=True)
     ]
     network = layer_network(type_, BinaryDescriptor(), infos, Quantization.of(scales[2], zero_points[2]))
@@ -207,10 +205,10 @@ def test_lines_of_sums_are_exact(
     activation: Activation,
 ) -> None:
     infos = [
-        TensorInfo(name=name, shape=(1,), dtype=DataType.INT8, quantization=Quantization.of(scale, zero_point))
+        TensorInfo(name, (1,), DataType.INT8, quantization=Quantization.of(scale, zero_point))
         for name, scale, zero_point in zip("abc", (*scales, max(scales) * ratio), zero_points, strict=True)
     ]
-    total = sum_of(Operands(inputs=tuple(infos[:2]), outputs=(infos[2],)), activation, subtract=subtract)
+    total = sum_of(Operands(tuple(infos[:2]), (infos[2],)), activation, subtract=subtract)
     line = linear_sum(total)
     if line is None:
         return

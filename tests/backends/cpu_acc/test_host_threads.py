@@ -50,7 +50,7 @@ def network(dtype: DataType, batch: int = 2) -> Network:
         return random.integers(-128, 128, shape, dtype=np.int8)
 
     scales = {"quantization": quantization, "weights_quantization": weights_quantization}
-    result.add_input(TensorInfo(name="x", shape=(batch, 19, 17, 5), dtype=dtype, quantization=quantization))
+    result.add_input(TensorInfo("x", (batch, 19, 17, 5), dtype, quantization=quantization))
     last = result.add_conv2d_layer("x", weights(33, 3, 3, 5), padding="same", **scales)
     last = result.add_depthwise_conv2d_layer(last, weights(1, 3, 3, 33), strides=(2, 2), padding="same", **scales)
     last = result.add_conv2d_layer(last, weights(64, 1, 1, 33), **scales)

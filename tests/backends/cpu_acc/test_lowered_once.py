@@ -161,7 +161,7 @@ def conversions() -> list[Graph]:
 
 
 def retyped(info: TensorInfo, dtype: DataType) -> TensorInfo:
-    return replace(info, dtype=dtype, quantization=Quantization.of(0.1, 0) if dtype.is_quantizable else None)
+    return replace(info, dtype=dtype, quantization=Quantization.of(0.1) if dtype.is_quantizable else None)
 
 
 def lowering_fails(graph: Graph, name: str) -> bool:

@@ -167,7 +167,7 @@ def test_chains_are_chosen_where_they_lower_the_peak() -> None:
 
 def test_an_input_that_cannot_arrive_row_by_row_is_refused() -> None:
     network = Network("no_image")
-    info = TensorInfo(name="x", shape=(1, 8), dtype=DataType.INT8, quantization=Quantization.of(0.1, 0))
+    info = TensorInfo("x", (1, 8), DataType.INT8, quantization=Quantization.of(0.1))
     network.add_input(info)
     network.set_outputs([network.add_softmax_layer("x")])
     with pytest.raises(FerruleError, match="layer 'softmax_0' cannot take the input 'x' row by row: SOFTMAX does not"):
@@ -184,7 +184,7 @@ def test_an_input_that_cannot_arrive_row_by_row_is_refused() -> None:
 
 def test_layers_that_cannot_run_row_by_row_are_refused() -> None:
     network = Network("no_image")
-    info = TensorInfo(name="x", shape=(1, 4, 4, 2), dtype=DataType.INT8, quantization=Quantization.of(0.1, 0))
+    info = TensorInfo("x", (1, 4, 4, 2), DataType.INT8, quantization=Quantization.of(0.1))
     network.add_input(info)
     network.add_reshape_layer("x", (1, 32))
     network.add_max_pool2d_layer("x", (2, 2))

@@ -55,7 +55,7 @@ def registry(examples: Path) -> BackendRegistry:
 
 def quantised(name: str, dice: np.random.Generator, *shape: int) -> TensorInfo:
     quantization = Quantization.of(float(dice.uniform(0.01, 0.3)), int(dice.integers(-128, 128)))
-    return TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=quantization)
+    return TensorInfo(name, shape, DataType.INT8, quantization=quantization)
 
 
 def int8_network(seed: int) -> Network:
@@ -85,7 +85,7 @@ def float_network(seed: int) -> Network:
     dice = np.random.default_rng(seed)
     network = Network("float32")
     for name in ("a", "b"):
-        network.add_input(TensorInfo(name=name, shape=(3, 10), dtype=DataType.FLOAT32))
+        network.add_input(TensorInfo(name, (3, 10), DataType.FLOAT32))
     activation = ACTIVATIONS[seed % len(ACTIVATIONS)]
     network.add_add_layer("a", "b", activation=activation, name="sum")
     network.add_relu_layer("sum", name="relu")
@@ -123,7 +123,7 @@ def test_a_layer_is_rounded_by_its_rule(examples: Path, rule: Rounding) -> None:
     """A factor of 1/4 makes a quarter of all sums halves; a process of its own gets the rule, too."""
     network = Network("halves")
     whole = Quantization.of(1.0, 1)
-    network.add_input(TensorInfo(name="x", shape=(64, 4), dtype=DataType.INT8, quantization=whole))
+    network.add_input(TensorInfo("x", (64, 4), DataType.INT8, quantization=whole))
     weights, quarter = np.array([[1, 0, 0, 0], [0, 1, 1, 0], [1, 1, -1, 1]], np.int8), Quantization.of(0.25)
     network.add_fully_connected_layer("x", weights, weights_quantization=quarter, quantization=whole, name="dense")
     network.set_outputs(["dense"])
@@ -166,7 +166,7 @@ def test_a_workload_reads_and_writes_the_memory_of_the_handles(
 ) -> None:
     """No tensor is copied: the workload sees changes behind the handles, and its results appear there."""
     network = Network("relu")
-    network.add_input(TensorInfo(name="x", shape=shape, dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", shape, DataType.FLOAT32))
     network.add_relu_layer("x", name="y")
     network.set_outputs(["y"])
     backend = registry.create("Sample")
@@ -202,14 +202,14 @@ REFUSED = {
 def test_refusals_name_what_is_wrong(registry: BackendRegistry, case: str) -> None:
     network = Network(case)
     if case == "SOFTMAX":
-        network.add_input(TensorInfo(name="a", shape=(1, 4), dtype=DataType.FLOAT32))
+        network.add_input(TensorInfo("a", (1, 4), DataType.FLOAT32))
         network.add_softmax_layer("a", name="y")
     elif case == "broadcast":
-        network.add_input(TensorInfo(name="a", shape=(2, 4), dtype=DataType.FLOAT32))
-        network.add_input(TensorInfo(name="b", shape=(1, 4), dtype=DataType.FLOAT32))
+        network.add_input(TensorInfo("a", (2, 4), DataType.FLOAT32))
+        network.add_input(TensorInfo("b", (1, 4), DataType.FLOAT32))
         network.add_add_layer("a", "b", name="y")
     else:
-        info = TensorInfo(name="a", shape=(1, 4), dtype=DataType.INT16, quantization=Quantization.of(0.1))
+        info = TensorInfo("a", (1, 4), DataType.INT16, quantization=Quantization.of(0.1))
         network.add_input(info)
         network.add_relu_layer("a", quantization=Quantization.of(0.1), name="y")
     support = registry.create("Sample").layer_support().supports(network, network.layer("y"), TARGET)

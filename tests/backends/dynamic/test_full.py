@@ -39,7 +39,7 @@ TARGET = default_target(BackendId("Full"))
 
 pytestmark = pytest.mark.cc
 
-INFO = TensorInfo(name="x", shape=(2, 8), dtype=DataType.FLOAT32)
+INFO = TensorInfo("x", (2, 8), DataType.FLOAT32)
 
 
 class Full:
@@ -227,7 +227,7 @@ def test_constants_are_not_copied(full: Callable[..., Full]) -> None:
     data.setflags(write=False)
     network = Network("constant")
     network.add_input(INFO)
-    network.add_constant(TensorInfo(name="c", shape=INFO.shape, dtype=INFO.dtype), data)
+    network.add_constant(TensorInfo("c", INFO.shape, INFO.dtype), data)
     network.add_relu_layer("c", name="y")
     network.set_outputs(["y"])
     with Runtime(None, backend.registry) as runtime:
@@ -377,7 +377,7 @@ def test_handle_factories_tell_what_they_can(full: Callable[..., Full]) -> None:
     assert factory.supports_map_unmap
     assert factory.capabilities() == {HandleCapability.FALLBACK_IMPORT_DISABLED}
     with pytest.raises(DynamicLibraryError, match="too many dimensions"):
-        factory.create_handle(TensorInfo(name="deep", shape=(1,) * 5, dtype=DataType.INT8), managed=True)
+        factory.create_handle(TensorInfo("deep", (1,) * 5, DataType.INT8), managed=True)
 
 
 def test_handles_show_their_bytes(full: Callable[..., Full]) -> None:

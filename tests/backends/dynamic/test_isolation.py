@@ -33,7 +33,7 @@ X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8)
 
 def chain(*names: str) -> Network:
     network = Network("chain")
-    last = network.add_input(TensorInfo(name="x", shape=(2, 8), dtype=DataType.FLOAT32))
+    last = network.add_input(TensorInfo("x", (2, 8), DataType.FLOAT32))
     for name in names:
         last = network.add_relu_layer(last, name=name)
     network.set_outputs([last])

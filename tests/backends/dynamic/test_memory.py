@@ -28,7 +28,7 @@ from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 
 pytestmark = pytest.mark.cc
-INFO = TensorInfo(name="x", shape=(2, 8), dtype=DataType.FLOAT32)
+INFO = TensorInfo("x", (2, 8), DataType.FLOAT32)
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8)
 BOTH = OptimizerOptions(import_enabled=True, export_enabled=True)
 Compile = Callable[..., Path]
@@ -86,7 +86,7 @@ def test_a_part_of_a_block_is_imported_by_reference(full: Callable[..., Backend]
     assert handle.can_import(part)
     assert not handle.can_import(askew), "its offset is no multiple of 16"
     assert not handle.import_memory(askew)
-    assert not handle.import_memory(block.part(0, TensorInfo(name="y", shape=(8,), dtype=DataType.FLOAT32)))
+    assert not handle.import_memory(block.part(0, TensorInfo("y", (8,), DataType.FLOAT32)))
     assert handle.import_memory(part)
     assert address(handle.map()) == address(part.array)
     handle.unmap()
@@ -120,9 +120,9 @@ def test_alignments_and_capabilities_are_those_of_the_kind_and_the_connection(fu
     assert [factory.memory_alignment(kind) for kind in factory.import_flags] == [32, 4096]
     first, second = chain().layers
     foreign = Layer(
-        name="c",
-        type=LayerType.PRE_COMPILED,
-        descriptor=PreCompiledDescriptor(payload=object(), label="c"),
+        "c",
+        LayerType.PRE_COMPILED,
+        PreCompiledDescriptor(payload=object(), label="c"),
         inputs=("x",),
         outputs=("y",),
     )

@@ -100,9 +100,9 @@ def chain() -> Network:
 def test_a_number_of_more_than_32_bits_is_refused() -> None:
     network = chain()
     layer = Layer(
-        name="large",
-        type=LayerType.SLICE,
-        descriptor=SliceDescriptor(begin=(1 << 40,), size=(1,)),
+        "large",
+        LayerType.SLICE,
+        SliceDescriptor(begin=(1 << 40,), size=(1,)),
         inputs=("flat",),
         outputs=("flat",),
     )
@@ -114,9 +114,7 @@ def test_a_number_of_more_than_32_bits_is_refused() -> None:
 
 def pre_compiled(payload: object) -> Layer:
     descriptor = PreCompiledDescriptor(payload=payload)
-    return Layer(
-        name="compiled", type=LayerType.PRE_COMPILED, descriptor=descriptor, inputs=("flat",), outputs=("flat",)
-    )
+    return Layer("compiled", LayerType.PRE_COMPILED, descriptor, inputs=("flat",), outputs=("flat",))
 
 
 @pytest.mark.parametrize("payload", [b"", b"bytes", b"with\0zero"])

@@ -49,14 +49,14 @@ def convolution(dtype: DataType, seed: int = 1) -> Network:
     network = Network("convolution")
     if dtype is DataType.INT8:
         scale = Quantization.of(0.04, int(dice.integers(-128, 128)))
-        network.add_input(TensorInfo(name="image", shape=(2, 9, 7, 3), dtype=dtype, quantization=scale))
+        network.add_input(TensorInfo("image", (2, 9, 7, 3), dtype, quantization=scale))
         weights = dice.integers(-127, 128, (5, 3, 2, 3), dtype=np.int8)
         bias = dice.integers(-2000, 2000, 5, dtype=np.int32)
         channels = tuple(float(np.float32(value)) for value in dice.uniform(0.001, 0.03, 5))
         quantization = Quantization.of(0.1, int(dice.integers(-128, 128)))
         weights_quantization = Quantization(scales=channels, zero_points=(0,) * 5)
     else:
-        network.add_input(TensorInfo(name="image", shape=(2, 9, 7, 3), dtype=dtype))
+        network.add_input(TensorInfo("image", (2, 9, 7, 3), dtype))
         weights = dice.normal(0, 1, (5, 3, 2, 3)).astype(np.float32)
         bias = dice.normal(0, 1, 5).astype(np.float32)
         quantization = weights_quantization = None

@@ -42,7 +42,7 @@ def network() -> Network:
     """Return a network with two layers, of 64 and 512 bytes."""
     made = Network("macs")
     for name, count in (("x", 16), ("y", 128)):
-        made.add_input(TensorInfo(name=name, shape=(count,), dtype=DataType.FLOAT32))
+        made.add_input(TensorInfo(name, (count,), DataType.FLOAT32))
     made.set_outputs([made.add_relu_layer("x", name="narrow"), made.add_relu_layer("y", name="wide")])
     return made
 

@@ -45,7 +45,7 @@ def network() -> Network:
     """Return a network with crossings in all directions, several tensors at one place, and outputs at crossings."""
     made = Network("crossings")
     for name in ("x", "y"):
-        made.add_input(TensorInfo(name=name, shape=(1, 3, 5, 7), dtype=DataType.INT8, quantization=SCALE))
+        made.add_input(TensorInfo(name, (1, 3, 5, 7), DataType.INT8, quantization=SCALE))
     made.add_add_layer("x", "y", quantization=SCALE, name="gpu_sum")
     made.add_mul_layer("x", "gpu_sum", quantization=SCALE, name="gpu_product")
     made.add_add_layer("gpu_sum", "gpu_product", quantization=SCALE, name="npu_sum")
@@ -149,7 +149,7 @@ def test_a_device_that_refuses_the_memory_leaves_nothing_behind(monkeypatch: pyt
 def on_two(first: str, second: str, runtime: Runtime) -> OptimizedNetwork:
     """Return a chain of two layers on two backends, between which only unmapped dma-bufs can be allocated."""
     made = Network("two")
-    made.add_input(TensorInfo(name="x", shape=(1, 3, 5, 7), dtype=DataType.INT8, quantization=SCALE))
+    made.add_input(TensorInfo("x", (1, 3, 5, 7), DataType.INT8, quantization=SCALE))
     made.add_add_layer("x", "x", quantization=SCALE, name="a")
     made.set_outputs([made.add_mul_layer("a", "a", quantization=SCALE, name="b")])
     options = OptimizerOptions(

@@ -43,9 +43,7 @@ TARGET = default_target(BackendId("GpuAcc"))
 
 def chain(layers: int = 3) -> Network:
     network = Network("chain")
-    network.add_input(
-        TensorInfo(name="x", shape=(1, 4, 4, 8), dtype=DataType.INT8, quantization=Quantization.of(0.1, 3))
-    )
+    network.add_input(TensorInfo("x", (1, 4, 4, 8), DataType.INT8, quantization=Quantization.of(0.1, 3)))
     source = "x"
     for _ in range(layers):
         source = network.add_max_pool2d_layer(source, (2, 2), padding="same")
@@ -319,7 +317,7 @@ def test_a_device_whose_compiler_fails_is_none(monkeypatch: pytest.MonkeyPatch) 
 def test_other_types_are_refused_by_name() -> None:
     require_opencl()
     network = Network("wide")
-    network.add_input(TensorInfo(name="x", shape=(1, 4, 4, 8), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 4, 4, 8), DataType.FLOAT32))
     network.add_max_pool2d_layer("x", (2, 2))
     reason = GpuAcc().layer_support().supports(network, network.layers[0], TARGET).reason
     assert "'x'" in reason

@@ -39,7 +39,7 @@ def opencl_device() -> None:
 
 def chain(length: int = 3) -> Network:
     network = Network("chain")
-    info = TensorInfo(name="x", shape=SHAPE, dtype=DataType.INT8, quantization=Quantization.of(0.05, 3))
+    info = TensorInfo("x", SHAPE, DataType.INT8, quantization=Quantization.of(0.05, 3))
     name = network.add_input(info)
     outputs = []
     for _ in range(length):
@@ -104,7 +104,7 @@ def test_tensors_of_one_block_share_one_buffer(offsets: Sequence[int]) -> None:
 
 def test_the_process_may_write_as_soon_as_a_tensor_is_imported() -> None:
     """The map commands of an import are complete; a late one would put the device's copy over what is written."""
-    info = TensorInfo(name="x", shape=(STEP,), dtype=DataType.INT8)
+    info = TensorInfo("x", (STEP,), DataType.INT8)
     session, manager = LateSession(), GpuMemoryManager()
     manager.use(session)
     memory = aligned_empty((4 * STEP,), DataType.INT8, STEP)
@@ -154,7 +154,7 @@ def test_the_process_has_its_memory_again_after_a_command_that_cannot_be_submitt
 
 
 def test_memory_that_overlaps_a_buffer_in_part_is_refused() -> None:
-    info = TensorInfo(name="x", shape=(STEP,), dtype=DataType.INT8)
+    info = TensorInfo("x", (STEP,), DataType.INT8)
     manager = GpuMemoryManager()
     block = aligned_empty((4 * STEP,), DataType.INT8, STEP)
     first, second, third = (GpuImportHandle(info, managed=False, manager=manager) for _ in range(3))
@@ -172,7 +172,7 @@ def test_memory_that_overlaps_a_buffer_in_part_is_refused() -> None:
 
 
 def test_a_place_that_the_device_cannot_use_is_refused() -> None:
-    info = TensorInfo(name="x", shape=(64,), dtype=DataType.INT8)
+    info = TensorInfo("x", (64,), DataType.INT8)
     handle = GpuImportHandle(info, managed=False)
     memory = aligned_empty((1024,), DataType.UINT8, 1024)
     block, shifted = MemoryRef.of_array(memory), MemoryRef.of_array(memory[32:])
@@ -186,7 +186,7 @@ def test_a_place_that_the_device_cannot_use_is_refused() -> None:
 
 def test_a_dma_buf_is_imported_as_its_mapping() -> None:
     allocator = DmaBufAllocator()
-    info = TensorInfo(name="x", shape=(64,), dtype=DataType.INT8)
+    info = TensorInfo("x", (64,), DataType.INT8)
     memory = allocator.allocate(1024, STEP)
     handle = GpuImportHandle(info, managed=False)
     assert handle.import_memory(memory.part(0, info))

@@ -40,7 +40,7 @@ def network(name: str = "tiny") -> ferrule.Network:
     """Return a small network with weights, an activation of its own and a flatten."""
     rng = np.random.default_rng(1)
     net = ferrule.Network(name)
-    x = net.add_input(TensorInfo(name="x", shape=(1, 4, 4, 3), dtype=DataType.FLOAT32))
+    x = net.add_input(TensorInfo("x", (1, 4, 4, 3), DataType.FLOAT32))
     weights, biases = (rng.standard_normal(shape).astype("f4") for shape in ((5, 3, 3, 3), (5,)))
     y = net.add_conv2d_layer(x, weights, biases, name="y")
     z = net.add_add_layer(y, y, activation=Activation.RELU, name="z")
@@ -108,7 +108,7 @@ def test_the_class_has_the_members_of_the_design() -> None:
 
 def test_several_inputs_and_outputs_have_no_short_getters() -> None:
     net = ferrule.Network("two")
-    names = [net.add_input(TensorInfo(name=n, shape=(2,), dtype=DataType.FLOAT32)) for n in ("a", "b")]
+    names = [net.add_input(TensorInfo(n, (2,), DataType.FLOAT32)) for n in ("a", "b")]
     net.set_outputs([net.add_add_layer(*names, name="c"), net.add_mul_layer(*names, name="d")])
     header = text(generate_class(net, target=CPU), "h")
     assert "getInput" not in header
@@ -117,7 +117,7 @@ def test_several_inputs_and_outputs_have_no_short_getters() -> None:
 
 def test_names_that_collide_are_numbered_and_listed() -> None:
     net = ferrule.Network("names")
-    x = net.add_input(TensorInfo(name="in/1", shape=(2,), dtype=DataType.FLOAT32))
+    x = net.add_input(TensorInfo("in/1", (2,), DataType.FLOAT32))
     last = x
     for name in ("in:1", "in_1", "In 1", "class", "9x", "ü", "parIn", "a;b;Wide__name", "*/ int evil; /*"):
         last = net.add_relu_layer(last, name=name)
@@ -149,7 +149,7 @@ def test_names_of_classes_are_checked(bad: str) -> None:
 
 def test_names_that_begin_with_a_digit_are_names_of_variables_too() -> None:
     net = ferrule.Network("digits")
-    x = net.add_input(TensorInfo(name="0", shape=(1, 2), dtype=DataType.FLOAT32))
+    x = net.add_input(TensorInfo("0", (1, 2), DataType.FLOAT32))
     y = net.add_fully_connected_layer(x, np.ones((2, 2), np.float32), name="1")
     joined = net.add_concatenation_layer([x, y], 1, name="2")
     net.set_outputs(net.add_split_layer(joined, 1, 2, name="3"))
@@ -174,7 +174,7 @@ def test_a_network_with_state_is_refused() -> None:
 
 def test_infinite_values_have_their_header() -> None:
     net = ferrule.Network("infinite")
-    x = net.add_input(TensorInfo(name="x", shape=(2, 3), dtype=DataType.FLOAT32))
+    x = net.add_input(TensorInfo("x", (2, 3), DataType.FLOAT32))
     net.set_outputs([net.add_pad_v2_layer(x, [(0, 0), (1, 1)], float("-inf"), name="y")])
     source = text(generate_class(net, target=CPU), "cpp")
     assert "PixelValue(-std::numeric_limits<float>::infinity())" in source
@@ -267,7 +267,7 @@ def test_a_newer_version_is_named_only_where_it_helps() -> None:
 
 def test_refused_layers_are_all_listed() -> None:
     net = ferrule.Network("refused")
-    x = net.add_input(TensorInfo(name="x", shape=(2,), dtype=DataType.FLOAT32))
+    x = net.add_input(TensorInfo("x", (2,), DataType.FLOAT32))
     a = net.add_elementwise_unary_layer(LayerType.COS, x, name="a")
     b = net.add_relu_layer(a, name="b")
     net.set_outputs([net.add_elementwise_unary_layer(LayerType.COS, b, name="c")])
@@ -281,23 +281,23 @@ def test_refused_layers_are_all_listed() -> None:
 def convolution(scale: float) -> Graph:
     """Return an int8 convolution whose second channel has this scale."""
     graph = Graph("small")
-    graph.add_input(TensorInfo(name="x", shape=(1, 3, 3, 1), dtype=DataType.INT8, quantization=Quantization.of(0.5)))
+    graph.add_input(TensorInfo("x", (1, 3, 3, 1), DataType.INT8, quantization=Quantization.of(0.5)))
     weights = Quantization(scales=(0.25, float(np.float32(scale))), zero_points=(0, 0))
     graph.add_constant(
-        TensorInfo(name="w", shape=(2, 1, 1, 1), dtype=DataType.INT8, quantization=weights),
+        TensorInfo("w", (2, 1, 1, 1), DataType.INT8, quantization=weights),
         np.ones((2, 1, 1, 1), np.int8),
     )
     case = layer_case(LayerType.CONV_2D, DataType.INT8, 0).layers[0]
     assert isinstance(case.descriptor, Conv2dDescriptor)
     graph.add_layer(
         Layer(
-            name="conv",
-            type=LayerType.CONV_2D,
-            descriptor=replace(case.descriptor, stride_h=1, stride_w=1, dilation_h=1, dilation_w=1),
+            "conv",
+            LayerType.CONV_2D,
+            replace(case.descriptor, stride_h=1, stride_w=1, dilation_h=1, dilation_w=1),
             inputs=("x", "w"),
             outputs=("y",),
         ),
-        [TensorInfo(name="y", shape=(1, 3, 3, 2), dtype=DataType.INT8, quantization=Quantization.of(0.5))],
+        [TensorInfo("y", (1, 3, 3, 2), DataType.INT8, quantization=Quantization.of(0.5))],
     )
     graph.set_outputs(["y"])
     return graph
@@ -316,7 +316,7 @@ def test_int8_sums_are_bounded_by_a_function_of_their_own(activation: Activation
     """Version 20.08 takes the upper bound of a fused activation as the lower one, too."""
     net = ferrule.Network("bounded")
     scale = Quantization.of(0.5)
-    x = net.add_input(TensorInfo(name="x", shape=(1, 3), dtype=DataType.INT8, quantization=scale))
+    x = net.add_input(TensorInfo("x", (1, 3), DataType.INT8, quantization=scale))
     weights = np.ones((2, 3), np.int8)
     given = {"activation": activation, "weights_quantization": scale, "quantization": scale}
     net.set_outputs([net.add_fully_connected_layer(x, weights, name="y", **given)])
@@ -353,7 +353,7 @@ def test_elements_that_move_keep_their_quantisation(type_: str) -> None:
 def test_constants_of_one_float_are_no_literals_of_integers() -> None:
     """`1f` is not C++."""
     net = ferrule.Network("softmax")
-    x = net.add_input(TensorInfo(name="x", shape=(1, 5), dtype=DataType.FLOAT32))
+    x = net.add_input(TensorInfo("x", (1, 5), DataType.FLOAT32))
     net.set_outputs([net.add_softmax_layer(x, name="y")])
     assert re.search(r"_y_softmax_layer\.configure\(&_x, &_y, 1\.0f\);", text(generate_class(net, target=CPU), "cpp"))
 

@@ -20,9 +20,9 @@ from ferrule.evaluation.data import DataSet, DataSettings, open_data
 from ferrule.evaluation.data.dataset import drawn, drawn_sequences
 from ferrule.graph import Array, DataType, Quantization, TensorInfo
 
-INPUT = TensorInfo(name="x", shape=(1, 4, 3, 1), dtype=DataType.INT8, quantization=Quantization.of(1 / 255, -128))
-OTHER = TensorInfo(name="y", shape=(1, 2), dtype=DataType.FLOAT32)
-OUTPUT = TensorInfo(name="out", shape=(1, 3), dtype=DataType.INT8, quantization=Quantization.of(1 / 256, -128))
+INPUT = TensorInfo("x", (1, 4, 3, 1), DataType.INT8, quantization=Quantization.of(1 / 255, -128))
+OTHER = TensorInfo("y", (1, 2), DataType.FLOAT32)
+OUTPUT = TensorInfo("out", (1, 3), DataType.INT8, quantization=Quantization.of(1 / 256, -128))
 SAMPLES = np.random.default_rng(7).integers(-128, 128, (10, 4, 3, 1)).astype(np.int8)
 LABELS = np.arange(10) % 3
 
@@ -158,7 +158,7 @@ def test_several_inputs_come_by_name() -> None:
 
 
 def test_a_first_extent_of_several_is_kept() -> None:
-    info = TensorInfo(name="x", shape=(2, 3), dtype=DataType.INT8, quantization=Quantization.of(1))
+    info = TensorInfo("x", (2, 3), DataType.INT8, quantization=Quantization.of(1))
     np.save("rows.npy", np.arange(24, dtype=np.int8).reshape(8, 3))
     np.save("samples.npy", np.arange(24, dtype=np.int8).reshape(4, 2, 3))
     for path in ("rows.npy", "samples.npy"):
@@ -279,7 +279,7 @@ def test_a_value_that_is_no_number_is_named() -> None:
 
 
 def test_channels_are_normalised_where_the_layout_has_them() -> None:
-    info = TensorInfo(name="x", shape=(1, 2, 3, 4), dtype=DataType.FLOAT32)
+    info = TensorInfo("x", (1, 2, 3, 4), DataType.FLOAT32)
     real = np.random.default_rng(4).random((5, 2, 3, 4)).astype(np.float32)
     np.save("r.npy", real)
     planes = opened("r.npy", inputs=(info,), layout="nchw", mean=(0.25, 0.5))

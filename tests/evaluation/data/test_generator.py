@@ -16,9 +16,9 @@ from ferrule.errors import BudgetError, FerruleError, InputError
 from ferrule.evaluation.data import DataSet, DataSettings, open_data
 from ferrule.graph import DataType, Quantization, TensorInfo
 
-INPUT = TensorInfo(name="x", shape=(1, 2, 1), dtype=DataType.INT8, quantization=Quantization.of(0.5))
-OTHER = TensorInfo(name="y", shape=(), dtype=DataType.FLOAT32)
-OUTPUT = TensorInfo(name="out", shape=(1, 2), dtype=DataType.FLOAT32)
+INPUT = TensorInfo("x", (1, 2, 1), DataType.INT8, quantization=Quantization.of(0.5))
+OTHER = TensorInfo("y", (), DataType.FLOAT32)
+OUTPUT = TensorInfo("out", (1, 2), DataType.FLOAT32)
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ require_module("PIL", "pip install pillow")
 
 from PIL import Image  # noqa: E402 the tests need it
 
-OUTPUT = TensorInfo(name="out", shape=(1, 2), dtype=DataType.FLOAT32)
+OUTPUT = TensorInfo("out", (1, 2), DataType.FLOAT32)
 _GENERATOR = np.random.default_rng(3)
 
 
@@ -31,7 +31,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def info(*shape: int, dtype: DataType = DataType.INT8, scale: float = 1 / 255, zero: int = -128) -> TensorInfo:
-    return TensorInfo(name="x", shape=shape, dtype=dtype, quantization=Quantization.of(scale, zero))
+    return TensorInfo("x", shape, dtype, quantization=Quantization.of(scale, zero))
 
 
 def picture(path: str, *shape: int, mode: str | None = None) -> Array:

@@ -20,8 +20,8 @@ from ferrule.evaluation.data.audio_features import int8_features, preprocessor, 
 from ferrule.evaluation.data.sounds import read_sound
 from ferrule.graph import Array, DataType, Quantization, TensorInfo
 
-OUTPUT = TensorInfo(name="out", shape=(1, 2), dtype=DataType.FLOAT32)
-SPEECH = TensorInfo(name="x", shape=(1, 80), dtype=DataType.INT8, quantization=Quantization.of(0.1017, -128))
+OUTPUT = TensorInfo("out", (1, 2), DataType.FLOAT32)
+SPEECH = TensorInfo("x", (1, 80), DataType.INT8, quantization=Quantization.of(0.1017, -128))
 """Two frames of 40 channels, as micro_speech has 49."""
 WINDOW, STRIDE = 480, 320
 
@@ -118,7 +118,7 @@ def test_recordings_become_features() -> None:
     assert (chunk.labels.tolist(), chunk.names, data.part.form) == ([0, 1], ("no/a.wav", "yes/b.wav"), "wav")
     assert data.part.preparation[-1] == "int8 as in micro_speech"
     assert_array_equal(data.take([1, 0]).inputs[0], chunk.inputs[0][::-1])
-    real = TensorInfo(name="x", shape=(1, 2, 40, 1), dtype=DataType.FLOAT32)
+    real = TensorInfo("x", (1, 2, 40, 1), DataType.FLOAT32)
     assert_array_equal(opened(real).take([0]).inputs[0].reshape(2, 40), real_features(frames(values)))
     with pytest.raises(InputError, match="does not take micro_speech's int8 features") as caught:
         opened(real, output="int8")
@@ -147,17 +147,17 @@ def test_recordings_are_pieces_of_sequences() -> None:
 def test_a_model_may_take_the_sound_itself() -> None:
     values = sound(100)
     record("d/a.wav", values)
-    plain = TensorInfo(name="x", shape=(1, 100), dtype=DataType.INT16)
+    plain = TensorInfo("x", (1, 100), DataType.INT16)
     assert_array_equal(opened(plain, features="raw").take([0]).inputs[0][0], values)
-    real = TensorInfo(name="x", shape=(1, 100, 1), dtype=DataType.FLOAT32)
+    real = TensorInfo("x", (1, 100, 1), DataType.FLOAT32)
     assert_array_equal(opened(real, features="raw").take([0]).inputs[0].ravel(), values.astype(np.float32) / 32768)
-    longer = TensorInfo(name="x", shape=(1, 150), dtype=DataType.INT16)
+    longer = TensorInfo("x", (1, 150), DataType.INT16)
     padded = opened(longer, features="raw", shorter="pad").take([0]).inputs[0][0]
     assert_array_equal(padded, [*values, *[0] * 50])
     with pytest.raises(InputError, match=r"a.wav has 100 values, and a sample needs 150") as caught:
         opened(longer, features="raw")
     assert 'shorter = "pad"' in str(caught.value.hint)
-    half = TensorInfo(name="x", shape=(1, 50), dtype=DataType.INT16)
+    half = TensorInfo("x", (1, 50), DataType.INT16)
     with pytest.raises(InputError, match=r"a.wav has 100 values, and a sample needs 50"):
         opened(half, features="raw")
     (chunk,) = opened(half, features="raw", longer="pieces").chunks(9)
@@ -165,7 +165,7 @@ def test_a_model_may_take_the_sound_itself() -> None:
 
 
 def test_other_widths_and_channels_need_a_rule() -> None:
-    plain = TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT16)
+    plain = TensorInfo("x", (1, 2), DataType.INT16)
     for width, data, expected in [
         (1, bytes([0, 255]), [-32768, 32512]),
         (3, b"\x11\x22\x33\xff\x00\x80", [0x3322, -32768]),
@@ -213,7 +213,7 @@ def _format(code: int, channels: int = 1, bits: int = 16) -> bytes:
 def test_a_hostile_recording_is_named(data: bytes, text: str) -> None:
     Path("d").mkdir()
     Path("d/a.wav").write_bytes(data)
-    plain = TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT16)
+    plain = TensorInfo("x", (1, 2), DataType.INT16)
     with pytest.raises(InputError, match=text) as caught:
         opened(plain, features="raw", longer="first").take([0])
     assert "a.wav" in str(caught.value)

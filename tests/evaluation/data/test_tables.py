@@ -15,8 +15,8 @@ from ferrule.evaluation.data import DataSet, DataSettings, open_data
 from ferrule.evaluation.data import table as tables
 from ferrule.graph import DataType, Quantization, TensorInfo
 
-INPUT = TensorInfo(name="x", shape=(1, 3), dtype=DataType.INT8, quantization=Quantization.of(0.5, 10))
-OUTPUT = TensorInfo(name="out", shape=(1, 2), dtype=DataType.FLOAT32)
+INPUT = TensorInfo("x", (1, 3), DataType.INT8, quantization=Quantization.of(0.5, 10))
+OUTPUT = TensorInfo("out", (1, 2), DataType.FLOAT32)
 TABLE = "a,b,c,label,run\n1,2,3,no,first\n4,5,6,yes,first\n-7,8.5,1e1,no,second\n"
 
 

@@ -28,7 +28,7 @@ def floats(values: object) -> Array:
 def dense(weights: object = WEIGHTS, bias: object = BIAS, activation: Activation = Activation.NONE) -> Network:
     """Return a network of one layer, `fc`, of 2 inputs and an output for each row of the weights."""
     network = Network("dense")
-    network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 2), DataType.FLOAT32))
     biases = None if bias is None else floats(bias)
     network.add_fully_connected_layer("x", floats(weights), biases, activation=activation, name="fc")
     return network
@@ -118,7 +118,7 @@ def test_what_a_layer_cannot_take_over_stays(network: Network, type_: LayerType,
 
 def image(add: Callable[[Network], str], shape: Sequence[int] = (1, 2, 2, 2)) -> Network:
     network = Network("image")
-    network.add_input(TensorInfo(name="x", shape=tuple(shape), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", tuple(shape), DataType.FLOAT32))
     assert add(network) == "fc"
     return network
 
@@ -159,7 +159,7 @@ def test_a_constant_per_pixel_stays(constant: object) -> None:
 def test_integers_stay() -> None:
     network = Network("integers")
     scale = Quantization.of(1.0)
-    network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT8, quantization=scale))
+    network.add_input(TensorInfo("x", (1, 2), DataType.INT8, quantization=scale))
     weights = np.array(WEIGHTS, np.int8)
     network.add_fully_connected_layer("x", weights, weights_quantization=scale, quantization=scale, name="fc")
     constant = network.add_constant_array("constant", np.array([1, 2, 3], np.int8), scale)
@@ -175,8 +175,8 @@ def test_a_network_without_such_layers_is_returned_unchanged() -> None:
 
 def test_layers_without_weights_and_tensors_with_other_readers_stay() -> None:
     network = Network("other")
-    network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32))
-    network.add_input(TensorInfo(name="v", shape=(1, 2), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("x", (1, 2), DataType.FLOAT32))
+    network.add_input(TensorInfo("v", (1, 2), DataType.FLOAT32))
     network.add_relu_layer("x", name="fc")
     assert len(folded(with_constant(network, LayerType.ADD, [1, 2])).layers) == 2
     assert len(folded(with_constant(network, LayerType.ADD, [1, 2], source="v", name="z")).layers) == 3
@@ -190,7 +190,7 @@ def test_layers_without_weights_and_tensors_with_other_readers_stay() -> None:
 
 def test_a_bias_that_is_not_constant_stays() -> None:
     network = dense()
-    network.add_input(TensorInfo(name="given", shape=(3,), dtype=DataType.FLOAT32))
+    network.add_input(TensorInfo("given", (3,), DataType.FLOAT32))
     editor = GraphEditor(with_constant(network, LayerType.ADD, [1, 2, 3]))
     editor.replace_layer(replace(editor.layer("fc"), inputs=(*editor.layer("fc").inputs[:2], "given")))
     assert types(folded(network_of(editor.finish()))) == [LayerType.FULLY_CONNECTED, LayerType.ADD]

@@ -75,12 +75,12 @@ class WideSupport(LayerSupport):
     @override
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         if layer.type is not LayerType.MAXIMUM:
-            return Support(reason=f"WideNpu has no {layer.type}")
+            return Support(f"WideNpu has no {layer.type}")
         shape = operands_of(graph, layer).output.shape
         for name in layer.present_inputs:
             tensor = graph.tensor(name)
             if tensor.is_constant or tensor.info.dtype is not DataType.INT8 or tensor.info.shape != shape:
-                return Support(reason=f"tensor '{name}' is not a computed int8{list(shape)}")
+                return Support(f"tensor '{name}' is not a computed int8{list(shape)}")
         return Support()
 
 

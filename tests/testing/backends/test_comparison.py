@@ -15,7 +15,7 @@ def network_of(dtype: DataType, *, doubled: bool) -> Network:
     """Return a network that doubles three elements, or clips them, which rounds nothing."""
     network = Network("three")
     quantization = Quantization(scales=(1.0,), zero_points=(0,)) if dtype is DataType.INT8 else None
-    source = network.add_input(TensorInfo(name="x", shape=(1, 3), dtype=dtype, quantization=quantization))
+    source = network.add_input(TensorInfo("x", (1, 3), dtype, quantization=quantization))
     output = network.add_add_layer(source, source, name="y") if doubled else network.add_relu_layer(source, name="y")
     network.set_outputs([output])
     return network

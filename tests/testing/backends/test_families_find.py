@@ -202,7 +202,7 @@ class SpoilingWeights(CpuRefWorkloadFactory):
 
 
 def unsteady(graph: object, layer: object, target: object) -> Support:
-    return Support(reason=f"asked for the {next(COUNTER)}th time")
+    return Support(f"asked for the {next(COUNTER)}th time")
 
 
 def accept_pre_compiled(graph: object, layer: object, target: object) -> Support:

@@ -56,11 +56,7 @@ class Confused:
 class OnlyMaximum:
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         refused = layer.type is not LayerType.MAXIMUM
-        return (
-            Support(reason="it has MAXIMUM only")
-            if refused
-            else CpuAcc().layer_support().supports(graph, layer, target)
-        )
+        return Support("it has MAXIMUM only") if refused else CpuAcc().layer_support().supports(graph, layer, target)
 
 
 class Wrong(CpuAcc):
@@ -122,4 +118,4 @@ def test_it_does_not_pass_for_backends_that_take_nothing() -> None:
 
 class Refusing:
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        return Support(reason="no")
+        return Support("no")

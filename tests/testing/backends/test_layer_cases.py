@@ -75,7 +75,7 @@ def _check_fixed(value: Any) -> None:  # noqa: ANN401 - descriptors have fields 
     match value:
         case Graph():
             with pytest.raises(ModelError, match="is finished"):
-                value.add_input(TensorInfo(name="new", shape=(1,), dtype=DataType.INT8))
+                value.add_input(TensorInfo("new", (1,), DataType.INT8))
             with pytest.raises(ModelError, match="is finished"):
                 value.set_outputs(())
             _check_fixed((value.tensors, value.layers, value.states))

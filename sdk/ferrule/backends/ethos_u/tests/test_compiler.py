@@ -37,7 +37,7 @@ STATES = ("hidden", "cell")
 
 def begun(*shape: int, dtype: DataType = DataType.INT8) -> Network:
     network = Network("case")
-    scale = SCALE if dtype is DataType.INT8 else Quantization.of(0.001, 0)
+    scale = SCALE if dtype is DataType.INT8 else Quantization.of(0.001)
     network.add_input(TensorInfo("x", shape, dtype, quantization=scale))
     return network
 
@@ -72,7 +72,7 @@ def svdf(network: Network, source: str) -> str:
         random.integers(-50, 50, (4, 3), np.int8),
         feature_quantization=Quantization.of(0.01),
         time_quantization=Quantization.of(0.01),
-        state_quantization=Quantization.of(0.05, 0),
+        state_quantization=Quantization.of(0.05),
         quantization=SCALE,
         name="core",
     )
@@ -274,8 +274,8 @@ def test_other_rules_of_rounding_are_refused_by_name() -> None:
 def test_layers_are_refused_without_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(support, "refused_alone", lambda view, *_, **__: dict.fromkeys(view.names, "asked"))
     network = begun(1, 4, 4, 2, dtype=DataType.INT16)
-    network.add_mul_layer("x", "x", quantization=Quantization.of(0.001, 0), name="product")
-    network.add_add_layer("x", "product", quantization=Quantization.of(0.001, 0), name="sum")
+    network.add_mul_layer("x", "x", quantization=Quantization.of(0.001), name="product")
+    network.add_add_layer("x", "product", quantization=Quantization.of(0.001), name="sum")
     finished(network, "sum")
     reasons = {each.name: EthosUSupport().supports(network, each, TARGET).reason for each in network.layers}
     assert reasons == {

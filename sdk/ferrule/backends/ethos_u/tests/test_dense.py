@@ -41,13 +41,13 @@ def near_ties() -> Array:
 def of_near_ties() -> Network:
     network, sums = Network("near_ties"), near_ties()
     assert len(sums) > 5
-    network.add_input(TensorInfo("x", (1, 1), DataType.INT8, quantization=Quantization.of(DATA, 0)))
+    network.add_input(TensorInfo("x", (1, 1), DataType.INT8, quantization=Quantization.of(DATA)))
     output = network.add_fully_connected_layer(
         "x",
         np.ones((len(sums), 1), np.int8),
         sums,
         weights_quantization=Quantization.of(WEIGHTS),
-        quantization=Quantization.of(OUTPUT, 0),
+        quantization=Quantization.of(OUTPUT),
     )
     network.set_outputs([output])
     return network
@@ -130,9 +130,9 @@ def test_products_of_matrices_are_refused_if_a_sum_is_rounded_apart(scale: float
     right = np.stack([*columns, rest]).astype(np.int8)[None]
     network = Network("product")
     for name, given, own in (("left", left, DATA), ("right", right, WEIGHTS)):
-        quantization = Quantization.of(own if is_refused else 2.0**-6, 0)
+        quantization = Quantization.of(own if is_refused else 2.0**-6)
         network.add_input(TensorInfo(name, given.shape, DataType.INT8, quantization=quantization))
-    network.set_outputs([network.add_batch_matmul_layer("left", "right", quantization=Quantization.of(scale, 0))])
+    network.set_outputs([network.add_batch_matmul_layer("left", "right", quantization=Quantization.of(scale))])
     (layer,) = network.layers
     assert bool(known_difference(layer, Operands.of(network, layer))) == is_refused
     stream = EthosUStream.read(compile_in_process(to_tflite(network), "ethos-u55-128"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -63,7 +62,7 @@ def network() -> ferrule.Network:
         return generator.integers(-127, 128, shape, dtype=np.int8)
 
     bias = generator.integers(-300, 300, 4, dtype=np.int32)
-    half = ferrule.Quantization.of(0.02, 0)
+    half = ferrule.Quantization.of(0.02)
     built = ferrule.Network("small")
     built.add_input(int8_input("x", *X.shape))
     image = built.add_conv2d_layer(
@@ -77,7 +76,7 @@ def network() -> ferrule.Network:
     return built
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Built:
     """A firmware whose network runs on the NPU as a whole, and what it computes."""
 

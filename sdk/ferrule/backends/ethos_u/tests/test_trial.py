@@ -98,7 +98,7 @@ def tied_logistic() -> Network:
 
 def tied_tanh_inside() -> Network:
     network = begun((1, 4, 4, 2))
-    table = network.add_tanh_layer(convolution(network, "x0", 3, 0.01, Quantization.of(1 / 1024, 0)))
+    table = network.add_tanh_layer(convolution(network, "x0", 3, 0.01, Quantization.of(1 / 1024)))
     return finished(network, network.add_max_pool2d_layer(table, (2, 2)))
 
 

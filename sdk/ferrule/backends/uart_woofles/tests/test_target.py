@@ -136,7 +136,7 @@ def test_patience_grows_with_the_work() -> None:
         network.add_fully_connected_layer(
             "x",
             np.ones((100, channels), np.int8),
-            weights_quantization=ferrule.Quantization.of(0.02, 0),
+            weights_quantization=ferrule.Quantization.of(0.02),
             quantization=SCALE,
             name="y",
         )
