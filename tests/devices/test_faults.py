@@ -28,8 +28,8 @@ from ferrule.devices import (
 TABLE = RegisterTable(
     name="timer",
     registers=(
-        Register(name="ID", offset=0, access=Access.READ_ONLY, reset=0x54),
-        Register(name="TIME", offset=4, doc="counts down to zero, then raises the interrupt"),
+        Register("ID", 0, access=Access.READ_ONLY, reset=0x54),
+        Register("TIME", 4, doc="counts down to zero, then raises the interrupt"),
     ),
     size_bytes=8,
 )

@@ -60,46 +60,46 @@ def _value(name: str, value: int, usage: Usage = Usage.READ_WRITE) -> Enumerated
 @pytest.mark.parametrize(
     ("register", "message"),
     [
-        (Register(name="A", offset=0, size_bits=24), r"t\.A has 24 bits, expected 8, 16 or 32"),
-        (Register(name="A", offset=1, size_bits=16), r"t\.A is at 0x1, expected a multiple of 2 below 0x100"),
-        (Register(name="A", offset=0xFF, size_bits=16), r"t\.A is at 0xff"),
-        (Register(name="A", offset=0, size_bits=8, reset=256), r"reset value 0x100, expected 8 bits"),
-        (Register(name="A b", offset=0), r"t\.A b: 'A b' is not a name"),
-        (Register(name="A%s", offset=0), r"is not a name"),
-        (Register(name="A", offset=0, dim=2, increment=4), r"its name has not one %s"),
-        (Register(name="A%s", offset=0, dim=2, increment=2), r"has the increment 2, expected 4 or more"),
-        (Register(name="A%s", offset=0, dim=99_999, increment=4), r"has 99999 elements, expected 1 to 65536"),
-        (Register(name="A%s", offset=0, dim=2, increment=4, indices=("A",)), r"has 2 elements and 1 indices"),
-        (Register(name="A%s", offset=0, dim=2, increment=4, indices=("A", "A")), r"t\.AA is declared twice"),
-        (Register(name="A%s", offset=0, dim=2, increment=4, indices=("A", "*/")), r"'\*/' is not a name"),
-        (Register(name="A", offset=0, indices=("A",)), r"has an increment or indices, but no dim"),
-        (Register(name="A%s", offset=0xF8, dim=3, increment=4), r"t\.A2 is at 0x100"),
+        (Register("A", 0, size_bits=24), r"t\.A has 24 bits, expected 8, 16 or 32"),
+        (Register("A", 1, size_bits=16), r"t\.A is at 0x1, expected a multiple of 2 below 0x100"),
+        (Register("A", 0xFF, size_bits=16), r"t\.A is at 0xff"),
+        (Register("A", 0, size_bits=8, reset=256), r"reset value 0x100, expected 8 bits"),
+        (Register("A b", 0), r"t\.A b: 'A b' is not a name"),
+        (Register("A%s", 0), r"is not a name"),
+        (Register("A", 0, dim=2, increment=4), r"its name has not one %s"),
+        (Register("A%s", 0, dim=2, increment=2), r"has the increment 2, expected 4 or more"),
+        (Register("A%s", 0, dim=99_999, increment=4), r"has 99999 elements, expected 1 to 65536"),
+        (Register("A%s", 0, dim=2, increment=4, indices=("A",)), r"has 2 elements and 1 indices"),
+        (Register("A%s", 0, dim=2, increment=4, indices=("A", "A")), r"t\.AA is declared twice"),
+        (Register("A%s", 0, dim=2, increment=4, indices=("A", "*/")), r"'\*/' is not a name"),
+        (Register("A", 0, indices=("A",)), r"has an increment or indices, but no dim"),
+        (Register("A%s", 0xF8, dim=3, increment=4), r"t\.A2 is at 0x100"),
         (
-            Register(name="A", offset=0, access=Access.READ_ONLY, fields=(Field(name="F", bit=0, pulses=True),)),
+            Register("A", 0, access=Access.READ_ONLY, fields=(Field("F", 0, pulses=True),)),
             r"t\.A\.F pulses, but software cannot write it",
         ),
         (
-            Register(name="A", offset=0, reset=4, fields=(Field(name="F", bit=2, pulses=True),)),
+            Register("A", 0, reset=4, fields=(Field("F", 2, pulses=True),)),
             r"t\.A\.F pulses, so its reset value is zero, found 0x1",
         ),
         (
-            Register(name="A", offset=0, fields=(Field(name="F", bit=0), Field(name="F", bit=1))),
+            Register("A", 0, fields=(Field("F", 0), Field("F", 1))),
             r"A\.F is declared twice",
         ),
-        (Register(name="A", offset=0, fields=(Field(name="F-", bit=0),)), r"'F-' is not a name"),
+        (Register("A", 0, fields=(Field("F-", 0),)), r"'F-' is not a name"),
         (
-            Register(name="A", offset=0, fields=(Field(name="F", bit=0, values=(_value("ON", 2),)),)),
+            Register("A", 0, fields=(Field("F", 0, values=(_value("ON", 2),)),)),
             r"ON is 2, expected 0",
         ),
         (
-            Register(name="A", offset=0, fields=(Field(name="F", bit=0, values=(_value("ON", 1), _value("ON", 0))),)),
+            Register("A", 0, fields=(Field("F", 0, values=(_value("ON", 1), _value("ON", 0))),)),
             r"A\.F\.ON is declared twice",
         ),
         (
             Register(
-                name="A",
-                offset=0,
-                fields=(Field(name="F", bit=0, values=(_value("ON", 1), _value("OFF", 0, Usage.READ))),),
+                "A",
+                0,
+                fields=(Field("F", 0, values=(_value("ON", 1), _value("OFF", 0, Usage.READ))),),
             ),
             r"has values for both accesses, and values for one of them",
         ),
@@ -113,7 +113,7 @@ def test_tables_that_are_wrong(register: Register, message: str) -> None:
 
 @pytest.mark.parametrize("offset", [0x10, 0x12, 0x28])
 def test_registers_that_overlap_an_element_of_an_array(offset: int) -> None:
-    more = Register(name="MORE", offset=offset, size_bits=8)
+    more = Register("MORE", offset, size_bits=8)
     with pytest.raises(FerruleError, match=rf"MORE is at {offset:#x}, where COMPARE\d is"):
         replace(TIMER, registers=(*TIMER.registers, more))
 
@@ -194,8 +194,8 @@ def test_narrow_accesses() -> None:
 def test_a_write_changes_each_bit_by_its_own_rule(
     accesses: list[Access | None], outer: Access, old: int, value: int, lanes: int
 ) -> None:
-    fields = tuple(Field(name=f"F{bit}", bit=bit, access=access) for bit, access in enumerate(accesses))
-    new = Register(name="A", offset=0, size_bits=8, access=outer, fields=fields).written(old, value, lanes)
+    fields = tuple(Field(f"F{bit}", bit, access=access) for bit, access in enumerate(accesses))
+    new = Register("A", 0, size_bits=8, access=outer, fields=fields).written(old, value, lanes)
     for bit, access in enumerate(accesses):
         before, given_, covered = (number >> bit & 1 for number in (old, value, lanes))
         effects = {"w1c": before and not given_, "w1s": before or given_, "ro": before}
@@ -228,7 +228,7 @@ _Static_assert(TIMER_EVENTS_LOST_SHIFT == 8u && TIMER_PRESCALER == 2u, "");
 def test_c_names_with_two_meanings_are_refused() -> None:
     table = RegisterTable(
         name="t",
-        registers=(Register(name="A", offset=0, fields=(Field(name="B", bit=0),)), Register(name="A_B", offset=4)),
+        registers=(Register("A", 0, fields=(Field("B", 0),)), Register("A_B", 4)),
     )
     with pytest.raises(FerruleError, match=r"t\.A_B: its C name T_A_B has another meaning in A"):
         c_header(table)
@@ -238,7 +238,7 @@ def test_hostile_words_stay_words() -> None:
     table = RegisterTable(
         name="t",
         doc="# <b>\n| x",
-        registers=(Register(name="A", offset=0, doc="*/ int x; /*\n#error\u2028", fields=()),),
+        registers=(Register("A", 0, doc="*/ int x; /*\n#error\u2028", fields=()),),
     )
     comment = next(line for line in c_header(table).splitlines() if "int x" in line)
     assert comment == "/* * / int x; / * #error ; read and write */"
@@ -262,8 +262,8 @@ def test_the_page_has_everything() -> None:
 
 
 def test_a_field_that_pulses_lasts_for_the_reaction_to_its_write() -> None:
-    fields = (Field(name="GO", bit=0, pulses=True, doc="starts"), Field(name="MODE", bit=4, width=2))
-    control = RegisterTable(name="c", registers=(Register(name="CONTROL", offset=0, fields=fields),))
+    fields = (Field("GO", 0, pulses=True, doc="starts"), Field("MODE", 4, width=2))
+    control = RegisterTable(name="c", registers=(Register("CONTROL", 0, fields=fields),))
 
     class Model(Timer):
         table = control
@@ -280,5 +280,5 @@ def test_a_field_that_pulses_lasts_for_the_reaction_to_its_write() -> None:
 
 @pytest.mark.parametrize(("indices", "names"), [((), ["A0", "A1"]), (("X", "Y"), ["AX", "AY"])])
 def test_elements_have_the_names_of_their_indices(indices: tuple[str, ...], names: list[str]) -> None:
-    register = Register(name="A%s", offset=8, dim=2, increment=4, indices=indices)
+    register = Register("A%s", 8, dim=2, increment=4, indices=indices)
     assert [(each.name, each.offset) for each in register.elements()] == [(names[0], 8), (names[1], 12)]

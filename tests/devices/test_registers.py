@@ -21,19 +21,19 @@ def table(*registers: Register) -> RegisterTable:
 @pytest.mark.parametrize(
     ("registers", "message"),
     [
-        ((Register(name="A", offset=2),), r"t\.A is at 0x2, expected a multiple of 4 below 0x10"),
-        ((Register(name="A", offset=16),), r"t\.A is at 0x10"),
-        ((Register(name="A", offset=-4),), r"t\.A is at -0x4"),
-        ((Register(name="A", offset=0), Register(name="B", offset=0)), r"t\.B is at 0x0, where A is"),
-        ((Register(name="A", offset=0), Register(name="A", offset=4)), r"t\.A is declared twice"),
-        ((Register(name="A", offset=0, reset=1 << 32),), "expected 32 bits"),
+        ((Register("A", 2),), r"t\.A is at 0x2, expected a multiple of 4 below 0x10"),
+        ((Register("A", 16),), r"t\.A is at 0x10"),
+        ((Register("A", -4),), r"t\.A is at -0x4"),
+        ((Register("A", 0), Register("B", 0)), r"t\.B is at 0x0, where A is"),
+        ((Register("A", 0), Register("A", 4)), r"t\.A is declared twice"),
+        ((Register("A", 0, reset=1 << 32),), "expected 32 bits"),
         (
-            (Register(name="A", offset=0, fields=(Field(name="F", bit=30, width=3),)),),
+            (Register("A", 0, fields=(Field("F", 30, width=3),)),),
             r"t\.A\.F has bits 30 to 32 of 32",
         ),
-        ((Register(name="A", offset=0, fields=(Field(name="F", bit=0, width=0),)),), r"t\.A\.F has bits"),
+        ((Register("A", 0, fields=(Field("F", 0, width=0),)),), r"t\.A\.F has bits"),
         (
-            (Register(name="A", offset=0, fields=(Field(name="F", bit=0, width=4), Field(name="G", bit=3))),),
+            (Register("A", 0, fields=(Field("F", 0, width=4), Field("G", 3))),),
             r"t\.A\.G overlaps",
         ),
     ],

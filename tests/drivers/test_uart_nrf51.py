@@ -17,15 +17,15 @@ OK, ARGUMENT = 0, -1
 TABLE = RegisterTable(
     name="UART",
     registers=(
-        Register(name="STARTRX", offset=0x000, access=Access.WRITE_ONLY),
-        Register(name="STARTTX", offset=0x008, access=Access.WRITE_ONLY),
-        Register(name="RXDRDY", offset=0x108),
-        Register(name="TXDRDY", offset=0x11C, reset=1),
-        Register(name="ENABLE", offset=0x500),
-        Register(name="RXD", offset=0x518, access=Access.READ_ONLY),
-        Register(name="TXD", offset=0x51C),
-        Register(name="BAUDRATE", offset=0x524, reset=0x0400_0000),
-        Register(name="CONFIG", offset=0x56C, reset=0x1F),
+        Register("STARTRX", 0x000, access=Access.WRITE_ONLY),
+        Register("STARTTX", 0x008, access=Access.WRITE_ONLY),
+        Register("RXDRDY", 0x108),
+        Register("TXDRDY", 0x11C, reset=1),
+        Register("ENABLE", 0x500),
+        Register("RXD", 0x518, access=Access.READ_ONLY),
+        Register("TXD", 0x51C),
+        Register("BAUDRATE", 0x524, reset=0x0400_0000),
+        Register("CONFIG", 0x56C, reset=0x1F),
     ),
 )
 

@@ -29,12 +29,12 @@ class Usart(RegisterModel):
     table = RegisterTable(
         name="USART",
         registers=(
-            Register(name="SR", offset=0x00, access=Access.READ_ONLY, reset=0xC0),
-            Register(name="DR", offset=0x04),
-            Register(name="BRR", offset=0x08),
-            Register(name="CR1", offset=0x0C),
-            Register(name="CR2", offset=0x10, reset=0x3000),
-            Register(name="CR3", offset=0x14, reset=0x300),
+            Register("SR", 0x00, access=Access.READ_ONLY, reset=0xC0),
+            Register("DR", 0x04),
+            Register("BRR", 0x08),
+            Register("CR1", 0x0C),
+            Register("CR2", 0x10, reset=0x3000),
+            Register("CR3", 0x14, reset=0x300),
         ),
     )
 
@@ -79,13 +79,13 @@ class NewerUsart(Usart):
     table = RegisterTable(
         name="USART",
         registers=(
-            Register(name="CR1", offset=0x00, reset=0x1),
-            Register(name="CR2", offset=0x04, reset=0x3000),
-            Register(name="CR3", offset=0x08, reset=0x300),
-            Register(name="BRR", offset=0x0C),
-            Register(name="ISR", offset=0x1C, access=Access.READ_ONLY, reset=0xC0),
-            Register(name="RDR", offset=0x24, access=Access.READ_ONLY),
-            Register(name="TDR", offset=0x28),
+            Register("CR1", 0x00, reset=0x1),
+            Register("CR2", 0x04, reset=0x3000),
+            Register("CR3", 0x08, reset=0x300),
+            Register("BRR", 0x0C),
+            Register("ISR", 0x1C, access=Access.READ_ONLY, reset=0xC0),
+            Register("RDR", 0x24, access=Access.READ_ONLY),
+            Register("TDR", 0x28),
         ),
     )
 

@@ -37,9 +37,9 @@ class Scratch(RegisterModel):
     table = RegisterTable(
         name="scratch",
         registers=(
-            Register(name="VALUE", offset=0x0),
-            Register(name="CONSTANT", offset=0x4, access=Access.READ_ONLY, reset=0x1234),
-            Register(name="SECRET", offset=0x8, access=Access.WRITE_ONLY),
+            Register("VALUE", 0x0),
+            Register("CONSTANT", 0x4, access=Access.READ_ONLY, reset=0x1234),
+            Register("SECRET", 0x8, access=Access.WRITE_ONLY),
         ),
         size_bytes=0x400,
     )  # type: ignore[assignment]

@@ -126,7 +126,7 @@ class Copier(RegisterModel):
 
     table = RegisterTable(
         name="copier",
-        registers=(Register(name="BUSY", offset=BUSY), Register(name="START", offset=START)),
+        registers=(Register("BUSY", BUSY), Register("START", START)),
         size_bytes=0x400,
     )
 

@@ -40,7 +40,7 @@ class Plain(LayerSupport):
 class LargeModel(RegisterModel):
     """Has a window of 16 KiB."""
 
-    table = RegisterTable(name="large", registers=(Register(name="ID", offset=0),), size_bytes=16 * KIB)
+    table = RegisterTable(name="large", registers=(Register("ID", 0),), size_bytes=16 * KIB)
 
 
 class LargeTarget:

@@ -14,12 +14,12 @@ PULSE, LEVEL, CLEAR, DMA, VALUE, RESET = range(0, 24, 4)
 TABLE = RegisterTable(
     name="contract",
     registers=(
-        Register(name="PULSE", offset=PULSE, doc="the interrupt line rises and falls at once after so many cycles"),
-        Register(name="LEVEL", offset=LEVEL, doc="the interrupt line rises after so many cycles"),
-        Register(name="CLEAR", offset=CLEAR, doc="the interrupt line falls"),
-        Register(name="DMA", offset=DMA, doc="address of a byte to be incremented"),
-        Register(name="VALUE", offset=VALUE, doc="the value that the test chooses"),
-        Register(name="RESET", offset=RESET, access=Access.WRITE_ONLY, doc="ends the command in progress"),
+        Register("PULSE", PULSE, doc="the interrupt line rises and falls at once after so many cycles"),
+        Register("LEVEL", LEVEL, doc="the interrupt line rises after so many cycles"),
+        Register("CLEAR", CLEAR, doc="the interrupt line falls"),
+        Register("DMA", DMA, doc="address of a byte to be incremented"),
+        Register("VALUE", VALUE, doc="the value that the test chooses"),
+        Register("RESET", RESET, access=Access.WRITE_ONLY, doc="ends the command in progress"),
     ),
     size_bytes=0x400,
 )

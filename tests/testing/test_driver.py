@@ -22,10 +22,10 @@ OK, DEVICE, TIMEOUT = 0, -12, -9
 TABLE = RegisterTable(
     name="SCALER",
     registers=(
-        Register(name="ID", offset=0x0, access=Access.READ_ONLY, reset=0x5CA1E),
-        Register(name="CONTROL", offset=0x4, access=Access.WRITE_ONLY),
-        Register(name="STATUS", offset=0x8, access=Access.CLEAR_BY_ONE),
-        Register(name="VALUE", offset=0xC),
+        Register("ID", 0x0, access=Access.READ_ONLY, reset=0x5CA1E),
+        Register("CONTROL", 0x4, access=Access.WRITE_ONLY),
+        Register("STATUS", 0x8, access=Access.CLEAR_BY_ONE),
+        Register("VALUE", 0xC),
     ),
 )
 

@@ -24,9 +24,9 @@ OK, STATE, TIMEOUT = 0, -7, -9
 TABLE = RegisterTable(
     name="SLEEPER",
     registers=(
-        Register(name="START", offset=0x0),
-        Register(name="DONE", offset=0x4, access=Access.CLEAR_BY_ONE),
-        Register(name="VALUE", offset=0x8),
+        Register("START", 0x0),
+        Register("DONE", 0x4, access=Access.CLEAR_BY_ONE),
+        Register("VALUE", 0x8),
     ),
 )
 

@@ -71,8 +71,8 @@ def fields_of(draw: st.DrawFn, bits: int) -> tuple[Field, ...]:
         ]
         found.append(
             Field(
-                name=name,
-                bit=at,
+                name,
+                at,
                 width=width,
                 doc=draw(docs),
                 access=draw(st.sampled_from([None, *Access])),
@@ -97,8 +97,8 @@ def tables(draw: st.DrawFn) -> RegisterTable:
         indices = ("A", "B", "C")[:dim] if draw(st.booleans()) else ()
         registers.append(
             Register(
-                name=f"{name}_%s_" if dim else name,
-                offset=at,
+                f"{name}_%s_" if dim else name,
+                at,
                 access=draw(st.sampled_from(Access)),
                 reset=draw(st.integers(0, (1 << bits) - 1)),
                 fields=draw(fields_of(bits)),
@@ -155,7 +155,7 @@ def test_python(table: RegisterTable) -> None:
 
 @pytest.mark.parametrize("text", [*HOSTILE, *UNSHOWN])
 def test_hostile_texts(text: str) -> None:
-    register = Register(name="A", offset=0, doc=text, fields=(Field(name="F", bit=0, doc=text),))
+    register = Register("A", 0, doc=text, fields=(Field("F", 0, doc=text),))
     table = RegisterTable(name="t", registers=(register,), doc=text)
     again = eval(python_source(table), vars(devices).copy())  # noqa: S307 our own output
     xml = read_text(svd_text([Peripheral(name="t", table=table, base=0)], device="chip")).peripheral("t").table

@@ -94,7 +94,7 @@ def test_a_session_with_renode_1_16_1() -> None:
     assert peer.warnings == ["0x80 refuses", "0x80 refuses"]
 
 
-TABLE = RegisterTable(name="t", registers=(Register(name="A", offset=0), Register(name="B", offset=4)), size_bytes=8)
+TABLE = RegisterTable(name="t", registers=(Register("A", 0), Register("B", 4)), size_bytes=8)
 
 
 class Delayed(RegisterModel):

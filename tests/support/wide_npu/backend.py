@@ -38,12 +38,12 @@ class WideModel(RegisterModel):
     table = RegisterTable(
         name="wide",
         registers=(
-            Register(name="ID", offset=0x00, access=Access.READ_ONLY, reset=0x45444957),
-            Register(name="STATUS", offset=0x04, access=Access.READ_ONLY),
-            Register(name="FIRST", offset=0x08),
-            Register(name="SECOND", offset=0x0C),
-            Register(name="OUTPUT", offset=0x10),
-            Register(name="COUNT", offset=0x14),
+            Register("ID", 0x00, access=Access.READ_ONLY, reset=0x45444957),
+            Register("STATUS", 0x04, access=Access.READ_ONLY),
+            Register("FIRST", 0x08),
+            Register("SECOND", 0x0C),
+            Register("OUTPUT", 0x10),
+            Register("COUNT", 0x14),
         ),
         size_bytes=0x400,
     )
