@@ -52,13 +52,13 @@ class Picture:
 
 
 PICTURES = (
-    Picture(name="run", arguments=("kws_ref_model.tflite", *BOARD), top=66, bottom=1000),
-    Picture(name="pictures", arguments=("kws_ref_model.tflite", *BOARD), top=1706, bottom=2512, dark=True),
+    Picture(name="run", arguments=("kws_ref_model.tflite", *BOARD), top=0, bottom=1340),
+    Picture(name="pictures", arguments=("kws_ref_model.tflite", *BOARD), top=1680, bottom=2640, dark=True),
     Picture(
         name="failure",
         arguments=("kws_ref_model.tflite", *BOARD, "--fault", "Woofles:bus-error@3"),
-        top=66,
-        bottom=670,
+        top=0,
+        bottom=598,
         code=2,
     ),
 )

@@ -100,7 +100,7 @@ def test_a_class_for_a_newer_library_is_refused(
     ("arguments", "message"),
     [
         (["--seed", "1", "--input", "x.npy"], "exclude each other"),
-        (["--input", "x.npy"], "does not name an input"),
+        (["--input", "x.npy"], "names no input"),
         (["--sysroot", "/nowhere"], "the sysroot /nowhere is not a folder"),
         (["--json", "/nowhere/report.json"], "there is no folder /nowhere"),
     ],

@@ -40,7 +40,7 @@ def test_input_options(tmp_path: Path) -> None:
 def test_input_options_that_are_wrong(tmp_path: Path) -> None:
     path = tmp_path / "one.npy"
     np.save(path, np.zeros(1))
-    with pytest.raises(InputError, match="does not name an input") as caught:
+    with pytest.raises(InputError, match="names no input") as caught:
         parse_input_options([str(path)], [info("a"), info("b")])
     assert caught.value.hint == "the model's inputs: a, b"
     with pytest.raises(InputError, match="'a' is given twice"):

@@ -130,7 +130,8 @@ def test_one_of_two_inputs_is_missing(ferrule: Ferrule, stream: Path, inputs: li
 def test_a_state_that_is_not_there_is_named(ferrule: Ferrule, stream: Path, inputs: list[str]) -> None:
     outcome = ferrule("ethos-u", "run", stream, *inputs, "--state", f"state0={inputs[1].partition('=')[2]}")
     assert outcome.code == 2
-    assert "state0" in outcome.err
+    assert f"--state state0={inputs[1].partition('=')[2]} names no state, expected name=file" in outcome.err
+    assert "the model's states: none" in outcome.err
 
 
 @pytest.mark.parametrize("contents", [b"", b"PK\x03\x04 no archive", b"TFL3"])

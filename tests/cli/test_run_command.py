@@ -138,7 +138,7 @@ def refused(ferrule: Ferrule) -> Callable[..., tuple[str, str]]:
         (["--backends", "CpuAc"], "backend 'CpuAc'", "CpuAcc"),
         (["--backends", "CpuAcc,EthosX"], "backend 'EthosX'", ""),
         (["--input", "nothing.npy"], "nothing.npy cannot be read: No such file or directory", ""),
-        (["--input", "z=nothing.npy"], "--input z=nothing.npy does not name an input", ""),
+        (["--input", "z=nothing.npy"], "--input z=nothing.npy names no input", ""),
         (["--output", "nowhere/y.npy"], "--output nowhere/y.npy: there is no folder", ""),
         (["--output", "."], "--output .: is a folder", ""),
         (["--output", "a.npy", "--output", "y=b.npy"], "the output 'y' is given twice, with a.npy before", ""),
@@ -173,7 +173,7 @@ def test_inputs_that_are_wrong(refused: Callable[..., tuple[str, str]], dense: P
     ):
         assert message in refused("run", dense, "--input", tmp_path / name)[0]
     message, hint = refused("run", dense, "--input", f"z={tmp_path / 'wrong.npy'}")
-    assert "wrong.npy does not name an input, expected name=file" in message
+    assert "wrong.npy names no input, expected name=file" in message
     assert hint == "the model's inputs: x"
 
 
@@ -183,7 +183,7 @@ def test_several_inputs_need_names(
     path = tmp_path / "x.npy"
     np.save(path, np.zeros((1, 2, 3), np.int8))
     assert refused("run", two_by_two, "--input", path) == (
-        f"--input {path} does not name an input, expected name=file",
+        f"--input {path} names no input, expected name=file",
         "the model's inputs: left, right",
     )
     assert "input 'right' is missing" in refused("run", two_by_two, "--input", f"left={path}")[0]

@@ -158,6 +158,32 @@ def test_a_run_shows_its_figures_and_its_verdict_first() -> None:
     assert "Layers" in Page(html_page(bare)).text
 
 
+def test_the_pictures_of_memories_have_headings_with_their_totals() -> None:
+    read = Page(html_page(saved_documents.run_document()))
+    for heading in ("Flash: 42,000 B code", "RAM: 34,040 B workspace", "Memory over time"):
+        assert heading in read.text, heading
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_stands_above_a_title(kind: str) -> None:
+    """Above each section is a rule."""
+    for text, title in ((html_page(PLAIN[kind]), "h1"), (html_fragment(PLAIN[kind]), "h2")):
+        tags = [tag for tag, _ in Page(text).structure]
+        assert tags.index(title) < [*tags, "section"].index("section")
+
+
+def test_the_kernel_of_a_layer_stands_below_its_type() -> None:
+    text = Page(html_page(saved_documents.run_document())).text
+    assert "# layer type, kernel backend MACs" in text
+    assert "CONV_2D conv2d_s8" in text
+
+
+def test_only_a_short_figure_is_large() -> None:
+    page = html_page(saved_documents.run_document())
+    assert '<span class="big">42,000 B</span>' in page
+    assert '<span class="note">1 layer, 100 instructions (25.0%)</span>' in page
+
+
 @pytest.mark.parametrize("kind", ["run", "inspection", "evaluation"])
 def test_a_page_has_the_estimates_and_marks_them(kind: str) -> None:
     text = Page(html_page(saved_documents.documents()[kind])).text

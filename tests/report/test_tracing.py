@@ -15,8 +15,9 @@ from ferrule.report.document import DeviceWorkPart
 from ferrule.report.tracing import device_parts, explained, trace_part
 
 MODEL = artifact()
+INDICES = {use.device.name: use.index for use in MODEL.devices}
 PLANNED = tuple(
-    LinkCall(operator=call.operator, device=MODEL.device(call.device).index, call=call.call, status=0)
+    LinkCall(operator=call.operator, device=INDICES[call.device], call=call.call, status=0)
     for call in MODEL.device_calls
 )
 

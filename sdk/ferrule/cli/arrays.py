@@ -17,15 +17,15 @@ from ferrule.reading import exists, is_folder
 from ferrule.scratch import write_file
 
 
-def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) -> dict[str, Array]:
-    """Return the arrays of `--input` options by name: "x.npy" for a single input, "name=x.npy" for several.
+def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo], what: str = "input") -> dict[str, Array]:
+    """Return the arrays of `--input` or `--state` options by name: "x.npy" for a single one, "name=x.npy" for several.
 
     Raises:
         InputError: an option names no input, a name is given twice, or a file cannot be read.
     """
     from ferrule.evaluation.data.array_files import map_array
 
-    return {name: np.array(map_array(path)) for name, path in _by_name("input", options, inputs).items()}
+    return {name: np.array(map_array(path)) for name, path in _by_name(what, options, inputs).items()}
 
 
 def parse_output_options(options: Sequence[str], outputs: Sequence[TensorInfo]) -> dict[str, Path]:
@@ -46,10 +46,10 @@ def _by_name(what: str, options: Sequence[str], infos: Sequence[TensorInfo]) -> 
     for option in options:
         name, separator, path = option.rpartition("=")
         if name not in names:
-            if len(names) != 1 or (what == "input" and separator and not exists(Path(option))):
+            if len(names) != 1 or (what != "output" and separator and not exists(Path(option))):
                 raise InputError(
-                    f"--{what} {option} does not name an {what}, expected name=file",
-                    hint=f"the model's {what}s: {', '.join(names)}",
+                    f"--{what} {option} names no {what}, expected name=file",
+                    hint=f"the model's {what}s: {', '.join(names) or 'none'}",
                 )
             name, path = names[0], option
         if name in found:

@@ -88,7 +88,7 @@ def run(
             "no input is given", hint=" ".join(f"--input {each.name}={each.name}.npy" for each in stream.inputs)
         )
     places = parse_output_options(outputs, _infos(stream.outputs))
-    stream.reset(parse_input_options(states, _infos(stream.states)))
+    stream.reset(parse_input_options(states, _infos(stream.states), "state"))
     done = stream.run(parse_input_options(inputs, _infos(stream.inputs)))
     for name, place in places.items():
         save_array(place, done.outputs[name])

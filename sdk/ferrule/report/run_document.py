@@ -236,7 +236,7 @@ class ReportDocument(Document):
                 Column("type", drop=3),
                 Column("rounding", sparse=True),
                 *names("backend"),
-                Column("kernel", drop=1),
+                Column("kernel", drop=1, below="type"),
                 Column("MACs", Align.NUMBER, bar=True, drop=2),
                 *numbers(unit, only=counted, bar=True),
                 *numbers("share", only=counted),
@@ -357,10 +357,11 @@ class ReportDocument(Document):
                 "other": ram.other,
             }
             yield Picture("strip", ("RAM", {name: size or 0 for name, size in parts.items()}))
-        yield from (Picture("memory", region, region.caption) for region in self.plan)
 
     def _explained(self) -> Iterator[Part | None]:
-        """Yield what pages show besides: the division among backends, the timeline, and how the firmware was made."""
+        """Yield what pages show besides: the plan, the division among backends, the timeline, and the build."""
+        plan = (Picture("memory", region, region.caption) for region in self.plan)
+        yield part("Memory over time", *plan, only=Only.PAGES)
         layers = [Assigned(layer.name, layer.runner, layer.share) for layer in self.layers]
         refusals = [(each.layer, backend, reason) for each in self.refusals for backend, reason in each.reasons.items()]
         why = reasons_table(refusals) if refusals else Text("No backend refused a layer.")

@@ -81,6 +81,8 @@ class Column:
     """On a terminal that is too narrow: 0 to keep the column, else the rank at which it is left out, 1 first."""
     spare: int = 0
     """The same, but only where broken lines would make columns too narrow to read."""
+    below: str = ""
+    """The heading of the column whose cells HTML shows above those of this column, in one; empty to show it apart."""
 
 
 def names(*headings: str) -> tuple[Column, ...]:

@@ -14,8 +14,6 @@ from ferrule.report.sections import Only, Part, group_colours
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of a page: it loads nothing, and runs no script."""
-_ISOLATED = ".ferrule:not(#_)"
-"""Selects what `.ferrule` does, with the weight of an id, which the rules of notebooks have not."""
 _DRAW: Mapping[str, Callable[[Any], Figure]] = {
     "memory": memory_figure,
     "lanes": lanes_figure,
@@ -41,11 +39,7 @@ def html_page(documents: Shown | Sequence[Shown]) -> str:
 
 def html_fragment(documents: Shown | Sequence[Shown]) -> str:
     """Return a document, or several, as a part of a page, for notebooks: only its own style applies to it."""
-    return _render("fragment.html", _parts(documents), isolated_style=_style().replace(".ferrule", _ISOLATED))
-
-
-def _style() -> str:
-    return read_text(TEMPLATES / "style.css")
+    return _render("fragment.html", _parts(documents))
 
 
 def _parts(documents: Shown | Sequence[Shown]) -> list[Part]:
@@ -63,4 +57,5 @@ def _render(template: str, parts: Sequence[Part], **values: object) -> str:
         "cells_of": lambda table: table.shown(Only.PAGES, drawn=True),
         "colours_of": group_colours,
     }
-    return environment().get_template(template).render(parts=parts, style=_style(), **functions, **values)
+    style = read_text(TEMPLATES / "style.css")
+    return environment().get_template(template).render(parts=parts, style=style, **functions, **values)
