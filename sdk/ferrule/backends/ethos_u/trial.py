@@ -23,7 +23,7 @@ from ferrule.backends.ethos_u.compiled import CompiledStream
 from ferrule.backends.ethos_u.instance import StreamInstance
 from ferrule.backends.ethos_u.tables import TABULATED, has_tables, wrong_tables
 from ferrule.cache import Store
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, MissingToolError
 from ferrule.graph import Array, DataType, Graph, Layer, SubgraphView, TensorInfo, reset_value
 from ferrule.nativelib import compiler_facts, host_compiler
 from ferrule.network.execution import execute
@@ -78,8 +78,12 @@ def verdict(stream: CompiledStream, view: SubgraphView, model: bytes) -> Verdict
 
 @cache
 def trial_version() -> str:
-    """Return the digest of the sources of the reference and of our model, and of what compiles the latter."""
-    digest = hashlib.sha256("\0".join(compiler_facts(host_compiler("the model of EthosU"))).encode())
+    """Return the digest of the sources of the reference and of our model, and of what compiles the latter, if any."""
+    try:
+        facts = compiler_facts(host_compiler("the model of EthosU"))
+    except MissingToolError:  # numpy computes then
+        facts = ()
+    digest = hashlib.sha256("\0".join(facts).encode())
     package, own = Path(table.__file__).parents[1], Path(__file__).parent
     sources = [package / "_frozen.py", *list_folder(own, "*.py"), *files_below(own / "native")]
     for name in _REFERENCE:
