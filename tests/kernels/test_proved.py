@@ -15,8 +15,7 @@ from numpy.testing import assert_array_equal
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import PROVED_SHIFT, proved_words
 from ferrule.graph import Array, Rounding
-from ferrule.operators.arithmetic.fixed_point import rescale
-from ferrule.operators.weighted.products import Factor
+from ferrule.operators.arithmetic.fixed_point import Factor, rescale
 
 
 def reference(sums: Array, factor: Factor, zero_point: int, rounding: Rounding = Rounding.TFLM) -> Array:

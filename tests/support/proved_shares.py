@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
 from ferrule.graph import Rounding
-from ferrule.operators.weighted.products import Factor
+from ferrule.operators.arithmetic.fixed_point import Factor
 
 CHANNELS, LAYERS = 16, 10
 LARGEST = 512

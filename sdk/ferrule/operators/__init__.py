@@ -3,6 +3,7 @@
 
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import (
+    Factor,
     activation_range,
     multiply_by_quantized_multiplier,
     multiply_once,
@@ -16,7 +17,7 @@ from ferrule.operators.elementwise.binary import BinaryDescriptor, combination_o
 from ferrule.operators.elementwise.stored_binary import Combination, Product, Sum, combine
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted.products import Factor, factors, folded_bias
+from ferrule.operators.weighted.products import factors, folded_bias
 
 __all__ = [
     "OPERATORS",

@@ -14,8 +14,7 @@ from small_networks import two_by_two
 from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
 from ferrule.graph import Array, DataType, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.arithmetic.fixed_point import rescale
-from ferrule.operators.weighted.products import Factor
+from ferrule.operators.arithmetic.fixed_point import Factor, rescale
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.layer_cases import layer_case

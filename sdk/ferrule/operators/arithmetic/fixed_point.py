@@ -22,6 +22,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Rounding, TensorInfo
 from ferrule.graph.real_values import ieee_floats
@@ -58,6 +59,26 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     if multiplier == 1 << 31:
         multiplier, shift = multiplier // 2, shift + 1
     return (0, 0) if shift < -31 else (multiplier, shift)
+
+
+@frozen
+class Factor:
+    """A factor >= 0 as `quantize_multiplier` has it: multiplier * 2**(shift - 31)."""
+
+    multiplier: int
+    shift: int
+
+    @staticmethod
+    def of(real: float, info: TensorInfo, limit: int = MAX_SHIFT, *, name: str = "the factor") -> Factor:
+        """Return a factor; UnsupportedError says what it is, and names the tensor, if it is 2**limit or more."""
+        multiplier, shift = quantize_multiplier(real)
+        if shift > limit:
+            raise UnsupportedError(f"{name} of '{info.name}' is {real:g}, expected less than 2**{limit}")
+        return Factor(multiplier=multiplier, shift=shift)
+
+    def apply(self, values: Int64Array) -> Int64Array:
+        """Return 32-bit values times the factor, rounded twice."""
+        return multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
 
 
 def saturating_rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> Int64Array:

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from ferrule._frozen import frozen
+from ferrule._typing import override
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.graph.real_values import ieee_floats
@@ -16,9 +17,9 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
+    Factor,
     Int64Array,
     activation_range,
-    multiply_by_quantized_multiplier,
     quantize_multiplier,
     wrap_int32,
 )
@@ -52,39 +53,23 @@ class PreluDescriptor(Descriptor):
 
 
 @frozen
-class Slope:
-    """A factor, `sign * multiplier * 2**(shift - 31)`; the sign is 1 or -1."""
+class Slope(Factor):
+    """A factor with a sign, which is 1 or -1."""
 
-    multiplier: int
-    shift: int
     sign: int = 1
 
+    @override
     def apply(self, values: Int64Array) -> Int64Array:
         """Return 32-bit values times the factor."""
-        return self.sign * multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
+        return self.sign * Factor.apply(self, values)
 
 
 @frozen
 class Rectifier:
-    """A function of stored values: one slope from the zero point upwards, another below it, and a clamp."""
+    """A function of stored values: one slope from the zero point upwards, another below it, and a clamp.
 
-    input_zero_point: int
-    output_zero_point: int
-    positive: Slope
-    negative: Slope
-    low: int
-    high: int
-
-    def apply(self, stored: Int64Array) -> Int64Array:
-        """Return the stored results."""
-        value = stored - self.input_zero_point
-        scaled = np.where(value >= 0, self.positive.apply(value), self.negative.apply(value))
-        return np.clip(wrap_int32(scaled + self.output_zero_point), self.low, self.high)
-
-
-@frozen
-class Prelu:
-    """The arithmetic of PRELU on stored data and stored factors."""
+    PRELU also multiplies the values below the zero point by stored factors.
+    """
 
     input_zero_point: int
     alpha_zero_point: int
@@ -94,8 +79,8 @@ class Prelu:
     low: int
     high: int
 
-    def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
-        """Return the stored results for stored data and factors of broadcastable shapes."""
+    def apply(self, first: Int64Array, second: Int64Array | int = 1) -> Int64Array:
+        """Return the stored results for stored data and, of PRELU, factors of broadcastable shapes."""
         value = first - self.input_zero_point
         product = value * (second - self.alpha_zero_point)
         scaled = np.where(value >= 0, self.positive.apply(value), self.negative.apply(product))
@@ -109,35 +94,37 @@ def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operan
     they are computed in float32.
     """
     source, output = operands.ends
+    if isinstance(descriptor, LeakyReluDescriptor):
+        return _rectifier(operands, source.scale * descriptor.alpha / output.scale)
     ratio = source.scale / output.scale
     if layer_type is LayerType.RELU_N1_TO_1:
         with ieee_floats():
             ratio = float(np.float32(source.scale) / np.float32(output.scale))
-    positive = negative = _slope(ratio, output)
-    if isinstance(descriptor, LeakyReluDescriptor):
-        negative = _slope(source.scale * descriptor.alpha / output.scale, output)
-    clamp = Activation.NONE if isinstance(descriptor, LeakyReluDescriptor) else Activation[layer_type]
+    return _rectifier(operands, ratio, ratio, clamp=Activation[layer_type])
+
+
+def prelu_of(operands: Operands) -> Rectifier:
+    """Return the arithmetic of a quantised PRELU; UnsupportedError if its scales are too far apart."""
+    source, alpha = operands.pair
+    return _rectifier(operands, source.scale * alpha.scale / operands.output.scale, alpha_zero_point=alpha.zero_point)
+
+
+def _rectifier(
+    operands: Operands,
+    negative: float,
+    positive: float | None = None,
+    *,
+    alpha_zero_point: int = 0,
+    clamp: Activation = Activation.NONE,
+) -> Rectifier:
+    source, output = operands.ends
     low, high = activation_range(clamp, output)
     return Rectifier(
         input_zero_point=source.zero_point,
+        alpha_zero_point=alpha_zero_point,
         output_zero_point=output.zero_point,
-        positive=positive,
-        negative=negative,
-        low=low,
-        high=high,
-    )
-
-
-def prelu_of(operands: Operands) -> Prelu:
-    """Return the arithmetic of a quantised PRELU; UnsupportedError if its scales are too far apart."""
-    source, alpha, output = *operands.pair, operands.output
-    low, high = activation_range(Activation.NONE, output)
-    return Prelu(
-        input_zero_point=source.zero_point,
-        alpha_zero_point=alpha.zero_point,
-        output_zero_point=output.zero_point,
-        positive=_slope(source.scale / output.scale, output),
-        negative=_slope(source.scale * alpha.scale / output.scale, output),
+        positive=_slope(source.scale / output.scale if positive is None else positive, output),
+        negative=_slope(negative, output),
         low=low,
         high=high,
     )

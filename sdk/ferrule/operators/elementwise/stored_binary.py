@@ -19,9 +19,9 @@ from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
+    Factor,
     Int64Array,
     activation_range,
-    multiply_by_quantized_multiplier,
     quantize_multiplier,
     wrap_int32,
 )
@@ -65,33 +65,30 @@ class Additive(Combination, Protocol):
 
 
 @frozen
-class Term:
+class Term(Factor):
     """Converts one input of a sum to the common scale: (stored + offset) << left_shift, times a factor < 1."""
 
     offset: int
     left_shift: int
-    multiplier: int
-    shift: int
 
+    @override
     def apply(self, stored: Int64Array) -> Int64Array:
         """Return the scaled values, each within 32 bits."""
-        return multiply_by_quantized_multiplier((stored + self.offset) << self.left_shift, self.multiplier, self.shift)
+        return Factor.apply(self, (stored + self.offset) << self.left_shift)
 
 
 @frozen
-class Result:
-    """Converts a sum or a product to a stored value."""
+class Result(Factor):
+    """Converts a sum or a product to a stored value: times the factor, plus the zero point, clamped."""
 
-    multiplier: int
-    shift: int
     zero_point: int
     low: int
     high: int
 
+    @override
     def apply(self, values: Int64Array) -> Int64Array:
         """Return the stored values of 32-bit sums or products."""
-        scaled = multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
-        return np.clip(wrap_int32(scaled + self.zero_point), self.low, self.high)
+        return np.clip(wrap_int32(Factor.apply(self, values) + self.zero_point), self.low, self.high)
 
 
 @frozen

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph.real_values import round_half_away
 from ferrule.operators.activation import Activation
@@ -16,11 +16,10 @@ from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
     Int64Array,
-    activation_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
-    wrap_int32,
 )
+from ferrule.operators.elementwise.stored_binary import Result, result_of
 from ferrule.operators.operator import Operands
 
 StoredFunction = Callable[[Operands], Callable[[Int64Array], Int64Array]]
@@ -29,69 +28,45 @@ ROOT_BITS = 20
 """Fractional bits of RSQRT's intermediate result."""
 
 
-@frozen
-class Rescaling:
-    """The conversion of a non-negative or reciprocal value to the output's scale."""
-
-    input_zero_point: int
-    output_zero_point: int
-    multiplier: int
-    shift: int
-    low: int
-    high: int
-
-    @classmethod
-    def of(cls, operands: Operands, real: float, least_shift: int) -> Rescaling:
-        """Return the conversion by a factor; UnsupportedError if its shift is not `least_shift` to 30."""
-        source, output = operands.ends
-        multiplier, shift = quantize_multiplier(real)
-        if not least_shift <= shift <= MAX_SHIFT:
-            raise UnsupportedError(
-                f"tensors '{source.name}' and '{output.name}' have scales {source.scale:g} and {output.scale:g}, which "
-                f"make a factor of {real:g}, expected 2^{least_shift} to 2^{MAX_SHIFT}"
-            )
-        low, high = activation_range(Activation.NONE, output)
-        return cls(
-            input_zero_point=source.zero_point,
-            output_zero_point=output.zero_point,
-            multiplier=multiplier,
-            shift=shift,
-            low=low,
-            high=high,
-        )
-
-    def apply(self, values: Int64Array, extra_shift: int = 0) -> Int64Array:
-        """Return the stored results of values times the factor times 2^extra_shift."""
-        scaled = multiply_by_quantized_multiplier(values, self.multiplier, self.shift + extra_shift)
-        return np.clip(wrap_int32(scaled + self.output_zero_point), self.low, self.high)
-
-
-def absolute_rescaling(operands: Operands) -> Rescaling:
+def absolute_rescaling(operands: Operands) -> Result:
     """Return the rescaling of ABS."""
-    return Rescaling.of(operands, operands.source.scale / operands.output.scale, -31)
+    return _rescaling(operands, operands.source.scale / operands.output.scale, -31)
 
 
-def root_rescaling(operands: Operands) -> Rescaling:
+def root_rescaling(operands: Operands) -> Result:
     """Return the rescaling of RSQRT."""
     real = 1 / (math.sqrt(operands.source.scale) * operands.output.scale)
-    return Rescaling.of(operands, real, ROOT_BITS - 31)
+    return _rescaling(operands, real, ROOT_BITS - 31)
+
+
+def _rescaling(operands: Operands, real: float, least_shift: int) -> Result:
+    """Return the conversion by a factor; UnsupportedError if its shift is not `least_shift` to 30."""
+    source, output = operands.ends
+    multiplier, shift = quantize_multiplier(real)
+    if not least_shift <= shift <= MAX_SHIFT:
+        raise UnsupportedError(
+            f"tensors '{source.name}' and '{output.name}' have scales {source.scale:g} and {output.scale:g}, which "
+            f"make a factor of {real:g}, expected 2^{least_shift} to 2^{MAX_SHIFT}"
+        )
+    return result_of(output, Activation.NONE, multiplier, shift)
 
 
 def absolute(operands: Operands) -> Callable[[Int64Array], Int64Array]:
     """Return ABS on stored values."""
     rescaling = absolute_rescaling(operands)
-    return lambda stored: rescaling.apply(np.abs(stored - rescaling.input_zero_point))
+    return lambda stored: rescaling.apply(np.abs(stored - operands.source.zero_point))
 
 
 def inverse_root(operands: Operands) -> Callable[[Int64Array], Int64Array]:
     """Return RSQRT on stored values; values of 0 or less give the highest result."""
     rescaling = root_rescaling(operands)
+    result = replace(rescaling, shift=rescaling.shift - ROOT_BITS)
 
     def apply(stored: Int64Array) -> Int64Array:
-        value = stored - rescaling.input_zero_point
+        value = stored - operands.source.zero_point
         root, shift = functions.inverse_sqrt(np.maximum(value, 0))
         fine = multiply_by_quantized_multiplier(np.int64(1), root, shift + ROOT_BITS)
-        return np.where(value <= 0, rescaling.high, rescaling.apply(fine, -ROOT_BITS))
+        return np.where(value <= 0, result.high, result.apply(fine))
 
     return apply
 

@@ -21,6 +21,7 @@ from ferrule.operators.arithmetic.error_bound import accumulated, known_inputs, 
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
     MAX_WIDE_SHIFT,
+    Factor,
     multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
     wrap_int32,
@@ -29,7 +30,7 @@ from ferrule.operators.elementwise.nonlinear import logistic_s16, tanh_s16
 from ferrule.operators.movement.checks import check_activations, check_alike, expect_type
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import Factor, check_rows, required_constants
+from ferrule.operators.weighted.products import check_rows, required_constants
 
 GATES = ("input", "forget", "cell", "output")
 """The order of the gates in the format."""
@@ -301,9 +302,7 @@ class _IntegerStep(_Step):
         if scaling.clip >= 0:
             state = np.clip(state, -scaling.clip, scaling.clip)
         bent = tanh_s16(state, *cell_position(self._shift))
-        raised = multiply_by_quantized_multiplier(
-            bent.astype(np.int64) * logistic_s16(shown, 3, 0), scaling.hidden.multiplier, scaling.hidden.shift
-        )
+        raised = scaling.hidden.apply(bent.astype(np.int64) * logistic_s16(shown, 3, 0))
         result = saturated(wrap_int32(raised + self._hidden.zero_point), self._hidden.dtype.numpy)
         return result, state.astype(np.int16)
 
@@ -325,8 +324,7 @@ def cell_position(shift: int) -> tuple[int, int]:
 
 
 def _product(first: Array, second: Array, factor: Factor) -> Array:
-    products = first.astype(np.int64) * second
-    return _saturated(multiply_by_quantized_multiplier(products, factor.multiplier, factor.shift))
+    return _saturated(factor.apply(first.astype(np.int64) * second))
 
 
 def _saturated(values: Array) -> Array:

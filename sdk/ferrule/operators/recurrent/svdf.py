@@ -13,19 +13,14 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.blas import matrix_product
 from ferrule.operators.arithmetic.error_bound import sums
 from ferrule.operators.arithmetic.fixed_point import (
+    Factor,
     activation_range,
-    multiply_by_quantized_multiplier,
     wrap_int32,
 )
 from ferrule.operators.movement.checks import check_activations, check_alike, expect_type
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_arrays
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import (
-    Factor,
-    check_rows,
-    clamp_float,
-    required_constants,
-)
+from ferrule.operators.weighted.products import check_rows, clamp_float, required_constants
 
 _LARGEST_DATA = 256
 """A bound on the magnitude of a stored value minus its zero point, plus that of the zero point."""
@@ -142,13 +137,13 @@ def _integer(
     state, output, limits = operands.input(STATE), operands.output, np.iinfo(new.dtype)
     centred = data.astype(np.int64) - operands.source.zero_point
     sums = wrap_int32(matrix_product(centred, feature.astype(np.int64).T))
-    scaled = multiply_by_quantized_multiplier(sums, to_state.multiplier, to_state.shift)
+    scaled = to_state.apply(sums)
     new[..., -1] = (np.clip(scaled, limits.min, limits.max) + state.zero_point).astype(new.dtype)  # may wrap
     products = (new.astype(np.int64) - state.zero_point) * time
     units = products.sum(axis=2).reshape(*output.shape, descriptor.rank).sum(axis=2)
     if bias is not None:
         units += bias
-    result = multiply_by_quantized_multiplier(wrap_int32(units), to_output.multiplier, to_output.shift)
+    result = to_output.apply(wrap_int32(units))
     return saturated(wrap_int32(result + output.zero_point), np.int8)
 
 

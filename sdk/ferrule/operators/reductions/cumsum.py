@@ -10,11 +10,10 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.graph.real_values import ieee_floats, saturated
 from ferrule.operators.arithmetic.error_bound import monotone, of_floats, sums
-from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, wrap_int32
+from ferrule.operators.arithmetic.fixed_point import Factor, quantize_multiplier, wrap_int32
 from ferrule.operators.movement.checks import check_per_tensor, check_same_type
 from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import Factor
 
 FRACTION_BITS = 19
 """The bits behind the point of the sums of int8; they have 32 bits, and wrap."""
@@ -75,8 +74,7 @@ def _kernel(descriptor: CumsumDescriptor, operands: Operands, data: Array) -> Ar
     if is_float:
         return np.ascontiguousarray(sums)
     factor = cumsum_factor(operands)
-    scaled = multiply_by_quantized_multiplier(wrap_int32(sums), factor.multiplier, factor.shift)
-    return saturated(wrap_int32(scaled + output.zero_point), np.int8)
+    return saturated(wrap_int32(factor.apply(wrap_int32(sums)) + output.zero_point), np.int8)
 
 
 def _terms(descriptor: CumsumDescriptor, operands: Operands) -> int:

@@ -14,16 +14,16 @@ from ferrule.operators.arithmetic.error_bound import sums
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
     MAX_WIDE_SHIFT,
+    Factor,
     multiply_wide_by_quantized_multiplier,
     product_scale,
-    quantize_multiplier,
     rescale,
     wrap_int32,
 )
 from ferrule.operators.movement.checks import check_activations, check_types
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted.products import WEIGHTED_RULES, Factor, products_of
+from ferrule.operators.weighted.products import WEIGHTED_RULES, products_of
 
 _RANKS = range(2, 6)
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
@@ -94,14 +94,8 @@ def factor_of(operands: Operands) -> Factor:
     """Return the factor that scales the sums of integers to the output; UnsupportedError if it is too large."""
     left, right, output = *operands.pair, operands.output
     real = product_scale(left.scale, right.scale, output, operands.rounding)
-    multiplier, shift = quantize_multiplier(real)
     largest = MAX_WIDE_SHIFT if output.dtype is DataType.INT16 else MAX_SHIFT
-    if shift > largest:
-        raise UnsupportedError(
-            f"the product of the inputs' scales over the scale of '{output.name}' is {real:g}, "
-            f"expected less than 2**{largest}"
-        )
-    return Factor(multiplier=multiplier, shift=shift)
+    return Factor.of(real, output, largest, name="the product of the inputs' scales over the scale")
 
 
 def _kernel(descriptor: BatchMatmulDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:

@@ -15,9 +15,9 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
     MAX_WIDE_SHIFT,
+    Factor,
     activation_range,
     product_scale,
-    quantize_multiplier,
     rescale,
 )
 from ferrule.operators.arithmetic.packed import PackedConstants
@@ -47,22 +47,6 @@ _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
 _SUM_LIMITS = np.array([[-(2**31)], [2**31 - 1]], np.int64)
 _WEIGHTS_AT, _BIAS_AT = 1, 2
 """Positions among the inputs."""
-
-
-@frozen
-class Factor:
-    """The output multiplier of one channel, see `fixed_point.quantize_multiplier`."""
-
-    multiplier: int
-    shift: int
-
-    @classmethod
-    def of(cls, real: float, info: TensorInfo, limit: int = MAX_SHIFT) -> Factor:
-        """Return a factor; UnsupportedError names the tensor if it is 2**limit or more."""
-        multiplier, shift = quantize_multiplier(real)
-        if shift > limit:
-            raise UnsupportedError(f"the factor of '{info.name}' is {real:g}, expected less than 2**{limit}")
-        return cls(multiplier=multiplier, shift=shift)
 
 
 def bias_info(operands: Operands) -> TensorInfo | None:
@@ -245,17 +229,12 @@ def factors(operands: Operands, channel_axis: int) -> tuple[Factor, ...]:
         raise UnsupportedError(f"weights '{weights.name}' have no quantisation, expected scales")
     largest = MAX_WIDE_SHIFT if is_wide(operands) else MAX_SHIFT
     scales = quantization.scales if quantization.per_channel else quantization.scales[:1]
-    found = []
-    for scale in scales:
-        real = product_scale(data.scale, scale, output, operands.rounding)
-        multiplier, shift = quantize_multiplier(real)
-        if shift > largest:
-            raise UnsupportedError(
-                f"input scale times weight scale over output scale is {real:g} in '{output.name}', "
-                f"expected less than 2**{largest}"
-            )
-        found.append(Factor(multiplier=multiplier, shift=shift))
-    return tuple(found) if quantization.per_channel else tuple(found) * channels
+    name = "input scale times weight scale over the scale"
+    found = tuple(
+        Factor.of(product_scale(data.scale, scale, output, operands.rounding), output, largest, name=name)
+        for scale in scales
+    )
+    return found if quantization.per_channel else found * channels
 
 
 def folded_bias(weight_sums: Array, bias: Array | None, zero_point: int) -> Array:

@@ -13,9 +13,10 @@ from ferrule.backends.firmware import LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Rounding
 from ferrule.memory.request import Overlap
+from ferrule.operators.arithmetic.fixed_point import Factor
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted.convolved import Convolved, convolved
-from ferrule.operators.weighted.products import Factor, centred, factors
+from ferrule.operators.weighted.products import centred, factors
 
 TOO_LARGE = "a sum is too large, or an output is scaled up"
 RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}

@@ -21,7 +21,8 @@ from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import (
 )
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.graph import Array, Rounding
-from ferrule.operators.weighted.products import Factor, folded_bias
+from ferrule.operators.arithmetic.fixed_point import Factor
+from ferrule.operators.weighted.products import folded_bias
 
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""

@@ -13,7 +13,7 @@ from ferrule.backends.cpu_acc.lowering.operators.activation import SIGMOID
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
-from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
+from ferrule.operators.arithmetic.fixed_point import Factor, reduced_multiplier
 from ferrule.operators.recurrent.circular_buffer import COUNT, FRAMES, CircularBufferDescriptor
 from ferrule.operators.recurrent.lstm import (
     BIASES,
@@ -27,7 +27,6 @@ from ferrule.operators.recurrent.lstm import (
     cell_power,
 )
 from ferrule.operators.recurrent.svdf import STATE, SvdfDescriptor, svdf_factors
-from ferrule.operators.weighted.products import Factor
 
 
 def lower_svdf(context: LoweringContext) -> LoweredOp:

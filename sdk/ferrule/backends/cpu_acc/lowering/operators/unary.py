@@ -13,7 +13,8 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Scalar
 from ferrule.graph import DataType, LayerType, Rounding
 from ferrule.operators.elementwise.quantize import requantization
-from ferrule.operators.elementwise.stored_unary import Rescaling, absolute_rescaling, root_rescaling
+from ferrule.operators.elementwise.stored_binary import Result
+from ferrule.operators.elementwise.stored_unary import absolute_rescaling, root_rescaling
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
@@ -40,7 +41,7 @@ _MATH = {
     LayerType.SIN: ("trigonometry",),
     LayerType.SQRT: ("sqrtf",),
 }
-_RESCALINGS: Mapping[LayerType, Callable[[Operands], Rescaling]] = {
+_RESCALINGS: Mapping[LayerType, Callable[[Operands], Result]] = {
     LayerType.ABS: absolute_rescaling,
     LayerType.RSQRT: root_rescaling,
 }

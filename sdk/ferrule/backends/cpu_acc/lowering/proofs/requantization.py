@@ -14,8 +14,7 @@ import numpy as np
 
 from ferrule.graph import Array, Rounding
 from ferrule.graph.real_values import ieee_floats
-from ferrule.operators.arithmetic.fixed_point import rescale
-from ferrule.operators.weighted.products import Factor
+from ferrule.operators.arithmetic.fixed_point import Factor, rescale
 
 PROVED_SHIFT = 9
 """The value of FERRULE_PROVED_SHIFT."""
