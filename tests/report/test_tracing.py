@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from device_networks import POOL, artifact
 
+from ferrule.codegen import Artifact
 from ferrule.codegen.schedule import Call
 from ferrule.link import LinkCall, LinkError, RunFailedError
 from ferrule.report import LayerPart
@@ -15,11 +16,18 @@ from ferrule.report.document import DeviceWorkPart
 from ferrule.report.tracing import device_parts, explained, trace_part
 
 MODEL = artifact()
-INDICES = {use.device.name: use.index for use in MODEL.devices}
-PLANNED = tuple(
-    LinkCall(operator=call.operator, device=INDICES[call.device], call=call.call, status=0)
-    for call in MODEL.device_calls
-)
+
+
+def planned(model: Artifact) -> tuple[LinkCall, ...]:
+    """Return the calls of a model's schedule, as the link reports them if all succeed."""
+    indices = {use.device.name: use.index for use in model.devices}
+    return tuple(
+        LinkCall(operator=call.operator, device=indices[call.device], call=call.call, status=0)
+        for call in model.device_calls
+    )
+
+
+PLANNED = planned(MODEL)
 
 
 def test_the_plan() -> None:
@@ -60,10 +68,7 @@ def test_the_devices_of_a_set_are_opened_in_any_order() -> None:
 
 def test_any_member_of_a_pool_may_be_open() -> None:
     model = artifact(POOL)
-    calls = [
-        LinkCall(operator=call.operator, device=model.device(call.device).index, call=call.call, status=0)
-        for call in model.device_calls
-    ]
+    calls = planned(model)
     powered = (Call.ACTIVATE, Call.DEACTIVATE)
     on_the_second = [call if call.call in powered else replace(call, device=1) for call in calls]
     part = trace_part(model, on_the_second)
