@@ -32,11 +32,10 @@ from ferrule.backends.firmware import (
     LoweringContext,
     PlacedTensor,
     Scratch,
-    Socket,
     parameter_table,
 )
 from ferrule.backends.manifest import read_manifest
-from ferrule.devices.registers import REGISTER_BYTES
+from ferrule.backends.shared.on_bus import BUS_BINDING, OnBus, base_and_interrupt
 from ferrule.dom import (
     AddressOf,
     Call,
@@ -62,17 +61,14 @@ ALIGNMENT = 16
 TIMEOUT_FLOOR_US = 20_000
 """Limit of the wait for the shortest stream, in microseconds."""
 _BINDING = {
-    "base": BindingNumber(high=0xFFFF_F000, multiple_of=REGISTER_BYTES),
-    "interrupt": BindingNumber(high=479),
-    "use_interrupt": BindingNumber(high=1, default=0),
-    "activation_lead": BindingNumber(high=1 << 16, default=0),
+    **BUS_BINDING,
     "nonsecure": BindingNumber(high=1, default=0),
     "unprivileged": BindingNumber(high=1, default=0),
 }
 _TEXTS = {"configuration": "a text such as 'ethos-u55-128'", "driver": "'ferrule' or 'arm'"}
 
 
-class EthosUTarget:
+class EthosUTarget(OnBus):
     """Lowers pre-compiled layers to streams for the NPU."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
@@ -130,9 +126,7 @@ class EthosUTarget:
         binding = read_binding(device, _BINDING, _TEXTS)
         numbers = binding.numbers
         found = configuration_of_device(device)
-        base, interrupt, use_interrupt = numbers.get("base"), numbers.get("interrupt"), numbers["use_interrupt"]
-        if use_interrupt and interrupt is None and base is not None:
-            raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
+        base, interrupt = base_and_interrupt(device, numbers)
         with place(f"device '{device.name}'"):
             chosen = _driver_in_c(binding.texts.get("driver", "ferrule"), found)
         fields: list[tuple[str, FieldValue]] = []
@@ -151,16 +145,11 @@ class EthosUTarget:
             activation_lead=numbers["activation_lead"],
             base=base,
             base_member="base",
-            interrupt=interrupt if use_interrupt else None,
+            interrupt=interrupt,
             handler=chosen.handler,
             model=partial(EthosUModel, found),
             estimated=True,
         )
-
-    def plugged(self, device: Device, socket: Socket) -> Device:
-        """Return the device with the socket's address and interrupt, unless its binding already has its own."""
-        binding = {"base": socket.address, "interrupt": socket.interrupt, **device.binding}
-        return replace(device, binding=binding)
 
 
 @frozen

@@ -3,26 +3,25 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
-from ferrule.backends.device import BindingNumber, Device, read_binding
+from ferrule.backends.device import Device, read_binding
 from ferrule.backends.firmware import (
     Blob,
     DeviceDriver,
     FieldValue,
     LoweredOp,
     LoweringContext,
-    Socket,
     parameter_table,
 )
 from ferrule.backends.manifest import read_manifest
+from ferrule.backends.shared.on_bus import BUS_BINDING, OnBus, base_and_interrupt
 from ferrule.backends.woofles.command import Command
 from ferrule.backends.woofles.model import DEFAULT_TIMING, WooflesModel
 from ferrule.backends.woofles.translation import Work, translate_in
-from ferrule.devices.registers import REGISTER_BYTES
 from ferrule.dom import (
     Aggregate,
     Call,
@@ -32,7 +31,6 @@ from ferrule.dom import (
     Null,
     unsigned,
 )
-from ferrule.errors import FerruleError
 from ferrule.graph import Array
 
 FOLDER = Path(__file__).parent
@@ -41,15 +39,9 @@ RING = 4
 """Places in the driver's ring of commands, one of which stays empty: WOOFLES_RING."""
 TIMEOUT_FLOOR_US = 10_000
 """Limit of the wait for the shortest command, in microseconds."""
-_BINDING = {
-    "base": BindingNumber(high=0xFFFF_F000, multiple_of=REGISTER_BYTES),
-    "interrupt": BindingNumber(high=479),
-    "use_interrupt": BindingNumber(high=1, default=0),
-    "activation_lead": BindingNumber(high=1 << 16, default=0),
-}
 
 
-class WooflesTarget:
+class WooflesTarget(OnBus):
     """Lowers layers to commands of the accelerator."""
 
     def lower(self, context: LoweringContext) -> LoweredOp:
@@ -86,14 +78,12 @@ class WooflesTarget:
         Raises:
             FerruleError: the binding has an unknown field, or a value is out of range.
         """
-        numbers = read_binding(device, _BINDING).numbers
-        base, interrupt, use_interrupt = numbers.get("base"), numbers.get("interrupt"), numbers["use_interrupt"]
-        if use_interrupt and interrupt is None and base is not None:
-            raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
+        numbers = read_binding(device, BUS_BINDING).numbers
+        base, interrupt = base_and_interrupt(device, numbers)
         fields_: list[tuple[str, FieldValue]] = []
         if base is not None:
             fields_.append(("base", unsigned(base)))
-        if use_interrupt:
+        if numbers["use_interrupt"]:
             fields_.append(("use_interrupt", True))
         return DeviceDriver(
             driver="woofles_driver",
@@ -105,15 +95,10 @@ class WooflesTarget:
             activation_lead=numbers["activation_lead"],
             base=base,
             base_member="base",
-            interrupt=interrupt if use_interrupt else None,
+            interrupt=interrupt,
             handler="woofles_interrupt",
             model=WooflesModel,
         )
-
-    def plugged(self, device: Device, socket: Socket) -> Device:
-        """Return the device with the socket's address and interrupt, unless its binding already has its own."""
-        binding = {"base": socket.address, "interrupt": socket.interrupt, **device.binding}
-        return replace(device, binding=binding)
 
 
 def constant_blobs(context: LoweringContext, work: Work) -> dict[str, Blob | None]:
