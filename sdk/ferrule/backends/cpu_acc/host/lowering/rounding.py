@@ -85,12 +85,9 @@ class _Search:
     high: int
     rounding: Rounding
 
-    def rule(self, sums: Array, channels: Array | None = None) -> Array:
+    def rule(self, sums: Array) -> Array:
         """Return the integer rule's result before the clamp."""
-        multipliers, shifts = self.multipliers, self.shifts
-        if channels is not None:
-            multipliers, shifts = multipliers[channels], shifts[channels]
-        return rescale(sums, multipliers, shifts, self.rounding) + self.zero_point
+        return rescale(sums, self.multipliers, self.shifts, self.rounding) + self.zero_point
 
     def run(self) -> tuple[Array, Array, Array]:
         """Return shift, rows and whether they are proved."""
@@ -132,21 +129,11 @@ class _Search:
         high = np.clip(near + _NEAR, -most, most + 1)
         narrow = ((self.rule(low - 1) < steps) | (low == -most)) & ((self.rule(high) >= steps) | (high == most + 1))
         low, high = np.where(narrow, low, -most), np.where(narrow, high, most + 1)
-        far = np.flatnonzero(~narrow.all(axis=1))
-        self._bisect(low, high, steps, np.arange(len(most)), 3)
-        if far.size:
-            ends = low[far], high[far]
-            self._bisect(*ends, steps, far, int(most[far].max()).bit_length() + 2)
-            high[far] = ends[1]
-        return high
-
-    def _bisect(self, low: Array, high: Array, steps: Array, channels: Array, rounds: int) -> None:
-        """Halve the spans from `low` to `high`, in place."""
-        for _ in range(rounds):
+        while (low < high).any():
             middle = (low + high) >> 1
-            reached = self.rule(middle, channels) >= steps
-            np.copyto(high, middle, where=reached & (middle < high))
-            np.copyto(low, np.minimum(middle + 1, high), where=~reached)
+            reached = self.rule(middle) >= steps
+            low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+        return high
 
 
 def _middle(first: Array, steps: Array, real: Array, drop: Array, most: Array) -> Array:
