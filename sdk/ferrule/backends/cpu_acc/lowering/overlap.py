@@ -84,7 +84,7 @@ def pixel_overlaps(
     )
 
 
-def plane_overlaps(context: LoweringContext, window: Window, *, transposed: bool = False) -> tuple[Overlap, ...]:
+def plane_overlaps(context: LoweringContext, window: Window, *, transposed: bool) -> tuple[Overlap, ...]:
     """Return the overlap of a depthwise kernel that computes all pixels of some channels, then of the next channels.
 
     Input and output have the same channels. The kernel copies lines of a channel into scratch, once each and in order.

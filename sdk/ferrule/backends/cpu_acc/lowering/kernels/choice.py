@@ -191,7 +191,11 @@ def _best(candidates: Sequence[Candidate], context: LoweringContext) -> Candidat
     if not candidates:
         return None
     spare = context.spare_bytes
-    balanced = _balanced(candidates, spare)
+    # the fastest, if possible among those whose weights do not grow and whose scratch is small
+    balanced = min(
+        candidates,
+        key=lambda each: (each.grows, _extra(each, spare) > SMALL_SCRATCH, each.instructions, each.weight_bytes),
+    )
     match context.target.goal:
         case Goal.SPEED:
             return min(candidates, key=lambda each: (each.instructions, each.weight_bytes, each.scratch_bytes))
@@ -210,14 +214,6 @@ def _best(candidates: Sequence[Candidate], context: LoweringContext) -> Candidat
             most = MEMORY_COST * balanced.instructions
             fast = [each for each in candidates if each.instructions <= most and not each.grows] or candidates
             return min(fast, key=lambda each: (_extra(each, spare), each.instructions))
-
-
-def _balanced(candidates: Sequence[Candidate], spare: int) -> Candidate:
-    """Return the fastest candidate, if possible among those whose weights do not grow and whose scratch is small."""
-    return min(
-        candidates,
-        key=lambda each: (each.grows, _extra(each, spare) > SMALL_SCRATCH, each.instructions, each.weight_bytes),
-    )
 
 
 def _extra(candidate: Candidate, spare: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -118,22 +119,16 @@ def _slidings(layer: Convolution, strides: tuple[int, ...], most_pad: int = 2) -
     """Return the ways to slide in steps of these strides, along rows first; none for other windows than 3x3."""
     window, image, output = layer.window, layer.image.shape, layer.output.shape
     three = (window.height, window.width, window.dilation_h, window.dilation_w) == (_LINES, _LINES, 1, 1)
-    channels = image[3]
-    rows = Axis(
-        input_extent=image[1],
-        output_extent=output[1],
-        input_stride=image[2] * channels,
-        output_stride=output[2] * channels,
-        window_stride=window.stride_h,
-        pad=window.padding.top,
-    )
-    columns = Axis(
-        input_extent=image[2],
-        output_extent=output[2],
-        input_stride=channels,
-        output_stride=channels,
-        window_stride=window.stride_w,
-        pad=window.padding.left,
+    rows, columns = (
+        Axis(
+            input_extent=image[index],
+            output_extent=output[index],
+            input_stride=prod(image[index + 1 :]),
+            output_stride=prod(output[index + 1 :]),
+            window_stride=stride,
+            pad=pad,
+        )
+        for index, stride, pad in ((1, window.stride_h, window.padding.top), (2, window.stride_w, window.padding.left))
     )
     if not three or layer.depth_multiplier != 1 or max(rows.pad, columns.pad) > most_pad:
         return []
@@ -305,7 +300,7 @@ def _columns(layer: Convolution) -> Candidate | str:
                 "live_c": len(live),
                 "fixed": channels.fixed_pixel,
                 "weights": np.ascontiguousarray(way.taps(chosen).transpose(0, 2, 1)).reshape(-1),
-                "scales": plain_scales(chosen, layer.output.zero_point, live),
+                "scales": plain_scales(chosen, layer, live),
                 "output": layer.output_fields,
             },
             table="depthwise_conv2d_columns_s8_params",

@@ -18,6 +18,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
 )
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import Array
 from ferrule.operators.weighted.products import WEIGHTED_RULES
@@ -29,13 +30,12 @@ _LARGEST_PAIR = 255
 """The largest magnitude of two weights whose products with any int8 data add up to 16 bits."""
 
 
-def plain_scales(channels: Channels, zero_point: int, places: Array) -> Array:
+def plain_scales(channels: Channels, layer: Convolution, places: Array) -> Array:
     """Return FERRULE_PLAIN_SCALE_WORDS words of each channel; `places` are their indices in an output pixel."""
-    words = np.zeros((max(len(channels.factors), 1), 5), np.int64)
-    for index, (bias, factor, place) in enumerate(zip(channels.bias, channels.factors, places, strict=True)):
-        right = -factor.shift
-        words[index] = (2 * bias, factor.multiplier, right, ((2 * zero_point + 1) << right) >> 1, place)
-    return words.reshape(-1).astype(np.int32)
+    multipliers, shifts = factor_arrays(channels.factors)
+    rounding = ((2 * layer.output.zero_point + 1) << -shifts) >> 1
+    rows = np.column_stack([2 * channels.bias, multipliers, -shifts, rounding, places])
+    return filled(rows, 1, 5).reshape(-1).astype(np.int32)
 
 
 def cost_on(layer: Convolution, instructions: int) -> int:
@@ -43,15 +43,10 @@ def cost_on(layer: Convolution, instructions: int) -> int:
     return 9 * layer.macs + 30 * layer.output.elements if has_dsp(layer.context.target.core) else instructions
 
 
-def interleaved(matrix: Array, block: int) -> Array:
-    """Return the weights by blocks of so many channels: for each product a byte per channel."""
-    return filled(matrix, block, 1).reshape(-1, block, matrix.shape[1]).transpose(0, 2, 1).reshape(-1)
-
-
-def duo_weights(matrix: Array) -> Array:
-    """Return the weights by blocks of two channels: for two products those of the first channel, then the other's."""
-    whole = filled(matrix, DUO, 2)
-    return whole.reshape(-1, DUO, whole.shape[1] // 2, 2).transpose(0, 2, 1, 3).reshape(-1)
+def interleaved(matrix: Array, block: int, run: int = 1) -> Array:
+    """Return the weights by blocks of so many channels: for each run of products those of each channel in turn."""
+    whole = filled(matrix, block, run)
+    return whole.reshape(-1, block, whole.shape[1] // run, run).transpose(0, 2, 1, 3).reshape(-1)
 
 
 def _conv2d(layer: Convolution, form: str, block: int, cost: float) -> Candidate | str:
@@ -65,7 +60,8 @@ def _conv2d(layer: Convolution, form: str, block: int, cost: float) -> Candidate
     matrix = chosen.matrix if used is None else chosen.matrix[:, used]
     if block == DUO and not _fits_duo(matrix):
         return "two neighbouring weights are -128"
-    products = matrix.shape[1] + (matrix.shape[1] % 2 if block == DUO else 0)
+    run = 2 if block == DUO else 1
+    products = matrix.shape[1] + matrix.shape[1] % run
 
     return Candidate(
         kernel=f"conv2d_{form}_s8",
@@ -81,8 +77,8 @@ def _conv2d(layer: Convolution, form: str, block: int, cost: float) -> Candidate
                 "input_zero_point": layer.image.zero_point,
                 "inputs": None if used is None else np.pad(used, (0, products - used.size)).astype(np.int16),
                 "products": products,
-                "weights": duo_weights(matrix) if block == DUO else interleaved(matrix, block),
-                "scales": plain_scales(chosen, layer.output.zero_point, live),
+                "weights": interleaved(matrix, block, run),
+                "scales": plain_scales(chosen, layer, live),
                 "fixed": channels.fixed_pixel,
                 "blocks": live.size // block,
                 "output_c": len(channels.matrix),
@@ -126,7 +122,7 @@ def _octet(layer: Convolution) -> Candidate | str:
                 "input_c": products,
                 "output_c": count,
                 "weights": interleaved(channels.matrix, OCTET),
-                "scales": plain_scales(channels, layer.output.zero_point, np.arange(count)),
+                "scales": plain_scales(channels, layer, np.arange(count)),
                 "output": layer.output_fields,
             },
             table="fully_connected_octet_s8_params",
