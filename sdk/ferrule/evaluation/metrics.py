@@ -64,10 +64,9 @@ class Scored:
         outside = np.flatnonzero((self.labels < 0) | (self.labels >= self.classes))
         if outside.size:
             first = int(outside[0])
-            name = self.names[first] if self.names else str(first)
             raise InputError(
-                f"sample '{name}' has label {int(self.labels[first])}, expected 0 to {self.classes - 1}, since the "
-                f"model's output has {self.scores.shape[1]} value(s)"
+                f"sample '{name_of(first, self.names)}' has label {int(self.labels[first])}, expected 0 to "
+                f"{self.classes - 1}, since the model's output has {self.scores.shape[1]} value(s)"
             )
         return self.labels.astype(np.int64)
 
@@ -134,7 +133,7 @@ def _unordered(name: str, scored: Scored) -> MetricPart | None:
     bad = np.flatnonzero(np.isnan(scored.scores).any(axis=1))
     if not bad.size:
         return None
-    first = scored.names[bad[0]] if scored.names else str(bad[0])
+    first = name_of(int(bad[0]), scored.names)
     note = f"{bad.size:,} of {scored.samples:,} samples have a score that is not a number (NaN), the first is '{first}'"
     return MetricPart(name=name, value=None, note=note)
 

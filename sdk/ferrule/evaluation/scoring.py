@@ -176,7 +176,7 @@ def worst_reconstructed(scored: Scored, count: int) -> tuple[WorstPart, ...]:
     return tuple(
         WorstPart(
             index=int(index),
-            name=scored.names[index] if scored.names else str(index),
+            name=name_of(int(index), scored.names),
             expected=str(int(expected[index])),
             predicted=f"score {scores[index]:.4g}",
             score=float(passed[index]),

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ferrule.backends.context import BackendContext, NetworkId
 from ferrule.backends.contract import PLUGIN_FAULTS, pass_on_interrupts
@@ -15,11 +16,11 @@ from ferrule.runtime.errors import NetworkLoadError, NetworkUnloadError
 _LOGGER = logging.getLogger(__name__)
 
 
+@dataclass
 class Contexts:
     """The contexts of all usable backends, in the order of the registry."""
 
-    def __init__(self, contexts: Mapping[BackendId, BackendContext]) -> None:
-        self._contexts = dict(contexts)
+    _contexts: dict[BackendId, BackendContext]
 
     @contextmanager
     def loading(self, network: NetworkId) -> Iterator[None]:

@@ -97,9 +97,8 @@ class Call:
 
 def trace(calls: Sequence[Call]) -> str:
     """Return the words of calls, such as "lock on ctl ctl ctl"; a failed call is followed by `=` and its result."""
-    return " ".join(_with_result(call) for call in calls if call.word)
-
-
-def _with_result(call: Call) -> str:
-    failed = call.result is not None and call.result < 0
-    return f"{call.word}={call.result}" if failed else call.word
+    return " ".join(
+        f"{call.word}={call.result}" if call.result is not None and call.result < 0 else call.word
+        for call in calls
+        if call.word
+    )

@@ -105,7 +105,8 @@ def _declared(command: Sequence[str], headers: Sequence[str], *, title: str) -> 
     """Return one line for each declaration, and where it is: its file and line."""
     include = "".join(f'#include "{header}"\n' for header in headers)
     own, origins, macros = _split(preprocess([*command, "-dD"], include, title=title))
-    values = _values(preprocess([*command, "-P"], include + _questions(macros), title=title))
+    questions = "".join(f'{_VALUE} "{name}" {name}\n' for name in macros)
+    values = _values(preprocess([*command, "-P"], include + questions, title=title))
     kept = [(f"#define {name} {value}", f"the macro {name}") for name, value in values.items()]
     return [*kept, *((f"{text};", origins[line]) for text, line in _statements(own))]
 
@@ -134,10 +135,6 @@ def _split(text: str) -> tuple[str, list[str], list[str]]:
             lines.append(line)
             origins.append(f"{file}:{number}")
     return "\n".join(lines), origins, list(dict.fromkeys(macros))
-
-
-def _questions(macros: Sequence[str]) -> str:
-    return "".join(f'{_VALUE} "{name}" {name}\n' for name in macros)
 
 
 def _values(text: str) -> dict[str, int]:
@@ -177,10 +174,6 @@ def _statements(text: str) -> Iterator[tuple[str, int]]:
             yield _CONSTANT.sub(r"\1 ", statement), line
 
 
-def _is_function(statement: str) -> bool:
-    return ")" in statement.partition("{")[0]
-
-
 def _chunks(text: str) -> Iterator[tuple[str, int]]:
     """Yield the text between semicolons outside braces, without function definitions, and its first line's number."""
     depth = 0
@@ -188,7 +181,7 @@ def _chunks(text: str) -> Iterator[tuple[str, int]]:
     line = 0
     for index, character in enumerate(text):
         depth += (character in "({") - (character in ")}")
-        body = character == "}" and _is_function(text[start : index + 1])
+        body = character == "}" and ")" in text[start : index + 1].partition("{")[0]
         if depth == 0 and (character == ";" or body):
             whole = text[start:index]
             chunk = " ".join(whole.split())

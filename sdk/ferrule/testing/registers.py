@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -153,18 +154,16 @@ class Registers:
             self._after()
 
 
+@dataclass
 class _Line:
     """An interrupt line into the C under test; the handler runs after a rise, and again if it leaves the line high."""
 
-    _MOST = 1000
-
-    def __init__(self, handler: Callable[[], object] | None, name: str) -> None:
-        self._handler = handler
-        self._name = name
-        self._level = False
-        self._pending = False
-        self._serving = False
-        self._masked = False
+    _handler: Callable[[], object] | None
+    _name: str
+    _level: bool = False
+    _pending: bool = False
+    _serving: bool = False
+    _masked: bool = False
 
     def set(self, level: bool) -> None:
         """Raise or lower the line."""
@@ -182,7 +181,7 @@ class _Line:
             return
         self._serving = True
         try:
-            for _ in range(self._MOST):
+            for _ in range(1000):
                 if not (self._level or self._pending) or self._masked:
                     return
                 self._pending = False

@@ -35,7 +35,7 @@ def exception_text(number: int) -> str:
     return f"{EXCEPTIONS.get(number, f'exception {number} of the emulator')}, which no M-profile core takes"
 
 
-def access_text(access: Fault, board: Board, devices: Sequence[BoardDevice] = ()) -> str | None:
+def access_text(access: Fault, board: Board, devices: Sequence[BoardDevice]) -> str | None:
     """Describe a refused access on a board with some devices; None if no access was refused."""
     place = next((text for device in devices if (text := device.where(access.address))), None)
     form = ACCESSES.get(access.type if place is None else PLAIN.get(access.type, access.type))
@@ -49,7 +49,7 @@ def access_text(access: Fault, board: Board, devices: Sequence[BoardDevice] = ()
     )
 
 
-def fault_text(fault: CoreFault, board: Board, devices: Sequence[BoardDevice] = ()) -> str:
+def fault_text(fault: CoreFault, board: Board, devices: Sequence[BoardDevice]) -> str:
     """Describe a fault on a board: the exception first raised for it and its causes."""
     text = f"{FAULTS.get(fault.exception, 'fault')} ({', '.join(causes(fault.status, fault.hard_status))})"
     access = access_text(fault.access, board, devices)

@@ -25,7 +25,7 @@ def attach_cycle_counter(guest: Guest, processor: Processor, address: int) -> No
     state = layout.CycleCounterState(guest=ctypes.pointer(guest.state))
     guest.map_c(address, TRACE_BYTES, "ferrule_cycle_counter_read", "ferrule_cycle_counter_write", state)
     guest.synchronise(address, TRACE_BYTES)
-    processor.attach_trace("ferrule_cycle_counter_enable", state)
+    processor.attach_trace(state)
 
 
 def attach_bit_band(guest: Guest, peripheral: Peripheral) -> None:

@@ -93,9 +93,9 @@ class Processor:
                 guest.map_c(peripheral.address, REGISTERS_BYTES, read, write, self._state)
                 guest.synchronise(peripheral.address, REGISTERS_BYTES)
 
-    def attach_trace(self, function: str, unit: ctypes.Structure) -> None:
-        """Make the C hooks report every change of DEMCR.TRCENA to a unit by calling `function`."""
-        entry = ctypes.cast(getattr(self._hooks, function), ctypes.c_void_p)
+    def attach_trace(self, unit: ctypes.Structure) -> None:
+        """Make the C hooks report every change of DEMCR.TRCENA to a cycle counter."""
+        entry = ctypes.cast(self._hooks.ferrule_cycle_counter_enable, ctypes.c_void_p)
         self._hooks.ferrule_core_attach_trace(self.core, entry, ctypes.addressof(unit))
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ferrule._typing import override
@@ -148,12 +148,12 @@ class LateEvent:
             self._failure = error
 
 
+@dataclass
 class LateQueue:
     """Work in order, each as late as possible, so that bytes that are taken from it too early are noticed."""
 
-    def __init__(self, failing: Callable[[], Exception | None]) -> None:
-        self._failing = failing
-        self._open: deque[LateEvent] = deque()
+    _failing: Callable[[], Exception | None]
+    _open: deque[LateEvent] = field(default_factory=deque)
 
     def start(self, workload: Workload) -> LateEvent:
         """Add work and return its completion."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,16 +29,12 @@ class Neighbour(CpuRef):
     factory_id: ClassVar[FactoryId] = FactoryId("Ferrule/Neighbour")
 
 
-def _default_registry() -> BackendRegistry:
-    return registry_with(())
-
-
 @frozen
 class Subject:
     """A backend under test, and the way to register it."""
 
     id: str
-    registry: Callable[[], BackendRegistry] = _default_registry
+    registry: Callable[[], BackendRegistry] = partial(registry_with, ())
     """Returns a registry with the backend; called for each runtime."""
     options: CreationOptions = field(default_factory=CreationOptions)
     """Creation options of the tests' runtimes: the backend's own options, the folder of a dynamic backend."""

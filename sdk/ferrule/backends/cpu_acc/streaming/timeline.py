@@ -70,7 +70,6 @@ class _Run:
         self._step = 0
         self._since: list[int | None] = [None] * count
         self.capacities = [0] * count
-        self.moved_bytes = 0
         self.live = [0] * count
         """By tensor: the steps during which its buffer is in use, as bits."""
         self.sums = [0] * len(chain.stages)
@@ -129,7 +128,7 @@ class _Run:
         self._close(tuple(reach.tensor for reach in stage.inputs))
 
     def _write(self, stage: int, tensor: int, rows: int) -> None:
-        """Append rows to a tensor; the buffer is measured here, and moves are counted by `moves`."""
+        """Append rows to a tensor, whose buffer is measured here."""
         kept = self.kept(tensor)
         if self._since[tensor] is None and rows:
             self._since[tensor] = self._step
