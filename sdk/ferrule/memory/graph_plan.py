@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -126,7 +126,8 @@ def plan_graph(graph: Graph, regions: Sequence[Region], needs: Requirements = _P
     run = replace(run, steps=(*run.steps, last), outputs=(*run.outputs, *copied))
     persistent: tuple[Request, ...] = ()
     if (state := needs.state) is not None:
-        carried = carried_states(graph, order, aliases, overlaps, needs.ends, _may_move(needs, regions[0], state))
+        may_move = partial(_may_move, needs, regions[0], state)
+        carried = carried_states(graph, order, aliases, overlaps, needs.ends, may_move)
         aliases = (*aliases, *carried)
         needs = replace(needs, allowed={**needs.allowed, **_placed_states(graph, aliases, state)})
         replaced = {alias.input for alias in carried}
@@ -234,15 +235,11 @@ def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
     return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
 
 
-def _may_move(needs: Requirements, workspace: Region, state: Region) -> Callable[[str], bool]:
+def _may_move(needs: Requirements, workspace: Region, state: Region, name: str) -> bool:
     """Return whether a tensor may lie in the region of the states, which all of its users must reach."""
-
-    def may_move(name: str) -> bool:
-        access = needs.accesses.get(name)
-        reached = access is None or access.masters <= state.reachable_by
-        return reached and workspace.name in needs.allowed.get(name, (workspace.name,))
-
-    return may_move
+    access = needs.accesses.get(name)
+    reached = access is None or access.masters <= state.reachable_by
+    return reached and workspace.name in needs.allowed.get(name, (workspace.name,))
 
 
 def _placed_states(graph: Graph, aliases: Sequence[Alias], state: Region) -> dict[str, tuple[str, ...]]:

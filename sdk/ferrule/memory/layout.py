@@ -5,40 +5,33 @@ from __future__ import annotations
 
 import math
 
-from ferrule.memory.arena import UNPLACED, Arena, Offsets
+from ferrule.memory.arena import UNPLACED, Arena
 from ferrule.memory.bound import lower_bound
 from ferrule.memory.placement import RegionPlan
 from ferrule.memory.region import Region
-from ferrule.memory.search import Effort, Layout, fill, search
+from ferrule.memory.search import Effort, fill, search
 from ferrule.memory.storage import pieces
 from ferrule.memory.tied_arena import TiedArena
 
 
 class RegionLayout:
-    """The storages of one region, laid out."""
+    """The storages of one region, laid out: scratch around the activations, or both together if that is smaller."""
 
     def __init__(self, region: Region, arena: Arena, effort: Effort) -> None:
         self.region = region
         self.arena = arena
         self._effort = effort
         self.alone = search(arena.without_scratch(), effort)
-        layout = self.alone if all(offset >= 0 for offset in self._spread()) else self._with_scratch(effort)
-        self.offsets, self.peak, self.bound = layout.offsets, layout.peak, layout.bound
-
-    def _with_scratch(self, effort: Effort) -> Layout:
-        """Place scratch around the activations; lay out both together if that is smaller."""
-        bound = max(lower_bound(self.arena), self.alone.bound)
-        offsets = fill(self.arena, self._spread(), effort)
-        if self.arena.peak(offsets) > bound:
-            together = search(self.arena, effort)
-            bound = max(bound, together.bound)
-            offsets = min(offsets, together.offsets, key=self.arena.peak)
-        return Layout(offsets=offsets, peak=self.arena.peak(offsets), bound=bound)
-
-    def _spread(self) -> Offsets:
-        """Return the offsets of the activations laid out alone, with UNPLACED for scratch."""
-        offsets = iter(self.alone.offsets)
-        return [UNPLACED if storage.is_scratch else next(offsets) for storage in self.arena.storages]
+        offsets, self.bound = iter(self.alone.offsets), self.alone.bound
+        self.offsets = [UNPLACED if storage.is_scratch else next(offsets) for storage in arena.storages]
+        if UNPLACED in self.offsets:
+            self.bound = max(lower_bound(arena), self.bound)
+            self.offsets = fill(arena, self.offsets, effort)
+            if arena.peak(self.offsets) > self.bound:
+                together = search(arena, effort)
+                self.bound = max(self.bound, together.bound)
+                self.offsets = min(self.offsets, together.offsets, key=arena.peak)
+        self.peak = arena.peak(self.offsets)
 
     def summary(self) -> RegionPlan:
         """Return the figures of the region."""

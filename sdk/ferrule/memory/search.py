@@ -40,8 +40,7 @@ class Layout:
 class _Dice:
     """Pseudo-random numbers, the same on every machine and Python version (a 64-bit xorshift, Marsaglia 2003)."""
 
-    def __init__(self, seed: int = 0x9E37_79B9_7F4A_7C15) -> None:
-        self._state = seed
+    _state = 0x9E37_79B9_7F4A_7C15
 
     def below(self, limit: int) -> int:
         state = self._state
@@ -94,11 +93,6 @@ def _tie_orders(arena: Arena) -> list[Callable[[int], tuple[int, ...]]]:
     ]
 
 
-def _by_offset(offsets: Offsets) -> list[int]:
-    """Return an order in which placing each storage at its lowest offset moves none of them up, except for overlaps."""
-    return sorted(range(len(offsets)), key=lambda number: (offsets[number], number))
-
-
 def _greedy(
     arena: Arena, free: Sequence[int], *, fixed: Offsets | None, bound: int, looks: int
 ) -> tuple[Offsets, list[int]]:
@@ -124,7 +118,9 @@ def _orders(arena: Arena, free: Sequence[int], *, both_ends: bool, height: int) 
     yield from orders
     if both_ends and not arena.is_crowded:
         for order in orders:
-            yield _by_offset(arena.place_from_both_ends(order, height))
+            placed = arena.place_from_both_ends(order, height)
+            # In this order, placing each storage at its lowest offset moves none of them up, except for overlaps.
+            yield sorted(range(len(placed)), key=placed.__getitem__)
 
 
 def _looks(arena: Arena, order: Sequence[int]) -> int:

@@ -102,8 +102,8 @@ class _Bodies:
         found = {id(body): body for body in self._bodies.values()}
         return [body.storage(self._ranks) for body in found.values()]
 
-    def body(self, tie: Tie) -> _Body:
-        """Return the body that a tie leads to; TieError if the two buffers have another distance already."""
+    def join(self, tie: Tie) -> _Body:
+        """Tie two buffers, and return the body that contains them; TieError if that is impossible."""
         buffer, scratch = self._groups[tie.buffer], self._groups[tie.scratch]
         inner, outer = self._bodies[buffer], self._bodies[scratch]
         if inner is outer:
@@ -111,11 +111,7 @@ class _Bodies:
             if found != tie.offset:
                 raise TieError(f"another layer needs it elsewhere, at byte {found} of this scratch")
             return inner
-        return outer.joined(inner, outer.offsets[scratch] + tie.offset - inner.offsets[buffer])
-
-    def join(self, tie: Tie) -> _Body:
-        """Tie two buffers, and return the body that contains them; TieError if that is impossible."""
-        body = self.body(tie)
+        body = outer.joined(inner, outer.offsets[scratch] + tie.offset - inner.offsets[buffer])
         body.storage(self._ranks)
         self._bodies.update(dict.fromkeys(body.storages, body))
         return body

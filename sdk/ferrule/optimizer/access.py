@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.backends.backend import Backend
 from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import (
@@ -113,15 +113,15 @@ class End:
         return HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED in self.capabilities
 
 
+@positional
 class AccessRules:
     """The rules under the options of one optimisation.
 
     `kinds` are always the kinds that one allocator's memory is at the same time.
     """
 
-    def __init__(self, factories: Factories, options: OptimizerOptions) -> None:
-        self._factories = factories
-        self._options = options
+    _factories: Factories
+    _options: OptimizerOptions
 
     def access(
         self, source: End, writer: Layer | None, reader: Layer, backend: BackendId, kinds: MemorySource

@@ -42,7 +42,9 @@ def optimize(
         FerruleError: the preferences, devices or hints name something that does not exist, or no backend is usable.
         InvalidViewsError: a backend rewrote its subgraph into one that does not fit into the graph.
     """
-    _validate(network)
+    if not network.outputs:
+        raise ModelError(f"network '{network.name}' has no outputs", hint="declare them with set_outputs")
+    check_layers(network, network.layers)
     if options.debug and options.face is Face.FIRMWARE:
         raise UnsupportedError("debug layers run on the host only", hint="leave debug out, or optimise for the host")
     messages: list[str] = []
@@ -84,12 +86,6 @@ def _used_devices(decisions: Decisions, bench: Bench, options: OptimizerOptions)
         own = [device for device in candidate.devices if (device.backend, device.name) in used]
         pooled = options.face is Face.FIRMWARE and any(device.pool for device in own)
         yield from (device for device in candidate.devices if device in own or (pooled and device.pool))
-
-
-def _validate(network: Graph) -> None:
-    if not network.outputs:
-        raise ModelError(f"network '{network.name}' has no outputs", hint="declare them with set_outputs")
-    check_layers(network, network.layers)
 
 
 def _prepared(network: Graph, bench: Bench, options: OptimizerOptions, messages: list[str]) -> Graph:

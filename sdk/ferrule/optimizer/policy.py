@@ -27,9 +27,10 @@ def apply_policy(decisions: Decisions, bench: Bench, candidate: Candidate, devic
     policy = candidate.backend.policy(candidate.options.target(device))
     if policy == _EVERYTHING:
         return
+    hinted = {name for name, hint in bench.hints.items() if hint.candidate.id == candidate.id}
     left: list[str] = []
     for view in extract_subgraphs(decisions.graph, frozenset(decisions.layers_on(device))):
-        if any(name in decisions.settled or _is_hinted(bench, name, candidate) for name in view.names):
+        if any(name in decisions.settled or name in hinted for name in view.names):
             continue
         reason = too_small(view, policy)
         if not reason:
@@ -62,11 +63,6 @@ def too_small(view: SubgraphView, policy: Policy) -> str:
             f"its subgraph has {work:,} MACs and moves {moved:,} B, fewer than {policy.macs_per_byte:g} MACs per byte"
         )
     return ""
-
-
-def _is_hinted(bench: Bench, layer: str, candidate: Candidate) -> bool:
-    hint = bench.hints.get(layer)
-    return hint is not None and hint.candidate.id == candidate.id
 
 
 def _has_another(decisions: Decisions, bench: Bench, name: str, candidate: Candidate) -> bool:

@@ -46,15 +46,12 @@ class _Reducer:
         self._editor.replace_layer(replace(layer, inputs=inputs, outputs=outputs))
         last = layer.name
         for wide, narrow in zip(layer.outputs, outputs, strict=True):
-            if wide != narrow and self._is_wide(wide):
+            readers = self._graph.consumers(wide)
+            is_kept = self._editor.is_output(wide) or any(reader.name not in self._reducible for reader in readers)
+            if wide != narrow and is_kept:
                 name = self._editor.fresh(f"{wide}_fp32")
                 self._editor.add_layer(widening(name, source=narrow, output=wide), behind=last)
                 last = name
-
-    def _is_wide(self, tensor: str) -> bool:
-        """Whether a float32 tensor is kept beside its twin, because it is a graph output or read by a float32 layer."""
-        readers = self._graph.consumers(tensor)
-        return self._editor.is_output(tensor) or any(reader.name not in self._reducible for reader in readers)
 
     def _narrow_input(self, name: str, reader: Layer) -> str:
         if not self._is_float32(name):

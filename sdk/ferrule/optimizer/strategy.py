@@ -155,27 +155,15 @@ class Selector:
         return min(self._of(layer), key=lambda factory: self._shortcomings(layer, tensor, factory), default=None)
 
     def _is_candidate(self, layer: Layer, tensor: str, factory: TensorHandleFactory) -> bool:
-        if self._serves_by_fallback(tensor, factory):
+        accesses = self._accesses(tensor, factory).values()
+        if any(access is not None and access.strategy is EdgeStrategy.FALLBACK_IMPORT for access in accesses):
             return True
         if not self._options.export_enabled:
             return factory.supports_map_unmap
-        if tensor in self._outputs and not self._is_fallback(layer):
+        read = [name for name in layer.present_inputs if not self._graph.tensor(name).is_constant]
+        if tensor in self._outputs and all(self._writer(name) == self._owner[layer.name] for name in read):
             return bool(factory.export_flags)
         return HandleCapability.FALLBACK_IMPORT_DISABLED not in factory.capabilities()
-
-    def _serves_by_fallback(self, tensor: str, factory: TensorHandleFactory) -> bool:
-        """Whether a reader on another backend gets a tensor in fallback memory without a copy."""
-        return any(
-            access is not None and access.strategy is EdgeStrategy.FALLBACK_IMPORT
-            for access in self._accesses(tensor, factory).values()
-        )
-
-    def _is_fallback(self, layer: Layer) -> bool:
-        """Whether a layer reads what another backend wrote."""
-        own = self._owner[layer.name]
-        return any(
-            self._writer(name) != own for name in layer.present_inputs if not self._graph.tensor(name).is_constant
-        )
 
     def _shortcomings(self, layer: Layer, tensor: str, factory: TensorHandleFactory) -> tuple[bool, int, bool, int]:
         """Return whether the writer or the caller cannot access the tensor, the number of readers that cannot be served

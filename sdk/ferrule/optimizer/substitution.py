@@ -10,7 +10,7 @@ from ferrule._frozen import frozen
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import InvalidViewsError, OptimizationViews
 from ferrule.errors import FerruleError, ModelError
-from ferrule.graph import Graph, GraphEditor, Layer, LayerType, SubgraphView, Tensor
+from ferrule.graph import Graph, GraphEditor, LayerType, SubgraphView, Tensor
 from ferrule.network.validation import check_layer
 
 
@@ -42,10 +42,18 @@ def apply_answers(graph: Graph, answers: Sequence[Answer]) -> Rewritten:
         rewritten = _rewrite(graph, answers)
     except ModelError as error:
         raise _blame(graph, answers, error) from error
-    for answer in answers:
-        for substitution in answer.views.substitutions:
-            for layer in substitution.layers:
-                _check_replacement(rewritten.graph, answer.backend, layer)
+    inserted = [
+        (answer.backend, layer)
+        for answer in answers
+        for substitution in answer.views.substitutions
+        for layer in substitution.layers
+    ]
+    for backend, layer in inserted:
+        if layer.type is not LayerType.PRE_COMPILED:
+            try:
+                check_layer(rewritten.graph, rewritten.graph.layer(layer.name))
+            except FerruleError as error:
+                raise InvalidViewsError(f"backend {backend} inserted a layer that does not fit: {error}") from error
     return rewritten
 
 
@@ -94,16 +102,6 @@ class _Splices:
     def names(self) -> dict[str, str]:
         """Return the replacements of tensor names, old to new, for the layers that stay."""
         return {name: self._renamed.get(source, source) for name, source in self._source.items()} | self._renamed
-
-
-def _check_replacement(graph: Graph, backend: BackendId, layer: Layer) -> None:
-    """Check a replacement layer like any layer of a network; PRE_COMPILED layers are exempt."""
-    if layer.type is LayerType.PRE_COMPILED:
-        return
-    try:
-        check_layer(graph, graph.layer(layer.name))
-    except FerruleError as error:
-        raise InvalidViewsError(f"backend {backend} inserted a layer that does not fit: {error}") from error
 
 
 def _blame(graph: Graph, answers: Sequence[Answer], error: ModelError) -> InvalidViewsError:

@@ -89,7 +89,10 @@ def _check_borders(backend: BackendId, substitution: Substitution) -> None:
                     "a constant, or an output of a layer before it"
                 )
         for name in layer.outputs:
-            _check_written(where, name, described, written)
+            if name in written:
+                raise InvalidViewsError(f"{where} writes tensor '{name}', which is written already")
+            if name not in described:
+                raise InvalidViewsError(f"{where} writes tensor '{name}', which the substitution does not describe")
             written.add(name)
         readable |= set(layer.outputs)
     for name in view.outputs:
@@ -109,13 +112,6 @@ def _check_borders(backend: BackendId, substitution: Substitution) -> None:
 
 def _is_constant(graph: Graph, tensor: str) -> bool:
     return graph.has_tensor(tensor) and graph.tensor(tensor).is_constant
-
-
-def _check_written(where: str, name: str, described: set[str], written: set[str]) -> None:
-    if name in written:
-        raise InvalidViewsError(f"{where} writes tensor '{name}', which is written already")
-    if name not in described:
-        raise InvalidViewsError(f"{where} writes tensor '{name}', which the substitution does not describe")
 
 
 class TakenNames:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,35 +27,30 @@ def join_across_elementwise(editor: GraphEditor, layer: Layer) -> None:
     """
     is_transpose = layer.type is LayerType.TRANSPOSE
     if (is_transpose or layer.type in having(view=True)) and layer.inputs[0] is not None:
-        chain = _Chain(editor, layer)
-        if chain.find(layer.inputs[0]) and chain.is_worth_it():
-            chain.join()
+        _Chain(editor, layer).join(layer.inputs[0])
 
 
+@dataclass
 class _Chain:
     """The elementwise layers between the movements at their inputs and one movement at their output."""
 
-    def __init__(self, editor: GraphEditor, last: Layer) -> None:
-        self._editor = editor
-        self._last = last
-        self._layers: list[Layer] = []
-        """The elementwise layers as they will be, in order."""
-        self._tensors: dict[str, Tensor] = {}
-        """The tensors that replace others, by the name of the other."""
-        self._first: Layer | None = None
-        """One of the movements at the inputs; all move in the same way."""
+    _editor: GraphEditor
+    _last: Layer
+    _layers: list[Layer] = field(default_factory=list)
+    """The elementwise layers as they will be, in order."""
+    _tensors: dict[str, Tensor] = field(default_factory=dict)
+    """The tensors that replace others, by the name of the other."""
+    _first: Layer | None = None
+    """One of the movements at the inputs; all move in the same way."""
 
-    def find(self, tensor: str) -> bool:
-        """Whether a tensor and all that it is computed from, up to movements, can be had in the movements' order."""
-        return self._unmoved(tensor, 0) is not None
+    def join(self, name: str) -> None:
+        """Let the elementwise layers read what the first movements read.
 
-    def is_worth_it(self) -> bool:
-        """Whether there is a layer between the movements; neighbours are joined by other passes."""
-        return bool(self._layers) and self._first is not None
-
-    def join(self) -> None:
-        """Rewrite the graph: the elementwise layers read what the first movements read."""
-        assert self._first is not None
+        The graph stays if something that `name` is computed from cannot be had in the movements' order, or if no
+        layer is between the movements: other passes join neighbours.
+        """
+        if self._unmoved(name, 0) is None or not self._layers or self._first is None:
+            return
         for tensor in self._tensors.values():
             self._editor.set_tensor(tensor)
         for layer in self._layers:
@@ -83,7 +78,10 @@ class _Chain:
             return None
         if layer.type not in having(elementwise=True):
             return None
-        infos = [None if name is None else self._operand(name, depth + 1) for name in layer.inputs]
+        infos = [
+            None if name is None or self._editor.tensor(name).is_constant else self._unmoved(name, depth + 1)
+            for name in layer.inputs
+        ]
         if self._first is None:
             return None
         found = [self._fixed(name) if info is None else info for name, info in zip(layer.inputs, infos, strict=True)]
@@ -91,9 +89,6 @@ class _Chain:
         if len(inputs) != len(found):
             return None
         return self._elementwise(layer, inputs)
-
-    def _operand(self, tensor: str, depth: int) -> TensorInfo | None:
-        return None if self._editor.tensor(tensor).is_constant else self._unmoved(tensor, depth)
 
     def _elementwise(self, layer: Layer, inputs: list[TensorInfo]) -> TensorInfo | None:
         """Add the layer on other inputs and return its output; None if the operator does not accept it."""
