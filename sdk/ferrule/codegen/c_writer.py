@@ -55,11 +55,12 @@ class CWriter(CStatements):
     @override
     def header(self, module: Module, banner: str) -> str:
         guard = re.sub(r"\W", "_", f"{module.name}_h").upper()
+        aligned = any(isinstance(item, Variable) and item.alignment is not None for item in module.interface)
         return assembled(
             [
                 first_comment(banner, module.doc),
                 f"#ifndef {guard}\n#define {guard}",
-                self._includes((*module.interface_includes, *self._interface_aligning(module))),
+                self._includes((*module.interface_includes, *(self._aligning if aligned else ()))),
                 *self._linked([self._declare(item) for item in module.interface]),
                 f"#endif /* {guard} */",
             ]
@@ -102,10 +103,6 @@ class CWriter(CStatements):
         if item.kind in {IncludeKind.LIBRARY, IncludeKind.STANDARD}:
             return f"#include <{path}>"
         return f'#include "{path}{self.header_suffix if item.kind is IncludeKind.MODULE else ""}"'
-
-    def _interface_aligning(self, module: Module) -> tuple[Include, ...]:
-        aligned = any(isinstance(item, Variable) and item.alignment is not None for item in module.interface)
-        return self._aligning if aligned else ()
 
     def _declare(self, item: Declaration) -> str:
         """Return a declaration as it appears in the header."""

@@ -31,7 +31,7 @@ class Upkeep:
 def upkeep(storage: StoragePlan) -> tuple[Upkeep, ...]:
     """Return the maintenance around each operator, in the order in which they run; nothing without a cache."""
     lowered = storage.lowered
-    if not storage.has_cache:
+    if not any(region.line_bytes for region in storage.arenas):
         return tuple(Upkeep() for _ in lowered.layers)
     read = _read_by_core(storage)
     dirty = {storage.root(info.name) for info in lowered.graph.sources}

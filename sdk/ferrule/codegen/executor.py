@@ -283,8 +283,10 @@ class ExecutorBuilder(RunCode):
 
     def _defaults(self) -> Iterator[Variable]:
         yield from self._own_places()
-        for arena in self._own_blocks():
+        for arena in self.storage.blocks:
             is_state = arena is self.storage.state
+            if self.arena and not is_state:
+                continue
             yield Variable(
                 self.default_arena(arena),
                 ArrayType(Scalar.UINT8, max(self.storage.plan.region(arena.name).peak_bytes, 1)),
@@ -326,10 +328,6 @@ class ExecutorBuilder(RunCode):
             if self.arena
             else "The default workspace.",
         )
-
-    def _own_blocks(self) -> tuple[Region, ...]:
-        """Return the regions of the default memory that no other model uses."""
-        return tuple(each for each in self.storage.blocks if not self.arena or each is self.storage.state)
 
     def _functions(self) -> Iterator[Function]:
         """Yield the functions that the model's user calls."""

@@ -125,6 +125,8 @@ class RunCode(StateCode):
         """Yield `ferrule_<model>_run` and, for a model with devices, `ferrule_<model>_run_until`."""
         arguments = tuple(Identifier(parameter.name) for parameter in self.parameters())
         errors = f"{self.state_rule()}{self._errors()}"
+        tensors = [(kind, info) for kind, members in self.members.items() for _, info in members]
+        stricter = any(self.alignment(kind, info) > info.dtype.size_bytes for kind, info in tensors)
         yield self.function(
             "run",
             self.parameters(),
@@ -132,7 +134,9 @@ class RunCode(StateCode):
             "Run one inference in the caller's thread; several may run at once, each in its own memory.\n"
             "`info` may be NULL.\n@retval FERRULE_OK\n"
             "@retval FERRULE_ERR_ARGUMENT a pointer other than `info` is null, a tensor is not aligned for its type"
-            f"{self._device_rule()},{self._handle_rule()} or the workspace is misaligned or too small; "
+            f"{' or its device' if stricter else ''},"
+            f"{' two members of `devices` are the same,' if len(self._uses) > 1 else ''} "
+            "or the workspace is misaligned or too small; "
             f"nothing was run{errors}",
         )
         if self._uses:
@@ -233,17 +237,6 @@ class RunCode(StateCode):
             )
 
     # ---- the function
-
-    def _handle_rule(self) -> str:
-        return " two members of `devices` are the same," if len(self._uses) > 1 else ""
-
-    def _device_rule(self) -> str:
-        stricter = any(
-            self.alignment(kind, info) > info.dtype.size_bytes
-            for kind, members in self.members.items()
-            for _, info in members
-        )
-        return " or its device" if stricter else ""
 
     def _errors(self) -> str:
         if self._uses:
@@ -466,10 +459,9 @@ class RunCode(StateCode):
         An output that is a state's old value is copied from there.
         """
         found: dict[str, tuple[str, str, TensorInfo]] = {}
-        olds = {state.source for state in self.graph.states}
         for kind, members in self.members.items():
             for name, info in members:
-                if info.name not in olds and not self.storage.is_tied(info.name):
+                if info.name not in self.olds and not self.storage.is_tied(info.name):
                     found.setdefault(self.storage.root(info.name), (kind, name, info))
         return found
 

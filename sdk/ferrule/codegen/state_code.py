@@ -152,13 +152,14 @@ class StateCode(ExecutorPart):
         roots = {
             name: root
             for name in (state.result for state in self.graph.states)
-            if (root := self.storage.root(name)) in self._olds
+            if (root := self.storage.root(name)) in self.olds
         }
         placed = {state.source: state.result for state in self.graph.states if not self._is_in_place(state)}
         return updates(placed, roots)
 
     @property
-    def _olds(self) -> frozenset[str]:
+    def olds(self) -> frozenset[str]:
+        """The tensors of the states' old values."""
         return frozenset(state.source for state in self.graph.states)
 
     def _is_in_place(self, state: State) -> bool:

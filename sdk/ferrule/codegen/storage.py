@@ -73,11 +73,6 @@ class StoragePlan:
         """The memories in which the executor needs arenas: that of the workspace, and the others."""
         return (self.regions[0], *self.others)
 
-    @property
-    def has_cache(self) -> bool:
-        """Whether a data cache is in front of one of the arenas."""
-        return any(region.line_bytes for region in self.arenas)
-
     def is_state(self, tensor: str) -> bool:
         """Whether the bytes of a tensor are those of a state, as its old value or as its new one in the same place."""
         return self.state is not None and self.region(tensor) is self.state

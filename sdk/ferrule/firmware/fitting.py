@@ -10,7 +10,7 @@ from dataclasses import replace
 from ferrule._frozen import frozen
 from ferrule.backends.target import CoreFeatures
 from ferrule.boards import Board, board_names, load_board
-from ferrule.codegen import Artifact, Program
+from ferrule.codegen import Program
 from ferrule.codegen.plan import REGION, memory_of
 from ferrule.codegen.shared_arena import arena_sizes
 from ferrule.errors import FerruleError
@@ -89,11 +89,6 @@ def fits(network: Network, job: Job) -> tuple[BoardFit, ...]:
         )
 
     return tuple(map(fit, known if given.name in board_names() else [given, *known]))
-
-
-def emit_unlimited(network: Network, job: Job) -> Artifact:
-    """Return the C of a network, planned as if the memories of the job's board were large if they are too small."""
-    return emit_program([network], job, limited=False).artifacts[0]
 
 
 def roomier_boards(networks: Sequence[Network], job: Job) -> tuple[str, ...]:

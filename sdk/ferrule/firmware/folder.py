@@ -200,20 +200,18 @@ class _Update:
 
     def _differs(self, name: str) -> bool:
         """Return whether a file exists that differs both from its generated contents, if any, and from the new ones."""
-        path = self._folder / name
-        if not is_file(path):
+        present = self._read(name)
+        if present is None:
             return False
-        present = read_bytes(path)
         return sha256(present) not in self._known.get(name, ()) and present != self._files.get(name)
 
     def _name_aside(self, name: str) -> str:
         """Return a name for the copy of an edited file; after a death, that of the copy that was made then."""
-        path = self._folder / name
-        number, target = 1, path.with_name(f"{path.name}{ORIGINAL_SUFFIX}")
-        while exists(target) and not (self._recovers and _equal(target, path)):
+        number, target = 1, f"{name}{ORIGINAL_SUFFIX}"
+        while exists(self._folder / target) and not (self._recovers and self._read(target) == self._read(name)):
             number += 1
-            target = path.with_name(f"{path.name}{ORIGINAL_SUFFIX}{number}")
-        return target.relative_to(self._folder).as_posix()
+            target = f"{name}{ORIGINAL_SUFFIX}{number}"
+        return target
 
     def _new_manifest(self, edited: frozenset[str], news: Files) -> Manifest:
         """Return the manifest with the original hashes of edited starters, and those of the files beside them."""
@@ -226,7 +224,3 @@ class _Update:
         return msgspec.structs.replace(
             self._manifest, files={name: files[name] for name in sorted(files)}, starters=tuple(starters)
         )
-
-
-def _equal(one: Path, other: Path) -> bool:
-    return is_file(one) and read_bytes(one) == read_bytes(other)

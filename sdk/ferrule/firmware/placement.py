@@ -32,13 +32,13 @@ _SOFT_BYTES = 1 << 24
 """Memory of each device in software: a host has enough."""
 
 
-def emit(network: Network, job: Job | None = None) -> codegen.Artifact:
-    """Generate a network's C for the job's board; raises as `emit_program` does."""
-    return emit_program([network], job).artifacts[0]
+def emit(network: Network, job: Job | None = None, *, limited: bool = True) -> codegen.Artifact:
+    """Generate a network's C for the job's board; raises as `emit_program` does, see there for `limited`."""
+    return emit_program([network], job, limited=limited).artifacts[0]
 
 
 def emit_program(networks: Sequence[Network], job: Job | None = None, *, limited: bool = True) -> codegen.Program:
-    """Generate the C of one or several networks for one firmware; raises as `divide_all` and `emit_together` do."""
+    """Generate the C of one or several networks for one firmware; see `divide_all` and `emit_together`."""
     wanted = job or Job()
     wanted = replace(wanted, board=wanted.load_board())
     return emit_together(divide_all(networks, wanted), wanted, networks, limited=limited)
@@ -135,27 +135,22 @@ def _emitted(
     *,
     limited: bool,
 ) -> codegen.Artifact:
-    graph, board = optimized.graph, job.load_board()
+    board = job.load_board()
     workspace = board.memory(board.placement.workspace)
     masters = _masters(workspace, optimized.devices)
-    apart = any(device.name not in masters for device in optimized.devices)
+    named = _others(board, optimized.devices)
+    runners = {layer: devices[given.device] for layer, given in optimized.assignment.items()}
     try:
         artifact = codegen.generate(
             codegen.Plan(
-                graph=graph,
-                firmware={
-                    layer.name: firmware[devices[optimized.assignment[layer.name].device].backend]
-                    for layer in graph.layers
-                },
-                targets={
-                    layer.name: optimized.options.target(devices[optimized.assignment[layer.name].device])
-                    for layer in graph.layers
-                },
+                graph=optimized.graph,
+                firmware={layer: firmware[device.backend] for layer, device in runners.items()},
+                targets={layer: optimized.options.target(device) for layer, device in runners.items()},
                 workspace_bytes=workspace.size_bytes,
                 line_bytes=workspace.line_bytes,
                 masters=masters,
-                others=_others(board, optimized.devices) if apart else (),
-                named=_others(board, optimized.devices),
+                others=named if any(device.name not in masters for device in optimized.devices) else (),
+                named=named,
                 workspace=workspace.name,
                 arena=arena,
                 overlap=job.overlap == "on",

@@ -38,7 +38,7 @@ from ferrule.firmware import (
     toolchain,
     write_project,
 )
-from ferrule.firmware.fitting import emit_unlimited, fits, roomier_boards
+from ferrule.firmware.fitting import fits, roomier_boards
 from ferrule.firmware.identification import read_identities
 from ferrule.formats import ModelFile
 from ferrule.graph import brief
@@ -280,7 +280,7 @@ def inspect(
             raise
         inspection = replace(inspection, arena_problem=str(error))
         if isinstance(error, ArenaOverflowError):  # which is planned nevertheless
-            artifact = emit_unlimited(given, wanted)
+            artifact = emit(given, wanted, limited=False)
     if artifact is not None:
         inspection = with_arena(inspection, artifact, wanted)
         if schedule:

@@ -27,7 +27,6 @@ from ferrule.boards import load_board
 from ferrule.dom import Identifier
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.firmware import Job, emit
-from ferrule.firmware.fitting import emit_unlimited
 from ferrule.firmware.job import GOALS
 from ferrule.graph import Graph, Layer, LayerType
 from ferrule.memory import ArenaOverflowError
@@ -131,7 +130,7 @@ def test_a_layer_is_lowered_once_for_a_board_that_is_too_small(lowered: Calls, w
         for each in board.memories
     )
     job = Job(board=replace(board, memories=memories))
-    artifact = emit_unlimited(small_networks.dense(), job)
+    artifact = emit(small_networks.dense(), job, limited=False)
     assert (artifact.workspace_bytes > workspace_bytes) is (workspace_bytes == 16)
     assert set(prefixes(lowered).values()) == {1}
     if workspace_bytes == 16:
