@@ -317,7 +317,8 @@ def test_the_only_order_of_a_chain_takes_no_sets_of_layers(monkeypatch: pytest.M
         raise AssertionError("a chain has one order, expected no bound on others")
 
     monkeypatch.setattr(OrderProblem, "bound", refuse)
-    monkeypatch.setattr("ferrule.memory.order_problem._bits", refuse)
+    monkeypatch.setattr(OrderProblem, "needs", property(refuse))
+    monkeypatch.setattr(OrderProblem, "_user_bits", property(refuse))
     graph = chain([3, 9, 5, 1])
     found = order_layers(graph)
     assert found.layers == tuple(layer.name for layer in graph.layers)
