@@ -223,7 +223,11 @@ def build_project(
     with building():
         elf = execute(plan, progress=say)
         if SEAL in manifest.files:
-            seal_image(elf)
+            try:
+                seal_file(elf)
+            except (SealError, OSError) as error:
+                elf.unlink(missing_ok=True)  # without the record of what its self-test compares
+                raise FerruleError(f"{elf}: {error}") from None
     bound = stack_bound(elf, plan.link.inputs, fpu=plan.board.cpu.hard_float or plan.board.cpu.mve)
     reserved = plan.board.placement.stack_bytes
     if bound.size_bytes is not None and bound.size_bytes > reserved:
@@ -250,15 +254,6 @@ def _check_places(project: Project) -> None:
             f"{error.filename}: {error.strerror}",
             hint="a build stays in the project's folder: put the file or folder itself there, instead of a link",
         ) from error
-
-
-def seal_image(elf: Path) -> None:
-    """Record what the self-test of a firmware compares; without the record, no firmware is left."""
-    try:
-        seal_file(elf)
-    except (SealError, OSError) as error:
-        elf.unlink(missing_ok=True)
-        raise FerruleError(f"{elf}: {error}") from None
 
 
 def _built_by(tools: PlatformTools, project: Project, progress: Progress) -> Image:

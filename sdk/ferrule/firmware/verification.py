@@ -202,7 +202,10 @@ def _code(
         )
         try:
             project = write_project(program, wanted)
-            _take_starters(scratch.path / "project", folder)
+            if folder is not None:
+                for starter in read_manifest(folder).starters:  # which users may edit
+                    if is_file(folder / starter):
+                        write_file(project.folder / starter, read_bytes(folder / starter, within=folder))
             built = build_project(project, progress=progress)
         except MissingToolError as error:
             return State.NOT_CHECKED, f"{error} ({error.hint})"
@@ -214,15 +217,6 @@ def _code(
         if stated.compiler not in compilers:
             return State.NOT_CHECKED, f"it was built by {stated.compiler or '?'}, here is {', '.join(compilers)}"
         return compare_images(image, built)
-
-
-def _take_starters(folder: Path, edited: Path | None) -> None:
-    """Replace the files that users may edit by those of a project."""
-    if edited is None:
-        return
-    for name in read_manifest(edited).starters:
-        if is_file(edited / name):
-            write_file(folder / name, read_bytes(edited / name, within=edited))
 
 
 def _stack_bytes(image: Image, board: Board) -> int | None:
