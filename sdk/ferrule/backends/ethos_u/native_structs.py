@@ -14,6 +14,7 @@ from typing import Any
 from ferrule.errors import FerruleError
 from ferrule.nativelib import NativeLibrary
 from ferrule.reading import read_text
+from ferrule.record import building
 
 _LOG = logging.getLogger(__name__)
 _FOLDER = Path(__file__).with_name("native")
@@ -150,7 +151,8 @@ def loaded(path: Path) -> Functions:
 def functions() -> Functions | None:
     """Return the functions in C; None, with a note in the log, where they cannot be compiled."""
     try:
-        return loaded(library().file())
+        with building():  # the processor and the compiler of this machine are no inputs of a firmware
+            return loaded(library().file())
     except (FerruleError, OSError) as error:
         _LOG.info("streams of Ethos-U are executed by numpy, about four times slower: %s", error)
         return None

@@ -18,6 +18,7 @@ from ferrule.backends.ethos_u.machine import ArrayMemory
 from ferrule.backends.ethos_u.npu import Npu
 from ferrule.backends.ethos_u.stream import parse_payload
 from ferrule.errors import MissingToolError
+from ferrule.record import recording
 
 Bytes = np.ndarray
 
@@ -260,6 +261,13 @@ def test_without_a_compiler_numpy_executes_and_a_note_says_so(
     finally:
         native_structs.functions.cache_clear()
     assert "executed by numpy" in caplog.text
+
+
+def test_the_processor_is_no_input_of_what_is_generated() -> None:
+    native_structs.functions.cache_clear()
+    with recording(builds=False) as found:
+        native_structs.functions()
+    assert "/proc/cpuinfo" not in found.files()
 
 
 def test_arrays_of_another_form_are_no_memory() -> None:
