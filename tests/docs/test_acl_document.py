@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def test_the_class_is_the_generated_one() -> None:
 def test_the_description_has_the_fields_of_the_page() -> None:
     record = artifact().record
     fields = [name for row in table("Parameter file") for name in re.findall(r"`(\w+)`", row[0])]
-    assert fields == list(record.__struct_fields__)
+    assert fields == [field.name for field in fields_of(record)]
     notes = {row[0]: set(re.findall(r"`(\w+)`", row[1])) for row in table("Parameter file")}
     assert set(record.parameters[0].__struct_fields__) == notes["`parameters`"]
     assert set(record.tensors[0].__struct_fields__) <= notes["`tensors`"]
