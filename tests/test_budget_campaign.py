@@ -11,7 +11,7 @@ import textwrap
 import wave
 import zipfile
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import KW_ONLY, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from needs import require_module
 from onnx_models import load, model, node
 
 from ferrule import formats
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.budget import limits
 from ferrule.documents import read_toml
 from ferrule.errors import BudgetError
@@ -43,12 +43,13 @@ INPUT = TensorInfo("x", (1, 2), DataType.FLOAT32)
 OUTPUT = TensorInfo("y", (1, 3), DataType.FLOAT32)
 
 
-@frozen
+@positional
 class Case:
     """An input, what is done with it, and the limits of both sides."""
 
     act: Callable[[], object]
     """Makes the input in the current folder and uses it."""
+    _: KW_ONLY
     refused: dict[str, int]
     words: str
     enough: dict[str, int] | None = None
@@ -146,142 +147,142 @@ def number_of_class() -> TensorInfo:
 
 CASES: dict[str, Case] = {
     "an array that unfolds": Case(
-        act=lambda: Arrays(archive(("x.npy", npy((1 << 14, 4), bytes(1 << 18)))))["x"],
+        lambda: Arrays(archive(("x.npy", npy((1 << 14, 4), bytes(1 << 18)))))["x"],
         refused={"bytes": 1 << 17},
         words="data.npz: array 'x' takes 262,144 bytes",
         enough={"bytes": 1 << 19},
     ),
     "several arrays that unfold": Case(
-        act=lambda: [*Arrays(archive(*((f"{n}.npy", npy((256, 4), bytes(4096))) for n in "abc"))).values()],
+        lambda: [*Arrays(archive(*((f"{n}.npy", npy((256, 4), bytes(4096))) for n in "abc"))).values()],
         refused={"bytes": 12_000},
         words="array 'c' takes 4,096 bytes of memory beside 8,192",
         enough={"bytes": 13_000},
     ),
     "a header that lies": Case(
-        act=lambda: Arrays(archive(("x.npy", npy((1 << 40, 4), bytes(64)))))["x"],
+        lambda: Arrays(archive(("x.npy", npy((1 << 40, 4), bytes(64)))))["x"],
         refused={},
         words="array 'x' takes 17,592,186,044,416 bytes",
     ),
     "the directory of an archive": Case(
-        act=lambda: Arrays(archive(*((f"{n}.npy", b"") for n in range(2000)))),
+        lambda: Arrays(archive(*((f"{n}.npy", b"") for n in range(2000)))),
         refused={"bytes": 1 << 20},
         words="the directory of the archive takes",
         enough={"bytes": 1 << 22},
     ),
     "a line of a table": Case(
-        act=lambda: data_of(text_file("t.csv", "a,b\n1," + " " * (3 << 20) + "\n")),
+        lambda: data_of(text_file("t.csv", "a,b\n1," + " " * (3 << 20) + "\n")),
         refused={"bytes": 8 << 20},
         words="t.csv: a line of up to 3,145,728 characters takes 12,582,912 bytes",
     ),
     "rows of CSV": Case(
-        act=lambda: data_of(text_file("t.csv", "a,b\n" + "1,2\n" * 100)),
+        lambda: data_of(text_file("t.csv", "a,b\n" + "1,2\n" * 100)),
         refused={"bytes": 2000},
         words="t.csv, line 85 takes 24 bytes",
         enough={"bytes": 2400},
     ),
     "texts of CSV": Case(
-        act=lambda: data_of(text_file("t.csv", "a,b,c\n" + f"1,2,{'x' * 500}\n" * 3), labels="c"),
+        lambda: data_of(text_file("t.csv", "a,b,c\n" + f"1,2,{'x' * 500}\n" * 3), labels="c"),
         refused={"bytes": 1500},
         words="t.csv, line 4 takes",
     ),
     "a list of labels": Case(
-        act=lambda: read_lines(Path(text_file("l.txt", "1\n" * 100))),
+        lambda: read_lines(Path(text_file("l.txt", "1\n" * 100))),
         refused={"bytes": 6399},
         words="l.txt takes 6,400 bytes",
         enough={"bytes": 6400},
     ),
     "a list of classes": Case(
-        act=lambda: class_names(DataSettings(classes=text_file("c.txt", "".join(f"{n}\n" for n in range(1000))))),
+        lambda: class_names(DataSettings(classes=text_file("c.txt", "".join(f"{n}\n" for n in range(1000))))),
         refused={"bytes": 1 << 16},
         words="c.txt takes",
         enough={"bytes": 1 << 18},
     ),
     "a generator without end": Case(
-        act=lambda: generated("while True:\n    yield np.zeros(2)"),
+        lambda: generated("while True:\n    yield np.zeros(2)"),
         refused={"bytes": 100},
         words="sample 12 takes 8 bytes",
     ),
     "labels of a generator": Case(
-        act=lambda: generated("for _ in range(4):\n    yield np.zeros(2), np.zeros(1000)"),
+        lambda: generated("for _ in range(4):\n    yield np.zeros(2), np.zeros(1000)"),
         refused={"bytes": 20_000},
         words="sample 2 takes",
         enough={"bytes": 40_000},
     ),
     "an image": Case(
-        act=one_image,
+        one_image,
         refused={"bytes": 399_999},
         words="the image of 200x100 pixels takes 400,000 bytes",
         enough={"bytes": 400_000},
         needs=("PIL",),
     ),
     "a recording": Case(
-        act=one_sound,
+        one_sound,
         refused={"bytes": 79_999},
         words="long.wav takes 80,000 bytes",
         enough={"bytes": 80_000},
     ),
     "a confusion matrix": Case(
-        act=lambda: confusion(scored(100), ()),
+        lambda: confusion(scored(100), ()),
         refused={"bytes": 319_999},
         words="the confusion matrix of 100 labels takes 320,000 bytes",
         enough={"bytes": 320_000},
     ),
     "scores of numbered classes": Case(
-        act=lambda: scores_of(number_of_class(), np.full(100, 999, np.int32), 100),
+        lambda: scores_of(number_of_class(), np.full(100, 999, np.int32), 100),
         refused={"bytes": 1_199_999},
         words="a score for each of 1,000 classes and samples takes 1,200,000 bytes",
         enough={"bytes": 1_200_000},
     ),
     "a number of a class beyond 16 bits": Case(
-        act=lambda: scores_of(number_of_class(), np.full(1, 99_999, np.int32), 1),
+        lambda: scores_of(number_of_class(), np.full(1, 99_999, np.int32), 1),
         refused={"bytes": 1_199_999},
         words="a score for each of 100,000 classes and samples takes 1,200,000 bytes",
         enough={"bytes": 1_200_000},
     ),
     "scores for all labels": Case(
-        act=lambda: widened(np.zeros((100, 2), np.float32), number_of_class(), np.full(100, 999)),
+        lambda: widened(np.zeros((100, 2), np.float32), number_of_class(), np.full(100, 999)),
         refused={"bytes": 1_199_999},
         words="a score for each of 1,000 classes",
         enough={"bytes": 1_200_000},
     ),
-    "a product of axes": Case(act=sweep, refused={"bytes": 2_047_999_999}, words="a sweep of 1,000,000 runs takes"),
+    "a product of axes": Case(sweep, refused={"bytes": 2_047_999_999}, words="a sweep of 1,000,000 runs takes"),
     "rows that each run is compared with": Case(
-        act=lambda: sweep(exclude=tuple({"model": f"m{i}"} for i in range(1000))),
+        lambda: sweep(exclude=tuple({"model": f"m{i}"} for i in range(1000))),
         refused={"bytes": 1 << 32},
         words="a sweep of 1,000,000 runs, compared with all rows of exclude and include, takes",
     ),
     "rows of include": Case(
-        act=lambda: sweep(include=tuple({"model": ("m1", "m2")} for _ in range(1000))),
+        lambda: sweep(include=tuple({"model": ("m1", "m2")} for _ in range(1000))),
         refused={"bytes": 1 << 32},
         words="a sweep of 1,002,000 runs, compared",
     ),
     "TOML": Case(
-        act=lambda: read_toml(Path(text_file("a.toml", "a = [[],[],[]]\n"))),
+        lambda: read_toml(Path(text_file("a.toml", "a = [[],[],[]]\n"))),
         refused={"bytes": 959},
         words="a.toml takes 960 bytes",
         enough={"bytes": 960},
     ),
     "rows of results": Case(
-        act=lambda: read_comparable(Path(text_file("r.jsonl", "{}\n" * 1000)), print),
+        lambda: read_comparable(Path(text_file("r.jsonl", "{}\n" * 1000)), print),
         refused={"bytes": 10_000},
         words="r.jsonl takes 36,000 bytes",
     ),
     "an ELF file": Case(
-        act=lambda: read_image(Path(text_file("a.elf", "x" * 1000))), refused={"bytes": 999}, words="a.elf takes 1,000"
+        lambda: read_image(Path(text_file("a.elf", "x" * 1000))), refused={"bytes": 999}, words="a.elf takes 1,000"
     ),
     "a model file": Case(
-        act=lambda: formats.load(text_file("a.tflite", "x" * 1000)),
+        lambda: formats.load(text_file("a.tflite", "x" * 1000)),
         refused={"bytes": 999},
         words="a.tflite takes 1,000",
     ),
     "a sample of zeros": Case(
-        act=lambda: pattern(TensorInfo("x", (1, 1000), DataType.INT8)),
+        lambda: pattern(TensorInfo("x", (1, 1000), DataType.INT8)),
         refused={"bytes": 15_999},
         words="a sample of the input 'x' takes 16,000 bytes",
         enough={"bytes": 16_000},
     ),
     "a random sample": Case(
-        act=lambda: random_sample([TensorInfo("x", (1, 1000), DataType.INT8)], 0),
+        lambda: random_sample([TensorInfo("x", (1, 1000), DataType.INT8)], 0),
         refused={"bytes": 15_999},
         words="a sample of the input 'x' takes 16,000 bytes",
         enough={"bytes": 16_000},
@@ -340,40 +341,40 @@ def resized() -> Network:
 
 CASES |= {
     "empty nodes": Case(
-        act=lambda: onnx_file(bytes([10, 0]) * 600_000),
+        lambda: onnx_file(bytes([10, 0]) * 600_000),
         refused={"bytes": 100 << 20},
         words="the file's fields, such as nodes and attributes, takes",
     ),
     "empty values": Case(
-        act=lambda: onnx_file(bytes([106, 0]) * 600_000), refused={"bytes": 100 << 20}, words="the file's fields"
+        lambda: onnx_file(bytes([106, 0]) * 600_000), refused={"bytes": 100 << 20}, words="the file's fields"
     ),
     "numbers of an attribute": Case(
-        act=lambda: onnx_file(wire(1, wire(5, wire(8, bytes(2_000_000))))),
+        lambda: onnx_file(wire(1, wire(5, wire(8, bytes(2_000_000))))),
         refused={"bytes": 70 << 20},
         words="the file's fields",
     ),
     "strings of an attribute": Case(
-        act=lambda: onnx_file(wire(1, wire(5, bytes([74, 0]) * 600_000))),
+        lambda: onnx_file(wire(1, wire(5, bytes([74, 0]) * 600_000))),
         refused={"bytes": 100 << 20},
         words="the file's fields",
     ),
     "elements of a tensor": Case(
-        act=lambda: onnx_file(wire(5, wire(7, bytes(2_000_000)))),
+        lambda: onnx_file(wire(5, wire(7, bytes(2_000_000)))),
         refused={"bytes": 30 << 20},
         words="the file's fields",
     ),
     "graphs in graphs": Case(
-        act=lambda: onnx_file(wire(1, wire(5, wire(6, bytes([10, 0]) * 600_000)))),
+        lambda: onnx_file(wire(1, wire(5, wire(6, bytes([10, 0]) * 600_000)))),
         refused={"bytes": 100 << 20},
         words="the file's fields",
     ),
     "a constant that is filled": Case(
-        act=lambda: load(model([node("ConstantOfShape", "s", "y")], {}, ["y"], {"s": [1000, 1000]})),
+        lambda: load(model([node("ConstantOfShape", "s", "y")], {}, ["y"], {"s": [1000, 1000]})),
         refused={"bytes": 7_999_999},
         words="a constant of the shape [1000, 1000] takes 8,000,000 bytes",
     ),
     "constants that double": Case(
-        act=lambda: load(
+        lambda: load(
             model(
                 [node("Concat", f"a{i} a{i}", f"a{i + 1}", axis=0) for i in range(16)] + [node("Add", "x a16", "y")],
                 {"x": ("float32", [1])},
@@ -386,13 +387,13 @@ CASES |= {
         enough={"elements": 1_000_000},
     ),
     "a mask": Case(
-        act=lambda: onnx("Trilu", [100, 100]),
+        lambda: onnx("Trilu", [100, 100]),
         refused={"bytes": 319_999},
         words="the mask takes 320,000 bytes",
         enough={"bytes": 400_000},
     ),
     "masks": Case(
-        act=lambda: load(
+        lambda: load(
             model(
                 [node("Trilu", "x" if not i else f"t{i - 1}", f"t{i}", upper=i % 2) for i in range(20)],
                 {"x": ("float32", [100, 100])},
@@ -404,7 +405,7 @@ CASES |= {
         enough={"bytes": 1_000_000},
     ),
     "layers": Case(
-        act=lambda: load(
+        lambda: load(
             model(
                 [node("Erf", "x" if not i else f"t{i - 1}", f"t{i}") for i in range(10)],
                 {"x": ("float32", [1, 4])},
@@ -416,7 +417,7 @@ CASES |= {
         enough={"bytes": 1_000_000},
     ),
     "a product of matrices": Case(
-        act=lambda: run(
+        lambda: run(
             load(model([node("MatMul", "x z", "y")], {"x": ("float32", [30, 40]), "z": ("float32", [40, 50])}, ["y"]))
         ),
         refused={"multiplications": 59_999},
@@ -424,38 +425,38 @@ CASES |= {
         enough={"multiplications": 60_000},
     ),
     "the patches of a convolution": Case(
-        act=lambda: run(image_network("Conv")),
+        lambda: run(image_network("Conv")),
         refused={"bytes": 4_000_000},
         words="CONV_2D takes 4,",
         enough={"bytes": 8_000_000},
     ),
     "the windows of a pool": Case(
-        act=lambda: run(image_network("MaxPool", kernel_shape=[32, 32])),
+        lambda: run(image_network("MaxPool", kernel_shape=[32, 32])),
         refused={"elements": 1_000_000},
         words="MAX_POOL_2D takes 1,",
         enough={"elements": 1_200_000},
     ),
     "a tensor that is repeated": Case(
-        act=lambda: run(onnx("Expand", [1, 1], {"s": [1000, 1000]})),
+        lambda: run(onnx("Expand", [1, 1], {"s": [1000, 1000]})),
         refused={"bytes": 10_000_000},
         words="BROADCAST_TO takes 12,",
         enough={"bytes": 13_000_000},
     ),
     "a tensor that is tiled": Case(
-        act=lambda: run(onnx("Tile", [1, 4], {"s": [1, 100_000]})),
+        lambda: run(onnx("Tile", [1, 4], {"s": [1, 100_000]})),
         refused={"elements": 400_003},
         words="TILE takes 400,004",
     ),
     "a tensor that is padded": Case(
-        act=lambda: run(onnx("Pad", [1, 4], {"s": [0, 16_000, 0, 0]})), refused={"bytes": 100_000}, words="PAD"
+        lambda: run(onnx("Pad", [1, 4], {"s": [0, 16_000, 0, 0]})), refused={"bytes": 100_000}, words="PAD"
     ),
     "an image that is resized": Case(
-        act=lambda: run(resized()),
+        lambda: run(resized()),
         refused={"bytes": 12_000_000},
         words="RESIZE_NEAREST_NEIGHBOR takes",
     ),
     "iterations": Case(
-        act=lambda: run(loop(1000)),
+        lambda: run(loop(1000)),
         refused={"elements": 100_000},
         words="a run up to iteration",
         enough={"elements": 1_000_000},

@@ -7,7 +7,7 @@ import ast
 import inspect
 from abc import ABC
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -16,6 +16,7 @@ import pytest
 from mock_backends import CountingAllocator, chain
 
 import ferrule.backends
+from ferrule._frozen import frozen
 from ferrule.backends import backend, context, default_device, firmware, guarded, tensor_handle, workload
 from ferrule.backends.backend import Policy, Support
 from ferrule.backends.conforming import misfit
@@ -104,7 +105,7 @@ class Thing:
         return lambda *arguments, **keywords: None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Row:
     """How one method is called, and what it must not return besides."""
 
@@ -146,7 +147,7 @@ VIEWS = OptimizationViews(untouched=(VIEW,))
 Rows = Mapping[str, Row]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Interface:
     """One interface of backends: a row per method."""
 

@@ -41,7 +41,7 @@ def host(folder: Path, base: int) -> Adapter[Fakes]:
     write_rfc_main("host", folder / "main.c")
     parts = [part for part in artifact.contributions if part.name != "src_c/device"]
     held = next(part for part in artifact.contributions if part.name == "src_c/device").part("held")
-    linked = [folder / name for name in artifact.sources if "_link" not in name]
+    linked = [folder / name for name in artifact.files if name.endswith(".c") and "_link" not in name]
     machine = build_adapter(
         "bare_metal",
         sources=[folder / "main.c", *linked, *(path for part in (*parts, held) for path in part.source_paths)],

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from damage import DAMAGES, RECORDED, Damage, in_section
 from needs import require_module, require_program
 
 from ferrule import running
+from ferrule._frozen import positional
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, build_project, emit, make_firmware, seal, write_project
 from ferrule.firmware.image import Image, read_image
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.cc
 EVERY = {**DAMAGES, **RECORDED}
 
 
-@dataclass(frozen=True)
+@positional
 class Built:
     job: Job
     image: Image

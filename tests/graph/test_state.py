@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ferrule.errors import InputError, ModelError, UnsupportedError
-from ferrule.graph import DataType, GraphEditor, Quantization, TensorInfo, refuse_states
+from ferrule.graph import Array, DataType, GraphEditor, Quantization, TensorInfo, refuse_states
 from ferrule.network import Network
 
 _INFO = TensorInfo("x", (1, 2), DataType.FLOAT32)
@@ -125,3 +125,11 @@ def test_what_cannot_keep_states_refuses_them() -> None:
     with pytest.raises(UnsupportedError, match="'running_sum' keeps 'sum' from run to run, which it does not support"):
         refuse_states(network.name, network.states, "it")
     refuse_states(network.name, (), "it")
+
+
+@pytest.mark.parametrize("data", [np.zeros(3, np.int8), np.zeros((3, 1), np.int8), np.zeros(2, np.int16)])
+def test_a_constant_of_another_shape_or_type_is_refused(data: Array) -> None:
+    network = Network("constants")
+    network.add_constant(TensorInfo("fits", (2,), DataType.INT8), np.zeros(2, np.int8))
+    with pytest.raises(ModelError, match=r"has data .*, expected int8\[2\]"):
+        network.add_constant(TensorInfo("other", (2,), DataType.INT8), data)

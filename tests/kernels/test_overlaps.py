@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from oracle import random_inputs
 from weighted_cases import FAMILY, within_bound
 
 import ferrule
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.table import ROWS
@@ -158,7 +158,7 @@ def test_a_convolution_fails_a_pixel_below_its_least_distance(name: str) -> None
     assert not np.array_equal(run_overlapping(network, inputs, overlap, shift), wanted)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Step:
     """The elements that a kernel reads, and those that it writes after that, as indices in their tensors."""
 
@@ -176,7 +176,7 @@ def is_safe(steps: Sequence[Step], shift: int) -> bool:
     return True
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Order:
     """The order of a kernel's steps over a network's only layer."""
 

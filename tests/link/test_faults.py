@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from ferrule._frozen import positional
 from ferrule.link import LinkSession, ModelInfo
 
 pytestmark = pytest.mark.cc
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cc
 SHAPE = (1, 100, 103, 3)
 
 
-@dataclass(frozen=True)
+@positional
 class Fault:
     """A fault at the byte with this position among all bytes sent in one direction."""
 

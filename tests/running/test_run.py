@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -249,12 +249,12 @@ def test_a_failure_leaves_nothing(temporary: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_failed_build_leaves_nothing(zig: str, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    render = bare_metal.render
-    monkeypatch.setattr(
-        bare_metal,
-        "render",
-        lambda name, **values: render(name, **values) + ("#error stop" if name.endswith("main.c.j2") else ""),
-    )
+    rendered = bare_metal.rendered
+
+    def broken(values: Mapping[str, object], templates: Mapping[str, str]) -> dict[str, bytes]:
+        return {name: text + b"#error stop" * (name == "main.c") for name, text in rendered(values, templates).items()}
+
+    monkeypatch.setattr(bare_metal, "rendered", broken)
     with pytest.raises(BuildError, match="stop"):
         ferrule.compile(small_networks.dense(), toolchain=zig)
     assert list(temporary.iterdir()) == []

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 from onnx_models import OPSET, agrees, model, node
 
+from ferrule._frozen import positional
 from ferrule.formats.onnx import control, recurrent
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.graph import Array
@@ -25,7 +26,7 @@ def floats(*shape: int) -> Array:
     return CONSTANT.normal(size=shape).astype(np.float32)
 
 
-@dataclass(frozen=True)
+@positional
 class Case:
     """One node: its inputs at run time, its constants by position, and its attributes."""
 
