@@ -241,7 +241,7 @@ class Account:
         )
 
     def _breach(self, device: str, address: int, end: int, *, write: bool) -> tuple[Breach, str] | None:
-        """Return how a transfer breaks the contract, and the reason in words; None if it is allowed now."""
+        """Return the breach of the contract that a transfer is, and its reason in words; None if it is allowed now."""
         tensor, transfer = self._alignment.get(device, _ANY)
         if address % transfer:
             return Breach.ALIGNMENT, f"its transfers need addresses that are multiples of {transfer}"

@@ -241,7 +241,7 @@ class HostedModel(_Hosted):
         self._check()
 
     def _accessed(self, call: str, offset: int, access: Callable[[], _T]) -> _T:
-        """Return what an access of the model returns; raise as `failed` does, or BusError if the model refuses."""
+        """Return the result of an access to the model; raise as `failed` does, or BusError if the model refuses."""
         self.refusal = None
         if self.fault is not None:
             raise self.fault

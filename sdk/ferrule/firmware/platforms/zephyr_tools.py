@@ -250,7 +250,7 @@ def _modules() -> dict[str, Path]:
 
 
 def _found(pattern: re.Pattern[str], path: Path) -> str | None:
-    """Return what a pattern's group matches in a file; None if there is none."""
+    """Return the text of a pattern's group in a file; None without a match, or without the file."""
     found = pattern.search(read_text(path, errors="replace")) if is_file(path) else None
     return None if found is None else found[1]
 

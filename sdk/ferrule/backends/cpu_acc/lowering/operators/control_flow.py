@@ -79,7 +79,7 @@ class _Part:
     blobs: tuple[Blob, ...]
 
     def taken(self, role: str, count: int) -> list[int]:
-        """Return which of the graph's `count` inputs (role "in") or outputs ("out") are parameters."""
+        """Return the indices of the graph's inputs (role "in") or outputs ("out"), of `count`, that are parameters."""
         names = {parameter.name for parameter in self.function.parameters}
         return [index for index in range(count) if f"{role}_{index}" in names]
 
