@@ -18,6 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
@@ -102,7 +103,7 @@ class HostProcess:
     def ask(
         self, function: Callable[Concatenate[Any, _P], _T], number: int, *arguments: _P.args, **keywords: _P.kwargs
     ) -> _T:
-        """Return what a function returns in the process for the object with a number and further arguments.
+        """Return the result of a function that the process calls with its object of that number and further arguments.
 
         Raises:
             BrokenBackendError: the process ended or did not answer in time, now or earlier, its answer is malformed, or
@@ -111,7 +112,7 @@ class HostProcess:
                 types.
         """
         data = self._answer(function, number, arguments, keywords)
-        answer: _T = self._value(get_type_hints(function)["return"], function.__name__, data)
+        answer: _T = self._value(_result_type(function), function.__name__, data)
         return answer
 
     def make(
@@ -170,6 +171,12 @@ class HostProcess:
         if reply.kind in _ERRORS:
             raise _ERRORS[reply.kind](reply.message)
         raise DynamicLibraryError(f"{self._name} failed in {method}: {reply.kind}: {reply.message}")
+
+
+@cache
+def _result_type(function: Callable[..., object]) -> Any:  # noqa: ANN401 a type for msgspec
+    """Return the type that a function's annotation states for its result; each execution asks for it."""
+    return get_type_hints(function)["return"]
 
 
 def _question(method: str) -> str:
