@@ -20,9 +20,14 @@ _WIDEST_BYTES = 4
 """Elements up to this size are sums of a float64 and a zero point, exactly."""
 
 
+def overflowing_floats() -> np.errstate:
+    """Return the context in which floats become infinite or subnormal without warnings; NaN is still a fault."""
+    return np.errstate(over="ignore", under="ignore")
+
+
 def ieee_floats() -> np.errstate:
-    """Return the context in which floats become infinite, NaN or subnormal without warnings, as IEEE 754 says."""
-    return np.errstate(all="ignore")
+    """Return the context in which floats become infinite, NaN or subnormal without warnings; not by zero divisors."""
+    return np.errstate(over="ignore", under="ignore", invalid="ignore")
 
 
 def round_half_away(values: NDArray[_Floating]) -> NDArray[_Floating]:
@@ -62,7 +67,7 @@ def quantize(info: TensorInfo, real: ArrayLike) -> _Array:
     if np.isnan(given).any():
         raise InputError(f"tensor '{info.name}' got NaN, which has no quantised value")
     scales, zero_points = _by_element(info, given)
-    with ieee_floats():
+    with overflowing_floats():
         values = given.astype(np.float32)
     return in_steps(values, scales, zero_points, info.dtype.numpy)
 
@@ -75,7 +80,7 @@ def dequantize(info: TensorInfo, stored: ArrayLike) -> _Array:
     if info.quantization is None:
         return given.astype(np.float32) if info.dtype.is_float else given.copy()
     scales, zero_points = _by_element(info, given)
-    with ieee_floats():
+    with overflowing_floats():
         return np.asarray(((given.astype(np.float64) - zero_points) * scales).astype(np.float32))
 
 
@@ -110,7 +115,7 @@ def _require_floats(info: TensorInfo, given: _Array) -> None:
 
 def _real_to_float(info: TensorInfo, given: _Array) -> _Array:
     _require_floats(info, given)
-    with ieee_floats():
+    with overflowing_floats():
         values = given.astype(info.dtype.numpy)
     if not np.array_equal(np.isinf(values), np.isinf(given)):
         raise InputError(f"tensor '{info.name}' got a number beyond the range of {info.dtype}")

@@ -11,7 +11,6 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.error_bound import known_inputs, rounding
 from ferrule.operators.movement.checks import expect_type
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_arrays
@@ -83,7 +82,7 @@ def _check(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> No
 
 def _kernel(descriptor: DetectionPostprocessDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     encoded, scores, anchors = required_arrays(arrays, range(3))
-    with ieee_floats():
+    with np.errstate(all="ignore"):
         boxes = _decoded(descriptor, encoded[0, :, :_COORDINATES], anchors)
         found = list(
             (_regular if descriptor.regular else _fast)(descriptor, boxes, _without_background(descriptor, scores))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Tensor
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import overflowing_floats
 from ferrule.operators.elementwise.convert import ConvertFp16ToFp32Descriptor, ConvertFp32ToFp16Descriptor
 
 
@@ -37,7 +37,7 @@ def converted(tensor: Tensor, name: str, dtype: DataType) -> Tensor:
     info = replace(tensor.info, name=name, dtype=dtype)
     if tensor.data is None:
         return Tensor(info)
-    with ieee_floats():
+    with overflowing_floats():
         data = tensor.data.astype(dtype.numpy, order="C")
     data.setflags(write=False)
     return Tensor(info, data)

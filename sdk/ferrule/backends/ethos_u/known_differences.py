@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import overflowing_floats
 from ferrule.operators.arithmetic.fixed_point import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
@@ -89,7 +89,7 @@ def _sums_nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN
     left, right, output = *operands.pair, operands.output
     if left.dtype not in {DataType.INT8, DataType.INT16}:
         return False
-    with ieee_floats():
+    with overflowing_floats():
         product = float(np.float32(left.scale) * np.float32(right.scale))
     exact = left.scale * right.scale / output.scale
     if not math.isfinite(product / output.scale):

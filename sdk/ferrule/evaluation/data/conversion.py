@@ -13,7 +13,6 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, DataType, TensorInfo
-from ferrule.graph.real_values import ieee_floats
 from ferrule.running.data_settings import DataSettings
 
 _QUOTIENT = re.compile(r"\s*([0-9.eE+-]+)\s*/\s*([0-9.eE+-]+)\s*")
@@ -49,7 +48,7 @@ class Normalisation:
         Raises:
             InputError: their number is not the extent of the axis.
         """
-        with ieee_floats():
+        with np.errstate(all="ignore"):
             real: Array = values.astype(np.float32)
             if self.scale is not None:
                 real = real * np.float32(self.scale)

@@ -10,7 +10,6 @@ import numpy as np
 
 from ferrule._frozen import positional
 from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, Tensor, TensorInfo
-from ferrule.graph.real_values import ieee_floats
 from ferrule.network import Network
 from ferrule.network.copying import network_of
 from ferrule.operators.activation import Activation, fused_activation
@@ -93,7 +92,7 @@ def _fold(editor: GraphEditor, chain: tuple[Layer, ...], layer: Layer, affine: _
     shape = [1] * weights.ndim
     shape[axis] = -1
     bias = _data(editor, names[2]) if len(names) > 2 else np.zeros(channels)
-    with ieee_floats():
+    with np.errstate(all="ignore"):
         new_weights = (weights * affine.factor.reshape(shape)).astype(np.float32)
         new_bias = (bias * affine.factor + affine.addend).astype(np.float32)
     inputs = [names[0], names[1]]

@@ -14,7 +14,6 @@ from ferrule.formats.onnx.layout import Layout
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.graph import Array, LayerType, Rounding, Shape
-from ferrule.graph.real_values import ieee_floats
 
 
 def _broadcast(call: Call) -> list[Value]:
@@ -150,12 +149,12 @@ def _batch_normalization(call: Call) -> Value:
         raise UnsupportedError("its attribute 'training_mode' is 1, expected 0", hint="export the model with eval()")
     arrays = [call.parameter(index, role) for index, role in enumerate(("scale", "offset", "mean", "variance"), 1)]
     channels = call.shape()[1] if call.rank() > 1 else 1
-    with ieee_floats():
+    with np.errstate(all="ignore"):
         values = [each.astype(np.float64) for each in arrays if each is not None and each.shape == (channels,)]
     if len(values) != 4:
         raise ModelError(f"its parameters do not have one number for each of {channels} channels")
     scale, offset, mean, variance = values
-    with ieee_floats():
+    with np.errstate(all="ignore"):
         factor = scale / np.sqrt(variance + np.float32(node.number("epsilon", 1e-5)))
         addend = offset - mean * factor
     x = call.ordered()

@@ -13,7 +13,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.node import MICROSOFT, Node, TensorType
 from ferrule.formats.onnx.parse import type_name
 from ferrule.graph import Array, DataType, Quantization, Rounding
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, overflowing_floats
 
 QUANTIZE = frozenset({"QuantizeLinear", f"{MICROSOFT}::QuantizeLinear"})
 DEQUANTIZE = frozenset({"DequantizeLinear", f"{MICROSOFT}::DequantizeLinear"})
@@ -83,7 +83,7 @@ class Encoding:
     def dequantised(self, data: Array) -> Array:
         """Return the real values of integers of the model."""
         scale, zero_point = self.along(data.ndim)
-        with ieee_floats():
+        with overflowing_floats():
             return np.asarray((data.astype(np.int64) - zero_point).astype(np.float32) * scale, np.float32)
 
     def quantised(self, data: Array) -> Array:

@@ -19,7 +19,7 @@ from ferrule._frozen import frozen
 from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
 from ferrule.formats.onnx.node import Node, outer_names
 from ferrule.graph import Array
-from ferrule.graph.real_values import ieee_floats, saturated
+from ferrule.graph.real_values import saturated
 
 FUSED: Mapping[str, int] = {"Add": 2, "AveragePool": 1, "GlobalAveragePool": 1, "Mul": 2, "Softmax": 1}
 """The operators whose results depend on whether they are fused, and the number of their inputs."""
@@ -106,7 +106,7 @@ class _Graph:
 
     def _quantised(self, step: _Step, data: Array) -> Array:
         scale, zero = self._parameters(step)
-        with ieee_floats():
+        with np.errstate(all="ignore"):
             steps = np.nan_to_num(np.rint(data.astype(np.float64) / scale))
         return saturated(steps + zero, zero.dtype)
 

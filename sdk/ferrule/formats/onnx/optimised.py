@@ -14,7 +14,6 @@ from ferrule.formats.onnx.fusion import MOVING
 from ferrule.formats.onnx.integers import names_of
 from ferrule.formats.onnx.node import GraphRecord, Node, single_readers
 from ferrule.graph import Array
-from ferrule.graph.real_values import ieee_floats
 
 _INT8 = np.iinfo(np.int8)
 _INT32 = np.iinfo(np.int32)
@@ -130,7 +129,7 @@ class Rewriting:
         if name not in self._weights:
             self._folding.spend(data.shape)
             low, high = np.minimum(data.min(), np.float32(0)), np.maximum(data.max(), np.float32(0))
-            with ieee_floats():
+            with np.errstate(all="ignore"):
                 scale = np.float32(1) if low == high else np.float32((high - low) / np.float32(255))
                 point = np.rint(np.clip(np.float32(_INT8.min) - low / scale, _INT8.min, _INT8.max))
                 steps = np.nan_to_num(np.rint(data / scale).astype(np.float64)) + np.nan_to_num(np.float64(point))
@@ -144,7 +143,7 @@ class Rewriting:
 
     def _quantised_bias(self, name: str, data: Array, data_scale: Array, scale: Array) -> tuple[str, ...]:
         """Return the names of integers and scale; nothing if the integers do not fit."""
-        with ieee_floats():
+        with np.errstate(all="ignore"):
             steps = np.asarray(data_scale.reshape(()) * scale.reshape(-1 if scale.size > 1 else ()), np.float32)
             whole = np.rint(data / steps).astype(np.float64)
         if not np.isfinite(whole).all() or whole.min(initial=0) < _INT32.min or whole.max(initial=0) > _INT32.max:

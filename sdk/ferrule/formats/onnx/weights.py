@@ -12,7 +12,7 @@ from ferrule.formats.onnx.encoding import Encoding
 from ferrule.formats.onnx.integers import Held, Integers
 from ferrule.formats.onnx.node import Node
 from ferrule.graph import Array
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, overflowing_floats
 
 _INT8 = np.iinfo(np.int8)
 _INT32 = np.iinfo(np.int32)
@@ -42,7 +42,7 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
     axis = _channel_axis(node, weights.data)
     if axis is None or (weights.encoding.per_channel and weights.encoding.axis != axis):
         return None
-    with ieee_floats():
+    with overflowing_floats():
         scales = tuple(float(np.float32(alpha) * np.float32(scale)) for scale in weights.encoding.scales)
     if not all(0 < scale < np.inf for scale in scales):
         return None
@@ -110,7 +110,7 @@ def _bias(node: Node, tensors: Integers, data: Encoding, weights: Encoding, outp
     held, numbers = tensors.reals.get(name), tensors.numbers(name)
     if numbers is None or numbers.size not in {1, outputs} or (numbers.size > 1 and numbers.shape[-1] != outputs):
         return None
-    with ieee_floats():
+    with overflowing_floats():
         steps = np.float32(data.scales[0]) * np.array(weights.scales, np.float32)
     if not np.all(steps > 0) or not np.all(np.isfinite(steps)):
         raise UnsupportedError("the product of the scales of its data and weights is no positive number of float32")

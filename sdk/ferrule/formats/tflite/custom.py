@@ -16,7 +16,7 @@ from ferrule.formats.tflite.node import Node, finite
 from ferrule.formats.tflite.row import Given, Row
 from ferrule.formats.tflite.tensors import TYPE_NUMBERS
 from ferrule.graph import Descriptor, Layer, LayerType, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import overflowing_floats
 from ferrule.operators.detection import DetectionPostprocessDescriptor
 from ferrule.operators.recurrent.circular_buffer import CircularBufferDescriptor
 from ferrule.operators.signal.filter_bank import SignalFilterBankDescriptor
@@ -144,7 +144,7 @@ def _read_detection(node: Node) -> Descriptor:
             "reference kernels write outside of their outputs"
         )
     types = {field.name: str(field.type) for field in fields(DetectionPostprocessDescriptor)}
-    with ieee_floats():
+    with overflowing_floats():
         values = {
             name: _NUMBERS[types[name]](_number(options, key), key) for name, key in _KEYS.items() if key in options
         }

@@ -33,7 +33,7 @@ def monotone(evaluation: Evaluation) -> list[Array]:
     """
     bounds = [np.zeros(output.shape) for output in evaluation.outputs]
     for inputs in _ends(evaluation):
-        with ieee_floats():
+        with np.errstate(all="ignore"):
             made = evaluation.kernel(evaluation.descriptor, evaluation.operands, inputs)
         bounds = [
             np.maximum(bound, _distance(one, other))
@@ -90,7 +90,7 @@ def rounding(evaluation: Evaluation, magnitude: Array, units: float | Array) -> 
     count = units + evaluation.arithmetic.spare
     if not np.any(count):
         return np.zeros(magnitude.shape)
-    with ieee_floats():
+    with np.errstate(invalid="ignore"):
         return np.asarray(count * (2 * evaluation.arithmetic.unit * magnitude + least(evaluation)))
 
 
@@ -123,7 +123,7 @@ def accumulated(evaluation: Evaluation, magnitude: Array, terms: int) -> Array:
     unit = evaluation.arithmetic.unit
     count = (terms + 3 + 2 * evaluation.arithmetic.spare) * unit  # one more, the kernel's rounding, the magnitude's own
     factor = count / (1 - count) if count < 1 else np.inf
-    with ieee_floats():
+    with np.errstate(invalid="ignore"):
         return np.nan_to_num(factor * magnitude + (terms + 1) * least(evaluation), nan=np.inf, posinf=np.inf)
 
 
@@ -147,7 +147,7 @@ def _grown(evaluation: Evaluation, here: Array, there: Array) -> Array:
     """Return how much a sum of magnitudes grows by its operands' errors; each was rounded once."""
     if here is there:
         return np.zeros(here.shape)
-    with ieee_floats():
+    with np.errstate(invalid="ignore"):
         return np.nan_to_num(there - here + 4 * evaluation.arithmetic.unit * there, nan=np.inf, posinf=np.inf)
 
 
@@ -164,7 +164,7 @@ def _magnitudes(evaluation: Evaluation, errors: Arrays) -> list[Array]:
     descriptor = evaluation.descriptor
     if any(field.name == "activation" for field in fields(descriptor)):
         descriptor = replace(descriptor, activation=Activation.NONE)
-    with ieee_floats():
+    with np.errstate(all="ignore"):
         made = evaluation.kernel(descriptor, evaluation.operands, inputs)
     largest = np.finfo(evaluation.outputs[0].dtype).max
     return [np.where(each < largest, each.astype(np.float64), np.inf) for each in made]
@@ -189,7 +189,7 @@ def _shifted(array: Array | None, error: Array | None, sign: int) -> Array:
     if array.dtype == np.bool_:
         return (array | (error > 0)) if sign > 0 else (array & (error == 0))
     if array.dtype.kind == "f":
-        with ieee_floats():
+        with np.errstate(invalid="ignore"):
             values = array.astype(np.float64) + sign * error
         return np.where(error == 0, array, _cast(values, array.dtype, upwards=sign > 0))
     limits = np.iinfo(array.dtype)
@@ -208,7 +208,7 @@ def _cast(values: Array, dtype: np.dtype[Any], *, upwards: bool) -> Array:
 def _distance(one: Array, other: Array) -> Array:
     """Return the differences of elements; infinity if only one of them is infinite or not a number."""
     first, second = one.astype(np.float64), other.astype(np.float64)
-    with ieee_floats():
+    with np.errstate(invalid="ignore"):
         gap = np.abs(first - second)
     same = (one == other) | (np.isnan(first) & np.isnan(second))
     return np.where(same, 0.0, np.nan_to_num(gap, nan=np.inf, posinf=np.inf))

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Rounding, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import overflowing_floats
 from ferrule.operators.activation import Activation
 
 MAX_SHIFT = 30
@@ -45,7 +45,7 @@ Float32Array = NDArray[np.float32]
 def product_scale(first: float, second: float, output: TensorInfo, rounding: Rounding) -> float:
     """Return `first * second / output.scale`, the factor of products, in the precision of the rule."""
     if rounding in ONNX_ROUNDINGS:
-        with ieee_floats():
+        with overflowing_floats():
             return float(np.float32(first) * np.float32(second) / np.float32(output.scale))
     return first * second / output.scale
 
@@ -128,7 +128,7 @@ def multiply_once(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Int6
 def multiply_float32(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Float32Array:
     """Return int32 values times the float32 factor multiplier * 2**(shift - 31), not rounded to whole numbers."""
     factor = np.ldexp(np.asarray(multiplier, np.float64), np.asarray(shift, np.int64) - 31).astype(np.float32)
-    with ieee_floats():
+    with np.errstate(under="ignore"):
         return np.asarray(np.asarray(x, np.int64).astype(np.float32) * factor, np.float32)
 
 
@@ -181,7 +181,7 @@ def activation_range(activation: Activation, info: TensorInfo) -> tuple[int, int
 
 
 def _quantize_limit(limit: float, info: TensorInfo) -> int:
-    with ieee_floats():
+    with overflowing_floats():
         steps = float(np.float32(limit) / np.float32(info.scale))
     if not abs(steps) < 2.0**31:
         raise UnsupportedError(f"tensor '{info.name}' has scale {info.scale}, too small for the limit {limit}")

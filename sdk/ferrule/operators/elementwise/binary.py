@@ -12,7 +12,6 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Quantization, Rounding
-from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.activation import Activation, fused_activation
 from ferrule.operators.arithmetic.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.arithmetic.error_bound import rounded
@@ -89,7 +88,7 @@ def arithmetic_kernel(function: Callable[[Array, Array], Any], combination: Comb
         first, second, dtype = required_array(arrays, 0), required_array(arrays, 1), operands.output.dtype
         if combination is not None and dtype in {DataType.INT8, DataType.INT16}:
             return [combine(combination(descriptor, operands), first, second)]
-        with ieee_floats():
+        with np.errstate(all="ignore"):
             values = np.asarray(function(first, second))
         activation = fused_activation(descriptor)
         return [values if activation is None or not dtype.is_float else np.clip(values, *float_limits(activation))]

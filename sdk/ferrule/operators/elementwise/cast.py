@@ -10,7 +10,6 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.operator import Operands, Operator, of_one
 from ferrule.operators.sample import LayerSample
 
@@ -41,7 +40,7 @@ def kernel(_: CastDescriptor, operands: Operands, data: Array) -> Array:
 def _saturated(data: Array, dtype: np.dtype[Any]) -> Array:
     limits = np.iinfo(dtype)
     wide = np.trunc(np.nan_to_num(data.astype(np.float64), nan=0.0))
-    with ieee_floats():
+    with np.errstate(invalid="ignore"):
         inside = wide.clip(limits.min, limits.max).astype(dtype)
     # The highest int64 is no float64: the clamp lies one above it.
     return np.where(wide >= 2.0**63, limits.max, inside).astype(dtype)

@@ -15,7 +15,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, overflowing_floats
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
@@ -66,7 +66,7 @@ def logistic(_: LogisticDescriptor, operands: Operands, data: Array) -> Array:
             return look_up(logistic_table(source), data)
         case DataType.INT16:
             return logistic_s16(data, *sigmoid_multiplier(source.scale, (0,)))
-    with ieee_floats():
+    with overflowing_floats():
         return np.asarray(1 / (1 + np.exp(-data.astype(np.float64))), np.float32)
 
 
@@ -228,7 +228,7 @@ class _HardSwish:
     @classmethod
     def of(cls, source: TensorInfo, output: TensorInfo) -> _HardSwish:
         """Return the arithmetic for the tensors' scales; UnsupportedError if it does not fit into 16 bits."""
-        with ieee_floats():
+        with overflowing_floats():
             fine_scale = np.float32(1 / 128) * np.float32(source.scale)
             output_factor = float(fine_scale / np.float32(output.scale))
             gate_factor = float(fine_scale / (np.float32(3) / np.float32(32768)))

@@ -14,7 +14,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import FLOAT_ROUNDINGS, LayerType, Rounding, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, overflowing_floats
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import (
     Float32Array,
@@ -164,7 +164,7 @@ class RealProduct:
 
     def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
         """Return the stored products of stored values with broadcastable shapes."""
-        with ieee_floats():
+        with overflowing_floats():
             left = np.float32(self.first_scale) * (first - self.first_zero_point).astype(np.float32)
             right = np.float32(self.second_scale) * (second - self.second_zero_point).astype(np.float32)
             return self.fused.output.store(np.asarray((left * right) / np.float32(self.scale), np.float32))
@@ -244,7 +244,7 @@ def _check_quotient(info: TensorInfo, output: TensorInfo) -> None:
 
 
 def _sum(first: TensorInfo, second: TensorInfo, scale: float, output: OnnxOutput) -> FusedSum:
-    with ieee_floats():
+    with overflowing_floats():
         first_factor = float(np.float32(first.scale) / np.float32(scale))
         second_factor = np.float32(second.scale) / np.float32(scale)
         second_part = second_factor * np.float32(second.zero_point - output.stored_offset)

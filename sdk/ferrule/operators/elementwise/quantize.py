@@ -8,7 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
-from ferrule.graph.real_values import ieee_floats, in_steps, saturated
+from ferrule.graph.real_values import in_steps, overflowing_floats, saturated
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
@@ -99,7 +99,7 @@ def dequantize(_: DequantizeDescriptor, operands: Operands, data: Array) -> Arra
 
 def real_values(data: Array, info: TensorInfo) -> Array:
     """Return the float32 values of stored integers: scale * (stored - zero point), rounded once."""
-    with ieee_floats():
+    with overflowing_floats():
         return np.float32(info.scale) * (data.astype(np.int32) - info.zero_point).astype(np.float32)
 
 
@@ -117,7 +117,7 @@ def requantize(data: Array, zero_point: int, multiplier: int, shift: int, output
 
 def quantize_to_even(data: Array, output: TensorInfo) -> Array:
     """Return float32 numbers in steps of the output's scale, halves to even, saturated; the lowest value for NaN."""
-    with ieee_floats():
+    with np.errstate(all="ignore"):
         steps = np.rint(np.asarray(data, np.float32) / np.float32(output.scale))
     # the sum is exact in float64, and the clamp brings it into range
     whole = np.nan_to_num(steps.astype(np.float64), nan=-np.inf) + output.zero_point

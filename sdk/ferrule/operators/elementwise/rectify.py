@@ -12,7 +12,7 @@ from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, overflowing_floats
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
@@ -98,7 +98,7 @@ def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operan
         return _rectifier(operands, source.scale * descriptor.alpha / output.scale)
     ratio = source.scale / output.scale
     if layer_type is LayerType.RELU_N1_TO_1:
-        with ieee_floats():
+        with overflowing_floats():
             ratio = float(np.float32(source.scale) / np.float32(output.scale))
     return _rectifier(operands, ratio, ratio, clamp=Activation[layer_type])
 

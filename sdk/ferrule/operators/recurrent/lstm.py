@@ -267,7 +267,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
     )
     steps = [each if descriptor.time_major else each.swapaxes(0, 1) for each in (data.values, data.error)]
     outputs = []
-    with ieee_floats():
+    with np.errstate(all="ignore"):
         for values, error in zip(*steps, strict=True):
             moved_hidden, moved_cell = judge(_Pair(values, error), hidden, cell)
             next_hidden, next_cell = advance(values, hidden.values.astype(np.float32), cell.values.astype(np.float32))

@@ -8,7 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.graph.real_values import ieee_floats, saturated
+from ferrule.graph.real_values import saturated
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier
@@ -56,7 +56,7 @@ def kernel(_: L2NormalizationDescriptor, operands: Operands, data: Array) -> Arr
         result = multiply_by_quantized_multiplier(centred, inverse, shift + _OUTPUT_BITS)
         return saturated(result, np.int8)
     wide = data.astype(np.float64)
-    with ieee_floats():
+    with np.errstate(all="ignore"):
         norm = np.maximum(np.sqrt(np.square(wide).sum(axis=-1, keepdims=True)), EPSILON)
         return np.asarray(wide / norm, np.float32)
 
@@ -66,7 +66,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
     data, (output,) = required_array(evaluation.inputs, 0), evaluation.outputs
     error = or_zeros(evaluation.errors[0], data)
     result = np.abs(output.astype(np.float64))
-    with ieee_floats():
+    with np.errstate(all="ignore"):
         norm = np.sqrt(np.square(data.astype(np.float64)).sum(axis=-1, keepdims=True))
         moved_norm = np.sqrt(np.square(error).sum(axis=-1, keepdims=True))
         moved = (error + result * moved_norm) / np.maximum(norm - moved_norm, EPSILON)

@@ -138,7 +138,7 @@ def rescaling(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Ope
 
 def onnx_factor(source: TensorInfo, output: TensorInfo, count: int) -> float:
     """Return the float32 factor of integer sums by ONNX's rule, as onnxruntime's QLinearGlobalAveragePool has it."""
-    with ieee_floats():
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
         return float(np.float32(source.scale) / (np.float32(output.scale) * np.float32(count)))
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
-from ferrule.graph.real_values import ieee_floats, round_half_away, saturated
+from ferrule.graph.real_values import ieee_floats, overflowing_floats, round_half_away, saturated
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.arithmetic.fixed_point import (
@@ -126,7 +126,7 @@ def onnx_exponentials(scale: float, depth: int) -> Array:
     """Return exp((i - 255) * scale + bonus) as float32 for i = 0 to 255; `depth` of them do not overflow in a sum."""
     share = np.finfo(np.float32).max / np.float32(depth)
     bonus = max(0.0, float(np.float32(math.log(float(share)))) - 5) / scale
-    with ieee_floats():
+    with np.errstate(under="ignore"):
         table: Array = np.exp((np.arange(256) - 255 + bonus) * scale).astype(np.float32)
     table.setflags(write=False)
     return table
@@ -134,7 +134,7 @@ def onnx_exponentials(scale: float, depth: int) -> Array:
 
 def onnx_steps(output: TensorInfo) -> int:
     """Return how many whole steps of the output's scale 1 has, in float32; onnxruntime multiplies with them."""
-    with ieee_floats():
+    with overflowing_floats():
         steps = np.floor(np.float32(1) / np.float32(output.scale))
     if steps > _MOST_STEPS:
         raise UnsupportedError(f"tensor '{output.name}' has scale {output.scale:g}, SOFTMAX needs 2^-16 or more")

@@ -11,7 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Rounding
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, overflowing_floats
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.error_bound import least, monotone, of_floats, rounding, sums
 from ferrule.operators.arithmetic.fixed_point import activation_range
@@ -152,7 +152,7 @@ def _norm_bound(evaluation: Evaluation) -> list[Array]:
     moved = np.zeros(output.shape)
     if error is not None:
         unclamped = replace(evaluation.descriptor, activation=Activation.NONE)
-        with ieee_floats():
+        with overflowing_floats():
             moved = _norm(unclamped, evaluation.operands, error).astype(np.float64)
     terms, magnitude = _terms(evaluation.descriptor, evaluation.operands), np.abs(output.astype(np.float64)) + moved
     found = 1.001 * moved + rounding(evaluation, magnitude, terms / 4 + 2) + math.sqrt(least(evaluation))

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule.graph import Array, Rounding
-from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.arithmetic.fixed_point import Factor, rescale
 
 PROVED_SHIFT = 9
@@ -154,7 +153,7 @@ def _possible(least: Array, low: Array, high: Array, nearest: Array, sum_shift: 
         reach = np.maximum(sums, low[channel])[reached][:, None]
         below = np.minimum(sums - 1, high[channel])[exceeded][None, :]
         steps = _STEPS[reached][:, None] - _STEPS[exceeded][None, :]
-        with ieee_floats():
+        with np.errstate(divide="ignore", invalid="ignore"):
             limits = (reach - below) / steps
         most = float(np.min(limits, where=steps > 0, initial=np.inf))
         least_distance = float(np.max(limits, where=steps < 0, initial=0.0))
