@@ -143,6 +143,21 @@ def test_an_entry_lives_as_long_as_one_registry_holds_it() -> None:
     registry.register("Own", Own)
 
 
+def test_the_registry_is_free_while_an_entry_is_released() -> None:
+    registry = BackendRegistry()
+    found: list[tuple[BackendId, ...]] = []
+
+    def ask_in_a_thread() -> None:
+        thread = threading.Thread(target=lambda: found.append(registry.ids()), daemon=True)
+        thread.start()
+        thread.join(timeout=10)
+
+    for end in (lambda: registry.deregister("Own"), registry.close):
+        registry.register("Own", Own, on_release=ask_in_a_thread)
+        end()
+        assert found.pop() == ()
+
+
 def test_scopes_do_not_see_each_others_backends() -> None:
     registry = BackendRegistry()
     registry.register("Own", Own)

@@ -83,7 +83,8 @@ class BackendRegistry:
     def deregister(self, backend_id: str) -> None:
         """Remove a backend from this registry; FerruleError if it is not registered."""
         with self._lock:
-            del self._entries[self._get(backend_id).id]
+            entry = self._get(backend_id)  # held until the lock is free, for `on_release`
+            del self._entries[entry.id]
 
     def leave_out(self, backend_id: str, reason: str) -> None:
         """Remove a backend that cannot be used, and keep the reason, which `create` raises from now on.
@@ -177,8 +178,9 @@ class BackendRegistry:
     def close(self) -> None:
         """Release all entries; a second call does nothing."""
         with self._lock:
-            self._entries.clear()
+            entries, self._entries = self._entries, {}
             self._sources.clear()
+        entries.clear()  # here, so that `on_release` is called without the lock
 
     def _get(self, backend_id: str) -> Found:
         with self._lock:
