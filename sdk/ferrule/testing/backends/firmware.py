@@ -99,8 +99,10 @@ def _supported(
             continue
         found.append(case)
         offset = offset_weights(case) if rule is Rounding.TFLM else None
-        if offset is not None and not refusal_of_reference(offset):
-            found += [offset] * bool(support.supports(offset, offset.layers[0], target))
+        if offset is None or refusal_of_reference(offset):
+            continue
+        if support.supports(offset, offset.layers[0], target):
+            found.append(offset)
     return found
 
 
