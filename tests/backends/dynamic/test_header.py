@@ -103,6 +103,18 @@ def test_sizes_and_offsets_are_those_of_the_compiler(tmp_path: Path, host_cc: tu
     assert dict(line.split() for line in printed.splitlines()) == expected
 
 
+@pytest.mark.parametrize("member", ["uint8_t flags", "char letter", "int32_t four[4]", "bool (*call)(uint8_t flags)"])
+def test_a_member_that_cannot_be_read_is_named(member: str) -> None:
+    with pytest.raises(ValueError, match=r"include/ferrule has '(uint8_t flags|char letter|int32_t four\[4\])', whose"):
+        abi._structs(f"struct ferrule_sample {{ {member}; }};")
+
+
+def test_a_missing_header_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(abi, "_PLACES", [str(tmp_path / "include")])
+    with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / "include" / "backend.h"))):
+        abi.read_header("backend.h")
+
+
 def test_functions_are_read_with_their_parameters() -> None:
     """Also those that have a parameter which is a function itself."""
     table = abi._structs(

@@ -106,16 +106,21 @@ _COMMA = re.compile(r", (?![^(]*\))")
 
 
 def _declared(text: str, known: dict[str, Any]) -> tuple[str, Any]:
-    """Return the name and the type of a member or a parameter."""
+    """Return the name and the type of a member or a parameter; ValueError if it is of no known form or type."""
     function = _FUNCTION.fullmatch(text)
     if function is not None:
         result, name, parameters = function.groups()
         return name, CFUNCTYPE(*(_declared(each, known)[1] for each in (result, *_COMMA.split(parameters))))
-    kind, stars, name = _PLAIN.fullmatch(text).groups()  # type: ignore[union-attr]
+    plain = _PLAIN.fullmatch(text)
+    kind, stars, name = ("", "", "") if plain is None else plain.groups()
     if stars and kind in _ADDRESSES:
         ctype, stars = _ADDRESSES[kind], stars[1:]
-    else:
+    elif kind in known:
         ctype = known[kind]
+    else:
+        raise ValueError(
+            f"a struct of include/ferrule has '{text}', whose type ferrule.backends.dynamic.abi does not know"
+        )
     for _ in stars:
         ctype = POINTER(ctype)
     return name, ctype
@@ -141,7 +146,8 @@ def _structs(header: str) -> dict[str, Any]:
 
 def read_header(name: str) -> dict[str, Any]:
     """Return the class of each struct in a header of include/ferrule, by its tag."""
-    with open(os.path.join(next(filter(os.path.exists, _PLACES)), name), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+    folder = next(filter(os.path.exists, _PLACES), _PLACES[0])
+    with open(os.path.join(folder, name), encoding="utf-8") as file:  # noqa: PTH118, PTH123
         return _structs(file.read())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries a shared object in a separate process; runs as a script and imports the sheet `abi` alone of Ferrule.
+"""Tries a shared object in a separate process; runs as a script and imports `abi` alone of Ferrule.
 
 Arguments: the file, and a file descriptor. The script writes one line of JSON per step to the descriptor: `{"step":
 name}` before a step, and `{"refused": code, "message": text}` or `{"done": true, ...}` at the end. If the shared object
