@@ -7,11 +7,13 @@ import gc
 import logging
 import os
 import random
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from children import ran
 from gate import every
 
 from ferrule.backends.cpu_acc import CpuAcc
@@ -25,6 +27,14 @@ from ferrule.errors import FerruleError
 pytestmark = pytest.mark.cc
 
 Compile = Callable[..., Path]
+NOTHING = """
+import sys
+from pathlib import Path
+from ferrule.backends.dynamic import load_dynamic_backends
+from ferrule.backends.registry import BackendRegistry
+load_dynamic_backends(BackendRegistry(), Path(sys.argv[1]))
+print("ferrule.backends.dynamic.abi" in sys.modules)
+"""
 
 VALID = [
     ("plain", (), "Valid"),
@@ -98,6 +108,11 @@ HANGING = [
 def load(folder: Path, registry: BackendRegistry | None = None) -> LoadReport:
     (row,) = load_dynamic_backends(registry or BackendRegistry(), folder)
     return row
+
+
+def test_the_c_interface_is_not_read_for_a_folder_without_backends(tmp_path: Path) -> None:
+    done = ran([sys.executable, "-c", NOTHING, str(tmp_path)])
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
 @pytest.mark.parametrize(("case", "defines", "backend"), VALID)

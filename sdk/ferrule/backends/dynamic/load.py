@@ -10,9 +10,6 @@ from pathlib import Path
 
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import ISOLATED_TIMEOUT_S
-from ferrule.backends.dynamic.backend import backend_factory
-from ferrule.backends.dynamic.isolation import isolated_factory
-from ferrule.backends.dynamic.library import DynamicLibraryError, Library
 from ferrule.backends.dynamic.paths import find_candidates, search_paths
 from ferrule.backends.dynamic.probe import TIMEOUT_S, probe_all
 from ferrule.backends.dynamic.report import LoadReport, Reason
@@ -65,6 +62,10 @@ def _load(registry: BackendRegistry, row: LoadReport, *, answer_s: float | None)
     name, path = row.backend, row.canonical
     if not row.accepted or name is None or path is None:
         return row
+    from ferrule.backends.dynamic.backend import backend_factory
+    from ferrule.backends.dynamic.isolation import isolated_factory
+    from ferrule.backends.dynamic.library import DynamicLibraryError, Library
+
     try:
         make: Callable[[], Backend] = (
             backend_factory(Library(path)) if answer_s is None else isolated_factory(name, path, answer_s)
