@@ -91,7 +91,7 @@ def test_a_malformed_row_is_named_by_its_line(text: str, message: str) -> None:
 
 def test_the_file_itself_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("data.csv").write_bytes(b"a,b,c\n1,2,\xff\n")
-    with pytest.raises(InputError, match="is not UTF-8"):
+    with pytest.raises(InputError, match="is not UTF-8 after line 1: UnicodeDecodeError"):
         open_data("data.csv", None, [INPUT], [OUTPUT], DataSettings(), None)
     with pytest.raises(InputError, match="there is no column 'd'"):
         opened(TABLE, features=("a", "b", "d"))

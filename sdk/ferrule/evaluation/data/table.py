@@ -161,19 +161,19 @@ def _rows(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
             if row:
                 yield reader.line_num, row
 
-    try:
-        with (
-            input_errors(path, "cannot be read", ValueError),  # a null character in the path
-            io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file,
-        ):
-            other = recognised(file.buffer.peek(_HEAD_BYTES))
-            if other is not None:
-                raise InputError(f"{path}: it is {other.what}, expected CSV", hint=other.remedy or None)
+    with (
+        input_errors(path, "cannot be read", ValueError),  # a null character in the path
+        io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file,
+    ):
+        other = recognised(file.buffer.peek(_HEAD_BYTES))
+        if other is not None:
+            raise InputError(f"{path}: it is {other.what}, expected CSV", hint=other.remedy or None)
+        try:
             yield rows(file)
-    except UnicodeError as error:
-        raise InputError(f"{path} is not UTF-8 after line {line}: {error.__class__.__name__}") from error
-    except csv.Error as error:
-        raise InputError(f"{path}, line {line}: {error}") from error
+        except UnicodeError as error:
+            raise InputError(f"{path} is not UTF-8 after line {line}: {error.__class__.__name__}") from error
+        except csv.Error as error:
+            raise InputError(f"{path}, line {line}: {error}") from error
 
 
 def _bounded(path: Path, file: TextIO) -> Iterator[str]:
