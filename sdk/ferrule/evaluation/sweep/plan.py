@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
@@ -26,9 +25,6 @@ from ferrule.evaluation.sweep.samples import is_there, placed, request_of
 from ferrule.evaluation.sweep.workers import Resources
 from ferrule.reading import exists, is_file, open_file
 from ferrule.record import Reads, recording
-
-if TYPE_CHECKING:
-    pass
 
 _Versions = Mapping[str, str]
 _Matched = Mapping[str, frozenset[str]]
