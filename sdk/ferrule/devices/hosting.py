@@ -226,7 +226,13 @@ class HostedModel(_Hosted):
 
     def read(self, offset: int, width: int) -> int:
         """Read a register; BusError if the model refuses."""
-        value = self._accessed("a read", offset, lambda: self._model.read(offset, width))
+        self.refusal = None
+        if self.fault is not None:
+            raise self.fault
+        try:
+            value = self._model.read(offset, width)
+        except BaseException as error:  # noqa: BLE001
+            self._refused(error, "a read", offset)
         if type(value) is not int or value >> (width << 3):
             expected = f"a number of 0 to {(1 << 8 * width) - 1:#x}"
             value = self._number_of(value, 0, width << 3, expected, "a read", offset)
@@ -235,25 +241,25 @@ class HostedModel(_Hosted):
 
     def write(self, offset: int, width: int, value: int) -> None:
         """Write a register; BusError if the model refuses."""
-        if self._guard is not None:
-            self._written = value, offset, None if self._host.place is None else self._host.place()
-        self._accessed("a write", offset, lambda: self._model.write(offset, width, value))
-        self._check()
-
-    def _accessed(self, call: str, offset: int, access: Callable[[], _T]) -> _T:
-        """Return the result of an access to the model; raise as `failed` does, or BusError if the model refuses."""
         self.refusal = None
         if self.fault is not None:
             raise self.fault
+        if self._guard is not None:
+            self._written = value, offset, None if self._host.place is None else self._host.place()
         try:
-            return access()
-        except BusError as error:
-            self._check()
-            self.refusal = error
-            self.first_refusal = self.first_refusal or error
-            raise
+            self._model.write(offset, width, value)
         except BaseException as error:  # noqa: BLE001
+            self._refused(error, "a write", offset)
+        self._check()
+
+    def _refused(self, error: BaseException, call: str, offset: int) -> NoReturn:
+        """Note a BusError of a register access and raise it; raise as `failed` does for another exception."""
+        if not isinstance(error, BusError):
             self.failed(error, call, offset)
+        self._check()
+        self.refusal = error
+        self.first_refusal = self.first_refusal or error
+        raise error
 
     def advance(self, cycles: int) -> None:
         """Let time pass for the model."""
@@ -317,8 +323,11 @@ class HostedModel(_Hosted):
         return found
 
     def _check(self) -> None:
-        if self._guard is not None and self._guard.breach is not None:
-            raise self._keep(self._guard.breach)
+        guard = self._guard
+        if guard is None or not (guard.breach or guard.escapes):  # at each access of a register
+            return
+        if guard.breach is not None:
+            raise self._keep(guard.breach)
         first = self.escape
         if first is not None:
             where, describe = self._host.where(), self._host.describe
