@@ -211,7 +211,7 @@ class Guest:
         self._kept.append(unit)
         user = ctypes.addressof(unit)
         functions = (self._address_of(self.hooks, read), user, self._address_of(self.hooks, write), user)
-        self._map_functions(address, size_bytes, *functions)
+        self._map_functions("a peripheral", address, size_bytes, *functions)
 
     def map_watched(
         self, address: int, size_bytes: int, read: str, write: str, unit: ctypes.Structure, *, protected: bool
@@ -239,11 +239,11 @@ class Guest:
 
     def map_silent(self, address: int, size_bytes: int) -> None:
         """Map a range that reads as zero and ignores writes."""
-        self._map_functions(address, size_bytes, None, None, None, None)
+        self._map_functions(f"{size_bytes} silent bytes", address, size_bytes, None, None, None, None)
 
-    def _map_functions(self, address: int, size_bytes: int, *functions: int | None) -> None:
+    def _map_functions(self, what: str, address: int, size_bytes: int, *functions: int | None) -> None:
         error = self._library.uc_mmio_map(self._handle, ctypes.c_uint64(address), _pages(size_bytes), *functions)
-        self.check(error, f"map a peripheral at {address:#x}")
+        self.check(error, f"map {what} at {address:#x}")
 
     def map_python(self, address: int, size_bytes: int, read: ReadRegister, write: WriteRegister) -> None:
         """Attach a peripheral whose model is in Python, for registers rather than data.
