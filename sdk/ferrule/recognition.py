@@ -39,7 +39,7 @@ class _Kind:
     what: str
     remedy: str
     fits: bytes | Callable[[bytes], bool]
-    """What its contents begin with, or whether they are such."""
+    """The bytes with which its contents begin, or the function that recognises its contents."""
 
 
 def _magic(magic: bytes, offset: int) -> Callable[[bytes], bool]:

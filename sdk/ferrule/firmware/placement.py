@@ -38,7 +38,10 @@ def emit(network: Network, job: Job | None = None, *, limited: bool = True) -> c
 
 
 def emit_program(networks: Sequence[Network], job: Job | None = None, *, limited: bool = True) -> codegen.Program:
-    """Generate the C of one or several networks for one firmware; see `divide_all` and `emit_together`."""
+    """Generate the C of one or several networks for one firmware; raises as `divide_all` and `emit_together` do.
+
+    `emit_together` describes `limited`.
+    """
     wanted = job or Job()
     wanted = replace(wanted, board=wanted.load_board())
     return emit_together(divide_all(networks, wanted), wanted, networks, limited=limited)

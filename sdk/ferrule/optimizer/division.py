@@ -196,7 +196,7 @@ class _Divider:
         return reduce(or_, (self._needs[name] for name in names), 0)
 
     def _neighbours(self, names: Iterable[str], of: Mapping[str, Iterable[str]]) -> Iterator[str]:
-        """Yield what follows or precedes some layers, in the order of those."""
+        """Yield the layers that follow or precede some layers, in the order of those."""
         return (each for name in sorted(names, key=self._graph.position) for each in of[name])
 
     def _awaited(self, first: frozenset[str], rest: frozenset[str]) -> set[str]:

@@ -122,7 +122,7 @@ class Document(ABC):
 
     @property
     def document(self) -> Document:
-        """What its JSON has: itself, or without the arrays that a subclass adds."""
+        """The document that its JSON has: itself, or one without the arrays that a subclass adds."""
         return self
 
     def to_json(self) -> str:

@@ -447,7 +447,7 @@ class EvaluationDocument(Document):
             yield from self.proof.sections()
 
     def _explained(self) -> Iterator[Part | None]:
-        """Yield what pages show besides: the data, and the run that proves the results."""
+        """Yield the parts that only pages show: the data, the surroundings, and the run that proves the results."""
         data = self.data
         known = {
             "data": data.source,

@@ -359,7 +359,7 @@ class ReportDocument(Document):
             yield Picture("strip", ("RAM", {name: size or 0 for name, size in parts.items()}))
 
     def _explained(self) -> Iterator[Part | None]:
-        """Yield what pages show besides: the plan, the division among backends, the timeline, and the build."""
+        """Yield the parts that only pages show: the plan, the division among backends, the timeline, and the build."""
         plan = (Picture("memory", region, region.caption) for region in self.plan)
         yield part("Memory over time", *plan, only=Only.PAGES)
         layers = [Assigned(layer.name, layer.runner, layer.share) for layer in self.layers]

@@ -198,7 +198,7 @@ def plain(annotation: Any) -> Any:  # noqa: ANN401 - annotations have no common 
 
 
 def expected(name: str, method: Callable[..., Any]) -> tuple[Any, Sequence[Any]]:
-    """Return what the function of a method returns without a status, and its parameters after the object."""
+    """Return the type that the function of a method returns, and the types of its parameters after the object."""
     *given, answer = (plain(hint) for hint in get_type_hints(method, include_extras=True).values())
     result, returned = RESULTS[answer]
     before, after = ADDED.get(name, ([], []))

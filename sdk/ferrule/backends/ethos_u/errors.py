@@ -58,6 +58,6 @@ class NpuBusError(FerruleError):
         self.access = ""
 
     def name(self, access: str) -> None:
-        """State what was accessed."""
+        """Keep the name of the access, and put it in front of the message."""
         self.access = access
         self.at(access)

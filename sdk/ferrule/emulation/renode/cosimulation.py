@@ -243,7 +243,7 @@ class CosimulationPeer:
         self._await(Action.PUSH_CONFIRMATION)
 
     def set(self, level: bool) -> None:
-        """Raise or lower the interrupt line, as which a model has the peer; changes are sent before the next reply.
+        """Raise or lower the interrupt line: a model gets the peer as its line. Changes are sent before the next reply.
 
         The core is halted until then and its interrupt controller takes several rises as one, so a fall and a rise that
         follow a rise which is not sent yet are left out.

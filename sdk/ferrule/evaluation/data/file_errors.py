@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file of data that cannot be read, or is no such file, raises."""
+"""The errors of files of data that cannot be read, or are of another form."""
 
 from __future__ import annotations
 

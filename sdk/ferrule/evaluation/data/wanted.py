@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of the data, as every reader of a form gets it."""
+"""The request for data that the reader of each form gets."""
 
 from __future__ import annotations
 

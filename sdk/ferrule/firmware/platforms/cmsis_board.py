@@ -23,7 +23,7 @@ class CmsisCore:
     """A processor core as CMSIS names it."""
 
     letters: str
-    """What its names in CMSIS end with, such as M4."""
+    """The end of its names in CMSIS, such as M4."""
     revision: str
     rtx_handlers: str
     """Name of RTX5's file with the exception handlers for GCC."""

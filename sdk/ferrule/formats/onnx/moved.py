@@ -138,7 +138,7 @@ _MERGES = {"Clip": _rectify, "Pad": _pad, "Relu": _rectify, **dict.fromkeys(_JOI
 
 
 def merge_of(node: Node) -> Callable[[Node, Integers], bool] | None:
-    """Return what adds the node on integers that does what one on real numbers does, and returns whether there is one.
+    """Return the function that adds a node on integers for one on real numbers; it returns False if there is none.
 
     None for operators whose results are not elements of their inputs, limits or padding.
     """

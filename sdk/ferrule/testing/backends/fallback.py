@@ -115,7 +115,7 @@ def _shared_memory() -> tuple[int, int]:
 
 
 def held_by(allocators: Mapping[str, CountingAllocator]) -> tuple[list[int], tuple[int, int]]:
-    """Return how many blocks each allocator holds, and `shared_memory`."""
+    """Return the number of blocks that each allocator holds, and `shared_memory`."""
     return [each.held for each in allocators.values()], shared_memory()
 
 
