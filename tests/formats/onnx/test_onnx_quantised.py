@@ -550,8 +550,8 @@ def another() -> Any:  # noqa: ANN401
     return model(made, FLOATS, ["y"], points("int8"))
 
 
-def two_scales() -> Any:  # noqa: ANN401
-    values = points("int8") | weighted(6, 6, 3, 3, channels=6, per_channel=True) | {"sx": np.ones(2, np.float32)}
+def scaled_by(data: Array, **others: Array) -> Any:  # noqa: ANN401
+    values = points("int8") | weighted(6, 6, 3, 3, channels=6, per_channel=True) | {"sx": data, **others}
     made = [node("QLinearConv", "x sx zx w sw zw sy zy b", "y")]
     return model(made, {"x": ("int8", [1, 6, 8, 8])}, ["y"], values)
 
@@ -595,7 +595,8 @@ REFUSED: Mapping[str, tuple[Callable[[], Any], str, str]] = {
     "int16": (lambda: bad({"zx": np.array(0, np.int16)}), "it quantises to int16", "QInt8"),
     "scale": (lambda: bad({"sx": scale(0)}), "its scale is 0.0", ""),
     "another": (another, "another scale or zero point", "same parameters"),
-    "two scales": (two_scales, "its scales have 2 and 6 elements", ""),
+    "two scales": (lambda: scaled_by(np.ones(2, np.float32)), "its scales have 2 and 6 elements", ""),
+    "huge scales": (lambda: scaled_by(scale(3e38), sw=scale(10), zw=np.int8(0)), "its scale is inf", ""),
     "no output": (without_output, "its first output has no name", ""),
     "dynamic": (dynamic, "quantises its input anew", "quantize_static"),
     "scale at run time": (computed_scale, "its scale is computed at run time", "quantize_static"),

@@ -12,6 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.encoding import STATIC
 from ferrule.formats.onnx.node import MICROSOFT, Node
 from ferrule.graph import Array
+from ferrule.graph.real_values import ieee_floats
 
 
 class Expansion:
@@ -39,7 +40,8 @@ class Expansion:
                 raise UnsupportedError("one of its scales is no constant of float32, expected one", hint=STATIC)
             if scale.ndim > 1 or (product.size != 1 and scale.size != 1):
                 raise ModelError(f"its scales have {product.size} and {scale.size} elements, expected one for the data")
-            product = product * scale
+            with ieee_floats():
+                product = product * scale
         scale_name = self.constant(np.asarray(product, np.float32), "bias_scale")
         return self._dequantised((self.node.inputs[position], scale_name, ""), position, 0)
 
