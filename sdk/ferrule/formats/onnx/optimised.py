@@ -92,8 +92,9 @@ class Rewriting:
 
     def _scale(self, node: Node | None) -> Array | None:
         """Return the scale of a DequantizeLinear; None for other nodes."""
-        is_one = node is not None and node.key in DEQUANTIZE and len(node.inputs) > 1
-        return self._constants.get(node.inputs[1]) if node is not None and is_one else None
+        if node is None or node.key not in DEQUANTIZE or len(node.inputs) < 2:
+            return None
+        return self._constants.get(node.inputs[1])
 
     def _with_integers(self, node: Node, data_scale: Array, made: list[Node]) -> Node:
         weights, maker = self._constants.get(node.inputs[1]), self._makers.get(node.inputs[1])

@@ -286,7 +286,9 @@ class _Pass(Integers):
             absorbed = frozenset(node.outputs)
             target = Target(output=node.output, encoding=encoding, low=low, high=high, absorbed=absorbed)
             self.finish(target, held.name)
-        return moves or bounds is not None or node.key in {"Pad", *_ORDERING}
+        else:
+            return False
+        return True
 
     def _move_integers(self, node: Node, held: Held) -> None:
         encoding = held.encoding
