@@ -142,7 +142,7 @@ _FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "ethosu_init": ("int", _DRIVER, "void *", "const void *", "size_t", "uint32_t", "uint32_t"),
     "ethosu_deinit": ("void", _DRIVER),
     "ethosu_soft_reset": ("int", _DRIVER),
-    "ethosu_invoke_async": (*("int", _DRIVER, "const void *", "int", "uint64_t *", "const size_t *", "int", "void *"),),
+    "ethosu_invoke_async": ("int", _DRIVER, "const void *", "int", "uint64_t *", "const size_t *", "int", "void *"),
     "ethosu_wait": ("int", _DRIVER, "bool"),
     "ethosu_irq_handler": ("void", _DRIVER),
     "ethosu_flush_dcache": ("void", *_RANGES),
