@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "weights.h"
@@ -271,9 +270,7 @@ static uint64_t put_zeros(int16_t *out, uint64_t at, uint64_t capacity, uint64_t
 {
     const uint64_t count = run < capacity - at ? run : capacity - at;
 
-    if (out != NULL) {
-        memset(&out[at], 0, count * sizeof out[0]);
-    }
+    memset(&out[at], 0, count * sizeof out[0]);
     return count;
 }
 
@@ -288,10 +285,7 @@ static uint64_t put_slice(const struct slice_header *header,
         at += put_zeros(out, at, capacity, *runs++);
     }
     for (uint32_t i = 0; i < header->count && at < capacity; ++i) {
-        if (out != NULL) {
-            out[at] = slice->weights[i];
-        }
-        at++;
+        out[at++] = slice->weights[i];
         if (header->zero_divisor != NO_ZERO_RUNS) {
             at += put_zeros(out, at, capacity, runs[i]);
         }

@@ -51,7 +51,7 @@ uint64_t ferrule_weight_slice_bytes(void);
 /**
  * @brief Decodes the first weights of a stream, in the stream's order.
  *
- * @param out      memory for `capacity` weights; NULL to count them only.
+ * @param out      memory for `capacity` weights.
  * @param capacity the number after which the decoder stops; it does not check what follows.
  * @param count    gets the number of weights.
  * @retval FERRULE_WEIGHTS_DONE or another value of enum ferrule_weight_result.
