@@ -26,7 +26,7 @@ from ferrule.memory import (
     verify,
 )
 from ferrule.memory.request import Alias
-from ferrule.memory.states import state_groups
+from ferrule.memory.states import view_groups
 from ferrule.network import Network
 
 SRAM = Region(name="sram", size_bytes=1 << 16, reachable_by=frozenset({"cpu"}))
@@ -154,8 +154,8 @@ def test_views_of_the_old_value_are_read_as_it_is() -> None:
     assert carried(viewed(), overlaps=[SAFE]) == carried(viewed(), overlaps=[beside]) == []
     network = accumulator()
     view = Alias(output="new", input="old", kind=AliasKind.VIEW)
-    assert state_groups(network, [view])["new"] == "old"
-    assert state_groups(network, [replace(view, kind=AliasKind.IN_PLACE)])["new"] == "new"
+    assert view_groups(network, [view])["new"] == "old"
+    assert view_groups(network, [replace(view, kind=AliasKind.IN_PLACE)])["new"] == "new"
 
 
 def test_a_new_value_whose_users_do_not_reach_the_states_is_apart() -> None:

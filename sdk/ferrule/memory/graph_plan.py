@@ -18,7 +18,7 @@ from ferrule.memory.planner import plan
 from ferrule.memory.region import Region
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie, Untied
 from ferrule.memory.search import Effort
-from ferrule.memory.states import STATE_WORD, STATE_WORD_BYTES, carried_states, state_groups
+from ferrule.memory.states import STATE_WORD, STATE_WORD_BYTES, carried_states, view_groups
 from ferrule.memory.storage import group_names
 from ferrule.memory.ties import forbidden_ties, kept_ties
 from ferrule.memory.verify import Schedule, Step, schedule_of_graph, verify
@@ -132,7 +132,7 @@ def plan_graph(graph: Graph, regions: Sequence[Region], needs: Requirements = _P
         needs = replace(needs, allowed={**needs.allowed, **_placed_states(graph, aliases, state)})
         replaced = {alias.input for alias in carried}
         kept = tuple(each.source for each in graph.states if each.source not in replaced)
-        group = state_groups(graph, aliases)
+        group = view_groups(graph, aliases)
         overlaps = tuple(each for each in overlaps if group[each.input] not in kept)
         persistent, lives, run = _persistent(kept, lives, run, state, steps=len(order))
     plain = (*_tensors(graph, lives, regions, needs, _askew(aliases, lives, needs)), *_scratch(order, regions, needs))
@@ -170,7 +170,7 @@ def _ordering(graph: Graph, aliases: Sequence[Alias], needs: Requirements) -> Or
 
 def _beside_tied(graph: Graph, aliases: Sequence[Alias], needs: Requirements) -> dict[str, int]:
     """Return, by layer, the bytes of scratch besides those of tied tensors; negative if tied tensors overlap."""
-    group = state_groups(graph, aliases) if needs.ties else {}
+    group = view_groups(graph, aliases) if needs.ties else {}
     sizes = {layer: sum(n.size_bytes for n in parts if not n.part) for layer, parts in needs.scratch.items()}
     found = dict(sizes)
     for layer, mine in needs.ties.items():
@@ -212,7 +212,7 @@ def _outlived(graph: Graph, aliases: Sequence[Alias], needs: Requirements, order
 
     Graph outputs are read after the last layer, too, and the tensors of a layer that goes on are in use until its end.
     """
-    group = state_groups(graph, aliases)
+    group = view_groups(graph, aliases)
     kept = {group[info.name] for info in graph.results}
     steps = {layer: step for step, layer in enumerate(order)}
     beside: dict[int, set[str]] = {}
@@ -244,7 +244,7 @@ def _may_move(needs: Requirements, workspace: Region, state: Region, name: str) 
 
 def _placed_states(graph: Graph, aliases: Sequence[Alias], state: Region) -> dict[str, tuple[str, ...]]:
     """Return the only allowed region of the tensors whose bytes are those of a state."""
-    group = state_groups(graph, aliases)
+    group = view_groups(graph, aliases)
     roots = {each.source for each in graph.states} | {a.output for a in aliases if a.kind is AliasKind.CARRIED}
     return {name: (state.name,) for name, root in group.items() if root in roots}
 

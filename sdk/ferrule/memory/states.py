@@ -14,7 +14,7 @@ STATE_WORD = "valid:state"
 STATE_WORD_BYTES = 4
 
 
-def state_groups(graph: Graph, aliases: Sequence[Alias]) -> dict[str, str]:
+def view_groups(graph: Graph, aliases: Sequence[Alias]) -> dict[str, str]:
     """Return, by tensor, the tensor at the root of its views."""
     views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
     return group_names((tensor.info.name for tensor in graph.tensors), views)
@@ -34,10 +34,10 @@ def carried_states(
     kernel states that the two may start at the same byte. Inputs and outputs of the graph keep their own places, and so
     do tensors for which `may_move` is false.
     """
-    group = state_groups(graph, aliases)
+    group = view_groups(graph, aliases)
     steps = {layer: step for step, layer in enumerate(order)}
-    fixed = {group[info.name] for info in (*graph.inputs, *graph.outputs) if info.name in group}
-    kept = {group[info.name] for info in graph.results if info.name in group}
+    fixed = {group[info.name] for info in (*graph.inputs, *graph.outputs)}
+    kept = {group[info.name] for info in graph.results}
     readers: dict[str, list[Layer]] = {}
     members: dict[str, list[str]] = {}
     for name, root in group.items():
@@ -48,7 +48,7 @@ def carried_states(
         """Whether the old value is no longer needed when its writer begins the new one, or the kernel replaces it."""
         for layer in readers[old]:
             if layer.name == writer.name and writer.name not in ends:
-                read = [name for name in layer.present_inputs if group.get(name) == old]
+                read = [name for name in layer.present_inputs if group[name] == old]
                 if not all(_starts_together(overlaps, new, name) for name in read):
                     return False
             elif ends.get(layer.name, steps[layer.name]) >= steps[writer.name]:
@@ -57,8 +57,8 @@ def carried_states(
 
     found: dict[str, Alias] = {}
     for state in graph.states:
-        old, new = state.source, group.get(state.result, "")
-        writer = graph.producer(new) if new else None
+        old, new = state.source, group[state.result]
+        writer = graph.producer(new)
         if writer is None or new in found or new in fixed or old in kept:
             continue
         if is_over(old, new, writer) and all(map(may_move, (*members[old], *members[new]))):
