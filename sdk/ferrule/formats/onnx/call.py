@@ -168,7 +168,7 @@ class Value:
         )
 
     def ordered(self, order: Order) -> Value:
-        """Return the tensor with another order of the model's axes."""
+        """Set the order of the model's axes, and return this tensor."""
         self.axes = order
         return self
 
@@ -374,4 +374,4 @@ class Call:
         """Refuse a node with more than one output that is used."""
         for name in self.node.outputs[1:]:
             if name:
-                raise UnsupportedError(f"its output '{name}' is not supported, expected 1 outputs")
+                raise UnsupportedError(f"its output '{name}' is not supported, expected one output")
