@@ -22,15 +22,7 @@ from ferrule.backends.shared.on_bus import BUS_BINDING, OnBus, base_and_interrup
 from ferrule.backends.woofles.command import Command
 from ferrule.backends.woofles.model import DEFAULT_TIMING, WooflesModel
 from ferrule.backends.woofles.translation import Work, translate_in
-from ferrule.dom import (
-    Aggregate,
-    Call,
-    Field,
-    Identifier,
-    Integer,
-    Null,
-    unsigned,
-)
+from ferrule.dom import Aggregate, Call, Field, Identifier, Integer, Null, unsigned
 from ferrule.graph import Array
 
 FOLDER = Path(__file__).parent

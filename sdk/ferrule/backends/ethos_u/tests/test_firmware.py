@@ -25,13 +25,7 @@ from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.registry import default_registry
 from ferrule.backends.target import Face, default_target
 from ferrule.boards import load_board
-from ferrule.dom import (
-    Aggregate,
-    Identifier,
-    Null,
-    Variable,
-    unsigned,
-)
+from ferrule.dom import Aggregate, Identifier, Null, Variable, unsigned
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.firmware import place_devices
 from ferrule.graph import DataType, LayerType
