@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from ferrule.backends.firmware import SCALARS, scratch_offset
 from ferrule.codegen.cache_code import Upkeep, upkeep, written_by_devices
@@ -62,6 +61,7 @@ from ferrule.dom import (
     call_of,
     unsigned,
 )
+from ferrule.dom.statements import names_in
 from ferrule.graph import TensorInfo
 from ferrule.graph.names import UniqueNames
 from ferrule.memory import scratch_name
@@ -260,7 +260,7 @@ class RunCode(StateCode):
 
     def _structs_used(self) -> Iterator[str]:
         """Yield the names of the structs that the function of the operators reads."""
-        named = set(_names(_without_unused(self._body())))
+        named = set(names_in(_without_unused(self._body())))
         yield from (name for name in ("inputs", "outputs", "memory") if name in named)
 
     def _checks(self) -> Iterator[Statement]:
@@ -495,24 +495,6 @@ def _without_unused(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     kept = []
     for item in reversed(tuple(statements)):
         if not isinstance(item, Declare) or item.name in named:
-            named.update(_names(item))
+            named.update(names_in(item))
             kept.append(item)
     return tuple(reversed(kept))
-
-
-def _names(node: object) -> Iterator[str]:
-    """Yield the identifiers that statements name; a declaration does not name its own variable."""
-    if isinstance(node, Identifier):
-        yield node.name
-    elif isinstance(node, tuple):
-        for item in node:
-            yield from _names(item)
-    else:
-        kind: type = type(node)
-        for name in _parts(kind):
-            yield from _names(getattr(node, name))
-
-
-@cache
-def _parts(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

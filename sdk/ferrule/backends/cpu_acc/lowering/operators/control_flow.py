@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import together, wrong_descriptor
@@ -44,6 +43,7 @@ from ferrule.dom import (
     return_if,
     unsigned,
 )
+from ferrule.dom.statements import names_in
 from ferrule.graph import Graph, LayerType, TensorInfo
 from ferrule.memory import Region, Requirements, ScratchNeed, plan_graph, scratch_name
 from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
@@ -215,7 +215,7 @@ def _joined(
     further: list[tuple[Parameter, Expression]] = []
     if scratch_bytes:
         further.append((_SCRATCH_PARAMETER, context.scratch))
-    if isinstance(context, _LoopContext) and _COUNT.name in _names(body):
+    if isinstance(context, _LoopContext) and _COUNT.name in names_in(body):
         further.append((_COUNT_PARAMETER, _COUNT))
     function = Function(
         context.symbol(kind),
@@ -298,7 +298,7 @@ def _part(
     }
     blobs: list[Blob] = []
     body = [*_body(graph, ops, pointers), *_late_outputs(context, graph, tag, pointers, without, blobs)]
-    named = _names(tuple(body))
+    named = set(names_in(tuple(body)))
     parameters = (
         *(Parameter(f"in_{index}", Pointer(Const(SCALARS[info.dtype]))) for index, info in enumerate(graph.inputs)),
         *(Parameter(f"out_{index}", Pointer(SCALARS[info.dtype])) for index, info in enumerate(graph.outputs)),
@@ -379,20 +379,6 @@ def _late_outputs(
 
 def _moved(target: Expression, source: Expression, info: TensorInfo) -> Statement:
     return Evaluate(call_of("memmove", target, source, unsigned(info.size_bytes)))
-
-
-def _nodes(node: object) -> Iterator[object]:
-    yield node
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _nodes(item)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from _nodes(getattr(node, field.name))
-
-
-def _names(node: object) -> set[str]:
-    return {each.name for each in _nodes(node) if isinstance(each, Identifier)}
 
 
 def _quoted(graph: Graph) -> str:
