@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -157,7 +158,7 @@ class StateCode(ExecutorPart):
         placed = {state.source: state.result for state in self.graph.states if not self._is_in_place(state)}
         return updates(placed, roots)
 
-    @property
+    @cached_property
     def olds(self) -> frozenset[str]:
         """The tensors of the states' old values."""
         return frozenset(state.source for state in self.graph.states)
