@@ -103,7 +103,7 @@ class Schedule:
 
     @property
     def calls(self) -> tuple[DeviceCall, ...]:
-        """All calls, in order."""
+        """All calls, in order; no run makes more: a failing one skips the remaining ones except releases of devices."""
         return tuple(call for step in self.steps for call in step.calls)
 
 
