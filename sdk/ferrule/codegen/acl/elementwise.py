@@ -36,7 +36,7 @@ def _binary(kind: str, *arguments: Expression, types: frozenset[DataType] = QUAN
         activation = about.activation if isinstance(about, BinaryDescriptor) else Activation.NONE
         result = part.before_activation(activation)
         operands = [part.aligned(index) for index in range(2)]
-        part.function(kind, *(operand for operand in operands), result, *arguments)
+        part.function(kind, *operands, result, *arguments)
         part.finish_activation(result, activation)
 
     return Row(add, check=_binary_check, types=types)

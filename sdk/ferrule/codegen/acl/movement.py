@@ -246,11 +246,15 @@ def _concatenation_check(part: LayerView) -> str:
 
 
 def _reduce_check(part: LayerView) -> str:
+    return not_constant(part) or _scale_reason(part) or rank_reason(part.info(0))
+
+
+def _scale_reason(part: LayerView) -> str:
     axes = part.descriptor(ReduceDescriptor).axes
     unchanged = part.info(0).quantization == part.output_info.quantization
     if all(part.info(0).shape[axis] == 1 for axis in axes) and not unchanged:
-        return not_constant(part) or "it reduces no axis of more than one element, and changes the scale"
-    return not_constant(part) or rank_reason(part.info(0))
+        return "it reduces no axis of more than one element, and changes the scale"
+    return ""
 
 
 def moving(add: Add, check: Check = moved_check) -> Row:
