@@ -52,7 +52,9 @@ def _refusal(graph: Graph, layer: Layer, operands: Operands) -> str:
         return f"it has {len(layer.inputs)} inputs, the kernel adds {_TERMS}"
     if operator.weighted and has_zero_point(operands.input(1)):
         return f"weights '{operands.input(1).name}' have a zero point that is not 0, expected symmetric weights"
-    for index in (1, 2) if operator.weighted else operator.indices if make is move else ():
+    # weights and bias, and the indices of layers that move elements, are read when the layer is loaded
+    constants = (1, 2) if operator.weighted else operator.indices if make is move else ()
+    for index in constants:
         name = layer.inputs[index] if index < len(layer.inputs) else None
         if name is not None and not graph.tensor(name).is_constant:
             return f"tensor '{name}' is computed at run time, expected a constant"

@@ -131,10 +131,8 @@ def _results(loading: Loading, *stored: Array) -> Array:
 
 
 def quantize(loading: Loading) -> Launch:
-    """Return the launch for a QUANTIZE layer: a table for int8 input, a division for float32 input."""
+    """Return the launch for a QUANTIZE layer of float32."""
     output = loading.operands.output
-    if loading.operands.source.dtype is DataType.INT8:
-        return table(loading)
     parameters = ElementwiseParameters(
         items=output.elements, factor=float_bits(output.scale), zero_point=output.zero_point
     )

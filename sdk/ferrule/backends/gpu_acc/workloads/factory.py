@@ -126,7 +126,7 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Make]] = {
     LayerType.LOGICAL_NOT: {_BOOL: table},
     LayerType.SELECT_V2: dict.fromkeys(_SAME, select),
     LayerType.CAST: dict.fromkeys(itertools.product(_CASTABLE, _CASTABLE), cast),
-    LayerType.QUANTIZE: {_INT8: quantize, (DataType.FLOAT32, DataType.INT8): quantize},
+    LayerType.QUANTIZE: {_INT8: table, (DataType.FLOAT32, DataType.INT8): quantize},
     LayerType.DEQUANTIZE: {(DataType.INT8, DataType.FLOAT32): table},
     LayerType.L2_NORMALIZATION: {_INT8: l2_normalization, _FLOAT32: normalize_float},
     LayerType.LOG_SOFTMAX: {_INT8: log_softmax, _FLOAT32: normalize_float},
