@@ -36,8 +36,8 @@ static long cut(int type, float x)
     }
 }
 
-__kernel void cast(__constant const struct elementwise_parameters *p, __global const uchar *input, __global uchar *output,
-                   const ulong4 starts)
+__kernel void cast(__constant const struct elementwise_parameters *p, __global const uchar *input,
+                   __global uchar *output, const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);

@@ -23,7 +23,7 @@ static struct pool_area area_of(__constant const struct window_parameters *p, in
 }
 
 __kernel void average_pool_2d_s8(__constant const struct window_parameters *p, __global const char *input,
-                                __global char *output, const ulong4 starts)
+                                 __global char *output, const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);
@@ -45,7 +45,7 @@ __kernel void average_pool_2d_s8(__constant const struct window_parameters *p, _
 }
 
 __kernel void max_pool_2d_s8(__constant const struct window_parameters *p, __global const char *input,
-                            __global char *output, const ulong4 starts)
+                             __global char *output, const ulong4 starts)
 {
     input += starts.s0 / sizeof(*input);
     output += starts.s3 / sizeof(*output);

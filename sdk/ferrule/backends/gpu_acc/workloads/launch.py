@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads that launch kernels or copy bytes: its arguments, its size, and the handles that it reads and writes."""
+"""Workloads that launch kernels, with arguments and a size, or copy bytes; and the handles that they read and write."""
 
 from __future__ import annotations
 
