@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the implementation of `ferrule_<model>_run`: the places of the tensors and the sequence of operators."""
+"""Generates the implementation of `ferrule_<model>_run`: the checks of its arguments and the sequence of operators."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 
-from ferrule.backends.firmware import SCALARS, scratch_offset
-from ferrule.codegen.cache_code import Upkeep, upkeep, written_by_devices
+from ferrule.backends.firmware import scratch_offset
+from ferrule.codegen.cache_code import Upkeep, upkeep
 from ferrule.codegen.device_code import (
     DEADLINE,
     HELD,
@@ -26,9 +25,9 @@ from ferrule.codegen.device_code import (
 )
 from ferrule.codegen.executor_part import member, refuse, refuse_misaligned, refuse_null
 from ferrule.codegen.lowered import LoweredLayer, scratches
+from ferrule.codegen.place_code import PlaceCode
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import DeviceCall, Schedule, ScheduledStep
-from ferrule.codegen.state_code import StateCode
 from ferrule.codegen.storage import StoragePlan
 from ferrule.dom import (
     AddressOf,
@@ -36,12 +35,10 @@ from ferrule.dom import (
     BinaryOperator,
     Block,
     Call,
-    Cast,
     Comment,
     Const,
     Declare,
     Enumeration,
-    Enumerator,
     Evaluate,
     Expression,
     Function,
@@ -56,62 +53,30 @@ from ferrule.dom import (
     Scalar,
     Statement,
     StructType,
-    Type,
     Variable,
     call_of,
     unsigned,
 )
 from ferrule.dom.statements import names_in
-from ferrule.graph import TensorInfo
-from ferrule.graph.names import UniqueNames
 from ferrule.memory import scratch_name
 
 _RUN = "run"
 INFO = Identifier("info")
-Members = Sequence[tuple[str, TensorInfo]]
 
 
-class RunCode(StateCode):
+class RunCode(PlaceCode):
     """The part of the builder for the functions that run a lowered graph."""
 
     def __init__(self, storage: StoragePlan, schedule: Schedule) -> None:
         super().__init__(storage)
         self.schedule = schedule
-        self.members = {"input": self._members(self.graph.inputs), "output": self._members(self.graph.outputs)}
-        """The members of the structs of inputs and outputs: names and tensors."""
         self._uses = {use.name: use for use in self.lowered.devices}
         self._upkeep = upkeep(storage)
-        self._from_devices = written_by_devices(storage)
-
-    def _members(self, infos: Sequence[TensorInfo]) -> Members:
-        names = UniqueNames()
-        return tuple((names.take(self.lowered.variables.get(info.name, "constant")), info) for info in infos)
 
     @property
     def maintains_cache(self) -> bool:
         """Whether the executor cleans or invalidates lines of the core's data cache."""
         return any(step != Upkeep() for step in self._upkeep)
-
-    def own_line(self, kind: str, tensor: str) -> int:
-        """Return the bytes per line of the core's data cache of a tensor whose lines may hold nothing else, else 1.
-
-        They belong to an output that a device writes, unless the core copies it to the caller's memory.
-        """
-        own = kind == "output" and not self.storage.is_tied(tensor) and self.storage.root(tensor) in self._from_devices
-        return max(self.storage.region(tensor).line_bytes, 1) if own else 1
-
-    def alignment(self, kind: str, info: TensorInfo) -> int:
-        """Return the alignment, in bytes, that the caller's memory for an input or output needs."""
-        if self.storage.is_tied(info.name):
-            return info.dtype.size_bytes
-        line = self.own_line(kind, info.name)
-        return max(info.dtype.size_bytes, self.storage.device_alignment(info.name), line)
-
-    def constant_output(self, tensor: str) -> str:
-        """Return the name of the array for a constant result of the graph."""
-        results = dict.fromkeys(info.name for info in self.graph.results)
-        names = [name for name in results if self.graph.tensor(name).is_constant]
-        return f"{self.prefix}_constant_{names.index(tensor)}"
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters of `ferrule_<model>_run`."""
@@ -164,7 +129,7 @@ class RunCode(StateCode):
             Parameter("count", Scalar.UINT32),
         )
         given = [Identifier(each.name) for each in (rows, first, count)]
-        declared = [*self._declare_arenas(), *map(self._declare, item.layer.outputs)]
+        declared = [*self.declare_arenas(), *map(self.declare, item.layer.outputs)]
         result = Return(Call(feed.function, (*feed.arguments, *given)))
         yield self.function(
             "input_rows",
@@ -192,25 +157,6 @@ class RunCode(StateCode):
 
     def _checked_memory(self) -> Iterator[Statement]:
         return itertools.chain.from_iterable(map(self.checked_block, self.storage.blocks))
-
-    def offsets(self) -> Iterator[Enumeration]:
-        """Yield the offsets of tensors and scratch in the workspace and in the memories of devices."""
-        core = [name for name in self._core_tensors() if not self.storage.is_state(name)]
-        yield Enumeration(
-            tuple(self._offset_rows(core, (item for item in self.lowered.layers if not item.is_apart)))
-            or (Enumerator("NOTHING_IN_THE_WORKSPACE", 0),),
-            doc="Offsets of tensors and scratch in the workspace, in bytes.",
-        )
-        yield from self.state_offsets(name for name in self._core_tensors() if self.storage.is_state(name))
-        for use in self.lowered.devices:
-            tensors = [name for name, home in self.lowered.memories.items() if home is use]
-            layers = (item for item in self.lowered.layers if item.use is use and item.is_apart)
-            rows = tuple(self._offset_rows(tensors, layers))
-            if rows:
-                yield Enumeration(
-                    rows,
-                    doc=f"Offsets of tensors and scratch in the memory of device {use.device.name}, in bytes.",
-                )
 
     def device_numbers(self) -> Iterator[Enumeration | Variable]:
         """Yield the enumeration of the device numbers, if there are devices, and the sets that are opened together."""
@@ -282,9 +228,9 @@ class RunCode(StateCode):
     def _body(self) -> Iterator[Statement]:
         if self._uses or any(item.op.status is not None for item in self.lowered.layers):
             yield Declare(STATUS.name, Scalar.INT32, OK)
-        yield from self._declare_arenas()
+        yield from self.declare_arenas()
         for info in self.graph.sources:
-            yield self._declare(info.name)
+            yield self.declare(info.name)
         yield from self._early_inputs()
         yield from choices(self.lowered.devices)
         declared = {info.name for info in self.graph.sources} | self.lowered.memories.keys()
@@ -293,7 +239,7 @@ class RunCode(StateCode):
             for name in item.layer.outputs:
                 if name not in declared:
                     declared.add(name)
-                    yield self._declare(name)
+                    yield self.declare(name)
             yield from self._notify(index)
             yield from self._step(index, item)
         yield from self._notify(len(self.lowered.layers))
@@ -302,11 +248,6 @@ class RunCode(StateCode):
         if not self._uses:
             yield from self.end_state()
         yield Return(OK)
-
-    def _declare_arenas(self) -> Iterator[Declare]:
-        for region in self.storage.blocks:
-            if region.name in self._blocks_in_use():
-                yield Declare(region.name, Const(Pointer(Scalar.UINT8)), member("memory", region.name))
 
     def _notify(self, index: int) -> Iterator[Statement]:
         if self._uses:
@@ -378,12 +319,8 @@ class RunCode(StateCode):
     def _early_inputs(self) -> Iterator[Statement]:
         """Yield the copies of inputs to their places inside scratch, unless the caller put them there."""
         for name, info in self.members["input"]:
-            if self._is_apart(info.name):
+            if self.is_placed(info.name):
                 yield self._copied_unless_there(member("inputs", name), info.name, inwards=True)
-
-    def _is_apart(self, tensor: str) -> bool:
-        """Whether a tensor of the caller has its place in the workspace, wherever the caller has it."""
-        return self.storage.is_tied(tensor) and not self.storage.is_state(tensor)
 
     def _copied_unless_there(self, given: Expression, tensor: str, *, inwards: bool) -> Statement:
         """Return a copy between the caller's memory for a tensor and its place in the workspace."""
@@ -408,7 +345,7 @@ class RunCode(StateCode):
         for name, info in self.members["output"]:
             if info.name in done or self.graph.tensor(info.name).is_constant:
                 yield self._copy(member("outputs", name), info.name)
-            elif self._is_apart(info.name):
+            elif self.is_placed(info.name):
                 yield self._copied_unless_there(member("outputs", name), info.name, inwards=False)
             done.add(info.name)
 
@@ -432,56 +369,6 @@ class RunCode(StateCode):
             self.constant_output(source) if tensor.is_constant else self.lowered.variables[source]
         )
         return Evaluate(call_of("memmove", target, start, unsigned(tensor.info.size_bytes)))
-
-    # ---- storage
-
-    def _declare(self, tensor: str) -> Declare:
-        info = self.graph.info(tensor)
-        given = self._given.get(self.storage.root(tensor))
-        is_input = given is not None and given[0] == "input"
-        type_: Type = Pointer(Const(SCALARS[info.dtype]) if is_input else SCALARS[info.dtype])
-        return Declare(self.lowered.variables[tensor], Const(type_), self._home(tensor, type_))
-
-    def _home(self, tensor: str, type_: Type) -> Expression:
-        """Return the expression for the address of a tensor's bytes."""
-        given = self._given.get(self.storage.root(tensor))
-        if given is not None:
-            kind, name, info = given
-            own = member(f"{kind}s", name)
-            return own if info.dtype == self.graph.info(tensor).dtype else Cast(type_, own)
-        arena = Identifier(self.storage.region(tensor).name)
-        return Cast(type_, AddressOf(Index(arena, Identifier(self.offset_name(tensor)))))
-
-    @cached_property
-    def _given(self) -> dict[str, tuple[str, str, TensorInfo]]:
-        """By root: the kind, the member and the tensor through which the caller supplies storage, inputs first.
-
-        An output that is a state's old value is copied from there.
-        """
-        found: dict[str, tuple[str, str, TensorInfo]] = {}
-        for kind, members in self.members.items():
-            for name, info in members:
-                if info.name not in self.olds and not self.storage.is_tied(info.name):
-                    found.setdefault(self.storage.root(info.name), (kind, name, info))
-        return found
-
-    def _core_tensors(self) -> Iterator[str]:
-        """Yield the tensors that are stored in the workspace, or with the state."""
-        for tensor in self.lowered.variables:
-            if tensor not in self.lowered.memories and self.storage.root(tensor) not in self._given:
-                yield tensor
-
-    def _blocks_in_use(self) -> frozenset[str]:
-        """Return the names of the caller's blocks of memory that hold a tensor or scratch."""
-        scratch = (name for item in self.lowered.layers if not item.is_apart for name in scratches(item))
-        return frozenset(self.storage.region(name).name for name in (*self._core_tensors(), *scratch))
-
-    def _offset_rows(self, tensors: Iterable[str], layers: Iterable[LoweredLayer]) -> Iterator[Enumerator]:
-        for name in tensors:
-            yield Enumerator(self.offset_name(name), self.storage.offset(name))
-        for item in layers:
-            for name, each in scratches(item).items():
-                yield Enumerator(scratch_offset(item.symbol, each.name), self.storage.offset(name))
 
 
 def _headline(index: int, item: LoweredLayer) -> str:

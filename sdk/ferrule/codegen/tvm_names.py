@@ -15,7 +15,7 @@ from ferrule.backends.firmware import SCALARS, device_declarations
 from ferrule.codegen.executor import ExecutorBuilder, describe
 from ferrule.codegen.lowered import LoweredGraph
 from ferrule.codegen.names import LONGEST
-from ferrule.codegen.run_code import Members
+from ferrule.codegen.place_code import Members
 from ferrule.codegen.writer import Writer
 from ferrule.graph.names import UniqueNames
 from ferrule.rendering import Templates, Verbatim
