@@ -10,7 +10,7 @@ closes no cycle, so neither do the parts. Each part may be divided again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -142,9 +142,9 @@ class _Divider:
     def _before_readers(self, names: frozenset[str], idle: int) -> Iterator[_Cut]:
         """Yield the cuts after which a reader can begin."""
         tried = {names}
-        for reader in self._neighbours(names, self._following):
+        for reader in self._neighbours(names, self._following, self._bits):
             first = frozenset(name for name in names if self._bits[name] & self._needs[reader])
-            if reader in self._bits or first in tried:
+            if first in tried:
                 continue
             tried.add(first)
             before, rest = self._needs_of(first), names - first
@@ -163,9 +163,9 @@ class _Divider:
     def _behind_writers(self, names: frozenset[str], idle: int) -> Iterator[_Cut]:
         """Yield the cuts whose first part need not wait for a writer."""
         tried = {names}
-        for writer in self._neighbours(names, self._preceding):
+        for writer in self._neighbours(names, self._preceding, names):
             rest = names & _closure([writer], self._following.__getitem__)
-            if writer in names or rest in tried:
+            if rest in tried:
                 continue
             tried.add(rest)
             first = names - rest
@@ -195,9 +195,11 @@ class _Divider:
         """Return the layers of the device that some layers need, as bits."""
         return reduce(or_, (self._needs[name] for name in names), 0)
 
-    def _neighbours(self, names: Iterable[str], of: Mapping[str, Iterable[str]]) -> Iterator[str]:
-        """Yield the layers that follow or precede some layers, in the order of those."""
-        return (each for name in sorted(names, key=self._graph.position) for each in of[name])
+    def _neighbours(
+        self, names: Iterable[str], of: Mapping[str, Iterable[str]], without: Container[str]
+    ) -> Iterator[str]:
+        """Yield the layers that follow or precede some layers, in the order of those, except for those in `without`."""
+        return (each for name in sorted(names, key=self._graph.position) for each in of[name] if each not in without)
 
     def _awaited(self, first: frozenset[str], rest: frozenset[str]) -> set[str]:
         """Return the layers elsewhere that the rest needs, and that do not need the first part, nor it them."""
