@@ -215,10 +215,11 @@ class _StepBound(_Step):
     def __init__(self, evaluation: Evaluation) -> None:
         super().__init__(evaluation.inputs, np.float64)
         self._evaluation = evaluation
+        self._reach = [np.abs(each) for each in (self._weights, self._recurrent, self._bias)]
 
     def __call__(self, values: _Pair, hidden: _Pair, cell: _Pair) -> tuple[Array, Array]:
         """Each pair has the kernel's values and their bounds."""
-        weights, recurrent, bias = map(np.abs, (self._weights, self._recurrent, self._bias))
+        weights, recurrent, bias = self._reach
         moved = _sums(values.error, weights, hidden.error, recurrent)
         reach = _sums(np.abs(values.values), weights, np.abs(hidden.values), recurrent) + bias + moved
         sums = _sums(values.values, self._weights, hidden.values, self._recurrent) + self._bias
