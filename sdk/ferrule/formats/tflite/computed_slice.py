@@ -91,7 +91,7 @@ class ComputedSlice:
         """Return what is taken from each axis, after a comparison with the shape of the output."""
         output = self._node.output()
         extents, axes = iter(output.shape), []
-        shape = iter(enumerate(self._node.input(0).shape))
+        shape = iter(enumerate(self._node.source.shape))
         for place in self._masks.places:
             if place == NEW_AXIS:
                 found = next(extents, None)
@@ -122,7 +122,7 @@ class ComputedSlice:
             return _Axis(1, place)
         first = self._node.integers(_BEGIN, "begin")[place]
         if not -extent <= first < extent:
-            raise ModelError(f"the index {first} is not on axis {axis} of shape {list(self._node.input(0).shape)}")
+            raise ModelError(f"the index {first} is not on axis {axis} of shape {list(self._node.source.shape)}")
         return _Axis(1, None, first % extent)
 
     def _count(self, axis: int, place: int, extent: int, stated: int | None) -> int:
@@ -159,7 +159,7 @@ class ComputedSlice:
 
     def _begins(self, vector: str) -> Iterator[Added]:
         """Yield the layers that compute the begin of each axis from the vector in the file."""
-        elements, shape = [axis.element for axis in self._axes], self._node.input(0).shape
+        elements, shape = [axis.element for axis in self._axes], self._node.source.shape
         count = len(self._strides)
         extents = np.zeros(count, np.int32)
         for axis, element in enumerate(elements):

@@ -61,7 +61,7 @@ def arithmetic_check(layer_type: LayerType, types: frozenset[DataType], combinat
 
     def check(descriptor: Any, operands: Operands) -> None:  # noqa: ANN401 each operator has its own
         dtype = check_broadcast(operands, types)
-        infos = (operands.source, operands.input(1), operands.output)
+        infos = (*operands.pair, operands.output)
         if combination is None or dtype.is_float:
             return
         if dtype is DataType.INT32:

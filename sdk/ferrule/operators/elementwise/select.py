@@ -10,7 +10,7 @@ from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.arithmetic.error_bound import known
 from ferrule.operators.movement.checks import MOVABLE, check_axes, check_quantisations, check_types, expect_type
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_arrays
 from ferrule.operators.sample import LayerSample
 
 MAX_AXES = 5
@@ -42,7 +42,7 @@ def check(_: SelectV2Descriptor, operands: Operands) -> None:
 
 def kernel(_: SelectV2Descriptor, __: Operands, arrays: Arrays) -> list[Array]:
     """Return the elements that the condition selects."""
-    return [np.where(required_array(arrays, 0), required_array(arrays, 1), required_array(arrays, 2))]
+    return [np.where(*required_arrays(arrays, range(3)))]
 
 
 def _sample(sample: LayerSample) -> Descriptor:

@@ -14,13 +14,12 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, saturated
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.movement.checks import expect_types, typed
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 
-_LIMITS = np.iinfo(np.int16)
 _STATES = (DataType.INT16, DataType.INT32)
 """The types of kept samples and of their count."""
 _MOST = 2**20
@@ -79,8 +78,7 @@ def _infer_window(descriptor: SignalWindowDescriptor, operands: Operands) -> Sha
 
 def _window(descriptor: SignalWindowDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
     data, weights = required_arrays(arrays, range(2))
-    shifted = (data.astype(np.int64) * weights) >> descriptor.shift
-    return [shifted.clip(_LIMITS.min, _LIMITS.max).astype(np.int16)]
+    return [saturated((data.astype(np.int64) * weights) >> descriptor.shift, np.int16)]
 
 
 def _sample_window(sample: LayerSample) -> Descriptor:
@@ -291,8 +289,7 @@ def _overlap_add(descriptor: SignalOverlapAddDescriptor, operands: Operands, arr
             if sums.dtype == np.float32:
                 sums += frames[:, frame]
             else:
-                wide = sums.astype(np.int64) + frames[:, frame]
-                sums = wide.clip(_LIMITS.min, _LIMITS.max).astype(np.int16)
+                sums = saturated(sums.astype(np.int64) + frames[:, frame], np.int16)
             outputs.append(sums[:, :step])
             sums = np.concatenate([sums[:, step:], np.zeros_like(sums[:, :step])], axis=1)
     return [np.concatenate(outputs, axis=1).reshape(operands.output.shape), sums]

@@ -155,7 +155,7 @@ def _infer(descriptor: ResizeDescriptor, operands: Operands) -> Shapes:
 def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataType, ...], *, same: bool = True) -> None:
     image = operands.source
     check_same_type(layer_type, operands, types)
-    if image.quantization is not None and not image.dtype.is_float:
+    if image.quantization is not None:
         check_activations(image)
     if same and not image.dtype.is_float:
         check_same_quantisation(operands)

@@ -8,7 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.graph.real_values import ieee_floats
+from ferrule.graph.real_values import ieee_floats, saturated
 from ferrule.operators.arithmetic.blas import matrix_product
 from ferrule.operators.arithmetic.error_bound import sums
 from ferrule.operators.arithmetic.fixed_point import (
@@ -109,14 +109,12 @@ def _kernel(descriptor: BatchMatmulDescriptor, operands: Operands, arrays: Array
         sums = matrix_product(left, right)
         if output.dtype.is_float:
             return [sums.astype(np.float32)]
-    factor, limits = factor_of(operands), np.iinfo(output.dtype.numpy)
-    whole = sums.astype(np.int64)
+    factor, whole = factor_of(operands), sums.astype(np.int64)
     if output.dtype is DataType.INT16:
         scaled = multiply_wide_by_quantized_multiplier(whole, factor.multiplier, factor.shift)
     else:
         scaled = rescale(whole, factor.multiplier, factor.shift, operands.rounding)
-    stored = wrap_int32(scaled + output.zero_point)
-    return [np.clip(stored, limits.min, limits.max).astype(output.dtype.numpy)]
+    return [saturated(wrap_int32(scaled + output.zero_point), output.dtype.numpy)]
 
 
 def _centred(array: Array, info: TensorInfo, *, transposed: bool) -> Array:

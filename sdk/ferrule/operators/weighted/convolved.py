@@ -35,7 +35,7 @@ class Convolved:
 
 def convolved(layer: Layer, operands: Operands) -> Convolved:
     """Return a layer as a convolution; UnsupportedError if its descriptor is of another kind."""
-    weights, image, output, multiplier = operands.input(1), operands.input(0), operands.output, 1
+    (image, weights), output, multiplier = operands.pair, operands.output, 1
     match layer.descriptor:
         case Conv2dDescriptor() as descriptor:
             window = descriptor.window(weights)
