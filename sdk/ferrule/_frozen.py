@@ -22,7 +22,11 @@ def frozen(*, eq: bool = True, kw_only: bool = True, order: bool = False) -> Cal
 def frozen(
     cls: type[_T] | None = None, /, *, eq: bool = True, kw_only: bool = True, order: bool = False
 ) -> type[_T] | Callable[[type[_T]], type[_T]]:
-    """Make a class a frozen dataclass with slots, whose fields are keywords unless `kw_only` is False."""
+    """Make a class a frozen dataclass with slots, whose fields are keywords unless `kw_only` is False.
+
+    A method that extends that of its base calls it by name, as `Base.method(self)`: slots need a second class, and
+    `super()` refers to the first.
+    """
     decorate = dataclass(frozen=True, slots=True, kw_only=kw_only, eq=eq, order=order)
     return decorate if cls is None else decorate(cls)
 

@@ -75,7 +75,7 @@ class LayerSample:
         self.output = self.take(shape).quantization
 
     def add(self, name: str, shape: Shape, dtype: DataType, quantization: Quantization | None = None) -> None:
-        """Add a non-constant input of another type."""
+        """Add an input of any type."""
         self.inputs.append(TensorInfo(name, shape, dtype, quantization=quantization))
 
     def hold(self, name: str, array: Array, quantization: Quantization | None = None) -> None:

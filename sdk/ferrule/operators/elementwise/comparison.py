@@ -34,7 +34,7 @@ class ComparisonDescriptor(Descriptor):
 
 @frozen
 class LogicalDescriptor(ElementwiseBinaryDescriptor):
-    """That of LOGICAL_AND and LOGICAL_OR, whose name is part of the digests of networks."""
+    """The descriptor of LOGICAL_AND and LOGICAL_OR; digests of networks include its name."""
 
 
 def term_of(info: TensorInfo) -> Term:

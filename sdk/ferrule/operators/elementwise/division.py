@@ -40,7 +40,7 @@ _LEAST_SHIFT, _MOST_SHIFT = -24, 23
 
 @frozen
 class FlooredDescriptor(ElementwiseBinaryDescriptor):
-    """That of FLOOR_DIV and FLOOR_MOD, whose name is part of the digests of networks."""
+    """The descriptor of FLOOR_DIV and FLOOR_MOD; digests of networks include its name."""
 
 
 @frozen

@@ -30,7 +30,7 @@ class ElementwiseBinaryDescriptor(Descriptor):
 
 @frozen
 class BitwiseXorDescriptor(ElementwiseBinaryDescriptor):
-    """That of BITWISE_XOR, whose name is part of the digests of networks."""
+    """The descriptor of BITWISE_XOR; digests of networks include its name."""
 
 
 def _check_extremum(_: ExtremumDescriptor, operands: Operands) -> None:
