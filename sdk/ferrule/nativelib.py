@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C for this host: the search for a compiler, and shared libraries that are compiled on first use and cached."""
+"""C for this host: the search for a compiler, shared libraries that are compiled on first use, and their headers."""
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.metadata
 import os
 import platform
+import re
 import shlex
 import shutil
 import sys
@@ -14,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ferrule._frozen import frozen
 from ferrule.cache import Store, tool_environment
@@ -44,6 +47,17 @@ _GLIBC = "2.28"
 """The glibc that zig's output needs: no newer one than Ferrule's dependencies."""
 _MACHINES = {"aarch64", "riscv64", "x86_64"}
 """Machines that Python and zig call the same."""
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_TYPES: Mapping[str, Any] = {
+    **{f"{name}_t": getattr(ctypes, f"c_{name}") for name in _INTEGERS},
+    **{name: getattr(ctypes, f"c_{name}") for name in ("bool", "int", "float", "double")},
+    "void": None,
+}
+"""The types of C in the headers of libraries."""
+_STRUCT = re.compile(r"struct (\w+) \{([^{}]*)\};")
+_MEMBERS = re.compile(r"(\w+) ([^;]+);")
+_MEMBER = re.compile(r"(\**)(\w+)(?:\[(\d+)\])?")
+_FUNCTION = re.compile(r"(\w+) (\**)(\w+)\(([^()]*)\);")
 
 
 class CompilationError(FerruleError):
@@ -156,6 +170,22 @@ class NativeLibrary:
 
         return Store("libraries").file(name, build, once=True)
 
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """Return the functions that the headers declare, by their names; pointers are addresses.
+
+        Raises:
+            FerruleError: the library cannot be compiled, as for `file`.
+            OSError: the system refuses to load it.
+        """
+        library, found = ctypes.CDLL(str(self.file())), {}
+        for header in self.headers:
+            for kind, stars, name, parameters in _FUNCTION.findall(_code(header)):
+                function = found[name] = getattr(library, name)
+                function.restype = ctypes.c_void_p if stars else _TYPES[kind]
+                given = [] if parameters == "void" else parameters.split(", ")
+                function.argtypes = [ctypes.c_void_p if "*" in each else _TYPES[each.split()[0]] for each in given]
+        return found
+
     def _key(self, command: tuple[str, ...]) -> str:
         digest = hashlib.sha256()
         for path in (*self.sources, *self.headers):
@@ -198,6 +228,25 @@ class NativeLibrary:
 
     def _compile(self, argv: Sequence[str]) -> None:
         run_compiler(argv, f"can't compile the {self.title}")
+
+
+def structs(header: Path) -> dict[str, Any]:
+    """Return the class of each struct in a C header, by its tag; pointers are addresses."""
+    found = dict(_TYPES)
+    for tag, body in _STRUCT.findall(_code(header)):
+        fields = []
+        for kind, members in _MEMBERS.findall(body.replace("struct ", "")):
+            for stars, name, length in _MEMBER.findall(members):
+                one = ctypes.c_void_p if stars else found[kind]
+                fields.append((name, one * int(length) if length else one))
+        found[tag] = type(tag, (ctypes.Structure,), {"_fields_": fields})
+    return found
+
+
+def _code(header: Path) -> str:
+    """Return a header without comments and qualifiers, in one line."""
+    text = re.sub(r"/\*.*?\*/|\bconst\b", "", read_text(header), flags=re.DOTALL)
+    return " ".join(text.split())
 
 
 def _written(units: Sequence[str], folder: Path) -> list[Path]:

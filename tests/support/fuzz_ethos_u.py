@@ -292,7 +292,7 @@ def _weights(folder: Path) -> Check:
     del folder
     from ethosu import mlw_codec
 
-    native = NativeDecoder(library().file())
+    native = NativeDecoder(library())
     seeds = [bytes(mlw_codec.encode(random_weights(np.random.default_rng(seed), 400).tolist())) for seed in range(200)]
     source, target = _Page.of(1 << 16), _Page.of(2 * _LIMIT)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,9 @@ from ferrule.backends.ethos_u.errors import UnsupportedModeError
 from ferrule.backends.ethos_u.feature_map import FeatureMap
 from ferrule.backends.ethos_u.kernel import Computing, Execute, Kernel
 from ferrule.backends.ethos_u.machine import Machine
-from ferrule.backends.ethos_u.native_structs import (
-    ConvolutionStruct,
-    ElementwiseStruct,
-    Functions,
-    MapStruct,
-    PoolingStruct,
-)
+from ferrule.backends.ethos_u.native_structs import Functions, structs
 from ferrule.backends.ethos_u.pooling import Pooling
+from ferrule.backends.shared.host_memory import address
 from ferrule.operators.arithmetic.blas import matrix_product
 
 _TYPES = {np.dtype(np.uint8): 0, np.dtype(np.int8): 1, np.dtype(np.int16): 2, np.dtype(np.int32): 3}
@@ -36,7 +30,6 @@ _STRIP_ELEMENTS = 1 << 18
 _MAX_ROW_ELEMENTS = 1 << 22
 _EXACT_INT32 = 1 << 31
 _FLOAT64_BITS = 52
-_POINTERS = ("bias", "factor", "shift", "real_bias", "real_factor", "real_above", "real_below")
 
 
 class Workspace:
@@ -47,12 +40,12 @@ class Workspace:
 
     def address(self, slot: str, size_bytes: int) -> int:
         """Return the address of at least `size_bytes` bytes, valid until the next call with this slot."""
-        array, address = self._slots.get(slot, (None, 0))
+        array, place = self._slots.get(slot, (None, 0))
         if array is None or array.nbytes < size_bytes:
             array = np.empty(size_bytes, np.uint8)
-            address = address_of(array)
-            self._slots[slot] = array, address
-        return address
+            place = address(array)
+            self._slots[slot] = array, place
+        return place
 
     def array(self, slot: str, dtype: type[np.float32], count: int) -> NDArray[np.float32]:
         """Return an array of a slot, valid until the next call with this slot."""
@@ -61,21 +54,16 @@ class Workspace:
         return self._slots[slot][0][:size_bytes].view(dtype)
 
 
-def address_of(array: NDArray[Any]) -> int:
-    """Return the address of an array's first element."""
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
 class _Native:
     """An operation in C: a struct repeats what is prepared, and gets the addresses anew for each execution."""
 
-    def __init__(self, kernel: Computing, struct: ctypes.Structure, functions: Functions, workspace: Workspace) -> None:
-        self._struct, self._functions, self._workspace = struct, functions, workspace
+    def __init__(self, kernel: Computing, tag: str, functions: Functions, workspace: Workspace) -> None:
+        struct = self._struct = structs()[tag]()
+        self._functions, self._workspace = functions, workspace
         self._pointer = ctypes.addressof(struct)
         _fill(struct, kernel)
         names = ("ifm", "ofm") if kernel.ifm2 is None else ("ifm", "ifm2", "ofm")
-        self._maps: list[tuple[FeatureMap, MapStruct]] = [(getattr(kernel, n), getattr(struct, n)) for n in names]
+        self._maps: list[tuple[FeatureMap, Any]] = [(getattr(kernel, n), getattr(struct, n)) for n in names]
         for source, target in self._maps:
             target.type, target.tile_count = _TYPES[source.dtype], len(source.tiles)
             for tile, tile_struct in zip(source.tiles, target.tile, strict=False):
@@ -89,11 +77,11 @@ class _Native:
         for source, target in self._maps:
             views = source.views(machine)
             for tile, tile_struct, view in zip(source.tiles, target.tile, views, strict=False):
-                tile_struct.first = address_of(view) + tile.base - tile.bytes.start
+                tile_struct.first = address(view) + tile.base - tile.bytes.start
             found += views
         if self._activation.table is not None:
             table = machine.view(self._activation.table, "look-up table")
-            self._struct.activation.entries = address_of(table)
+            self._struct.activation.entries = address(table)
         return found
 
 
@@ -111,7 +99,7 @@ class NativeConvolution(_Native):
     """CONV or DEPTHWISE: the C gathers, scales and stores; products of matrices are those of BLAS."""
 
     def __init__(self, kernel: Convolution, functions: Functions, workspace: Workspace) -> None:
-        super().__init__(kernel, ConvolutionStruct(), functions, workspace)
+        super().__init__(kernel, "ferrule_ethos_u_convolution", functions, workspace)
         self._kernel = kernel
         view, ofm = kernel.window, kernel.ofm
         self._row_bytes = 4 * max(ofm.width * ofm.depth, kernel.ifm.width * kernel.ifm.depth)
@@ -135,9 +123,9 @@ class NativeConvolution(_Native):
         row = self._workspace.address("row", self._row_bytes)
         if self._weights is not None:
             extended = self._workspace.address("extended", 2 * self._extended)
-            functions["extend_short"](self._pointer, row, extended)
+            functions["ferrule_ethos_u_extend_short"](self._pointer, row, extended)
             sums = self._workspace.address("sums", 4 * kernel.ofm.width * kernel.ofm.depth)
-            functions["depthwise"](self._pointer, extended, address_of(self._weights), sums, row)
+            functions["ferrule_ethos_u_depthwise"](self._pointer, extended, address(self._weights), sums, row)
         else:
             self._dense(row)
         del views
@@ -145,21 +133,21 @@ class NativeConvolution(_Native):
     def _dense(self, row: int) -> None:
         kernel, functions = self._kernel, self._functions
         extended = self._workspace.array("extended", np.float32, self._extended)
-        functions["extend"](self._pointer, row, address_of(extended))
+        functions["ferrule_ethos_u_extend"](self._pointer, row, address(extended))
         matrix = kernel.matrix
-        finish = functions["finish" if matrix.dtype == np.float32 else "finish_wide"]
+        finish = functions["ferrule_ethos_u_finish" if matrix.dtype == np.float32 else "ferrule_ethos_u_finish_wide"]
         for y0, y1 in self._strips:
             count = (y1 - y0) * self._per_row
             if self._is_point:
                 patches = extended[y0 * self._per_row : y0 * self._per_row + count]
             else:
                 patches = self._workspace.array("patches", np.float32, count)
-                functions["patches"](self._pointer, address_of(extended), y0, y1, address_of(patches))
+                functions["ferrule_ethos_u_patches"](self._pointer, address(extended), y0, y1, address(patches))
             rows = patches.reshape((y1 - y0) * kernel.ofm.width, -1)
             if matrix.dtype != np.float32:
                 rows = rows.astype(matrix.dtype)
             sums = matrix_product(rows, matrix)
-            finish(self._pointer, address_of(sums), y0, y1, row)
+            finish(self._pointer, address(sums), y0, y1, row)
 
     def _prepare_weights(self) -> None:
         """Take over the weights that the kernel has decoded."""
@@ -167,9 +155,10 @@ class NativeConvolution(_Native):
         scales = kernel.scales
         largest = int(np.abs(kernel.matrix).sum(axis=0).max()) << (8 * kernel.ifm.dtype.itemsize)
         largest += int(np.abs(scales.bias).max())
-        self._arrays = (*scales, *_in_float64(kernel, largest))
-        for name, array in zip_longest(_POINTERS, self._arrays):
-            setattr(self._struct, name, None if array is None else address_of(array))
+        real = _in_float64(kernel, largest)
+        struct, self._arrays = self._struct, (*scales, *real)
+        struct.bias, struct.factor, struct.shift = map(address, scales)
+        struct.real = type(struct.real)(*map(address, real))
         self._weights = None
         if kernel.depthwise and kernel.ifm.dtype.itemsize == 1 and largest < _EXACT_INT32:
             self._weights = np.ascontiguousarray(kernel.matrix, np.int16)
@@ -198,8 +187,9 @@ class _NativeWhole(_Native):
 
     def __init__(self, kernel: Pooling | ElementwiseKernel, functions: Functions, workspace: Workspace) -> None:
         pools = isinstance(kernel, Pooling)
-        super().__init__(kernel, PoolingStruct() if pools else ElementwiseStruct(), functions, workspace)
-        self._function = functions["pool" if pools else "elementwise"]
+        name = f"ferrule_ethos_u_{'pooling' if pools else 'elementwise'}"
+        super().__init__(kernel, name, functions, workspace)
+        self._function = functions[name]
         self._name = kernel.mode.name
         elements = kernel.ifm.elements, kernel.ofm.elements
         if not pools:

@@ -29,34 +29,22 @@ _REASONS = {
 Bytes = npt.NDArray[np.uint8]
 
 
-class _Order(ctypes.Structure):
-    """`struct ferrule_weight_order` of weights.h."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_uint32)
-        for name in (
-            *("ofm_depth", "input_channels", "kernel_height", "kernel_width"),
-            *("ofm_block_depth", "ifm_block_depth", "ofm_ublock_depth", "input_group_depth"),
-            *("tile_height", "tile_width", "tap_multiple", "is_part_kernel"),
-        )
-    )
+_ORDER = (
+    *("ofm_depth", "input_channels", "kernel_height", "kernel_width"),
+    *("ofm_block_depth", "ifm_block_depth", "ofm_ublock_depth", "input_group_depth"),
+    *("tile_height", "tile_width", "tap_multiple", "is_part_kernel"),
+)
+"""The members of `struct ferrule_weight_order` of weights.h, each of 32 bits."""
 
 
 class NativeDecoder:
     """The functions of native/weights.h."""
 
-    def __init__(self, path: Path) -> None:
-        """Load the compiled library; OSError if the system refuses."""
-        library = ctypes.CDLL(str(path))
-        pointer, size = ctypes.c_void_p, ctypes.c_uint64
-        library.ferrule_weight_slice_bytes.restype = size
-        self._slice_bytes: int = library.ferrule_weight_slice_bytes()
-        self._decode = library.ferrule_weights_decode
-        self._decode.argtypes = (pointer, size, pointer, pointer, size, ctypes.POINTER(size))
-        self._decode.restype = ctypes.c_int32
-        self._arrange = library.ferrule_weights_arrange
-        self._arrange.argtypes = (pointer, size, ctypes.POINTER(_Order), pointer, size)
-        self._arrange.restype = ctypes.c_int32
+    def __init__(self, library: NativeLibrary) -> None:
+        """Load the library; raises as `NativeLibrary.functions`."""
+        functions = library.functions()
+        self._slice_bytes: int = functions["ferrule_weight_slice_bytes"]()
+        self._decode, self._arrange = functions["ferrule_weights_decode"], functions["ferrule_weights_arrange"]
 
     def decode(self, data: Bytes, limit: int) -> Int16:
         """Return the first weights of a stream, at most `limit`; WeightError if it is damaged."""
@@ -75,8 +63,8 @@ class NativeDecoder:
     def arranged(self, stream: Int16, order: WeightOrder) -> Int16:
         """Return the weights in order OHWI; WeightError if an extent is above 65,536 or the stream is too short."""
         result = np.zeros(math.prod(order.shape), np.int16)
-        native = _Order(*(getattr(order, name) for name, *_ in _Order._fields_))
-        if self._arrange(stream.ctypes.data, len(stream), ctypes.byref(native), result.ctypes.data, len(result)):
+        native = np.array([getattr(order, name) for name in _ORDER], np.uint32)
+        if self._arrange(stream.ctypes.data, len(stream), native.ctypes.data, result.ctypes.data, len(result)):
             raise WeightError(f"{len(stream)} weights cannot be arranged as {order}")
         return result.reshape(order.shape)
 
@@ -98,7 +86,7 @@ def library(*flags: str) -> NativeLibrary:
 def native_decoder() -> NativeDecoder | None:
     """Return the decoder in C, or None, with a warning, if this machine cannot compile or load it."""
     try:
-        return NativeDecoder(library().file())
+        return NativeDecoder(library())
     except (FerruleError, OSError) as error:
         _LOG.warning(
             "the weights of Ethos-U are decoded in Python, which takes about a hundred times longer: %s", error

@@ -377,7 +377,7 @@ static void slide(const struct ferrule_ethos_u_pooling *op, const int32_t *in, i
     }
 }
 
-void ferrule_ethos_u_pool(const struct ferrule_ethos_u_pooling *op, int32_t *in, int32_t *out)
+void ferrule_ethos_u_pooling(const struct ferrule_ethos_u_pooling *op, int32_t *in, int32_t *out)
 {
     for (int32_t y = 0; y < op->ifm.height; y++) {
         load_row(&op->ifm, y, in + (ptrdiff_t)y * op->ifm.width * op->ifm.depth);

@@ -3,8 +3,8 @@
  * @file Operations of Ethos-U on a host: the same results as the reference in numpy, faster.
  *
  * Callers have checked that all elements of the maps are accessible, that no map has unsigned
- * words, and that tables have an entry for each value. The structs are those of
- * native_execution.py.
+ * words, and that tables have an entry for each value. native_structs.py
+ * reads the structs and the functions, and native_execution.py fills the structs.
  */
 #ifndef FERRULE_ETHOS_U_EXECUTE_H_INCLUDED
 #define FERRULE_ETHOS_U_EXECUTE_H_INCLUDED
@@ -138,7 +138,7 @@ void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op,
                                int32_t *row);
 
 /** @brief Compute and store POOL; `in` holds the IFM, `out` the OFM. */
-void ferrule_ethos_u_pool(const struct ferrule_ethos_u_pooling *op, int32_t *in, int32_t *out);
+void ferrule_ethos_u_pooling(const struct ferrule_ethos_u_pooling *op, int32_t *in, int32_t *out);
 
 /**
  * @brief Compute and store ELEMENTWISE; `first` holds the OFM, `second` the IFM2.

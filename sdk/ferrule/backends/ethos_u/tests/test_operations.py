@@ -89,7 +89,7 @@ SANITIZER_FLAGS = (
 SANITIZED = """
 import sys
 from ferrule.backends.ethos_u import native_structs, npu
-functions = native_structs.loaded(native_structs.library(*sys.argv[1:]).file())
+functions = native_structs.library(*sys.argv[1:]).functions()
 npu.functions = lambda: functions
 from test_operations import compare_c_with_numpy
 compare_c_with_numpy(range(2000, 2040))

@@ -33,7 +33,7 @@ LIMIT = 20_000
 @pytest.fixture(scope="module")
 def native() -> NativeDecoder:
     require_cc()
-    return NativeDecoder(library().file())
+    return NativeDecoder(library())
 
 
 @pytest.fixture(scope="module")
@@ -282,7 +282,7 @@ from ethos_u_files import damaged_weights
 from fuzzing import numbers
 from ferrule.backends.ethos_u.native_weights import NativeDecoder, library
 from ferrule.backends.ethos_u.weight_decoder import WeightError
-native = NativeDecoder(library(*sys.argv[1:]).file())
+native = NativeDecoder(library(*sys.argv[1:]))
 seeds = [bytes.fromhex(line) for line in sys.stdin.read().split()]
 refused = 0
 for index in range(3000):
