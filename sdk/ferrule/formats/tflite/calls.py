@@ -11,11 +11,10 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
-from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.row import MANY, Row
+from ferrule.formats.tflite.row import MANY, Given, Row
 from ferrule.formats.tflite.variables import Variable
-from ferrule.graph import Descriptor, Graph, Layer, LayerType, State, Tensor, TensorInfo, assemble, reset_value
+from ferrule.graph import Descriptor, Graph, LayerType, State, Tensor, TensorInfo, assemble, reset_value
 from ferrule.graph.names import UniqueNames
 from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
 
@@ -30,11 +29,11 @@ def _calling(descriptor: type[Descriptor], table: str, inputs: range, **fields: 
         graphs: dict[str, Any] = {name: node.subgraph(getattr(options, each), name) for each, name in fields.items()}
         return descriptor(**graphs, **({"limit": node.max_iterations} if descriptor is WhileDescriptor else {}))
 
-    def write(emitter: Emitter, layer: Layer, descriptor: Descriptor) -> None:
-        numbers = {each: emitter.subgraph(descriptor.graphs[name]) for each, name in fields.items()}
-        emitter.emit(layer, table, numbers)
+    def number(name: str) -> Given:
+        return lambda emitter, layer: emitter.subgraph(layer.descriptor.graphs[name])
 
-    return Row(reader=read, writer=write, data_inputs=range(MANY), inputs=inputs, outputs=range(MANY))
+    numbers = [(each, number(name)) for each, name in fields.items()]
+    return Row(table, numbers, reader=read, data_inputs=range(MANY), inputs=inputs, outputs=range(MANY))
 
 
 ROWS: Mapping[LayerType, Row] = {

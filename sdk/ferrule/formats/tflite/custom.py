@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import MISSING, fields
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.flexbuffer import FlexValue
 from ferrule.formats.tflite.node import Node, finite
-from ferrule.formats.tflite.row import Given, Row
+from ferrule.formats.tflite.row import FIELDS, Given, Row
 from ferrule.formats.tflite.tensors import TYPE_NUMBERS
 from ferrule.graph import Descriptor, Layer, LayerType, TensorInfo
 from ferrule.graph.real_values import overflowing_floats
@@ -40,10 +40,13 @@ def _read_filter_bank(node: Node) -> Descriptor:
     return SignalFilterBankDescriptor(**tables)
 
 
-def _write_filter_bank(emitter: Emitter, layer: Layer, descriptor: SignalFilterBankDescriptor) -> None:
+def _filter_bank_sources(emitter: Emitter, layer: Layer, descriptor: SignalFilterBankDescriptor) -> list[str | None]:
     tables = [emitter.parameter(layer, name, np.array(getattr(descriptor, name), np.int16)) for name in _TABLES]
-    values = {_COUNT: len(descriptor.widths) - 1}
-    emitter.emit(layer, "", values, custom="SignalFilterBank", inputs=[layer.inputs[0], *tables])
+    return [layer.inputs[0], *tables]
+
+
+def _channels(_: Emitter, layer: Layer) -> int:
+    return len(cast(SignalFilterBankDescriptor, layer.descriptor).widths) - 1
 
 
 def _signal(
@@ -103,25 +106,7 @@ def _read_circular_buffer(node: Node) -> Descriptor:
     return CircularBufferDescriptor(slots=shape[1], cycles=cycles)
 
 
-def _write_circular_buffer(emitter: Emitter, layer: Layer, descriptor: CircularBufferDescriptor) -> None:
-    emitter.emit(layer, "", {_CYCLES: descriptor.cycles}, custom="CIRCULAR_BUFFER")
-
-
-_DETECTION = "TFLite_Detection_PostProcess"
-_KEYS = {
-    "max_detections": "max_detections",
-    "num_classes": "num_classes",
-    "score_threshold": "nms_score_threshold",
-    "iou_threshold": "nms_iou_threshold",
-    "y_scale": "y_scale",
-    "x_scale": "x_scale",
-    "h_scale": "h_scale",
-    "w_scale": "w_scale",
-    "regular": "use_regular_nms",
-    "detections_per_class": "detections_per_class",
-}
-"""The options' keys, by attribute of the descriptor."""
-_OPTIONAL = ("regular", "detections_per_class")
+_DETECTION_FIELDS = fields(DetectionPostprocessDescriptor)
 _CLASSES_OF_A_DETECTION = "max_classes_per_detection"
 _NUMBERS: Mapping[str, Callable[[float, str], Any]] = {
     "int": lambda value, _: int(value),
@@ -134,7 +119,8 @@ _NUMBERS: Mapping[str, Callable[[float, str], Any]] = {
 def _read_detection(node: Node) -> Descriptor:
     """Read the options by key; other keys have no meaning for an interpreter, either."""
     options = node.custom_options()
-    required = [key for name, key in _KEYS.items() if name not in _OPTIONAL]
+    keys = {each: FIELDS.get(each.name, each.name) for each in _DETECTION_FIELDS}
+    required = [key for each, key in keys.items() if each.default is MISSING]
     missing = [key for key in (*required, _CLASSES_OF_A_DETECTION) if key not in options]
     if missing:
         raise ModelError(f"its custom options have no '{missing[0]}'")
@@ -143,10 +129,11 @@ def _read_detection(node: Node) -> Descriptor:
             f"its option '{_CLASSES_OF_A_DETECTION}' is {options[_CLASSES_OF_A_DETECTION]}, expected 1: with more, the "
             "reference kernels write outside of their outputs"
         )
-    types = {field.name: str(field.type) for field in fields(DetectionPostprocessDescriptor)}
     with overflowing_floats():
         values = {
-            name: _NUMBERS[types[name]](_number(options, key), key) for name, key in _KEYS.items() if key in options
+            each.name: _NUMBERS[str(each.type)](_number(options, key), key)
+            for each, key in keys.items()
+            if key in options
         }
     return DetectionPostprocessDescriptor(**values)
 
@@ -156,11 +143,6 @@ def _number(options: Mapping[str, FlexValue], key: str) -> float:
     if isinstance(value, str):
         raise ModelError(f"its option '{key}' is '{value}', expected a number")
     return finite(value, key)
-
-
-def _write_detection(emitter: Emitter, layer: Layer, descriptor: DetectionPostprocessDescriptor) -> None:
-    values = {key: getattr(descriptor, name) for name, key in _KEYS.items()}
-    emitter.emit(layer, "", {_CLASSES_OF_A_DETECTION: 1, **values}, custom=_DETECTION)
 
 
 def _type_number(info: TensorInfo) -> int:
@@ -199,19 +181,23 @@ _SIGNAL: Mapping[LayerType, Row] = {
 
 ROWS: Mapping[LayerType, Row] = {
     LayerType.CIRCULAR_BUFFER: Row(
-        reader=_read_circular_buffer, writer=_write_circular_buffer, custom="CIRCULAR_BUFFER", keeps_output=True
+        options=["cycles"], reader=_read_circular_buffer, custom="CIRCULAR_BUFFER", keeps_output=True
     ),
     LayerType.DETECTION_POSTPROCESS: Row(
+        options=[(_CLASSES_OF_A_DETECTION, 1), *(each.name for each in _DETECTION_FIELDS)],
         reader=_read_detection,
-        writer=_write_detection,
         data_inputs=range(3),
         outputs=range(4, 5),
-        custom=_DETECTION,
+        custom="TFLite_Detection_PostProcess",
         real_inputs=True,
         infers_outputs=True,
     ),
     LayerType.SIGNAL_FILTER_BANK: Row(
-        reader=_read_filter_bank, writer=_write_filter_bank, custom="SignalFilterBank", inputs=range(6, 7)
+        options=[(_COUNT, _channels)],
+        reader=_read_filter_bank,
+        sources=_filter_bank_sources,
+        custom="SignalFilterBank",
+        inputs=range(6, 7),
     ),
     **_SIGNAL,
 }

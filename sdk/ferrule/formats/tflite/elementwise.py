@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.emitter import Version, Written
 from ferrule.formats.tflite.node import Node, activation
-from ferrule.formats.tflite.row import MANY, TWO, Given, Row, by_type, first_version
+from ferrule.formats.tflite.row import MANY, TWO, Option, Row, by_type, first_version
 from ferrule.formats.tflite.tensors import TYPE_NUMBERS
 from ferrule.graph import DataType, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 
 _INT8_2, _INT8_2_INT16_3 = by_type(int8=2), by_type(int8=2, int16=3)
-_POT_SCALE: tuple[str, Given] = ("pot_scale_int16", False)
+_POT_SCALE: Option = ("pot_scale_int16", False)
 """int16 scales need not be powers of two: TensorFlow Lite Micro ignores the field."""
 
 
-def _arithmetic(table: str, version: Version, *fixed: tuple[str, Given]) -> Row:
+def _arithmetic(table: str, version: Version, *fixed: Option) -> Row:
     return Row(table, ["activation", *fixed], version=version, data_inputs=TWO, required=False)
 
 

@@ -73,19 +73,19 @@ class Emitter:
     def emit(
         self,
         layer: Layer,
-        table: str = "",
-        fields: Mapping[str, OptionValue] | None = None,
+        table: str,
+        fields: Mapping[str, OptionValue],
         *,
-        custom: str = "",
-        inputs: Sequence[str | None] | None = None,
-        least_inputs: int = 0,
-        intermediates: Sequence[str] = (),
+        custom: str,
+        inputs: Sequence[str | None],
+        least_inputs: int,
+        intermediates: Sequence[str],
     ) -> None:
         """Append one operator, with the fields of its options or the map of a custom one.
 
-        `inputs` defaults to the layer's, and absent ones make up `least_inputs`.
+        Absent inputs make up `least_inputs`.
         """
-        sources = [name for name in (layer.inputs if inputs is None else inputs) if name not in self._left_out]
+        sources = [name for name in inputs if name not in self._left_out]
         while sources and sources[-1] is None:  # LiteRT treats a listed bias as present
             sources.pop()
         sources += [None] * (least_inputs - len(sources))
@@ -98,7 +98,7 @@ class Emitter:
             outputs=tuple(name for name in layer.outputs if name not in self._left_out),
             table=table,
             custom=custom,
-            fields=fields or {},
+            fields=fields,
             intermediates=tuple(intermediates),
         )
         self.operators.append(record)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
@@ -27,19 +26,15 @@ def _read_lstm(node: Node) -> Descriptor:
     return LstmDescriptor(time_major=options.time_major, cell_clip=max(finite(options.cell_clip, "cell_clip"), 0.0))
 
 
-def _write_lstm(emitter: Emitter, layer: Layer, descriptor: Any) -> None:  # noqa: ANN401
-    fields = {
-        "fused_activation_function": _TANH,
-        "cell_clip": descriptor.cell_clip,
-        "time_major": descriptor.time_major,
-    }
+def _intermediates(emitter: Emitter, layer: Layer) -> list[str]:
+    """Return five tensors for integers: TensorFlow Lite's kernel and Arm's compiler expect them; the last is in use."""
     hidden = emitter.output_info(layer)
-    intermediates = []
-    if hidden.dtype.is_quantizable:  # TensorFlow Lite's kernel and Arm's compiler expect five; the last is in use
-        intermediates = [emitter.intermediate(layer, f"input_to_{gate}", DataType.FLOAT32, None) for gate in GATES] + [
-            emitter.intermediate(layer, "effective_hidden_scale", hidden.dtype, hidden.quantization)
-        ]
-    emitter.emit(layer, _TABLE, fields, least_inputs=_LSTM_INPUTS, intermediates=intermediates)
+    if not hidden.dtype.is_quantizable:
+        return []
+    return [
+        *(emitter.intermediate(layer, f"input_to_{gate}", DataType.FLOAT32, None) for gate in GATES),
+        emitter.intermediate(layer, "effective_hidden_scale", hidden.dtype, hidden.quantization),
+    ]
 
 
 ROWS: Mapping[LayerType, Row] = {
@@ -53,13 +48,16 @@ ROWS: Mapping[LayerType, Row] = {
         state_inputs=(STATE,),
     ),
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: Row(
+        _TABLE,
+        [("fused_activation_function", _TANH), "cell_clip", "time_major"],
         reader=_read_lstm,
-        writer=_write_lstm,
         version=lambda written: 5 if written.dtype is DataType.INT16 else 1,
         data_inputs=range(_LSTM_INPUTS),
         inputs=range(CELL + 1, _LSTM_INPUTS + 1),
         optional=ABSENT,
         state_inputs=(HIDDEN, CELL),
+        least_inputs=_LSTM_INPUTS,
+        intermediates=_intermediates,
     ),
 }
 """The rows of these operators."""

@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from ferrule.errors import UnsupportedError
-from ferrule.formats.tflite.emitter import Version
+from ferrule.formats.tflite.emitter import Emitter, Version
 from ferrule.formats.tflite.row import Row, axes_of, axis_of, by_type, first_version
 from ferrule.formats.tflite.tensors import TYPE_NUMBERS
 from ferrule.graph import DataType, Layer, LayerType
 
 
-def _some_axes(layer: Layer, descriptor: Any) -> Any:  # noqa: ANN401
+def _write_axes(emitter: Emitter, layer: Layer, descriptor: Any) -> str:  # noqa: ANN401
     if not descriptor.axes:
         raise UnsupportedError(
             f"layer '{layer.name}': {layer.type} over no axis cannot be expressed in TensorFlow Lite"
         )
-    return descriptor.axes
+    return emitter.integers(layer, "axes", descriptor.axes)
 
 
 def _reduction(version: Version) -> Row:
-    vectors = [axes_of(_some_axes)]
+    vectors = [axes_of(_write_axes)]
     return Row("ReducerOptions", ["keep_dims"], vectors, version, required=False, any_shape=True)
 
 

@@ -20,7 +20,20 @@ MANY = 1 << 12
 """Limit on the number of inputs or outputs of an operator."""
 TWO = range(2)
 
-_FIELDS = {"activation": "fused_activation_function", "axes": "squeeze_dims"}
+FIELDS = {
+    "activation": "fused_activation_function",
+    "axes": "squeeze_dims",
+    "cycles": "cycles_max",
+    "dilation_h": "dilation_h_factor",
+    "dilation_w": "dilation_w_factor",
+    "iou_threshold": "nms_iou_threshold",
+    "pool_h": "filter_height",
+    "pool_w": "filter_width",
+    "regular": "use_regular_nms",
+    "score_threshold": "nms_score_threshold",
+    "shape": "new_shape",
+    "splits": "num_splits",
+}
 """The fields of options whose names in the schema are not those of the descriptor's attributes."""
 _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "Activation": lambda value, _: activation(value),
@@ -30,6 +43,8 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
 
 Given = OptionValue | Callable[[Emitter, Layer], OptionValue | None]
 """A value of the options that no attribute states; None for an absent one."""
+Option = str | tuple[str, Given]
+"""An attribute of the descriptor that options state, or a field with a value that is only written."""
 
 
 @positional
@@ -42,8 +57,9 @@ class Vector:
     """(node, position, role) -> the value of the attribute, or of each attribute."""
     role: str = ""
     """The tensor's name in messages and in files that are written; by default that of the attribute."""
-    write: Callable[[Layer, Any], Any] | None = None
-    """(layer, descriptor) -> the elements; by default the attributes."""
+    write: Callable[[Emitter, Layer, Any], str | None] | None = None
+    """(emitter, layer, descriptor) -> the name of the tensor in a file that is written, None for none; by default of
+    one with the attributes."""
 
     @property
     def name(self) -> str:
@@ -55,11 +71,11 @@ class Vector:
         found = self.read(node, position, self.name)
         return dict(zip(self.attributes, found if len(self.attributes) > 1 else [found], strict=True))
 
-    def written(self, emitter: Emitter, layer: Layer) -> str:
-        """Return the name of the tensor in a file that is written."""
-        values = [getattr(layer.descriptor, each) for each in self.attributes]
+    def written(self, emitter: Emitter, layer: Layer) -> str | None:
+        """Return the name of the tensor in a file that is written; None if the file does not need it."""
         if self.write is not None:
-            values = [self.write(layer, layer.descriptor)]
+            return self.write(emitter, layer, layer.descriptor)
+        values = [getattr(layer.descriptor, each) for each in self.attributes]
         columns = np.array(values[0] if len(values) == 1 else values, np.int32)
         return emitter.parameter(layer, self.name, columns.T.copy())
 
@@ -78,7 +94,7 @@ def sorted_axes(node: Node, values: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({axis(value, len(node.source.shape)) for value in values}))
 
 
-def axes_of(write: Callable[[Layer, Any], Any] | None = None) -> Vector:
+def axes_of(write: Callable[[Emitter, Layer, Any], str] | None = None) -> Vector:
     """Return the tensor of axes of the first input."""
     return Vector(["axes"], lambda node, position, role: sorted_axes(node, node.integers(position, role)), "", write)
 
@@ -99,8 +115,8 @@ class Row:
 
     table: str = ""
     """The name of the options' table in the schema; "" if files need none."""
-    options: Sequence[str | tuple[str, Given]] = ()
-    """The attributes of the descriptor that options state, or fields with values that are only written, in order."""
+    options: Sequence[Option] = ()
+    """What options state, in order."""
     vectors: Sequence[Vector] = ()
     """The parameter tensors, in order; they have the positions that are not in `data_inputs`."""
     version: Version = first_version
@@ -115,8 +131,12 @@ class Row:
     """Refuses an operator of a file, beside what the attributes' types and tensors say."""
     reader: Callable[[Node], Descriptor] | None = None
     """Returns the descriptor, in place of what options and vectors say."""
-    writer: Callable[[Emitter, Layer, Any], None] | None = None
-    """(emitter, layer, descriptor): writes the layer, in place of what options and vectors say."""
+    sources: Callable[[Emitter, Layer, Any], Sequence[str | None]] | None = None
+    """(emitter, layer, descriptor) -> the inputs in a file, in place of those of the layer and of the vectors."""
+    least_inputs: int = 0
+    """The least number of inputs in a file that is written, of which the last may be absent."""
+    intermediates: Callable[[Emitter, Layer], Sequence[str]] | None = None
+    """Returns the tensors without elements that a file has for a layer."""
     custom: str = ""
     """The custom code by which files name the operator; "" for built-in operators."""
     any_shape: bool = False
@@ -159,7 +179,7 @@ class Row:
         if options is not None:
             types = {field.name: str(field.type) for field in fields(descriptor)}
             for name in stated:
-                found = getattr(options, _FIELDS.get(name, name))
+                found = getattr(options, FIELDS.get(name, name))
                 values[name] = _READ.get(types[name], _as_it_is)(found, name)
         first = len(self.data_inputs) if self.data_inputs[0] == 0 else 0
         for position, vector in enumerate(self.vectors, first):
@@ -168,12 +188,20 @@ class Row:
 
     def write(self, emitter: Emitter, layer: Layer) -> None:
         """Write a layer."""
-        if self.writer is not None:
-            self.writer(emitter, layer, layer.descriptor)
-            return
-        vectors = [vector.written(emitter, layer) for vector in self.vectors]
-        inputs = [*layer.inputs, *vectors] if self.data_inputs[0] == 0 else [*vectors, *layer.inputs]
-        emitter.emit(layer, self.table, self.stated(emitter, layer), inputs=inputs, custom=self.custom)
+        if self.sources is not None:
+            inputs = self.sources(emitter, layer, layer.descriptor)
+        else:
+            vectors = [vector.written(emitter, layer) for vector in self.vectors]
+            inputs = [*layer.inputs, *vectors] if self.data_inputs[0] == 0 else [*vectors, *layer.inputs]
+        emitter.emit(
+            layer,
+            self.table,
+            self.stated(emitter, layer),
+            custom=self.custom,
+            inputs=inputs,
+            least_inputs=self.least_inputs,
+            intermediates=() if self.intermediates is None else self.intermediates(emitter, layer),
+        )
 
     def stated(self, emitter: Emitter, layer: Layer) -> dict[str, OptionValue]:
         """Return the options of a layer, by field."""
@@ -181,7 +209,7 @@ class Row:
         for option in self.options:
             if isinstance(option, str):
                 value = getattr(layer.descriptor, option)
-                found[_FIELDS.get(option, option)] = ACTIVATION_NUMBERS[value] if option == "activation" else value
+                found[FIELDS.get(option, option)] = ACTIVATION_NUMBERS[value] if option == "activation" else value
             else:
                 name, given = option
                 found[name] = given(emitter, layer) if callable(given) else given

@@ -14,7 +14,7 @@ from ferrule.formats.tflite.node import Node, activation, axis
 from ferrule.formats.tflite.row import MANY, TWO, Row, Vector, axis_of, by_type, sorted_axes
 from ferrule.graph import Descriptor, Layer, LayerType
 from ferrule.operators.activation import Activation
-from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.movement.pad import PadV2Descriptor
 from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescriptor, strided_ranges
@@ -27,11 +27,10 @@ def _read_concatenation(node: Node) -> Descriptor:
     return ConcatenationDescriptor(axis=axis(options.axis, len(node.source.shape)))
 
 
-def _read_split(node: Node) -> Descriptor:
+def _check_split(node: Node) -> None:
     splits = node.options("SplitOptions").num_splits
     if splits != len(node.record.outputs):
         raise ModelError(f"it splits into {splits}, but has {len(node.record.outputs)} outputs")
-    return SplitDescriptor(**axis_of().values(node, 0), splits=splits)
 
 
 def _pads(node: Node, position: int, role: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -61,10 +60,8 @@ def _fill(node: Node, position: int, role: str) -> float:
     return int(value) if isinstance(value, bool) else value
 
 
-def _write_pad_v2(emitter: Emitter, layer: Layer, descriptor: PadV2Descriptor) -> None:
-    pads = PADDINGS.written(emitter, layer)
-    fill = emitter.fill(layer, emitter.output_info(layer), descriptor.value)
-    emitter.emit(layer, "PadV2Options", inputs=[*layer.inputs, pads, fill])
+def _write_fill(emitter: Emitter, layer: Layer, descriptor: PadV2Descriptor) -> str:
+    return emitter.fill(layer, emitter.output_info(layer), descriptor.value)
 
 
 def _read_reshape(node: Node) -> Descriptor:
@@ -82,11 +79,9 @@ def _read_reshape(node: Node) -> Descriptor:
     return ReshapeDescriptor(shape=shape)
 
 
-def _write_reshape(emitter: Emitter, layer: Layer, descriptor: ReshapeDescriptor) -> None:
-    shape = tuple(descriptor.shape)
+def _write_shape(emitter: Emitter, layer: Layer, descriptor: ReshapeDescriptor) -> str | None:
     # An empty tensor looks like one without data, so a scalar's shape is stored only in the options.
-    vector = [emitter.integers(layer, "shape", shape)] if shape else []
-    emitter.emit(layer, "ReshapeOptions", {"new_shape": shape}, inputs=[*layer.inputs, *vector])
+    return emitter.integers(layer, "shape", descriptor.shape) if descriptor.shape else None
 
 
 def _read_squeeze(node: Node) -> Descriptor:
@@ -238,15 +233,14 @@ def _start(begin: int, stride: int, extent: int, *, open_: bool) -> int:
     return max(0, min(start, extent)) if stride > 0 else max(-1, min(start, extent - 1))
 
 
-def _write_slice(emitter: Emitter, layer: Layer, descriptor: SliceDescriptor) -> None:
+def _slice_sources(emitter: Emitter, layer: Layer, descriptor: SliceDescriptor) -> list[str | None]:
     source, *begin = layer.inputs
     begin = begin or [emitter.integers(layer, "begin", descriptor.begin)]
-    size = emitter.integers(layer, "size", descriptor.size)
-    emitter.emit(layer, "SliceOptions", inputs=[source, *begin, size])
+    return [source, *begin, emitter.integers(layer, "size", descriptor.size)]
 
 
-def _one_axis(_: Layer, descriptor: ExpandDimsDescriptor) -> list[int]:
-    return [descriptor.axis]
+def _write_axis(emitter: Emitter, layer: Layer, descriptor: ExpandDimsDescriptor) -> str:
+    return emitter.integers(layer, "axis", [descriptor.axis])
 
 
 PADDINGS = Vector(["before", "after"], _pads, "paddings")
@@ -261,28 +255,35 @@ ROWS: Mapping[LayerType, Row] = {
         inputs=range(1, MANY),
         reader=_read_concatenation,
     ),
-    LayerType.EXPAND_DIMS: Row("ExpandDimsOptions", vectors=[replace(axis_of(added=1), write=_one_axis)]),
+    LayerType.EXPAND_DIMS: Row("ExpandDimsOptions", vectors=[replace(axis_of(added=1), write=_write_axis)]),
     LayerType.PAD: Row("PadOptions", vectors=[PADDINGS], version=_PADDING),
-    LayerType.PADV2: Row(vectors=[PADDINGS, Vector(["value"], _fill, "fill")], version=_PADDING, writer=_write_pad_v2),
-    LayerType.RESHAPE: Row(reader=_read_reshape, writer=_write_reshape, inputs=range(1, 3)),
+    LayerType.PADV2: Row(
+        "PadV2Options",
+        vectors=[PADDINGS, Vector(["value"], _fill, "fill", _write_fill)],
+        version=_PADDING,
+    ),
+    LayerType.RESHAPE: Row(
+        "ReshapeOptions", ["shape"], [Vector(["shape"], write=_write_shape)], reader=_read_reshape, inputs=range(1, 3)
+    ),
     LayerType.SLICE: Row(
+        "SliceOptions",
         version=by_type(int8=2, int16=4, wide=5),
         data_inputs=TWO,
         inputs=range(3, 4),
         reader=_read_slice,
-        writer=_write_slice,
+        sources=_slice_sources,
         any_shape=True,
         parameters=frozenset({1}),
         indices=frozenset({1}),
     ),
     LayerType.SPLIT: Row(
         "SplitOptions",
-        [("num_splits", lambda _, layer: len(layer.outputs))],
+        ["splits"],
         [axis_of()],
         by_type(int8=2, int32=3, int16=4),
         data_inputs=range(1, 2),
         outputs=range(1, MANY),
-        reader=_read_split,
+        check=_check_split,
     ),
     LayerType.SQUEEZE: Row("SqueezeOptions", ["axes"], reader=_read_squeeze, any_shape=True),
     LayerType.STRIDED_SLICE: Row(

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite import windows
-from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Written
+from ferrule.formats.tflite.emitter import Emitter, Written
 from ferrule.formats.tflite.node import Node, activation
 from ferrule.formats.tflite.row import TWO, Row, Vector, by_type
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.arithmetic.window import Window
 from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 _WITHOUT_BIAS = 2
@@ -45,16 +47,17 @@ def _read_transpose_conv(node: Node) -> Descriptor:
         raise ModelError(f"its output shape is {list(shape)}, expected four numbers of 1 or more")
     windows.refuse_hybrid(node.input(2), weights)
     output = replace(node.output(), shape=shape)
-    window = (weights.shape[1], weights.shape[2])
     strides = windows.strides_of(options)
-    padding = windows.padding_of(options, output, window, strides, (1, 1))
+    window = Window(height=weights.shape[1], width=weights.shape[2], **strides)
+    padding = windows.padding_of(options, output, window)
     if options.padding == windows.PaddingScheme.VALID and not _fits(window, output):
-        raise UnsupportedError(f"its window of {list(window)} is larger than its output, {list(shape[1:3])}")
+        raise UnsupportedError(
+            f"its window of {[window.height, window.width]} is larger than its output, {list(shape[1:3])}"
+        )
     return TransposeConvDescriptor(
         output_h=shape[1],
         output_w=shape[2],
-        stride_h=strides[0],
-        stride_w=strides[1],
+        **strides,
         pad_top=padding.top,
         pad_left=padding.left,
         activation=activation(options.fused_activation_function),
@@ -68,30 +71,31 @@ def _output_shape(node: Node) -> tuple[int, ...]:
     return windows.rank_4(node.output()).shape
 
 
-def _fits(window: tuple[int, int], output: TensorInfo) -> bool:
+def _fits(window: Window, output: TensorInfo) -> bool:
     """Whether the window is not larger than the output; TensorFlow Lite Micro shifts a larger one even if VALID."""
-    return window[0] <= output.shape[1] and window[1] <= output.shape[2]
+    return window.height <= output.shape[1] and window.width <= output.shape[2]
 
 
-def _scheme(emitter: Emitter, layer: Layer, descriptor: TransposeConvDescriptor) -> windows.PaddingScheme:
+def _scheme(emitter: Emitter, layer: Layer) -> windows.PaddingScheme:
     """Return the padding scheme of a layer; if both fit, that by which a convolution of the output gives the image.
 
     TensorFlow Lite Micro does not compare the sizes; LiteRT does.
     """
     image, weights = emitter.input_info(layer, 0), emitter.input_info(layer, 1)
-    output = emitter.output_info(layer)
-    window, strides = (weights.shape[1], weights.shape[2]), (descriptor.stride_h, descriptor.stride_w)
-    same = windows.same_of(output, window, strides, (1, 1))
+    output, descriptor = emitter.output_info(layer), cast(TransposeConvDescriptor, layer.descriptor)
+    size, strides = weights.shape[1:3], (descriptor.stride_h, descriptor.stride_w)
+    window = Window(height=size[0], width=size[1], stride_h=strides[0], stride_w=strides[1])
+    same = windows.same_of(output, window)
     padding = (descriptor.pad_top, descriptor.pad_left)
     schemes = []
     if padding == (same.top, same.left):
         schemes.append((windows.PaddingScheme.SAME, output.shape[1:3]))
     if padding == (0, 0) and _fits(window, output):
-        places = tuple(size - length + 1 for size, length in zip(output.shape[1:3], window, strict=True))
+        places = tuple(extent - length + 1 for extent, length in zip(output.shape[1:3], size, strict=True))
         schemes.append((windows.PaddingScheme.VALID, places))
     if not schemes:
         raise UnsupportedError(
-            f"layer '{layer.name}': a window of {list(window)} with padding {list(padding)} at the top and the left "
+            f"layer '{layer.name}': a window of {list(size)} with padding {list(padding)} at the top and the left "
             "cannot be expressed in TensorFlow Lite"
         )
     for scheme, places in schemes:
@@ -100,16 +104,10 @@ def _scheme(emitter: Emitter, layer: Layer, descriptor: TransposeConvDescriptor)
     return schemes[0][0]
 
 
-def _write_transpose_conv(emitter: Emitter, layer: Layer, descriptor: TransposeConvDescriptor) -> None:
-    fields = {
-        "padding": _scheme(emitter, layer, descriptor).value,
-        "stride_w": descriptor.stride_w,
-        "stride_h": descriptor.stride_h,
-        "fused_activation_function": ACTIVATION_NUMBERS[descriptor.activation.value],
-    }
+def _sources(emitter: Emitter, layer: Layer, _: TransposeConvDescriptor) -> list[str | None]:
     shape = emitter.integers(layer, "shape", emitter.output_info(layer).shape)
     image, kernel, *bias = layer.inputs
-    emitter.emit(layer, "TransposeConvOptions", fields, inputs=[shape, kernel, image, *bias])
+    return [shape, kernel, image, *bias]
 
 
 def _transpose_conv_version(written: Written) -> int:
@@ -133,8 +131,10 @@ ROWS: Mapping[LayerType, Row] = {
     LayerType.RESIZE_BILINEAR: _resize("ResizeBilinearOptions", corners_since_3=False),
     LayerType.RESIZE_NEAREST_NEIGHBOR: _resize("ResizeNearestNeighborOptions", corners_since_3=True),
     LayerType.TRANSPOSE_CONV: Row(
+        "TransposeConvOptions",
+        [("padding", _scheme), "stride_w", "stride_h", "activation"],
         reader=_read_transpose_conv,
-        writer=_write_transpose_conv,
+        sources=_sources,
         version=_transpose_conv_version,
         data_inputs=(2, 1, 3),
         inputs=range(3, 5),

@@ -11,13 +11,12 @@ from typing import Any, cast
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Written
-from ferrule.formats.tflite.encoder import OptionValue
+from ferrule.formats.tflite.emitter import Emitter, Written
 from ferrule.formats.tflite.node import Node, activation
-from ferrule.formats.tflite.row import Row, by_type
+from ferrule.formats.tflite.row import Option, Row, by_type
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.interface import option
-from ferrule.operators.arithmetic.window import NO_PADDING, Padding, same_padding
+from ferrule.operators.arithmetic.window import NO_PADDING, Padding, Window, same_padding
 from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
@@ -41,31 +40,30 @@ class PaddingScheme(IntEnum):
     VALID = 1
 
 
-def _windowed(options: Any, image: TensorInfo, window: tuple[int, int], *, dilated: bool) -> dict[str, Any]:  # noqa: ANN401
+def _windowed(options: Any, image: TensorInfo, height: int, width: int, *, dilated: bool) -> dict[str, Any]:  # noqa: ANN401
     """Return what the descriptors of convolutions and pools have in common, as options state it."""
-    strides, dilations = strides_of(options), (1, 1)
-    steps = {"stride_h": strides[0], "stride_w": strides[1]}
+    steps = strides_of(options)
     if dilated:
-        dilations = _positive((options.dilation_h_factor, options.dilation_w_factor), "dilation factors")
-        steps |= {"dilation_h": dilations[0], "dilation_w": dilations[1]}
-    padding = padding_of(options, rank_4(image), window, strides, dilations)
+        rows, columns = _positive((options.dilation_h_factor, options.dilation_w_factor), "dilation factors")
+        steps |= {"dilation_h": rows, "dilation_w": columns}
+    padding = padding_of(options, rank_4(image), Window(height=height, width=width, **steps))
     return {**steps, "padding": padding, "activation": activation(options.fused_activation_function)}
 
 
 def _read_convolution(node: Node) -> Descriptor:
     refuse_hybrid(node.source, node.input(1))
-    options, weights = node.options("Conv2DOptions"), rank_4(node.input(1)).shape
-    return Conv2dDescriptor(**_windowed(options, node.source, (weights[1], weights[2]), dilated=True))
+    options, (_, height, width, _) = node.options("Conv2DOptions"), rank_4(node.input(1)).shape
+    return Conv2dDescriptor(**_windowed(options, node.source, height, width, dilated=True))
 
 
 def _read_depthwise_convolution(node: Node) -> Descriptor:
     refuse_hybrid(node.source, node.input(1))
     options, image = node.options("DepthwiseConv2DOptions"), rank_4(node.source)
-    weights = rank_4(node.input(1)).shape
-    steps = _windowed(options, image, (weights[1], weights[2]), dilated=True)
-    multiplier, rest = divmod(weights[3], image.shape[3])
+    _, height, width, channels = rank_4(node.input(1)).shape
+    steps = _windowed(options, image, height, width, dilated=True)
+    multiplier, rest = divmod(channels, image.shape[3])
     if rest:
-        raise ModelError(f"its weights have {weights[3]} channels, expected a multiple of {image.shape[3]}")
+        raise ModelError(f"its weights have {channels} channels, expected a multiple of {image.shape[3]}")
     if options.depth_multiplier not in {0, multiplier}:  # 0 means that the shapes decide
         raise ModelError(f"its depth multiplier is {options.depth_multiplier}, expected {multiplier} for its shapes")
     return DepthwiseConv2dDescriptor(depth_multiplier=multiplier, **steps)
@@ -80,32 +78,34 @@ def _check_fully_connected(node: Node) -> None:
 
 def _read_pool(node: Node) -> Descriptor:
     options = node.options("Pool2DOptions")
-    window = (options.filter_height, options.filter_width)
-    if min(window) < 1:
-        raise ModelError(f"its window is {list(window)}, expected positive extents")
-    steps = _windowed(options, node.source, window, dilated=False)
-    return Pool2dDescriptor(pool_h=window[0], pool_w=window[1], **steps)
+    height, width = options.filter_height, options.filter_width
+    if min(height, width) < 1:
+        raise ModelError(f"its window is {[height, width]}, expected positive extents")
+    return Pool2dDescriptor(
+        pool_h=height, pool_w=width, **_windowed(options, node.source, height, width, dilated=False)
+    )
 
 
-def _padded(
-    emitter: Emitter, layer: Layer, window: tuple[int, int], dilations: tuple[int, int]
-) -> tuple[str, dict[str, OptionValue]]:
-    """Return the image of a convolution or pool and the options of its window.
+def _scheme(emitter: Emitter, layer: Layer) -> PaddingScheme:
+    """Return SAME for the padding of a convolution or pool if it is that; VALID otherwise."""
+    descriptor = layer.descriptor
+    if isinstance(descriptor, Pool2dDescriptor):
+        window = descriptor.window
+    else:
+        window = cast(Conv2dDescriptor, descriptor).window(emitter.input_info(layer, 1))
+    is_same = window.padding == same_of(emitter.input_info(layer, 0), window) != NO_PADDING
+    return PaddingScheme.SAME if is_same else PaddingScheme.VALID
 
-    Padding that is neither SAME nor VALID becomes a layer before it.
-    """
-    image, descriptor = emitter.input_info(layer, 0), cast(Conv2dDescriptor | Pool2dDescriptor, layer.descriptor)
-    padding, source = descriptor.padding, image.name
-    scheme = PaddingScheme.VALID
-    if padding == same_of(image, window, (descriptor.stride_h, descriptor.stride_w), dilations) != NO_PADDING:
-        scheme = PaddingScheme.SAME
-    elif padding != NO_PADDING:
+
+def _sources(
+    emitter: Emitter, layer: Layer, descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor | Pool2dDescriptor
+) -> list[str | None]:
+    """Return the inputs of a convolution or pool; padding that is neither SAME nor VALID becomes a layer before it."""
+    image, padding = emitter.input_info(layer, 0), descriptor.padding
+    source = image.name
+    if padding != NO_PADDING and _scheme(emitter, layer) is PaddingScheme.VALID:
         source = emitter.padded(layer, image, _pad(layer, image.dtype, padding))
-    return source, {
-        "padding": scheme.value,
-        "stride_w": descriptor.stride_w,
-        "stride_h": descriptor.stride_h,
-    }
+    return [source, *layer.inputs[1:]]
 
 
 def _pad(layer: Layer, dtype: DataType, padding: Padding) -> PadDescriptor | PadV2Descriptor:
@@ -123,38 +123,11 @@ def _pad(layer: Layer, dtype: DataType, padding: Padding) -> PadDescriptor | Pad
     return PadV2Descriptor(before=before, after=after, value=lowest)
 
 
-def _write_convolution(
-    emitter: Emitter, layer: Layer, descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor
-) -> None:
-    weights = emitter.input_info(layer, 1).shape
-    dilations = (descriptor.dilation_h, descriptor.dilation_w)
-    source, fields = _padded(emitter, layer, (weights[1], weights[2]), dilations)
-    fields |= {
-        "fused_activation_function": ACTIVATION_NUMBERS[descriptor.activation.value],
-        "dilation_w_factor": descriptor.dilation_w,
-        "dilation_h_factor": descriptor.dilation_h,
-    }
-    table = "Conv2DOptions"
-    if isinstance(descriptor, DepthwiseConv2dDescriptor):
-        table = "DepthwiseConv2DOptions"
-        fields["depth_multiplier"] = descriptor.depth_multiplier
-    elif _bias_is_int32_with_int16(emitter.input_infos(layer)):
-        fields["quantized_bias_type"] = _BIAS_INT32
-    emitter.emit(layer, table, fields, inputs=[source, *layer.inputs[1:]])
-
-
 def _bias_type(emitter: Emitter, layer: Layer) -> int | None:
     return _BIAS_INT32 if _bias_is_int32_with_int16(emitter.input_infos(layer)) else None
 
 
-def _write_pool(emitter: Emitter, layer: Layer, descriptor: Pool2dDescriptor) -> None:
-    source, fields = _padded(emitter, layer, (descriptor.pool_h, descriptor.pool_w), (1, 1))
-    fields |= {
-        "filter_width": descriptor.pool_w,
-        "filter_height": descriptor.pool_h,
-        "fused_activation_function": ACTIVATION_NUMBERS[descriptor.activation.value],
-    }
-    emitter.emit(layer, "Pool2DOptions", fields, inputs=[source])
+_BIAS_TYPE: Option = ("quantized_bias_type", _bias_type)
 
 
 def _convolution_version(written: Written) -> int:
@@ -185,12 +158,11 @@ def _bias_is_int32_with_int16(inputs: Sequence[TensorInfo]) -> bool:
     return len(inputs) > 2 and inputs[0].dtype is DataType.INT16 and inputs[2].dtype is DataType.INT32
 
 
-def same_of(
-    image: TensorInfo, window: tuple[int, int], strides: tuple[int, int], dilations: tuple[int, int]
-) -> Padding:
+def same_of(image: TensorInfo, window: Window) -> Padding:
     """Return the explicit padding for the scheme SAME and an NHWC image."""
-    top, bottom = same_padding(image.shape[1], window[0], strides[0], dilations[0])
-    left, right = same_padding(image.shape[2], window[1], strides[1], dilations[1])
+    _, height, width, _ = image.shape
+    top, bottom = same_padding(height, window.height, window.stride_h, window.dilation_h)
+    left, right = same_padding(width, window.width, window.stride_w, window.dilation_w)
     return Padding(top=top, bottom=bottom, left=left, right=right)
 
 
@@ -213,9 +185,10 @@ def refuse_hybrid(image: TensorInfo, weights: TensorInfo) -> None:
         )
 
 
-def strides_of(options: Any) -> tuple[int, int]:  # noqa: ANN401
-    """Return the strides (rows, columns) of the options; ModelError unless they are positive."""
-    return _positive((options.stride_h, options.stride_w), "strides")
+def strides_of(options: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the strides of the options, by attribute of descriptors; ModelError unless they are positive."""
+    rows, columns = _positive((options.stride_h, options.stride_w), "strides")
+    return {"stride_h": rows, "stride_w": columns}
 
 
 def _positive(values: tuple[int, int], role: str) -> tuple[int, int]:
@@ -231,15 +204,9 @@ def rank_4(info: TensorInfo) -> TensorInfo:
     return info
 
 
-def padding_of(
-    options: Any,  # noqa: ANN401
-    image: TensorInfo,
-    window: tuple[int, int],
-    strides: tuple[int, int],
-    dilations: tuple[int, int],
-) -> Padding:
+def padding_of(options: Any, image: TensorInfo, window: Window) -> Padding:  # noqa: ANN401
     """Return explicit padding for the scheme in the options; UnsupportedError if the window exceeds `MAX_WINDOW`."""
-    for extent, dilation in zip(window, dilations, strict=True):
+    for extent, dilation in ((window.height, window.dilation_h), (window.width, window.dilation_w)):
         span = (extent - 1) * dilation + 1
         if span > MAX_WINDOW:
             raise UnsupportedError(f"its window spans {span} pixels, expected at most {MAX_WINDOW}")
@@ -248,7 +215,7 @@ def padding_of(
         case PaddingScheme.VALID:
             return NO_PADDING
         case PaddingScheme.SAME:
-            return same_of(image, window, strides, dilations)
+            return same_of(image, window)
     raise ModelError(f"its padding is number {scheme}, expected 0 (SAME) or 1 (VALID)")
 
 
@@ -257,20 +224,40 @@ def _weighted(row: Row) -> Row:
     return replace(row, data_inputs=range(3), optional=frozenset({_BIAS}))
 
 
-_POOL = Row(reader=_read_pool, writer=_write_pool)
+_SCHEME: Option = ("padding", _scheme)
+_DILATED: Sequence[Option] = [_SCHEME, "stride_w", "stride_h", "activation", "dilation_w", "dilation_h"]
+"""The options of convolutions."""
+_POOL = Row(
+    "Pool2DOptions",
+    [_SCHEME, "stride_w", "stride_h", "pool_w", "pool_h", "activation"],
+    reader=_read_pool,
+    sources=_sources,
+)
 
 ROWS: Mapping[LayerType, Row] = {
     LayerType.AVERAGE_POOL_2D: replace(_POOL, version=by_type(int8=2, int16=3)),
     LayerType.CONV_2D: _weighted(
-        Row(reader=_read_convolution, writer=_write_convolution, version=_convolution_version)
+        Row(
+            "Conv2DOptions",
+            [*_DILATED, _BIAS_TYPE],
+            reader=_read_convolution,
+            sources=_sources,
+            version=_convolution_version,
+        )
     ),
     LayerType.DEPTHWISE_CONV_2D: _weighted(
-        Row(reader=_read_depthwise_convolution, writer=_write_convolution, version=_depthwise_version)
+        Row(
+            "DepthwiseConv2DOptions",
+            [*_DILATED, "depth_multiplier"],
+            reader=_read_depthwise_convolution,
+            sources=_sources,
+            version=_depthwise_version,
+        )
     ),
     LayerType.FULLY_CONNECTED: _weighted(
         Row(
             "FullyConnectedOptions",
-            ["activation", "keep_num_dims", ("quantized_bias_type", _bias_type)],
+            ["activation", "keep_num_dims", _BIAS_TYPE],
             version=_fully_connected_version,
             required=False,
             check=_check_fully_connected,
