@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ferrule.errors import ModelError
 from ferrule.graph.layer import Layer
 from ferrule.graph.names import check_name
@@ -39,7 +41,11 @@ class Lookup:
 
     def input_infos(self, layer: Layer) -> tuple[TensorInfo | None, ...]:
         """Return the tensor infos of a layer's inputs; None for an absent optional input."""
-        return tuple(None if name is None else self.info(name) for name in layer.inputs)
+        return self.infos(layer.inputs)
+
+    def infos(self, names: Iterable[str | None]) -> tuple[TensorInfo | None, ...]:
+        """Return the tensor infos of inputs; None for an absent optional one."""
+        return tuple(None if name is None else self.info(name) for name in names)
 
     def output_infos(self, layer: Layer) -> tuple[TensorInfo, ...]:
         """Return the tensor infos of a layer's outputs."""

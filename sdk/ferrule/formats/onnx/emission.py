@@ -211,8 +211,7 @@ class Emission:
 
     def infer(self, made: Made) -> Sequence[Shape]:
         """Return the shapes of a layer's outputs."""
-        infos = [None if source is None else self.network.info(source) for source in made.inputs]
-        return operator_of(made.type).infer(made.descriptor, infos)
+        return operator_of(made.type).infer(made.descriptor, self.network.infos(made.inputs))
 
     def add_many(
         self,

@@ -133,8 +133,7 @@ def with_layer_behind(
     if not OPERATORS[layer.type].any_shape:
         return [(layer, outputs)]
     (output,) = outputs
-    inputs = [None if name is None else graph.info(name) for name in layer.inputs]
-    (shape,) = KERNELS[layer.type].infer(layer.descriptor, inputs)
+    (shape,) = KERNELS[layer.type].infer(layer.descriptor, graph.input_infos(layer))
     if shape == output.shape or math.prod(shape) != output.elements:
         return [(layer, outputs)]
     computed = fresh(replace(output, shape=shape))

@@ -72,18 +72,18 @@ def hoisted(descriptor: Descriptor, identities: Mapping[int, Mapping[str, Variab
         UnsupportedError: a condition assigns a variable, or a graph initialises one.
     """
     own = {
-        name: {identities[id(graph)][state.name]: (graph, state) for state in graph.states}
+        name: {identities[id(graph)][state.name]: state for state in graph.states}
         for name, graph in descriptor.graphs.items()
     }
     variables: dict[Variable, TensorInfo] = {}
-    for states in own.values():
-        for variable, (graph, state) in states.items():
-            info = graph.info(state.source)
+    for name, states in own.items():
+        for variable, state in states.items():
+            info = descriptor.graphs[name].info(state.source)
             variables.setdefault(variable, info)
             if not np.array_equal(state.initial, reset_value(info)):
                 raise UnsupportedError(f"a subgraph initialises variable '{variable}', expected the model to do so")
     changed = {
-        name: {variable for variable, (_, state) in states.items() if state.result != state.source}
+        name: {variable for variable, state in states.items() if state.result != state.source}
         for name, states in own.items()
     }
     for variable in changed.get(_CONDITION, ()):
@@ -92,12 +92,7 @@ def hoisted(descriptor: Descriptor, identities: Mapping[int, Mapping[str, Variab
     outputs = tuple(variable for variable in variables if _CONDITION in own or variable in assigned)
     if variables:
         graphs = {
-            name: _without_states(
-                graph,
-                {variable: state for variable, (_, state) in own[name].items()},
-                variables,
-                () if name == _CONDITION else outputs,
-            )
+            name: _without_states(graph, own[name], variables, () if name == _CONDITION else outputs)
             for name, graph in descriptor.graphs.items()
         }
         descriptor = descriptor.with_graphs(graphs)

@@ -29,9 +29,9 @@ class OperatorContent:
 
     type: str
     """A name in the schema's enum BuiltinOperator."""
-    version: int
-    inputs: tuple[str | None, ...]
-    outputs: tuple[str, ...]
+    version: int = 1
+    inputs: tuple[str | None, ...] = ()
+    outputs: tuple[str, ...] = ()
     table: str = ""
     """The options' table in the schema; "" for no options, and for a custom operator, which has a map."""
     custom: str = ""
@@ -114,7 +114,7 @@ class _Writer:
             self._tensor(t, places[_bytes(t)], t.info.name in graph.variables, empty=t.info.name in empty)
             for t in graph.tensors
         ]
-        tensors += [self._described(name, "resource", (), (None, None, None)) for name in graph.resources]
+        tensors += [self._described(name, "resource", ()) for name in graph.resources]
         operators = [self._operator(each, codes[each.code], indices) for each in graph.operators]
         return self._table(
             "SubGraph",
@@ -164,15 +164,18 @@ class _Writer:
     def _tensor(self, tensor: Tensor, buffer: int, is_variable: bool, *, empty: bool) -> int:
         info = tensor.info
         quantization = None if info.quantization is None else self._quantization(info.quantization)
-        return self._described(
-            info.name, info.dtype, (0,) if empty else info.shape, (buffer, quantization, is_variable or None)
-        )
+        shape = (0,) if empty else info.shape
+        return self._described(info.name, info.dtype, shape, buffer, quantization, is_variable or None)
 
     def _described(
-        self, name: str, dtype: str, shape: Sequence[int], rest: tuple[int | None, int | None, bool | None]
+        self,
+        name: str,
+        dtype: str,
+        shape: Sequence[int],
+        buffer: int | None = None,
+        quantization: int | None = None,
+        is_variable: bool | None = None,
     ) -> int:
-        """Write a tensor; `rest` are its buffer and its quantisation, and whether it is a variable."""
-        buffer, quantization, is_variable = rest
         return self._table(
             "Tensor",
             Shape=self._integers(shape),

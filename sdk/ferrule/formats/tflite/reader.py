@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.periods import refuse_periods, with_periods
 from ferrule.formats.tflite.records import OperatorRecord, SubgraphRecord, read_model
 from ferrule.formats.tflite.refusals import kind_of, unsupported
-from ferrule.formats.tflite.row import MANY, Row
+from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
 from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
@@ -33,11 +33,7 @@ from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS as KERNELS
-
-_WEIGHTED: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
-"""The position of the data of operators with weights."""
-_WEIGHTS = 1
-"""The position of the weights among their inputs."""
+from ferrule.operators.table import having
 
 
 def read_tflite(
@@ -202,10 +198,13 @@ class _Reader:
     def dequantize_weights(self) -> None:
         """Make the quantised weights of layers with float32 activations float32."""
         for record in self._record.operators:
-            position = _WEIGHTED.get(record.type, MANY)
-            if len(record.inputs) <= max(position, _WEIGHTS):
+            type_ = _layer_type(record)
+            if type_ not in having(weighted=True):
                 continue
-            image, weights = record.inputs[position], record.inputs[_WEIGHTS]
+            data, place_of_weights, *_ = OPERATORS[type_].data_inputs
+            if len(record.inputs) <= max(data, place_of_weights):
+                continue
+            image, weights = record.inputs[data], record.inputs[place_of_weights]
             if min(image, weights) < 0:
                 continue
             with place(self._where(record)):
@@ -336,8 +335,7 @@ class _Reader:
             infos = self._inferred(record, type_, descriptor, sources)
         variables = [record.inputs[position] for position in row.state_inputs]
         states: dict[int | str, TensorInfo] = {index: self._variables.new_value(index) for index in variables}
-        infos_of = tuple(None if each is None else self._network.info(each) for each in sources)
-        for kept in KERNELS[type_].states(descriptor, Operands(infos_of)):
+        for kept in KERNELS[type_].states(descriptor, Operands(self._network.infos(sources))):
             old, states[old.name] = self._variables.hidden(name, kept)
             sources.append(old.name)
         outputs = [*infos, *states.values()]
@@ -371,12 +369,10 @@ class _Reader:
         """Return the inputs of a layer, after the layers have been added that make them of the operator's."""
         if row.real_inputs:
             return tuple(None if source is None else self._real(source) for source in sources)
-        infos = [None if source is None else self._network.info(source) for source in sources]
         positions = row.positions(Node(record, self._tensors))
+        wanted = adapted(record.type, row, positions, self._network.infos(sources))
         found = list(sources)
-        for number, info, layer in layers_before(
-            self._network, name, sources, adapted(record.type, row, positions, infos)
-        ):
+        for number, info, layer in layers_before(self._network, name, sources, wanted):
             self._insert(*([] if layer is None else [layer]))
             found[number] = info.name
         return tuple(found)
@@ -415,9 +411,7 @@ class _Reader:
         self, record: OperatorRecord, type_: LayerType, descriptor: Descriptor, sources: Sequence[str | None]
     ) -> list[TensorInfo]:
         """Return the outputs of an operator with the shapes that it infers."""
-        shapes = KERNELS[type_].infer(
-            descriptor, [None if name is None else self._network.info(name) for name in sources]
-        )
+        shapes = KERNELS[type_].infer(descriptor, self._network.infos(sources))
         for index, shape in zip(record.outputs, shapes, strict=True):
             self._tensors.replace(index, replace(self._tensors.info(index), shape=shape), None)
         return [self._tensors.info(index) for index in record.outputs]
@@ -493,8 +487,8 @@ class _Reader:
 
     def _where(self, record: OperatorRecord) -> str:
         custom = f" '{record.custom_code}'" if record.custom_code else ""
-        outputs = [index for index in record.outputs if 0 <= index < len(self._record.tensors)]
-        result = f" -> tensor '{self._record.tensors[outputs[0]].name}'" if outputs else ""
+        outputs = [index for index in record.outputs if index in self._tensors]
+        result = f" -> tensor '{self._tensors.record(outputs[0]).name}'" if outputs else ""
         return f"operator {record.index} {record.type}{custom}{result}"
 
 

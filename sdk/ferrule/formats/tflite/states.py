@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.formats.tflite.encoder import OperatorContent, OptionValue, SubgraphContent
+from ferrule.formats.tflite.encoder import OperatorContent, SubgraphContent
 from ferrule.formats.tflite.row import Row
 from ferrule.graph import Graph, Layer, LayerType, State, Tensor, reset_value
 from ferrule.graph.names import UniqueNames
@@ -53,9 +53,12 @@ class WrittenStates:
         """Yield the operators that read the old values."""
         yield from self._declarations(self._handles)
         if self.initialiser() is not None:
-            yield _operator("CALL_ONCE", "CallOnceOptions", {"init_subgraph_index": _INITIALISER})
+            fields = {"init_subgraph_index": _INITIALISER}
+            yield OperatorContent(type="CALL_ONCE", table="CallOnceOptions", fields=fields)
         for handle, state in self._handles.items():
-            yield _operator("READ_VARIABLE", "ReadVariableOptions", inputs=(handle,), outputs=(state.source,))
+            yield OperatorContent(
+                type="READ_VARIABLE", table="ReadVariableOptions", inputs=(handle,), outputs=(state.source,)
+            )
 
     def behind(self) -> Iterator[OperatorContent]:
         """Yield the operators that store the new values."""
@@ -82,8 +85,8 @@ class WrittenStates:
 
     def _declarations(self, handles: Mapping[str, State]) -> Iterator[OperatorContent]:
         for handle, state in handles.items():
-            options: dict[str, OptionValue] = {"container": "", "shared_name": state.name}
-            yield _operator("VAR_HANDLE", "VarHandleOptions", options, outputs=(handle,))
+            fields = {"container": "", "shared_name": state.name}
+            yield OperatorContent(type="VAR_HANDLE", table="VarHandleOptions", fields=fields, outputs=(handle,))
 
     def _is_default(self, state: State) -> bool:
         """Whether a variable has its initial value without an initialiser, whichever tensor an interpreter looks at."""
@@ -114,15 +117,4 @@ class WrittenStates:
 
 
 def _assignment(handle: str, value: str) -> OperatorContent:
-    return _operator("ASSIGN_VARIABLE", "AssignVariableOptions", inputs=(handle, value))
-
-
-def _operator(
-    type_: str,
-    table: str,
-    fields: Mapping[str, OptionValue] | None = None,
-    *,
-    inputs: tuple[str, ...] = (),
-    outputs: tuple[str, ...] = (),
-) -> OperatorContent:
-    return OperatorContent(type=type_, version=1, inputs=inputs, outputs=outputs, table=table, fields=fields or {})
+    return OperatorContent(type="ASSIGN_VARIABLE", table="AssignVariableOptions", inputs=(handle, value))

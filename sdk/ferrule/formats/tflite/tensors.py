@@ -78,9 +78,12 @@ class Tensors:
         """The names of all tensors."""
         return tuple(record.name for record in self._subgraph.tensors)
 
+    def __contains__(self, index: int) -> bool:
+        return 0 <= index < len(self._subgraph.tensors)
+
     def record(self, index: int) -> TensorRecord:
         """Return a tensor as stored in the file; ModelError if the index is out of range."""
-        if not 0 <= index < len(self._subgraph.tensors):
+        if index not in self:
             raise ModelError(f"tensor {index} does not exist, the model has {len(self._subgraph.tensors)}")
         return self._subgraph.tensors[index]
 

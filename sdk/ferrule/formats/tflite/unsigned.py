@@ -150,7 +150,7 @@ class Unsigned:
         if record.type != "QUANTIZE" or len(pair) != 2 or len(self._indices.intersection(pair)) != 1:
             return
         shifted, other = pair if pair[0] in self._indices else pair[::-1]
-        known = 0 <= other < len(self._tensors.names) and self._tensors.record(other).type == INT8
+        known = other in self._tensors and self._tensors.record(other).type == INT8
         if not known or shifted in borders or shifted in self._renamed or self._tensors.is_constant(shifted):
             return
         info = self._tensors.info(other)
@@ -299,7 +299,7 @@ class Unsigned:
         return record.type in _COMPUTING and any(self._is_quantised_uint8(index) for index in data)
 
     def _is_quantised_uint8(self, index: int) -> bool:
-        if not 0 <= index < len(self._tensors.names):
+        if index not in self._tensors:
             return False
         record = self._tensors.record(index)
         return record.type == UINT8 and bool(record.quantization.scales)
