@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.limits import front_axis
 from ferrule.formats.onnx.emission import Emission, Made
 from ferrule.formats.onnx.layout import NHWC, Layout
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, elements
-from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.network.execution import operator_of

@@ -12,6 +12,7 @@ import numpy as np
 from ferrule._frozen import positional
 from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
+from ferrule.formats.limits import front_axis
 from ferrule.formats.onnx import shapes
 from ferrule.formats.onnx.layout import identity
 from ferrule.formats.onnx.node import Node, elements
@@ -36,7 +37,7 @@ class _Inputs:
 
     def axis(self, default: int | None = 0) -> int:
         """Return the axis of the first input that the node names, counted from the front."""
-        return shapes.front_axis(self.node.integer("axis", default), self[0].ndim)
+        return front_axis(self.node.integer("axis", default), self[0].ndim)
 
     def integers(self, position: int, role: str = "") -> tuple[int, ...] | None:
         """Return the elements of an optional input."""

@@ -9,10 +9,11 @@ import numpy as np
 
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.limits import front_axis
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout, identity, without
 from ferrule.formats.onnx.rows import Row
-from ferrule.formats.onnx.shapes import front_axes, front_axis, reduced
+from ferrule.formats.onnx.shapes import front_axes, reduced
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.operators.movement.mirror import ReverseV2Descriptor
 from ferrule.operators.movement.reshape import ReshapeDescriptor

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ferrule._frozen import positional
 from ferrule.errors import ModelError
+from ferrule.formats.limits import check_count
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.node import Node
 from ferrule.graph import LayerType
@@ -34,13 +35,7 @@ class Row:
 
     def check(self, node: Node) -> None:
         """Raise ModelError for a wrong number of inputs or outputs."""
-        most = self.most or self.least
-        for what, names, least, last in (
-            ("inputs", node.inputs, self.least, most),
-            ("outputs", node.outputs, 1, self.outputs),
-        ):
-            if not least <= len(names) <= last:
-                expected = f"{least}" if least == last else f"{least} to {last}"
-                raise ModelError(f"it has {len(names)} {what}, expected {expected}")
+        check_count("inputs", node.inputs, range(self.least, (self.most or self.least) + 1))
+        check_count("outputs", node.outputs, range(1, self.outputs + 1))
         if not node.output and not self.first_is_optional:
             raise ModelError("its first output has no name")

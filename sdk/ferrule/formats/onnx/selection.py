@@ -9,11 +9,11 @@ import numpy as np
 
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.limits import front_axis
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.movement import check_indices, gathered
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
-from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, LayerType
 
 _INDEX_BYTES = 32

@@ -9,18 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.limits import front_axis
 from ferrule.formats.onnx.node import Node, elements
 from ferrule.graph import Shape
 
 Parameter = Callable[[int, str], tuple[int, ...] | None]
 """(position, role) -> the integers of a constant input; None if it is absent."""
-
-
-def front_axis(value: int, rank: int) -> int:
-    """Return an axis counted from the front."""
-    if not -rank <= value < rank:
-        raise ModelError(f"its axis is {value}, expected {-rank} to {rank - 1}")
-    return value % rank
 
 
 def front_axes(values: Sequence[int], rank: int) -> tuple[int, ...]:

@@ -60,8 +60,7 @@ def _per_channel(info: TensorInfo) -> bool:
 
 
 def _check_l2_normalization(node: Node) -> None:
-    options = node.optional_options("L2NormOptions")
-    found = Activation.NONE if options is None else activation(options.fused_activation_function)
+    found = activation(node.optional_options("L2NormOptions").fused_activation_function)
     if found is not Activation.NONE:
         raise UnsupportedError(f"its fused activation is {found}, expected none")
 

@@ -85,6 +85,12 @@ def read(data: bytes, root: TableSpec) -> Any:  # noqa: ANN401 has the fields of
     return table
 
 
+def empty(fields: Mapping[str, Field]) -> Any:  # noqa: ANN401 as above
+    """Return a table that has none of its fields."""
+    walk = Walk(b"")
+    return SimpleNamespace(**{name: walk.field(None, name, field, {}) for name, field in fields.items()})
+
+
 class Walk:
     """One pass over a file."""
 

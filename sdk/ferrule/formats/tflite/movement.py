@@ -64,8 +64,7 @@ def _read_split_v(node: Node) -> Descriptor:
 def _read_gather(node: Node) -> Descriptor:
     options = node.optional_options("GatherOptions")
     data, indices = node.source.shape, node.input(1).shape
-    found = axis(0 if options is None else options.axis, len(data))
-    batch = 0 if options is None else options.batch_dims
+    found, batch = axis(options.axis, len(data)), options.batch_dims
     if not -len(indices) <= batch <= len(indices):
         raise ModelError(f"it has {batch} batch axes, expected {-len(indices)} to {len(indices)}")
     batch = batch + len(indices) if batch < 0 else batch

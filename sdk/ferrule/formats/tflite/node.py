@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.limits import check_count, front_axis
 from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS
+from ferrule.formats.tflite.flatbuffer import empty
 from ferrule.formats.tflite.flexbuffer import FlexValue, read_map
 from ferrule.formats.tflite.records import OperatorRecord, QuantizationRecord
 from ferrule.formats.tflite.schema import OPTIONS
@@ -58,14 +60,8 @@ class Node:
 
     def check_arity(self, inputs: range, outputs: range) -> None:
         """Refuse a number of inputs or outputs outside its range."""
-        for kind, count, allowed in (
-            ("inputs", len(self.record.inputs), inputs),
-            ("outputs", len(self.record.outputs), outputs),
-        ):
-            if count not in allowed:
-                last = allowed.stop - 1
-                wanted = str(last) if len(allowed) == 1 else f"{allowed.start} to {last}"
-                raise ModelError(f"it has {count} {kind}, expected {wanted}")
+        check_count("inputs", self.record.inputs, inputs)
+        check_count("outputs", self.record.outputs, outputs)
 
     def has_input(self, position: int) -> bool:
         """Whether an optional input is present."""
@@ -137,10 +133,10 @@ class Node:
         return info, data
 
     def optional_options(self, table: str) -> Any:  # noqa: ANN401
-        """Return the options, by field; None if the file has none, ModelError if they are of another kind."""
-        kind, (wanted, _) = self.record.options_kind, OPTIONS[table]
+        """Return the options, by field, with the schema's defaults if there are none; ModelError for another kind."""
+        kind, (wanted, fields) = self.record.options_kind, OPTIONS[table]
         if kind == 0:
-            return None
+            return empty(fields)
         if kind != wanted:
             raise ModelError(f"its options are number {kind} of the schema's union, expected {wanted} ({table})")
         if self.record.options is None:
@@ -149,10 +145,9 @@ class Node:
 
     def options(self, table: str) -> Any:  # noqa: ANN401
         """Return the options, by field; ModelError if they are absent or of another kind."""
-        options = self.optional_options(table)
-        if options is None:
+        if self.record.options_kind == 0:
             raise ModelError(f"it has no options, expected {table}")
-        return options
+        return self.optional_options(table)
 
     def custom_options(self) -> dict[str, FlexValue]:
         """Return the options of a custom operator by key; empty if there are none."""
@@ -199,10 +194,8 @@ def finite(value: float, role: str) -> float:
     return float(value)
 
 
-def axis(value: int, rank: int, role: str = "axis") -> int:
+def axis(value: int, rank: int) -> int:
     """Return an axis counted from the front; ModelError unless it is within `rank` axes."""
     if rank == 0:
-        raise ModelError(f"its {role} is {value}, but its input is a scalar, which has none")
-    if not -rank <= value < rank:
-        raise ModelError(f"its {role} is {value}, expected {-rank} to {rank - 1}")
-    return value % rank
+        raise ModelError(f"its axis is {value}, but its input is a scalar, which has none")
+    return front_axis(value, rank)

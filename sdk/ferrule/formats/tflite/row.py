@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ferrule._frozen import positional
-from ferrule.errors import ModelError
 from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version, Written
 from ferrule.formats.tflite.encoder import OptionValue
 from ferrule.formats.tflite.node import Node, activation, axis, finite
@@ -173,10 +172,8 @@ class Row:
             return self.reader(node)
         values: dict[str, Any] = {}
         stated = [each for each in self.options if isinstance(each, str)]
-        options = node.optional_options(self.table) if stated else None
-        if stated and options is None and self.required:
-            raise ModelError(f"it has no options, expected {self.table}")
-        if options is not None:
+        if stated:
+            options = node.options(self.table) if self.required else node.optional_options(self.table)
             types = {field.name: str(field.type) for field in fields(descriptor)}
             for name in stated:
                 found = getattr(options, FIELDS.get(name, name))

@@ -68,7 +68,7 @@ def _read_reshape(node: Node) -> Descriptor:
     options = node.optional_options("ReshapeOptions")
     if node.has_input(1):
         shape = node.integers(1, "shape")
-    elif options is not None and options.new_shape.size:
+    elif options.new_shape.size:
         shape = tuple(options.new_shape.tolist())
     else:
         shape = node.output().shape
@@ -86,7 +86,7 @@ def _write_shape(emitter: Emitter, layer: Layer, descriptor: ReshapeDescriptor) 
 
 def _read_squeeze(node: Node) -> Descriptor:
     options = node.optional_options("SqueezeOptions")
-    return SqueezeDescriptor(axes=() if options is None else sorted_axes(node, options.squeeze_dims.tolist()))
+    return SqueezeDescriptor(axes=sorted_axes(node, options.squeeze_dims.tolist()))
 
 
 def _permutation(node: Node, position: int, role: str) -> tuple[int, ...]:
@@ -169,18 +169,16 @@ class SliceMasks:
 
     places: tuple[int | None, ...]
     """See `_places`."""
-    begin: int = 0
-    end: int = 0
-    shrink: int = 0
-    offset: bool = False
+    begin: int
+    end: int
+    shrink: int
+    offset: bool
     """Whether the end is relative to the begin."""
 
     @classmethod
     def of(cls, node: Node, count: int) -> SliceMasks:
         """Return those of an operator whose vectors have `count` elements; ModelError if they are wrong."""
         options, rank = node.optional_options("StridedSliceOptions"), len(node.source.shape)
-        if options is None:
-            return cls(places=tuple(_places(count, rank, 0, 0)))
         return cls(
             places=tuple(_places(count, rank, options.ellipsis_mask, options.new_axis_mask)),
             begin=options.begin_mask,

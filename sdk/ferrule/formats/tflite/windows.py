@@ -72,7 +72,7 @@ def _read_depthwise_convolution(node: Node) -> Descriptor:
 def _check_fully_connected(node: Node) -> None:
     refuse_hybrid(node.source, node.input(1))
     options = node.optional_options("FullyConnectedOptions")
-    if options is not None and options.weights_format != 0:
+    if options.weights_format != 0:
         raise UnsupportedError("its weights are shuffled (SHUFFLED4x16INT8), expected the default order")
 
 
@@ -170,8 +170,8 @@ def needs_narrow_bias(node: Node) -> bool:
     """Whether a layer has int16 sums of 32 bits and no bias: in a network, the type of the bias decides their width."""
     if node.record.type not in _NARROW or node.has_input(_BIAS) or node.source.dtype is not DataType.INT16:
         return False
-    options = node.optional_options(_NARROW[node.record.type])
-    return options is not None and options.quantized_bias_type == _BIAS_INT32
+    found: int = node.optional_options(_NARROW[node.record.type]).quantized_bias_type
+    return found == _BIAS_INT32
 
 
 def refuse_hybrid(image: TensorInfo, weights: TensorInfo) -> None:
