@@ -245,7 +245,7 @@ def structs(header: Path) -> dict[str, Any]:
 
 def _code(header: Path) -> str:
     """Return a header without comments and qualifiers, in one line."""
-    text = re.sub(r"/\*.*?\*/|\bconst\b", "", read_text(header), flags=re.DOTALL)
+    text = re.sub(r"/\*.*?\*/|//[^\n]*|\bconst\b", "", read_text(header), flags=re.DOTALL)
     return " ".join(text.split())
 
 

@@ -7,22 +7,20 @@ import logging
 import threading
 import warnings
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule.backends.gpu_acc.opencl import OpenClDevice
-from ferrule.backends.gpu_acc.parameters import definitions
+from ferrule.backends.gpu_acc.parameters import FOLDER, definitions
 from ferrule.errors import FerruleError
 from ferrule.reading import read_text
 
 if TYPE_CHECKING:
     import pyopencl as cl
 
-_FOLDER = Path(__file__).parent / "kernels"
 # the order matters: a source may use the functions of the sources before it
 _SOURCES = (
-    *("fixed_point", "conv2d", "depthwise_conv2d", "elementwise", "pool2d", "table", "softmax", "quantize", "move"),
-    *("unary", "binary", "cast", "reduce", "transpose_conv", "resize", "normalize", "gather"),
+    *("parameters", "fixed_point", "conv2d", "depthwise_conv2d", "elementwise", "pool2d", "table", "softmax"),
+    *("quantize", "move", "unary", "binary", "cast", "reduce", "transpose_conv", "resize", "normalize", "gather"),
 )
 _OPTIONS = ["-cl-std=CL1.2"]
 _LOCK = threading.Lock()
@@ -43,7 +41,7 @@ def kernel(device: OpenClDevice, name: str) -> cl.Kernel:
 
 def source() -> str:
     """Return the program in OpenCL C."""
-    return "\n".join([definitions(), *(read_text(_FOLDER / f"{name}.cl") for name in _SOURCES)])
+    return "\n".join([definitions(), *(read_text(FOLDER / f"{name}.cl") for name in _SOURCES)])
 
 
 @cache

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.parameters import CODES, ElementwiseParameters, float_bits
+from ferrule.backends.gpu_acc.parameters import CODES, float_bits, parameters
 from ferrule.backends.gpu_acc.workloads.launch import Launch, Loading
 from ferrule.graph import Array, DataType, LayerType, Shape
 from ferrule.operators.activation import Activation
@@ -30,21 +30,21 @@ _RELATIONS: Mapping[LayerType, int] = {
     LayerType.NOT_EQUAL: _LESS | _GREATER | _UNORDERED,
 }
 COMPARISONS = tuple(_RELATIONS)
-_PLAIN = ElementwiseParameters()
 
 
 def unary(loading: Loading) -> Launch:
     """Return the launch for a function of one float32 tensor."""
     layer = loading.layer
     low, high = (OPERATORS[layer.type].clamp or Activation.NONE).limits
-    parameters = ElementwiseParameters(
+    packed = parameters(
+        "elementwise_parameters",
         items=loading.operands.output.elements,
         operation=CODES[layer.type],
         factor=float_bits(layer.descriptor.alpha) if isinstance(layer.descriptor, LeakyReluDescriptor) else 0,
         low=float_bits(-math.inf if low is None else low),
         high=float_bits(math.inf if high is None else high),
     )
-    return Launch(kernel="unary_f32", parameters=parameters)
+    return Launch(kernel="unary_f32", parameters=packed)
 
 
 def binary(loading: Loading) -> Launch:
@@ -55,7 +55,9 @@ def binary(loading: Loading) -> Launch:
     return _broadcast(
         loading,
         "binary_f32" if loading.operands.output.dtype.is_float else "binary_s32",
-        ElementwiseParameters(operation=CODES[layer.type], low=float_bits(low), high=float_bits(high)),
+        operation=CODES[layer.type],
+        low=float_bits(low),
+        high=float_bits(high),
     )
 
 
@@ -63,7 +65,7 @@ def comparison(loading: Loading) -> Launch:
     """Return the launch for a comparison of float32, int32 or int64."""
     source = loading.operands.source.dtype
     kernel = f"compare_{'f' if source.is_float else 's'}{8 * source.size_bytes}"
-    return _broadcast(loading, kernel, ElementwiseParameters(operation=_RELATIONS[loading.layer.type]))
+    return _broadcast(loading, kernel, operation=_RELATIONS[loading.layer.type])
 
 
 def select(loading: Loading) -> Launch:
@@ -83,12 +85,12 @@ def arithmetic(loading: Loading) -> Launch:
     assert isinstance(descriptor, BinaryDescriptor)
     if layer.type is LayerType.MUL:
         product = product_of(operands, descriptor.activation)
-        parameters = ElementwiseParameters(
-            first_offset=product.first_offset, second_offset=product.second_offset, **asdict(product.result)
-        )
-        return _broadcast(loading, "product_s8", parameters)
+        offsets = {"first_offset": product.first_offset, "second_offset": product.second_offset}
+        return _broadcast(loading, "product_s8", **offsets, **asdict(product.result))
     total = sum_of(operands, descriptor.activation, subtract=layer.type is LayerType.SUB)
-    parameters = ElementwiseParameters(
+    return _broadcast(
+        loading,
+        "sum_s8",
         first_offset=total.first.offset,
         second_offset=total.second.offset,
         left_shift=total.first.left_shift,
@@ -99,13 +101,12 @@ def arithmetic(loading: Loading) -> Launch:
         subtract=int(total.subtract),
         **asdict(total.result),
     )
-    return _broadcast(loading, "sum_s8", parameters)
 
 
 def pairs(loading: Loading) -> Launch:
     """Return the launch for a function of two 8-bit tensors; the numpy kernel computes the results of all pairs."""
     every = np.arange(256, dtype=np.uint8)
-    return _broadcast(loading, "pairs_8", _PLAIN, _results(loading, *np.meshgrid(every, every, indexing="ij")))
+    return _broadcast(loading, "pairs_8", _results(loading, *np.meshgrid(every, every, indexing="ij")))
 
 
 def table(loading: Loading) -> Launch:
@@ -113,7 +114,7 @@ def table(loading: Loading) -> Launch:
     output = loading.operands.output
     return Launch(
         kernel="table_s8_f32" if output.dtype is DataType.FLOAT32 else "table_s8",
-        parameters=ElementwiseParameters(items=output.elements),
+        parameters=parameters("elementwise_parameters", items=output.elements),
         constants=(_results(loading, np.arange(-128, 128).astype(np.uint8)),),
     )
 
@@ -133,33 +134,42 @@ def _results(loading: Loading, *stored: Array) -> Array:
 def quantize(loading: Loading) -> Launch:
     """Return the launch for a QUANTIZE layer of float32."""
     output = loading.operands.output
-    parameters = ElementwiseParameters(
-        items=output.elements, factor=float_bits(output.scale), zero_point=output.zero_point
+    packed = parameters(
+        "elementwise_parameters",
+        items=output.elements,
+        factor=float_bits(output.scale),
+        zero_point=output.zero_point,
     )
-    return Launch(kernel="quantize_f32_s8", parameters=parameters)
+    return Launch(kernel="quantize_f32_s8", parameters=packed)
 
 
 def cast(loading: Loading) -> Launch:
     """Return the launch for a CAST layer."""
     source, output = loading.operands.source.dtype, loading.operands.output
-    parameters = ElementwiseParameters(items=output.elements, input_type=CODES[source], output_type=CODES[output.dtype])
-    return Launch(kernel="cast", parameters=parameters)
+    packed = parameters(
+        "elementwise_parameters",
+        items=output.elements,
+        input_type=CODES[source],
+        output_type=CODES[output.dtype],
+    )
+    return Launch(kernel="cast", parameters=packed)
 
 
-def _broadcast(loading: Loading, kernel: str, parameters: ElementwiseParameters = _PLAIN, *constants: Array) -> Launch:
-    """Return the launch for inputs that broadcast to the output's shape, which is added to the parameters."""
+def _broadcast(loading: Loading, kernel: str, *constants: Array, **members: int) -> Launch:
+    """Return the launch for inputs that broadcast to the output's shape, which becomes parameters beside `members`."""
     output, count = loading.operands.output, len(loading.layer.inputs)
     shapes = [loading.operands.input(index).shape for index in range(count)]
     return Launch(
         kernel=kernel,
-        parameters=replace(
-            parameters,
+        parameters=parameters(
+            "elementwise_parameters",
             items=output.elements,
             same_shape=int(len(set(shapes)) == 1),
             extents=(1,) * (MAX_AXES - len(output.shape)) + output.shape,
             first_strides=_strides(shapes[0]),
             second_strides=_strides(shapes[1]),
             third_strides=_strides(shapes[-1]),
+            **members,
         ),
         constants=constants,
         inputs=tuple(range(count)),

@@ -11,7 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.backends.gpu_acc.handle import GpuTensorHandle, submit
 from ferrule.backends.gpu_acc.opencl import WORK_GROUP, OpenClDevice
-from ferrule.backends.gpu_acc.parameters import Parameters
+from ferrule.backends.gpu_acc.parameters import ITEMS
 from ferrule.backends.gpu_acc.program import kernel
 from ferrule.backends.gpu_acc.session import DeviceMemory, GpuEvent, Session
 from ferrule.backends.workload import WorkloadInfo
@@ -38,7 +38,8 @@ class Launch:
     """A kernel, its size and its arguments: parameters, constants, at most three inputs, one output, and starts."""
 
     kernel: str
-    parameters: Parameters
+    parameters: Array
+    """Those that `ferrule.backends.gpu_acc.parameters.parameters` returns."""
     constants: tuple[Array, ...] = ()
     inputs: tuple[int, ...] = (0,)
     """Positions of the layer's inputs that the kernel reads."""
@@ -106,9 +107,9 @@ class _BoundKernel:
     def __init__(self, loading: Loading, launch: Launch) -> None:
         self._kernel = kernel(loading.session.device, launch.kernel)
         self._group = launch.group
-        items = launch.items or (launch.parameters.items,)
+        items = launch.items or (int(launch.parameters[ITEMS]),)
         self._size = tuple(-(-n // group) * group for n, group in zip(items, launch.group, strict=True))
-        fixed = [loading.constant(each) for each in (launch.parameters.pack(), *launch.constants)]
+        fixed = [loading.constant(each) for each in (launch.parameters, *launch.constants)]
         tensors = [*map(loading.source, launch.inputs), loading.target(launch.output)]
         starts = (*range(len(launch.inputs)), OUTPUT_START)
         self._handles: list[tuple[int, int, GpuTensorHandle]] = []

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.parameters import GatherParameters, MoveParameters
+from ferrule.backends.gpu_acc.parameters import parameters
 from ferrule.backends.gpu_acc.workloads.launch import Launch, Loading
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.arithmetic.broadcast import MAX_AXES
@@ -27,7 +27,8 @@ def gather(loading: Loading) -> Launch:
     data, output = 1 - OPERATORS[layer.type].indices[0], operands.output
     way = gathering(layer.descriptor, operands.input(data), operands.input(1 - data))
     unused = (0,) * (MAX_AXES - len(way.extents))
-    parameters = GatherParameters(
+    packed = parameters(
+        "gather_parameters",
         items=output.elements,
         run=way.run,
         count=way.count,
@@ -38,7 +39,7 @@ def gather(loading: Loading) -> Launch:
         strides=way.strides + unused,
     )
     kernel = f"gather_{8 * output.dtype.size_bytes}"
-    return Launch(kernel=kernel, parameters=parameters, inputs=(data, 1 - data))
+    return Launch(kernel=kernel, parameters=packed, inputs=(data, 1 - data))
 
 
 def move(loading: Loading) -> list[Launch]:
@@ -54,7 +55,8 @@ def move(loading: Loading) -> list[Launch]:
         fill = _fill(fills[position], places)
         for index, end in zip(moved, ends, strict=True):
             count = operands.input(index).elements
-            parameters = MoveParameters(
+            packed = parameters(
+                "move_parameters",
                 items=places.size,
                 first=end - count + 1,
                 count=count,
@@ -63,9 +65,7 @@ def move(loading: Loading) -> list[Launch]:
                 fill_high=int(fill[1]),
             )
             launches.append(
-                Launch(
-                    kernel=f"move_{bits}", parameters=parameters, constants=(places,), inputs=(index,), output=position
-                )
+                Launch(kernel=f"move_{bits}", parameters=packed, constants=(places,), inputs=(index,), output=position)
             )
     return launches
 

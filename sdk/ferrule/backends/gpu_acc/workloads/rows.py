@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.parameters import CODES, ReduceParameters, RowParameters, float_bits
+from ferrule.backends.gpu_acc.parameters import CODES, float_bits, parameters
 from ferrule.backends.gpu_acc.workloads.launch import Launch, Loading
 from ferrule.graph import Array, LayerType
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, rounding_divide_by_pot
@@ -57,8 +57,8 @@ def log_softmax(loading: Loading) -> Launch:
 def _by_row(loading: Loading, kernel: str, *constants: Array, **members: int) -> Launch:
     source = loading.operands.source
     length = source.shape[-1]
-    parameters = RowParameters(items=source.elements // length, length=length, **members)
-    return Launch(kernel=kernel, parameters=parameters, constants=constants)
+    packed = parameters("row_parameters", items=source.elements // length, length=length, **members)
+    return Launch(kernel=kernel, parameters=packed, constants=constants)
 
 
 def reduction(loading: Loading) -> Launch:
@@ -93,8 +93,12 @@ def _reduce(loading: Loading, kernel: str, **members: int) -> Launch:
     rows = numbers.transpose(*kept, *axes).reshape(output.elements, -1)
     return Launch(
         kernel=f"{kernel}_{'f32' if source.dtype.is_float else 's8'}",
-        parameters=ReduceParameters(
-            items=output.elements, count=rows.shape[1], largest=int(loading.layer.type in _LARGEST), **members
+        parameters=parameters(
+            "reduce_parameters",
+            items=output.elements,
+            count=rows.shape[1],
+            largest=int(loading.layer.type in _LARGEST),
+            **members,
         ),
         constants=(rows[:, 0], rows[0] - rows[0, 0]),
     )

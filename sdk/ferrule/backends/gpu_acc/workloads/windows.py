@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.parameters import WindowParameters
+from ferrule.backends.gpu_acc.parameters import parameters
 from ferrule.backends.gpu_acc.workloads.launch import CHANNELS_GROUP, CHANNELS_PER_ITEM, Launch, Loading
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, LayerType, TensorInfo
@@ -30,42 +30,37 @@ def weighted(loading: Loading) -> list[Launch]:
     FULLY_CONNECTED is a convolution of images of one pixel.
     """
     layer, type_ = convolved(loading.layer, loading.operands), loading.layer.type
-    groups = groups_of(layer.image, loading.operands.input(1)) if type_ is LayerType.CONV_2D else 1
-    channels = layer.output.shape[3] // groups
-    parameters = replace(
-        _parameters(layer.image, layer.output, layer.window, layer.activation),
-        channels=layer.image.shape[3] // groups,
-        output_channels=channels,
-        multiplier=layer.depth_multiplier,
-        channel_stride=-(-channels // CHANNELS_PER_ITEM) * CHANNELS_PER_ITEM,
-        groups=groups,
-    )
-    return _by_group(loading, _KERNELS.get(type_, "conv2d_s8"), parameters)
-
-
-def _by_group(loading: Loading, kernel: str, parameters: WindowParameters) -> list[Launch]:
-    channels, axis, weights = parameters.output_channels, OPERATORS[loading.layer.type].channel_axis, loading.data(1)
+    axis, weights, bias = OPERATORS[type_].channel_axis, loading.data(1), loading.data(2)
     assert axis is not None, "the layer has weights"
     if weights is None:
         raise UnsupportedError(f"layer '{loading.layer.name}' has no weights")
-    taps = np.moveaxis(weights, axis, -1).reshape(-1, channels * parameters.groups)
-    scaling = np.zeros((channels * parameters.groups, 3), np.int32)
-    bias = loading.data(2)
+    groups = groups_of(layer.image, loading.operands.input(1)) if type_ is LayerType.CONV_2D else 1
+    every = layer.output.shape[3]
+    channels = every // groups
+    blocks = -(-channels // CHANNELS_PER_ITEM)
+    stride = blocks * CHANNELS_PER_ITEM
+    members = {
+        **_members(layer.image, layer.output, layer.window, layer.activation),
+        "channels": layer.image.shape[3] // groups,
+        "output_channels": channels,
+        "multiplier": layer.depth_multiplier,
+        "channel_stride": stride,
+        "groups": groups,
+    }
+    taps = np.moveaxis(weights, axis, -1).reshape(-1, every)
+    scaling = np.zeros((every, 3), np.int32)
     if bias is not None:
         scaling[:, 0] = wrap_int32(bias.reshape(-1))
     scaling[:, 1:] = [(factor.multiplier, factor.shift) for factor in factors(loading.operands, axis)]
-    missing = parameters.channel_stride - channels
     return [
         Launch(
-            kernel=kernel,
-            parameters=replace(parameters, group=group),
-            constants=(own, np.pad(padded, ((0, 0), (0, missing)))),
-            items=(parameters.channel_stride // CHANNELS_PER_ITEM, parameters.items),
+            kernel=_KERNELS.get(type_, "conv2d_s8"),
+            parameters=parameters("window_parameters", **members, group=group),
+            constants=(own, np.pad(part, ((0, 0), (0, stride - channels)))),
+            items=(blocks, members["items"]),
             group=CHANNELS_GROUP,
         )
-        for group, (own, padded) in enumerate(
-            zip(np.split(scaling, parameters.groups), np.split(taps, parameters.groups, axis=1), strict=True)
-        )
+        for group, (own, part) in enumerate(zip(np.split(scaling, groups), np.split(taps, groups, axis=1), strict=True))
     ]
 
 
@@ -73,35 +68,36 @@ def pool2d(loading: Loading) -> Launch:
     """Return the launch for an AVERAGE_POOL_2D or MAX_POOL_2D layer."""
     descriptor, output = loading.layer.descriptor, loading.operands.output
     assert isinstance(descriptor, Pool2dDescriptor)
+    members = _members(loading.operands.source, output, descriptor.window, descriptor.activation)
     return Launch(
         kernel=f"{loading.layer.type.lower()}_s8",
-        parameters=_parameters(loading.operands.source, output, descriptor.window, descriptor.activation),
+        parameters=parameters("window_parameters", **members),
         items=(output.elements,),
     )
 
 
-def _parameters(image: TensorInfo, output: TensorInfo, window: Window, activation: Activation) -> WindowParameters:
+def _members(image: TensorInfo, output: TensorInfo, window: Window, activation: Activation) -> Mapping[str, int]:
     low, high = activation_range(activation, output)
-    return WindowParameters(
-        items=output.elements // output.shape[3],
-        height=image.shape[1],
-        width=image.shape[2],
-        channels=image.shape[3],
-        output_height=output.shape[1],
-        output_width=output.shape[2],
-        window_height=window.height,
-        window_width=window.width,
-        stride_h=window.stride_h,
-        stride_w=window.stride_w,
-        dilation_h=window.dilation_h,
-        dilation_w=window.dilation_w,
-        padding_top=window.padding.top,
-        padding_left=window.padding.left,
-        input_zero_point=image.zero_point,
-        output_zero_point=output.zero_point,
-        low=low,
-        high=high,
-    )
+    return {
+        "items": output.elements // output.shape[3],
+        "height": image.shape[1],
+        "width": image.shape[2],
+        "channels": image.shape[3],
+        "output_height": output.shape[1],
+        "output_width": output.shape[2],
+        "window_height": window.height,
+        "window_width": window.width,
+        "stride_h": window.stride_h,
+        "stride_w": window.stride_w,
+        "dilation_h": window.dilation_h,
+        "dilation_w": window.dilation_w,
+        "padding_top": window.padding.top,
+        "padding_left": window.padding.left,
+        "input_zero_point": image.zero_point,
+        "output_zero_point": output.zero_point,
+        "low": low,
+        "high": high,
+    }
 
 
 def resize_bilinear(loading: Loading) -> Launch:
@@ -111,7 +107,8 @@ def resize_bilinear(loading: Loading) -> Launch:
     _, height, width, channels = loading.operands.source.shape
     find = float_taps if output.dtype.is_float else integer_taps
     sides = zip((height, width), output.shape[1:3], strict=True)
-    parameters = WindowParameters(
+    packed = parameters(
+        "window_parameters",
         items=output.elements,
         height=height,
         width=width,
@@ -121,7 +118,7 @@ def resize_bilinear(loading: Loading) -> Launch:
     )
     return Launch(
         kernel=f"resize_bilinear_{'f32' if output.dtype.is_float else 's8'}",
-        parameters=parameters,
+        parameters=packed,
         constants=tuple(_table(find(descriptor, extent, count)) for extent, count in sides),
     )
 
