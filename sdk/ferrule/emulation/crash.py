@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -21,6 +20,8 @@ def address_text(address: int) -> str:
 
 Registers = Mapping[str, int]
 """Values of the core's registers, by name."""
+CORE_REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc")
+"""The names of the registers with numbers, in their order."""
 
 
 @frozen
@@ -34,7 +35,7 @@ class CrashReport:
     registers: Registers
     instruction: str | None = None
     """The instruction at pc; None unless a disassembler is installed (`pip install capstone`)."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """Further facts, one sentence each."""
 
     @property

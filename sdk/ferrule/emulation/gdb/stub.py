@@ -7,7 +7,9 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol
 
-REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
+from ferrule.emulation.crash import CORE_REGISTERS
+
+REGISTERS = (*CORE_REGISTERS, "xpsr")
 """The registers in GDB's order, 32 bits each."""
 LARGEST_PACKET = 4096
 OK, UNKNOWN, ERROR = b"OK", b"", b"E01"

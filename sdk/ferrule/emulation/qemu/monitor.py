@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ferrule.emulation.crash import EngineError
+from ferrule.emulation.crash import CORE_REGISTERS, EngineError
 
 TIMEOUT_S = 10.0
 LOOK_S = 0.5
 """Time between two looks at the clock."""
 _REGISTER = re.compile(r"\b(R\d\d|XPSR|PSR)=([0-9a-f]{8})", re.IGNORECASE)
-_NAMES = {**{f"R{number:02d}": f"r{number}" for number in range(13)}, "R13": "sp", "R14": "lr", "R15": "pc"}
+_NAMES = {f"R{number:02d}": name for number, name in enumerate(CORE_REGISTERS)}
 
 
 class Monitor:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ferrule._typing import override
 from ferrule.devices.watchdog import POLL_S
-from ferrule.emulation.crash import CrashReport, EngineError, address_text
+from ferrule.emulation.crash import CORE_REGISTERS, CrashReport, EngineError, address_text
 from ferrule.emulation.engine import Counters, Machine
 from ferrule.emulation.fault_record import FIELDS
 from ferrule.emulation.process_session import ProcessSession
@@ -35,7 +35,6 @@ RESOLUTION = 2.0
 the cycle counter does not advance within a quantum of virtual time."""
 LAST_WITH_WRONG_SELECTS = (1, 16)
 """The last release in which CSEL, CSINC, CSINV and CSNEG with the zero register read the program counter instead."""
-_REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc")
 
 
 def _require_correct_selects(machine: Machine, found: tuple[int, int]) -> None:
@@ -181,7 +180,7 @@ class RenodeSession(ProcessSession):
         self._execute("pause")
         registers = {
             name: int(self._execute(f"sysbus.{self._core} GetRegister {number}"), 0)
-            for number, name in enumerate(_REGISTERS)
+            for number, name in enumerate(CORE_REGISTERS)
         }
         record = self._recorded_fault()
         executed = self.counters().instructions

@@ -7,6 +7,8 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
+from ferrule.emulation.crash import CORE_REGISTERS
+
 U8, U16, U32, U64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
 I32, I64, POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
 
@@ -41,7 +43,7 @@ GUEST_REGISTERS = (
     "CONTROL", "PRIMASK", "BASEPRI", "FAULTMASK", "PSP", "FPSCR", "D0",
 )  # fmt: skip
 """Unicorn's names in the order of enum ferrule_register."""
-FAULT_REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "pc", "xpsr")
+FAULT_REGISTERS = (*CORE_REGISTERS, "xpsr")
 """Register names in the order of ferrule_fault.registers."""
 
 
