@@ -171,6 +171,7 @@ class Session(Protocol):
 
     def crash_report(self, reason: str) -> CrashReport | None:
         """Return a report on the firmware's current state, or None if it is unknown; `reason` is quoted in it."""
+        return None
 
     def stop(self) -> None:
         """End the session; a second call does nothing."""
@@ -207,6 +208,7 @@ class Engine(Protocol):
 
     def missing(self) -> MissingToolError | None:
         """Return the error for a missing program or package, or None if the engine can run here."""
+        return None
 
     def version(self) -> str:
         """Return the version of the emulator in one line, which results may depend on; "" if there is none."""
@@ -214,10 +216,10 @@ class Engine(Protocol):
 
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
         """Return why the engine cannot run a board with device models of these names on its bus; None if it can."""
+        return None
 
     def lacks(self, options: EngineOptions) -> FerruleError | None:
         """Return the error for a missing option, or None if the options suffice."""
-        del options
         return None
 
     def kept(self) -> Engine:

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule._typing import override
-from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import Engine, Machine, Session, version_of
 from ferrule.emulation.renode.attachment import AttachmentKind
@@ -37,10 +35,6 @@ class RenodeEngine(Engine):
     @override
     def version(self) -> str:
         return version_of(str(find_renode() or ""))
-
-    @override
-    def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
-        return None
 
     @override
     def _start(self, machine: Machine) -> Session:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule.boards import Board
-from ferrule.emulation.crash import CrashReport
 from ferrule.emulation.engine import Counters, Engine, EngineOptions, Machine, Session
-from ferrule.errors import FerruleError, MissingToolError, unknown_name
+from ferrule.errors import FerruleError, unknown_name
 from ferrule.interface import either
 from ferrule.link import Channel, SerialChannel
 
@@ -35,10 +34,6 @@ class SerialSession(Session):
         return Counters(instructions=None, resolution=1, unit="cycles")
 
     @override
-    def crash_report(self, reason: str) -> CrashReport | None:
-        return None
-
-    @override
     def stop(self) -> None:
         self._channel.close()
 
@@ -47,10 +42,6 @@ class SerialEngine(Engine):
     """Communicates with a board through pyserial: a port's name, or a URL such as socket://host:port."""
 
     name = "serial"
-
-    @override
-    def missing(self) -> MissingToolError | None:
-        return None
 
     @override
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
