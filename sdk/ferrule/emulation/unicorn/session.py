@@ -241,7 +241,7 @@ class UnicornSession(EmulatorSession):
     def _fail(self, error: EngineError | DeviceFaultError, registers: Registers) -> NoReturn:
         found: EngineError | DeviceFaultError = self._constant_written(error) or error
         if isinstance(found, OwnershipError):
-            self._failure = self._reported(found, registers)
+            self._failure = found.reported(self._stand(found.reason, registers))
             raise self._failure from None
         self._failure = self._error(str(error), registers, hint=error.hint)
         if isinstance(error, DeviceFaultError):
@@ -284,58 +284,51 @@ class UnicornSession(EmulatorSession):
             self._fail(error, self._guest.failed_registers or self._guest.registers())
         finally:
             self._slice_ends = math.inf
-        self._check(stop)
+        self._failure = self._failure_at(stop)
+        self.require_running()
         slow = time.monotonic() - start > SLICE_S
         self._slice = max(1, self._slice // 2) if slow else min(2 * self._slice, SLICE_INSTRUCTIONS)
         return stop
 
-    def _check(self, stop: Stop) -> None:
-        """Raise EngineError if the firmware has recorded a fault or cannot continue without a reset."""
-        if stop is Stop.BREAKPOINT and self._semihosting:
-            self._called()
+    def _failure_at(self, stop: Stop) -> EngineError | None:
+        """Return the error if the firmware has recorded a fault or cannot continue without a reset."""
+        ended = self._called() if stop is Stop.BREAKPOINT and self._semihosting else None
         record, fault = self._recorded_fault(), self._processor.fault
         if self._ownership is not None and fault is not None and fault.access.type == WRITE_REFUSED:
-            self._check_constant(self._ownership, fault)
+            access = fault.access
+            constant = self._constant(access.address)
+            if constant is not None:
+                found = self._ownership.constant_error(
+                    constant, access.address, access.bytes, pc=access.program_counter
+                )
+                return found.reported(self._stand(found.reason, fault=fault))
         if record is not None:
-            self._failure = self._recorded_error(record, fault)
-        elif stop is Stop.OWNERSHIP and self._ownership is not None:
-            error = self._ownership.error()
-            self._failure = self._reported(error, {**self._guest.registers(), "pc": error.pc})
-        elif stop is Stop.LOCKUP:
+            return self._recorded_error(record, fault)
+        if stop is Stop.OWNERSHIP and self._ownership is not None:
+            found = self._ownership.error()
+            return found.reported(self._stand(found.reason, {**self._guest.registers(), "pc": found.pc}))
+        if stop is Stop.LOCKUP:
             cause = fault_text(fault, self._board, self._devices) if fault else "supervisor call (svc)"
-            self._failure = self._error(f"lockup, since no fault handler may run here: {cause}")
-        elif stop is Stop.RESET:
-            self._failure = self._error("the firmware requested a reset (AIRCR.SYSRESETREQ)")
-        elif stop is Stop.EXCEPTION:
-            self._failure = self._error(exception_text(self._guest.state.exception))
-        elif stop is Stop.ERROR:
-            self._failure = self._error(self._guest.error_text(self._guest.state.error))
-        elif stop is Stop.ASLEEP and not self._wakes_on_input():
-            self._failure = self._error("the firmware sleeps (wfi) and nothing is left that could wake it")
-        if self._failure is not None:
-            raise self._failure
+            return self._error(f"lockup, since no fault handler may run here: {cause}")
+        if stop is Stop.RESET:
+            return self._error("the firmware requested a reset (AIRCR.SYSRESETREQ)")
+        if stop is Stop.EXCEPTION:
+            return self._error(exception_text(self._guest.state.exception))
+        if stop is Stop.ERROR:
+            return self._error(self._guest.error_text(self._guest.state.error))
+        if stop is Stop.ASLEEP and not self._wakes_on_input():
+            return self._error("the firmware sleeps (wfi) and nothing is left that could wake it")
+        return ended
 
-    def _called(self) -> None:
-        """Carry out a call to the host, or end the session at another `bkpt`."""
+    def _called(self) -> EngineError | None:
+        """Carry out a call to the host; return the error that ends the session, as another `bkpt` does."""
         try:
             semihosting.perform(self._guest, self._uart("console").append)
         except ExitError as error:
-            self._failure = ExitError(error.status, self._stand(str(error)))
+            return ExitError(error.status, self._stand(str(error)))
         except EngineError as error:
-            self._failure = self._error(str(error), hint=error.hint)
-
-    def _check_constant(self, ownership: Ownership, fault: CoreFault) -> None:
-        """Raise OwnershipError if a fault is the core's write to a constant."""
-        access = fault.access
-        constant = self._constant(access.address)
-        if constant is not None:
-            error = ownership.constant_error(constant, access.address, access.bytes, pc=access.program_counter)
-            registers = dict(zip(FAULT_REGISTERS, fault.registers, strict=True))
-            self._failure = self._reported(error, registers, int(fault.executed))
-            raise self._failure
-
-    def _reported(self, error: OwnershipError, registers: Registers, executed: int | None = None) -> OwnershipError:
-        return error.reported(self._stand(error.reason, registers, executed))
+            return self._error(str(error), hint=error.hint)
+        return None
 
     def _wakes_on_input(self) -> bool:
         return any(
@@ -351,32 +344,31 @@ class UnicornSession(EmulatorSession):
         """Return the error for a fault recorded by the firmware's start-up code, with details from the engine."""
         same = fault is not None and fault.registers[FAULT_REGISTERS.index("pc")] == record.fields["pc"]
         if fault is None or not (same or not record.fields["frame_valid"]):
-            return self._error(record.reason, registers=record.registers)
+            return self._error(record.reason, record.registers)
         access = access_text(fault.access, self._board, self._devices)
-        return self._error(
-            f"{record.reason}: {access}" if access else record.reason,
-            registers=dict(zip(FAULT_REGISTERS, fault.registers, strict=True)),
-            executed=int(fault.executed),
-        )
+        return self._error(f"{record.reason}: {access}" if access else record.reason, fault=fault)
 
     def _error(
         self,
         reason: str,
         registers: Registers | None = None,
-        executed: int | None = None,
+        fault: CoreFault | None = None,
         hint: str | None = None,
     ) -> EngineError:
-        return EngineError(reason, hint=hint, report=self._stand(reason, registers, executed))
+        return EngineError(reason, hint=hint, report=self._stand(reason, registers, fault))
 
     @override
     def crash_report(self, reason: str) -> CrashReport:
         return self._stand(reason)
 
-    def _stand(self, reason: str, registers: Registers | None = None, executed: int | None = None) -> CrashReport:
-        """Return the report on the guest; its registers and the count of instructions default to the current ones."""
+    def _stand(self, reason: str, registers: Registers | None = None, fault: CoreFault | None = None) -> CrashReport:
+        """Return the report on the guest as it was at a fault, or as it is now, with other registers if given."""
+        executed = self._guest.executed()
+        if fault is not None:
+            registers, executed = dict(zip(FAULT_REGISTERS, fault.registers, strict=True)), int(fault.executed)
         registers = registers or self._guest.registers()
         notes = (
-            f"{self._guest.executed() if executed is None else executed} instructions executed",
+            f"{executed} instructions executed",
             *(note for uart in self._uarts.values() for note in uart.notes()),
             *(note for device in self._devices for note in device.model.notes),
             *self._register_notes(),
