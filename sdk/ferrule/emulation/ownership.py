@@ -155,7 +155,7 @@ class Violated:
     """Index of the buffer whose value the byte holds; None if it is none."""
     target: int | None = None
     """Index of the buffer that the layer may write there; None if it may write none."""
-    busy: tuple[str, ...] = field(default=())
+    busy: tuple[str, ...] = ()
     """The devices at work."""
     pc: int = 0
     exact: bool = False
@@ -319,15 +319,16 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
     lost = {(tie.scratch, tie.buffer) for tie in artifact.storage.ties if not tie.preserved}
     for index, record in enumerate(artifact.operators):
         layer = artifact.graph.layer(record.layer)
-        reads = [name for name in layer.present_inputs if name in groups]
         # the last one counts: a byte of an output inside scratch is the output's
         writes = [name for name in (*artifact.storage.scratches(layer.name), *layer.outputs) if name in groups]
-        replaced = [name for name in reads if any((output, name) in overlaps | lost for output in writes)]
+        replaced = [
+            name for name in layer.present_inputs if any((output, name) in overlaps | lost for output in writes)
+        ]
         yield OwnedStep(
             layer=record.layer,
             device=record.device if any(call.call in OF_DEVICES for call in record.device_calls) else None,
             begun=index in after,
-            reads=_numbers(reads, groups),
+            reads=_numbers(layer.present_inputs, groups),
             writes=_numbers(writes, groups),
             replaces=_numbers(replaced, groups),
         )
@@ -336,9 +337,9 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
 def _late(artifact: Artifact, groups: Mapping[str, int]) -> OwnedStep:
     """Return the step after all layers: it copies outputs that are inputs or constants, and new values of states."""
     graph = artifact.graph
-    outputs = [info.name for info in graph.results if info.name in groups]
+    outputs = [info.name for info in graph.results]
     constants = [name for name in outputs if graph.tensor(name).is_constant]
-    states = [name for name in (*(state.source for state in graph.states), STATE_WORD) if name in groups]
+    states = [*(state.source for state in graph.states), STATE_WORD]
     return OwnedStep(
         layer="the copies of outputs",
         reads=_numbers([*outputs, *states], groups),
@@ -347,7 +348,8 @@ def _late(artifact: Artifact, groups: Mapping[str, int]) -> OwnedStep:
 
 
 def _numbers(names: Sequence[str], groups: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(groups[name] for name in names))
+    """Return the buffers of those tensors that lie in the workspace."""
+    return tuple(dict.fromkeys(groups[name] for name in names if name in groups))
 
 
 # ---- the error

@@ -126,19 +126,16 @@ class DeviceContract:
             run = self._runs[held] = self._entered.pop(above)
         self._settle(run)
         run.index = index
-        command = run.command(index)
-        if command is None:
-            return
-        self.account.begin(command)
-        self._completeness.begin(command)
-        run.at_work[index] = command
+        command = run.command()
+        if command is not None:
+            self.account.begin(command)
+            self._completeness.begin(command)
+            run.at_work[index] = command
 
     def _ran(self) -> None:
-        run, status = self._runs.get(self._guest.register("r0")), self._guest.register("r2")
-        command = None if run is None else run.at_work.get(run.index)
-        if run is None or command is None or run.is_begun(run.index):
-            return
-        if status == 0:
+        run = self._runs.get(self._guest.register("r0"))
+        command = None if run is None or run.is_begun else run.at_work.get(run.index)
+        if command is not None and self._guest.register("r2") == 0:
             self.account.end(command)
 
     def _finish(self) -> None:
@@ -177,7 +174,7 @@ class DeviceContract:
 
     def _settle(self, run: _Run) -> None:
         """Check the commands that are over: the device's, and what the core has copied for them since."""
-        over = [*run.collected, *([] if run.is_begun(run.index) else [run.index])]
+        over = [*run.collected, *([] if run.is_begun else [run.index])]
         run.collected.clear()
         for index in over:
             command = run.at_work.pop(index, None)
@@ -194,6 +191,7 @@ class _Run:
     def __init__(self, contract: ModelContract, pointers: Collection[int], commands: _Commands) -> None:
         """Begin a run, whose caller passes these pointers; `commands` keeps the model's commands for later runs."""
         self.index = -1
+        """The number of the layer that was announced last; -1 before the first."""
         self.at_work: dict[int, Command] = {}
         """The commands that are not settled, by layer."""
         self.collected: list[int] = []
@@ -203,21 +201,23 @@ class _Run:
         self._elsewhere = frozenset(each.name for each in contract.given if each.address not in pointers)
         """The inputs and outputs that lie in memory of the caller's own."""
 
-    def command(self, index: int) -> Command | None:
-        """Return a new command for a layer, without operands that lie elsewhere; None for a layer of the core."""
-        step = self._step(index)
+    def command(self) -> Command | None:
+        """Return a new command for the layer, without operands that lie elsewhere; None for a layer of the core."""
+        step = self._step
         if step is None:
             return None
-        key = index, self._elsewhere
+        key = self.index, self._elsewhere
         if key not in self._commands:
             operands = [each for each in step.operands if each.name not in self._elsewhere]
             self._commands[key] = Command(step.label, step.devices, operands, exclusive=step.exclusive)
         return self._commands[key].again()
 
-    def is_begun(self, index: int) -> bool:
-        """Return whether a layer is only begun, and collected later."""
-        step = self._step(index)
-        return step is not None and step.begun
+    @property
+    def is_begun(self) -> bool:
+        """Whether the layer is only begun, and collected later."""
+        return self._step is not None and self._step.begun
 
-    def _step(self, index: int) -> ContractStep | None:
-        return self._contract.steps[index] if 0 <= index < len(self._contract.steps) else None
+    @property
+    def _step(self) -> ContractStep | None:
+        steps = self._contract.steps
+        return steps[self.index] if 0 <= self.index < len(steps) else None

@@ -48,20 +48,15 @@ class Guest:
     """One emulated core with its memories; it executes only within `Processor.run` and `Processor.step`."""
 
     def __init__(self, board: Board) -> None:
-        unicorn, arm_const, unicorn_const = (
-            import_module(name) for name in ("unicorn", "unicorn.arm_const", "unicorn.unicorn_const")
-        )
-        uclib = import_module("unicorn.unicorn_py3.unicorn").uclib
+        unicorn = self._unicorn = import_module("unicorn")
+        self._arm = import_module("unicorn.arm_const")
+        self._library = import_module("unicorn.unicorn_py3.unicorn").uclib
         model = MODELS.get(board.cpu.type)
         if model is None:
             raise EngineError(
                 f"the unicorn engine has no {board.cpu.type}, the core of board {board.name}",
                 hint=f"it has {', '.join(MODELS)}",
             )
-        self._constants = unicorn_const
-        self._unicorn_error: type[Exception] = unicorn.UcError
-        self._arm = arm_const
-        self._library = uclib
         self.hooks = load_hooks()
         self._board_name = board.name
         self.failure: BaseException | None = None
@@ -69,8 +64,8 @@ class Guest:
         self.failed_registers: dict[str, int] = {}
         """The core's registers when it was raised: at the access, or after the block if the access is not exact."""
         # UC_MODE_MCLASS would make every core a Cortex-M33, whatever model is selected afterwards.
-        self.engine: Any = unicorn.Uc(unicorn_const.UC_ARCH_ARM, unicorn_const.UC_MODE_THUMB)
-        self.engine.ctl_set_cpu_model(getattr(arm_const, model))
+        self.engine: Any = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)
+        self.engine.ctl_set_cpu_model(getattr(self._arm, model))
         self.engine.ctl_exits_enabled(True)  # no address ends the emulation
         self._handle = self.engine._uch  # noqa: SLF001 (the binding has no way to add a hook in C)
         self.state = layout.GuestState()
@@ -81,9 +76,9 @@ class Guest:
         self._prepare_state()
         for memory in board.memories:
             self._map_memory(memory)
-        self._add_hook(unicorn_const.UC_HOOK_BLOCK, "ferrule_guest_on_block")
-        self._add_hook(unicorn_const.UC_HOOK_MEM_INVALID, "ferrule_guest_on_refused")
-        self._add_hook(unicorn_const.UC_HOOK_INTR, "ferrule_guest_on_exception")
+        self._add_hook(unicorn.UC_HOOK_BLOCK, "ferrule_guest_on_block")
+        self._add_hook(unicorn.UC_HOOK_MEM_INVALID, "ferrule_guest_on_refused")
+        self._add_hook(unicorn.UC_HOOK_INTR, "ferrule_guest_on_exception")
 
     def _prepare_state(self) -> None:
         state = self.state
@@ -120,8 +115,8 @@ class Guest:
         address = ctypes.addressof(ctypes.c_char.from_buffer(storage))
         constant = memory.kind is MemoryKind.FLASH
         # unicorn makes writes to memory without code several times faster; see ferrule_guest_allow_code()
-        more = self._constants.UC_PROT_EXEC if constant else self._constants.UC_PROT_WRITE
-        permissions = self._constants.UC_PROT_READ | more
+        more = self._unicorn.UC_PROT_EXEC if constant else self._unicorn.UC_PROT_WRITE
+        permissions = self._unicorn.UC_PROT_READ | more
         for base in (memory.address, *memory.aliases):
             if self.state.window_count == layout.WINDOWS:
                 raise EngineError(f"the unicorn engine supports at most {layout.WINDOWS} memories, including aliases")
@@ -149,14 +144,11 @@ class Guest:
     def load(self, image: Image) -> None:
         """Write a firmware's segments to the board's memories."""
         for segment in image.segments:
-            found = self._place(segment.address, len(segment.data))
-            if found is None:
+            if not self.write_memory(segment.address, segment.data):
                 raise EngineError(
                     f"the firmware has {len(segment.data)} B at {segment.address:#010x}, where the board has no memory",
                     hint="build the firmware for this board",
                 )
-            _, storage, offset = found
-            storage[offset : offset + len(segment.data)] = segment.data
 
     def _place(self, address: int, size_bytes: int) -> tuple[layout.Window, mmap.mmap, int] | None:
         """Return the memory that has all bytes of a range, with their offset in it; None if there is none."""
@@ -296,7 +288,7 @@ class Guest:
             if value is None:
                 return int.from_bytes(self.engine.mem_read(address, size_bytes), "little")
             self.engine.mem_write(address, value.to_bytes(size_bytes, "little"))
-        except self._unicorn_error as error:
+        except self._unicorn.UcError as error:
             raise BusError(f"nothing is at {address:#010x}", address=address) from error
         return 0
 
@@ -305,7 +297,7 @@ class Guest:
 
         The hook is one of the instruction: one of blocks would be looked at before each block of the firmware.
         """
-        self.engine.hook_add(self._constants.UC_HOOK_CODE, lambda *_: self.guarded(call), begin=address, end=address)
+        self.engine.hook_add(self._unicorn.UC_HOOK_CODE, lambda *_: self.guarded(call), begin=address, end=address)
         self.engine.ctl_remove_cache(address, address + 2)  # translated without the hook, if at all
 
     def guarded(self, call: Callable[[], None]) -> None:
@@ -325,7 +317,7 @@ class Guest:
 
     def synchronise(self, address: int, size_bytes: int) -> None:
         """Make `state.now` exact at every access to a peripheral."""
-        self.engine.mem_protect(address, _pages(size_bytes), self._constants.UC_PROT_NONE)
+        self.engine.mem_protect(address, _pages(size_bytes), self._unicorn.UC_PROT_NONE)
 
     def register(self, name: str) -> int:
         """Return the value of a core register: `r0` to `r12`, `sp`, `lr`, `pc` or `xpsr`."""

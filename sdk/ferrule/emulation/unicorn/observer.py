@@ -30,14 +30,15 @@ class Observer:
         self._guest = guest
         self._processor = processor
         self._devices = devices
-        self._rules = [each for each in plan.devices if each.name in devices and each.interrupt is not None]
-        self._of = {each.handle: each.name for each in self._rules if each.handle}
+        rules = [each for each in plan.devices if each.name in devices]
+        self._lines = {each.name: each.interrupt for each in rules if each.interrupt is not None}
+        self._of = {each.handle: each.name for each in rules if each.handle and each.name in self._lines}
         self._returns = returns
         self._enabled: set[str] = set()
         self._masked: set[str] = set()
         self._late: dict[str, list[int]] = {}
         """By device: the times for which waits went on after the work was done."""
-        if self._rules and plan.end:
+        if self._lines and plan.end:
             guest.on_call(plan.next, self._look)
             guest.on_call(plan.end, self._judge)
         if self._of and plan.wait:
@@ -45,19 +46,17 @@ class Observer:
 
     def _look(self) -> None:
         """Note which interrupts are enabled while layers run."""
-        for each in self._rules:
-            assert each.interrupt is not None
-            if self._processor.is_enabled(each.interrupt):
-                self._enabled.add(each.name)
+        for name, line in self._lines.items():
+            if self._processor.is_enabled(line):
+                self._enabled.add(name)
 
     def _judge(self) -> None:
         """Note which interrupts are masked when a run ends, before it closes its devices."""
-        for each in self._rules:
-            assert each.interrupt is not None
-            if self._processor.is_enabled(each.interrupt):
-                self._masked.discard(each.name)
-            elif self._devices[each.name].model.rises:
-                self._masked.add(each.name)
+        for name, line in self._lines.items():
+            if self._processor.is_enabled(line):
+                self._masked.discard(name)
+            elif self._devices[name].model.rises:
+                self._masked.add(name)
 
     def _wait(self) -> None:
         name = self._of.get(self._guest.register("r0"))
@@ -75,12 +74,12 @@ class Observer:
     def observations(self) -> dict[str, Observation]:
         """Return what was observed so far, of devices of which there is something to say."""
         found = {}
-        for each in self._rules:
-            notes, model = [], self._devices[each.name].model
-            if each.name in self._masked:
-                what = "masked and not enabled again" if each.name in self._enabled else "never enabled"
-                notes.append(f"interrupt {each.interrupt} was {what}; the device has raised it {model.rises:,} times")
-            late = self._late.get(each.name, [])
+        for name, line in self._lines.items():
+            notes, model = [], self._devices[name].model
+            if name in self._masked:
+                what = "masked and not enabled again" if name in self._enabled else "never enabled"
+                notes.append(f"interrupt {line} was {what}; the device has raised it {model.rises:,} times")
+            late = self._late.get(name, [])
             if late:
                 waits = "1 wait" if len(late) == 1 else f"{len(late):,} waits"
                 notes.append(
@@ -88,5 +87,5 @@ class Observer:
                     "no interrupt ended them"
                 )
             if notes:
-                found[each.name] = Observation(notes=tuple(notes), registers=model.registers())
+                found[name] = Observation(notes=tuple(notes), registers=model.registers())
         return found

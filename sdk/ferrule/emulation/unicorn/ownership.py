@@ -278,7 +278,7 @@ def memory_at(board: Board, address: int) -> Memory | None:
 
 def _borders(board: Board) -> set[int]:
     """Return the addresses at which a memory begins or ends."""
-    return {border for each in board.memories for border in (each.address, each.address + each.size_bytes)}
+    return {border for each in board.memories for border in (each.address, each.end)}
 
 
 def _parts(whole: Range, borders: set[int]) -> Iterator[tuple[int, int]]:

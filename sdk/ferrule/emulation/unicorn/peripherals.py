@@ -13,9 +13,8 @@ from ferrule.emulation.unicorn.processor import NVIC_TYPE, Processor
 from ferrule.emulation.unicorn.uart import KINDS, Uart
 
 UART_TYPES = tuple(KINDS)
-TRACE_TYPES = ("Miscellaneous.DWT",)
-BIT_BAND_TYPES = ("Miscellaneous.BitBanding",)
-MODELLED = (*UART_TYPES, NVIC_TYPE, *TRACE_TYPES, *BIT_BAND_TYPES)
+TRACE_TYPE = "Miscellaneous.DWT"
+BIT_BAND_TYPE = "Miscellaneous.BitBanding"
 TRACE_BYTES = 0x1000
 """Window size of the data watchpoint and trace unit (Armv7-M ARM, C1.8), of which CTRL and CYCCNT are modelled."""
 
@@ -58,7 +57,7 @@ def interrupt_line(peripheral: Peripheral, output: str | None, board: Board) -> 
 
     `output` is None for a peripheral with only one.
     """
-    controllers = {each.name for each in board.peripherals if each.type == NVIC_TYPE}
+    controllers = {each.name for each in board.peripherals_of(NVIC_TYPE)}
     lines = (each.index for each in peripheral.interrupts if each.source == output and each.target in controllers)
     return next(lines, None)
 
@@ -72,9 +71,9 @@ def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:
             transmit = interrupt_line(peripheral, kind.transmit_output, board)
             receive = interrupt_line(peripheral, kind.receive_output, board)
             uarts[peripheral.name] = Uart(guest, peripheral, transmit, receive)
-        elif peripheral.type in TRACE_TYPES:
+        elif peripheral.type == TRACE_TYPE:
             attach_cycle_counter(guest, processor, peripheral.address)
-        elif peripheral.type in BIT_BAND_TYPES:
+        elif peripheral.type == BIT_BAND_TYPE:
             attach_bit_band(guest, peripheral)
     for tag in board.tags:
         guest.map_silent(tag.address, tag.size_bytes)

@@ -75,7 +75,8 @@ class Processor:
         self.core = ctypes.addressof(self._state)
         """The address of its `struct ferrule_core`."""
         architecture = ARCHITECTURES.get(board.cpu.type, 7)
-        masks = (each.properties.get("priorityMask") for each in board.peripherals_of(NVIC_TYPE))
+        controllers = board.peripherals_of(NVIC_TYPE)
+        masks = (each.properties.get("priorityMask") for each in controllers)
         config = layout.CoreConfig(
             architecture=architecture,
             lines=LINES[architecture],
@@ -87,11 +88,10 @@ class Processor:
         for index, name in enumerate(layout.FAULT_REGISTERS):
             config.register_ids[index] = guest.register_id(name)
         self._hooks.ferrule_core_reset(self.core, ctypes.byref(guest.state), ctypes.byref(config))
-        for peripheral in board.peripherals:
-            if peripheral.type == NVIC_TYPE:
-                read, write = "ferrule_system_control_read", "ferrule_system_control_write"
-                guest.map_c(peripheral.address, REGISTERS_BYTES, read, write, self._state)
-                guest.synchronise(peripheral.address, REGISTERS_BYTES)
+        for each in controllers:
+            read, write = "ferrule_system_control_read", "ferrule_system_control_write"
+            guest.map_c(each.address, REGISTERS_BYTES, read, write, self._state)
+            guest.synchronise(each.address, REGISTERS_BYTES)
 
     def attach_trace(self, unit: ctypes.Structure) -> None:
         """Make the C hooks report every change of DEMCR.TRCENA to a cycle counter."""
