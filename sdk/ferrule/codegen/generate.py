@@ -25,6 +25,7 @@ from ferrule.codegen.tvm_names import tvm_files
 from ferrule.dom import ArrayData, ArrayType, Module, Variable
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
+from ferrule.graph.tensor import little_endian
 from ferrule.interface import either
 from ferrule.memory import ArenaOverflowError, Lifetime, Overlap, measure_order, order_layers, scratch_name, views
 from ferrule.optimizer.effort import macs
@@ -124,8 +125,7 @@ def _tables(modules: Iterable[Module]) -> Iterator[tuple[str, bytes]]:
     for module in modules:
         for item in module.implementation:
             if isinstance(item, Variable) and isinstance(item.value, ArrayData) and isinstance(item.type, ArrayType):
-                values = item.value.values
-                yield item.name, values.astype(values.dtype.newbyteorder("<")).tobytes()
+                yield item.name, little_endian(item.value.values)
 
 
 def _check_copies(storage: StoragePlan) -> None:

@@ -203,6 +203,11 @@ class Tensor:
         return self.data is not None
 
 
+def little_endian(array: Array) -> bytes:
+    """Return the elements of an array in C's order, as boards and files have them."""
+    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
 def renamed(tensor: Tensor, name: str) -> Tensor:
     """Return the tensor with another name."""
     return replace(tensor, info=replace(tensor.info, name=name))

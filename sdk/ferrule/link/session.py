@@ -14,7 +14,7 @@ from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.closing import Closing
 from ferrule.errors import InputError
-from ferrule.graph.tensor import Array
+from ferrule.graph.tensor import Array, little_endian
 from ferrule.link.channel import Channel
 from ferrule.link.direct import DirectTensors
 from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, ProtocolVersionError
@@ -388,4 +388,4 @@ def _as_bytes(tensors: Sequence[LinkTensor], inputs: Sequence[Array]) -> list[by
                 f"input '{tensor.name}' is {tensor.dtype} of shape {list(tensor.shape)}, "
                 f"given is {array.dtype} of shape {list(array.shape)}"
             )
-    return [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in inputs]
+    return [little_endian(array) for array in inputs]

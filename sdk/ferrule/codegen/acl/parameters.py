@@ -7,10 +7,10 @@ import hashlib
 import zlib
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ferrule._frozen import frozen
+from ferrule.graph.tensor import little_endian
 
 
 @frozen
@@ -41,7 +41,7 @@ class ParameterFile:
 
     def add(self, name: str, tensor: str, values: NDArray[Any]) -> None:
         """Append a constant, with its elements in C order."""
-        data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+        data = little_endian(values)
         record = ParameterRecord(
             name=name,
             tensor=tensor,

@@ -18,6 +18,7 @@ from ferrule.firmware import DEFAULT_PLATFORM
 from ferrule.firmware.folder import explained
 from ferrule.firmware.project import BUILD_FOLDER
 from ferrule.graph import Array
+from ferrule.graph.tensor import little_endian
 from ferrule.interface import option
 from ferrule.link import DEFAULT_BAUD
 from ferrule.link.frame import Frame
@@ -156,10 +157,10 @@ def _identity(artifact: Artifact, index: int) -> list[_Exchange]:
     if index > 0:
         asked.append((MessageType.CHOOSE_MODEL, request(MessageType.CHOOSE_MODEL, index)))
     begun = [
-        _Exchange(sent=_frames(kind, number, payload, b"").sent, awaited=_header(kind | RESPONSE, number))
+        _Exchange(sent=_frame(kind, number, payload), awaited=_header(kind | RESPONSE, number))
         for number, (kind, payload) in enumerate(asked, start=1)
     ]
-    sent = _frames(MessageType.MODEL_INFO, len(begun) + 1, b"", b"").sent
+    sent = _frame(MessageType.MODEL_INFO, len(begun) + 1)
     return [*begun, _Exchange(sent=sent, awaited=artifact.digest[:_DIGEST_CHARACTERS].encode())]
 
 
@@ -170,28 +171,29 @@ def _inference(network: Network, inputs: Sequence[Array], sequence: int) -> Iter
     """
     step = MAX_PAYLOAD_BYTES - WRITE_HEADER_BYTES
     for index, array in enumerate(inputs):
-        data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+        data = little_endian(array)
         for offset in range(0, len(data), step):
             payload = request(MessageType.WRITE_INPUT, index, offset) + data[offset : offset + step]
-            yield _frames(MessageType.WRITE_INPUT, sequence, payload, b"")
+            yield _answered(MessageType.WRITE_INPUT, sequence, payload, b"")
             sequence += 1
     flags = RESET if network.states else 0
-    started = _frames(MessageType.RUN, sequence, request(MessageType.RUN, flags), b"")
-    yield _Exchange(sent=started.sent, awaited=_header(MessageType.RUN | RESPONSE, sequence))
+    started = _frame(MessageType.RUN, sequence, request(MessageType.RUN, flags))
+    yield _Exchange(sent=started, awaited=_header(MessageType.RUN | RESPONSE, sequence))
     for index, array in enumerate(network.run(inputs)):
-        data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+        data = little_endian(array)
         for offset in range(0, len(data), MAX_PAYLOAD_BYTES):
             sequence += 1
             piece = data[offset : offset + MAX_PAYLOAD_BYTES]
             asked = request(MessageType.READ_OUTPUT, index, offset, len(piece))
-            yield _frames(MessageType.READ_OUTPUT, sequence, asked, piece)
+            yield _answered(MessageType.READ_OUTPUT, sequence, asked, piece)
 
 
-def _frames(kind: MessageType, sequence: int, payload: bytes, answer: bytes) -> _Exchange:
-    return _Exchange(
-        sent=Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode(),
-        awaited=Frame(version=PROTOCOL_VERSION, type=kind | RESPONSE, sequence=sequence, payload=answer).encode(),
-    )
+def _answered(kind: MessageType, sequence: int, payload: bytes, answer: bytes) -> _Exchange:
+    return _Exchange(sent=_frame(kind, sequence, payload), awaited=_frame(kind | RESPONSE, sequence, answer))
+
+
+def _frame(kind: int, sequence: int, payload: bytes = b"") -> bytes:
+    return Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode()
 
 
 def _header(kind: int, sequence: int) -> bytes:

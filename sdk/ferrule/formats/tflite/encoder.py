@@ -13,6 +13,7 @@ from ferrule._frozen import frozen
 from ferrule.formats.tflite.flexbuffer import write_map
 from ferrule.formats.tflite.schema import FILE_IDENTIFIER, SCHEMA_VERSION
 from ferrule.graph import Quantization, Tensor
+from ferrule.graph.tensor import little_endian
 
 BUFFER_ALIGNMENT_BYTES = 16
 """The schema's force_align value of Buffer.data."""
@@ -249,7 +250,7 @@ class _Writer:
 def _bytes(tensor: Tensor) -> bytes:
     """Return a constant's bytes in the file; of other tensors, none."""
     data = tensor.data
-    return b"" if data is None else np.ascontiguousarray(data, data.dtype.newbyteorder("<")).tobytes()
+    return b"" if data is None else little_endian(data)
 
 
 def _camel(name: str) -> str:
