@@ -97,8 +97,7 @@ def own_devices(
 
 def check_faults(program: Program | Artifact, faults: Mapping[str, Fault]) -> None:
     """Raise FerruleError if `faults` names a device that has no model on the bus."""
-    on_bus = [use for use in program.devices if use.driver.model is not None and use.driver.base is not None]
-    known = [use.device.name for use in on_bus]
+    known = [use.device.name for use in program.devices if use.driver.model is not None and use.driver.base is not None]
     for name in faults:
         if name not in known:
             raise unknown_name(

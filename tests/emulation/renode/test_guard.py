@@ -117,7 +117,7 @@ def test_commands() -> None:
     assert commands[0] == "include @FerruleBridge.cs"
     assert "sysbus.cpu PerformanceInMips 25" in commands
     assert commands[-1] == "connector Connect sysbus.uart0 uart0_terminal"
-    assert not any("include" in command for command in machine_commands(BOARD, bridged=False))
+    assert not any("include" in command for command in machine_commands(BOARD, bridged=False, terminals={}))
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,7 @@ class GdbConnection:
     def receive(self, timeout_s: float | None) -> Packet | Event | None:
         """Return the next packet or event, or None if none arrives in time or GDB has disconnected."""
         while not self._items:
-            if self._peer is None:
-                return None
-            if not arrives(self._peer, timeout_s):
+            if self._peer is None or not arrives(self._peer, timeout_s):
                 return None
             try:
                 data = self._peer.recv(CHUNK_BYTES)

@@ -48,10 +48,7 @@ class PacketReader:
     def feed(self, data: bytes) -> list[Packet | Event]:
         """Return the packets and events that these bytes complete."""
         self._received += data
-        found: list[Packet | Event] = []
-        while (item := self._next()) is not None:
-            found.append(item)
-        return found
+        return list(iter(self._next, None))
 
     def _next(self) -> Packet | Event | None:
         data = self._received

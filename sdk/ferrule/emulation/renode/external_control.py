@@ -34,8 +34,6 @@ class Command(IntEnum):
     ADC = 4
     GPIO = 5
     SYSTEM_BUS = 6
-    TIME_ELAPSED = 7
-    """FramedControl only."""
 
 
 class ControlError(RenodeError):
@@ -79,14 +77,7 @@ class LegacyControl(Transport):
     """The protocol of Renode 1.16.0 and 1.16.1."""
 
     us_per_count = 1.0
-    VERSIONS: Mapping[Command, int] = {
-        Command.RUN_FOR: 0,
-        Command.GET_TIME: 0,
-        Command.GET_MACHINE: 0,
-        Command.ADC: 0,
-        Command.GPIO: 1,
-        Command.SYSTEM_BUS: 0,
-    }
+    VERSIONS: Mapping[Command, int] = {**dict.fromkeys(Command, 0), Command.GPIO: 1}
     _FAILED, _FATAL, _INVALID, _DATA, _DONE, _READY, _EVENT = range(7)
 
     def __init__(self, stream: Stream, versions: Mapping[Command, int] = VERSIONS) -> None:
@@ -236,20 +227,20 @@ class ExternalControl(Closing):
 
     def time_s(self) -> float:
         """Return the virtual time in seconds."""
-        (count,) = self._unpack("<Q", self._transport.ask(Command.GET_TIME, b""))
+        count = self._unpack("<Q", self._transport.ask(Command.GET_TIME, b""))
         return count * self._transport.us_per_count / _US_PER_S
 
     def machine(self, name: str) -> RenodeMachine:
         """Return a machine by name; ControlError if there is none."""
         data = name.encode()
         answer = self._transport.ask(Command.GET_MACHINE, struct.pack("<i", len(data)) + data)
-        return RenodeMachine(name=name, id=self._unpack("<i", answer)[0])
+        return RenodeMachine(name=name, id=self._unpack("<i", answer))
 
     def read(
         self, machine: RenodeMachine, address: int, count: int, *, width: Width = Width.BLOCK, bus: str = "sysbus"
     ) -> bytes:
         """Read `count` units of the given width (bytes for BLOCK) from a bus."""
-        answer = self._access(machine, bus, 0, width, address, count, b"")
+        answer = self._on(Command.SYSTEM_BUS, machine, bus, struct.pack("<BBQI", 0, width, address, count))
         if len(answer) != count * max(width, 1):
             raise ControlError(f"Renode returned {len(answer)} B of {bus}, {count * max(width, 1)} were requested")
         return answer
@@ -260,18 +251,13 @@ class ExternalControl(Closing):
         """Write to a bus. On 1.16.1 the duration grows with the square of the size: 4 KiB take seconds."""
         if len(data) % max(width, 1):
             raise ControlError(f"{len(data)} B are not a whole number of units of {width}")
-        self._access(machine, bus, 1, width, address, len(data) // max(width, 1), data)
-
-    def _access(
-        self, machine: RenodeMachine, bus: str, what: int, width: int, address: int, count: int, data: bytes
-    ) -> bytes:
-        payload = struct.pack("<BBQI", what, width, address, count) + data
-        return self._on(Command.SYSTEM_BUS, machine, bus, payload)
+        payload = struct.pack("<BBQI", 1, width, address, len(data) // max(width, 1)) + data
+        self._on(Command.SYSTEM_BUS, machine, bus, payload)
 
     def pin(self, machine: RenodeMachine, port: str, number: int) -> bool:
         """Return the level of a pin of a port such as `sysbus.gpioPortA`."""
         answer = self._on(Command.GPIO, machine, port, struct.pack("<Bi", 0, number))
-        return bool(self._unpack("<B", answer)[0])
+        return bool(self._unpack("<B", answer))
 
     def set_pin(self, machine: RenodeMachine, port: str, number: int, *, level: bool) -> None:
         """Set the level of a pin."""
@@ -279,11 +265,11 @@ class ExternalControl(Closing):
 
     def adc_channels(self, machine: RenodeMachine, converter: str) -> int:
         """Return the number of channels of a converter."""
-        return int(self._unpack("<i", self._on(Command.ADC, machine, converter, struct.pack("<B", 0)))[0])
+        return self._unpack("<i", self._on(Command.ADC, machine, converter, struct.pack("<B", 0)))
 
     def adc_value(self, machine: RenodeMachine, converter: str, channel: int) -> int:
         """Return the input value of a converter's channel."""
-        return int(self._unpack("<I", self._on(Command.ADC, machine, converter, struct.pack("<Bi", 1, channel)))[0])
+        return self._unpack("<I", self._on(Command.ADC, machine, converter, struct.pack("<Bi", 1, channel)))
 
     def set_adc_value(self, machine: RenodeMachine, converter: str, channel: int, value: int) -> None:
         """Set the input value of a converter's channel."""
@@ -295,14 +281,15 @@ class ExternalControl(Closing):
         if key not in self._instances:
             data = name.encode()
             request = struct.pack("<iii", _NEW_INSTANCE, machine.id, len(data)) + data
-            (self._instances[key],) = self._unpack("<i", self._transport.ask(command, request))
+            self._instances[key] = self._unpack("<i", self._transport.ask(command, request))
         return self._transport.ask(command, struct.pack("<i", self._instances[key]) + payload)
 
     @staticmethod
-    def _unpack(layout: str, data: bytes) -> tuple[int, ...]:
+    def _unpack(layout: str, data: bytes) -> int:
         if len(data) < struct.calcsize(layout):
             raise ControlError(f"Renode answers with {len(data)} B, expected {struct.calcsize(layout)}")
-        return struct.unpack_from(layout, data)
+        (value,) = struct.unpack_from(layout, data)
+        return int(value)
 
     @override
     def close(self) -> None:

@@ -92,12 +92,10 @@ class RenodeProcess(Supervised):
             EngineError: Renode ended, or its server did not start within two minutes.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and self.poll() is None:
             for file in (self._folder / "tmp").glob("renode-*/robot_port"):
                 with contextlib.suppress(ValueError, OSError):
                     return int(file.read_text())
-            if self._process.poll() is not None:
-                raise self.died()
             time.sleep(_POLL_S)
         raise self.died()
 

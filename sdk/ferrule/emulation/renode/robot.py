@@ -165,15 +165,15 @@ class TerminalTester:
 
 
 def _line(answer: object) -> UartLine:
-    if not isinstance(answer, Mapping):
-        raise RenodeConnectionError(f"{answer!r} is not a line of a terminal tester")
-    groups = answer.get("Groups")
-    time_ms = answer.get("Timestamp", 0.0)
-    if not isinstance(time_ms, int | float) or not isinstance(groups, list | None):
-        raise RenodeConnectionError(f"{answer!r} is not a line of a terminal tester")
-    return UartLine(
-        line=str(answer.get("Line", "")), time_ms=float(time_ms), groups=tuple(str(group) for group in groups or ())
-    )
+    if isinstance(answer, Mapping):
+        groups, time_ms = answer.get("Groups"), answer.get("Timestamp", 0.0)
+        if isinstance(time_ms, int | float) and isinstance(groups, list | None):
+            return UartLine(
+                line=str(answer.get("Line", "")),
+                time_ms=float(time_ms),
+                groups=tuple(str(group) for group in groups or ()),
+            )
+    raise RenodeConnectionError(f"{answer!r} is not a line of a terminal tester")
 
 
 def _reason(text: str) -> str:

@@ -18,7 +18,6 @@ from ferrule.rendering.quoting import REPL_STRING
 MACHINE = "ferrule"
 """The machine's name in Renode."""
 PLATFORM_FILE = "machine.repl"
-SCRIPT_FILE = "machine.resc"
 ELF_FILE = "firmware.elf"
 QUANTUM_S = 0.001
 """Virtual time between two synchronisations of the core with the rest of the emulation."""
@@ -165,7 +164,7 @@ def load_commands(board: Board, platform: str, elf: str) -> list[str]:
     ]
 
 
-def machine_commands(board: Board, *, bridged: bool, terminals: Mapping[str, int] | None = None) -> list[str]:
+def machine_commands(board: Board, *, bridged: bool, terminals: Mapping[str, int]) -> list[str]:
     """Return the Monitor commands that create the machine and load the firmware without starting it.
 
     The core executes as many instructions per microsecond as its clock has cycles, so that one instruction takes one
@@ -176,7 +175,7 @@ def machine_commands(board: Board, *, bridged: bool, terminals: Mapping[str, int
         *EMULATION_COMMANDS,
         *load_commands(board, f"@{PLATFORM_FILE}", f"@{ELF_FILE}"),
     ]
-    for uart, port in (terminals or {}).items():
+    for uart, port in terminals.items():
         commands += [
             f'emulation CreateServerSocketTerminal {port} "{uart}_terminal" false',
             f"connector Connect sysbus.{uart} {uart}_terminal",

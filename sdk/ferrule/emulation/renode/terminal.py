@@ -9,7 +9,6 @@ bytes.
 from __future__ import annotations
 
 import socket
-import time
 
 from ferrule._typing import override
 from ferrule.emulation.renode.errors import RenodeConnectionError
@@ -46,15 +45,14 @@ class SocketTerminal(Channel):
         Raises:
             RenodeConnectionError: Renode has closed the terminal.
         """
-        deadline = time.monotonic() + timeout_s
         if not self._received:
-            self._received = self._receive(deadline)
+            self._received = self._receive(timeout_s)
         data, self._received = self._received[:max_bytes], self._received[max_bytes:]
         return data
 
-    def _receive(self, deadline: float) -> bytes:
+    def _receive(self, timeout_s: float) -> bytes:
         try:
-            if not arrives(self._socket, max(0.0, deadline - time.monotonic())):
+            if not arrives(self._socket, max(0.0, timeout_s)):
                 return b""
             data = self._socket.recv(_CHUNK_BYTES)
         except (OSError, ValueError) as error:  # ValueError: the socket is closed
