@@ -62,7 +62,11 @@ class Completeness:
         fill, digest = found
         left: dict[int, int] = {}
         for output, spans in command.unwritten():
-            places = self._untouched(spans, fill)
+            untouched = [
+                low + np.flatnonzero(self._memory(low, high - low) == self._fill(low, high - low, fill))
+                for low, high in spans
+            ]
+            places = np.concatenate(untouched)
             if not places.size:
                 continue
             before = self._doubts.get(command.key, _NO_DOUBTS)
@@ -72,14 +76,6 @@ class Completeness:
         if left or command.key in self._doubts:
             self._doubts[command.key] = _Doubts(digest=digest, matches=left)
         return None
-
-    def _untouched(self, spans: list[tuple[int, int]], fill: int) -> npt.NDArray[np.int64]:
-        """Return the addresses that still hold their fill."""
-        found = [
-            low + np.flatnonzero(self._memory(low, high - low) == self._fill(low, high - low, fill))
-            for low, high in spans
-        ]
-        return np.concatenate(found)
 
     def _fill(self, address: int, size_bytes: int, turn: int) -> Bytes:
         """Return the fill of a range: those of two turns that follow each other differ in each byte."""

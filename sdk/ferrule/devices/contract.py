@@ -35,10 +35,8 @@ class Breach(StrEnum):
 class ContractError(DeviceFaultError):
     """A device broke its contract."""
 
-    def __init__(
-        self, message: str, *, device: str, breach: Breach, command: str, tensor: str, address: int, hint: str | None
-    ) -> None:
-        super().__init__(message, device=device, hint=hint)
+    def __init__(self, message: str, *, device: str, breach: Breach, command: str, tensor: str, address: int) -> None:
+        super().__init__(message, device=device, hint="docs/emulation.md, 'The contract of devices', has the rules")
         self.breach = breach
         self.command = command
         """The command at fault, such as "layer 'conv' (step 3)"; empty if the device has had none."""
@@ -219,7 +217,6 @@ class Account:
             command=command or self._last.get(device, ("", ""))[0],
             tensor=named[0] if named else "",
             address=address,
-            hint=_HINT,
         )
 
     def unwritten(self, command: Command, output: Operand, address: int, size_bytes: int, total: int) -> ContractError:
@@ -237,7 +234,6 @@ class Account:
             command=command.label,
             tensor=output.name,
             address=address,
-            hint=_HINT,
         )
 
     def _breach(self, device: str, address: int, end: int, *, write: bool) -> tuple[Breach, str] | None:
@@ -284,9 +280,6 @@ _NAME_CHARACTERS = 48
 def _short(name: str) -> str:
     """Return a name in quotes, without the end of a long one."""
     return f"'{name}'" if len(name) <= _NAME_CHARACTERS else f"'{name[: _NAME_CHARACTERS - 3]}...'"
-
-
-_HINT = "docs/emulation.md, 'The contract of devices', has the rules"
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> _Spans:

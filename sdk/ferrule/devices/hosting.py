@@ -274,10 +274,7 @@ class HostedModel(_Hosted):
 
     def next_event(self) -> int | None:
         """Return the number of cycles, 1 or more, until the model's next internal event, or None."""
-        try:
-            event = self._model.next_event()
-        except BaseException as error:  # noqa: BLE001
-            self.failed(error, "next_event")
+        event = self._asked("next_event", self._model.next_event)
         if event is not None and (type(event) is not int or event < 1 or event >> _EVENT_BITS):
             event = self._number_of(event, 1, _EVENT_BITS, "None or a number of cycles from 1 on", "next_event")
         return event

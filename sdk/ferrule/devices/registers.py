@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, field
 from enum import StrEnum
-from itertools import chain
 
 from ferrule._frozen import frozen, positional
 from ferrule.errors import FerruleError
@@ -147,8 +146,7 @@ class Register:
         return self._some_allow(Access.READ_ONLY)
 
     def _some_allow(self, other: Access) -> bool:
-        own = (each.access for each in self.fields if each.access is not None)
-        return any(access is not other for access in chain((self.access,), own))
+        return self.access is not other or any(each.access not in {None, other} for each in self.fields)
 
     @property
     def unreadable_mask(self) -> int:

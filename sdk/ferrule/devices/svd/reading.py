@@ -132,14 +132,12 @@ class _Reader:
         """Return the registers in the order of their offsets."""
         if container is None:
             return []
-        found = list(self._walk(container, self._scopes, "", 0, properties))
-        chosen = [each for each in found if self._is_preferred(each.register)]
-        others = [each for each in found if not self._is_preferred(each.register)]
+        found = self._walk(container, self._scopes, "", 0, properties)
         places: dict[int, _Found] = {}
         names: dict[str, _Found] = {}
         kept: list[Register] = []
         conflicts: list[tuple[_Found, _Found]] = []
-        for each in (*chosen, *others):
+        for each in sorted(found, key=lambda each: not self._is_preferred(each.register)):
             other = self._in_the_way(each, places, names)
             if other is None:
                 kept.append(each.register)

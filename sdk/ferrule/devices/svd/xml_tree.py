@@ -34,10 +34,7 @@ class Element:
 
     def child(self, tag: str) -> Element | None:
         """Return the first child with a tag, or None."""
-        for each in self.children:
-            if each.tag == tag:
-                return each
-        return None
+        return next(self.all(tag), None)
 
     def all(self, tag: str) -> Iterator[Element]:
         """Yield the children with a tag."""
