@@ -193,11 +193,8 @@ def _memories(platform: Platform, description: BoardDescription, file: Path) -> 
                 name=name,
                 address=address,
                 size_bytes=size,
-                kind=more.kind,
-                cacheable=more.cacheable,
-                line_bytes=more.line_bytes,
-                masters=more.masters,
                 aliases=tuple(aliases),
+                **msgspec.structs.asdict(more),
             )
         )
     return tuple(found)

@@ -79,7 +79,7 @@ def _read_into(entries: dict[str, _Draft], files: list[Path], file: Path, *, par
     _Parser(text, file, entries, files, parents).parse()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class _Draft:
     """An entry that later entries of the same name may still change."""
 
@@ -93,16 +93,7 @@ class _Draft:
     scripts: list[Script] = field(default_factory=list)
 
     def entry(self) -> Entry:
-        return Entry(
-            name=self.name,
-            type=self.type,
-            registrations=self.registrations,
-            properties=self.properties,
-            interrupts=tuple(self.interrupts),
-            scripts=tuple(self.scripts),
-            file=self.file,
-            line=self.line,
-        )
+        return Entry(**vars(self) | {"interrupts": tuple(self.interrupts), "scripts": tuple(self.scripts)})
 
 
 class _Parser:
@@ -150,8 +141,8 @@ class _Parser:
         return token.kind is TokenKind.MARK and token.text == mark
 
     def _expect(self, mark: str, where: str) -> None:
-        token = self._next()
-        if token.kind is not TokenKind.MARK or token.text != mark:
+        token = self._peek()
+        if not self._take(mark):
             raise self._error(token, f"expected '{mark}' {where}, found {token}")
 
     def _until(self, close: str, separator: str, where: str, unclosed: FerruleError) -> Iterator[None]:
@@ -219,18 +210,15 @@ class _Parser:
 
     def _draft(self, token: Token, name: str, type_name: str | None) -> _Draft:
         known = self._entries.get(name)
+        if known is None and type_name is None and name == "sysbus":
+            type_name = "Bus.SystemBus"
         if type_name is None:
-            if known is None and name == "sysbus":
-                known = self._entries.setdefault(
-                    name, _Draft(name=name, type="Bus.SystemBus", file=self._file, line=token.line)
-                )
             if known is None:
                 raise self._error(token, f"'{name}' has no type, and no entry of that name precedes it")
             return known
         if known is not None:
             raise self._error(token, f"'{name}' is declared a second time; first in {known.file}:{known.line}")
-        draft = _Draft(name=name, type=type_name, file=self._file, line=token.line)
-        self._entries[name] = draft
+        draft = self._entries[name] = _Draft(name=name, type=type_name, file=self._file, line=token.line)
         return draft
 
     def _attribute(self, draft: _Draft, *, ends_at_line: bool) -> None:

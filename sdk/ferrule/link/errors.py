@@ -21,6 +21,6 @@ class ProtocolVersionError(LinkError):
 class FirmwareError(LinkError):
     """The firmware refused a request with an error frame; `code` is its error code."""
 
-    def __init__(self, message: str, *, code: int, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, code: int) -> None:
+        super().__init__(message)
         self.code = code

@@ -94,7 +94,7 @@ class CounterSource(StrEnum):
         return {CounterSource.NONE: "none", CounterSource.DWT: "cycles", CounterSource.SYSTICK: "ticks"}[self]
 
 
-_SOURCES = (CounterSource.NONE, CounterSource.DWT, CounterSource.SYSTICK)
+_SOURCES = tuple(CounterSource)
 _TYPES: Mapping[int, DataType] = {
     1: DataType.INT8,
     2: DataType.INT16,
@@ -131,9 +131,6 @@ NO_CHOICE = 0xFFFF
 WRITE_HEADER_BYTES = _REQUESTS[MessageType.WRITE_INPUT].size
 """Size of the header before the data in the payload of WRITE_INPUT."""
 
-_WORD = Struct("<I")
-_DIGEST = Struct("<16B")
-
 
 def request(kind: MessageType, *fields: int) -> bytes:
     """Return the payload of a request with these fields, in the order of its layout."""
@@ -151,12 +148,12 @@ class _Reader:
     def fail(self, what: str) -> LinkError:
         return LinkError(f"the firmware's {self._message.name} response is malformed: {what}")
 
-    def take(self, layout: Struct) -> tuple[int, ...]:
+    def take(self, layout: str) -> tuple[int, ...]:
         try:
-            values = layout.unpack_from(self._payload, self._at)
+            values = struct.unpack_from(layout, self._payload, self._at)
         except struct.error as error:
             raise self.fail(f"{len(self._payload)} bytes are too few") from error
-        self._at += layout.size
+        self._at += struct.calcsize(layout)
         return values
 
     def text(self) -> str:
@@ -187,7 +184,7 @@ class Hello:
     def decode(cls, payload: bytes) -> Hello:
         """Decode the response to HELLO."""
         reader = _Reader(MessageType.HELLO, payload)
-        (size,) = reader.take(Struct("<H"))
+        (size,) = reader.take("<H")
         hello = cls(max_payload_bytes=size, firmware=reader.text(), firmware_version=reader.text())
         reader.end()
         return hello
@@ -206,10 +203,10 @@ class LinkTensor:
     def decode(cls, payload: bytes) -> LinkTensor:
         """Decode the response to TENSOR_INFO."""
         reader = _Reader(MessageType.TENSOR_INFO, payload)
-        code, rank, size = reader.take(Struct("<BBI"))
+        code, rank, size = reader.take("<BBI")
         if code not in _TYPES or rank > MAX_RANK:
             raise reader.fail(f"element type {code} or rank {rank} is unknown")
-        dtype, shape = _TYPES[code], reader.take(Struct(f"<{rank}I"))
+        dtype, shape = _TYPES[code], reader.take(f"<{rank}I")
         tensor = cls(name=reader.text(), dtype=dtype, shape=shape, size_bytes=size)
         reader.end()
         if math.prod(shape) * dtype.size_bytes != size:
@@ -238,7 +235,7 @@ def decode_model(payload: bytes) -> tuple[ModelInfo, int, int]:
     The numbers are those of the inputs and of the outputs.
     """
     reader = _Reader(MessageType.MODEL_INFO, payload)
-    inputs, outputs, operators, workspace, stack, source = reader.take(Struct("<IIIIIB"))
+    inputs, outputs, operators, workspace, stack, source = reader.take("<IIIIIB")
     if source >= len(_SOURCES):
         raise reader.fail(f"counter source {source} is unknown")
     info = ModelInfo(
@@ -269,7 +266,7 @@ class SelfTest(IntEnum):
     def decode(cls, payload: bytes) -> SelfTest:
         """Decode the response to SELF_TEST."""
         reader = _Reader(MessageType.SELF_TEST, payload)
-        (part,) = reader.take(_WORD)
+        (part,) = reader.take("<I")
         reader.end()
         if part not in set(cls):
             raise reader.fail(f"the result is {part}, expected 0 to {max(cls)}")
@@ -297,11 +294,11 @@ class BuildInfo:
     def decode(cls, payload: bytes) -> BuildInfo:
         """Decode the response to BUILD_INFO."""
         reader = _Reader(MessageType.BUILD_INFO, payload)
-        model, plan, sources = (bytes(reader.take(_DIGEST)).hex() for _ in range(3))
-        (count,) = reader.take(Struct("<B"))
+        model, plan, sources = (bytes(reader.take("<16B")).hex() for _ in range(3))
+        (count,) = reader.take("<B")
         if count not in {0, SIZES}:
             raise reader.fail(f"it has {count} sizes, expected none or {SIZES}")
-        sizes = reader.take(Struct(f"<{count}I")) if count else None
+        sizes = reader.take(f"<{count}I") if count else None
         platform, board, compiler, flags = (reader.text() for _ in range(4))
         reader.end()
         return cls(
@@ -330,7 +327,7 @@ class RunResult:
     def decode(cls, payload: bytes) -> RunResult:
         """Decode the response to RUN."""
         reader = _Reader(MessageType.RUN, payload)
-        status, operator, total = reader.take(Struct("<iIQ"))
+        status, operator, total = reader.take("<iIQ")
         reader.end()
         if status == 0 and operator != NO_OPERATOR:
             raise reader.fail(f"it states success, and that operator {operator} failed")
@@ -352,7 +349,7 @@ class StackUse:
     def decode(cls, payload: bytes) -> StackUse:
         """Decode the response to STACK."""
         reader = _Reader(MessageType.STACK, payload)
-        run, peak, size = reader.take(Struct("<III"))
+        run, peak, size = reader.take("<III")
         reader.end()
         if run > peak:
             raise reader.fail(f"the run used {run} bytes of stack, and all until then {peak}")
@@ -384,10 +381,10 @@ class DeviceTrace:
     def decode(cls, payload: bytes) -> DeviceTrace:
         """Decode the response to DEVICE_TRACE."""
         reader = _Reader(MessageType.DEVICE_TRACE, payload)
-        (count,) = reader.take(_WORD)
+        (count,) = reader.take("<I")
         calls = []
         while not reader.is_at_end:
-            operator, device, call, status = reader.take(Struct("<IHHi"))
+            operator, device, call, status = reader.take("<IHHi")
             calls.append(LinkCall(operator=operator, device=device, call=call, status=status))
         return cls(count=count, calls=tuple(calls))
 
@@ -405,7 +402,7 @@ class ModelChoice:
     def decode(cls, payload: bytes) -> ModelChoice:
         """Decode the response to CHOOSE_MODEL."""
         reader = _Reader(MessageType.CHOOSE_MODEL, payload)
-        count, chosen = reader.take(Struct("<HH"))
+        count, chosen = reader.take("<HH")
         reader.end()
         if chosen >= count:
             raise reader.fail(f"model {chosen} of {count} is chosen")
@@ -416,7 +413,7 @@ def decode_statistics(payload: bytes) -> dict[str, int]:
     """Return the counts in a STATISTICS response, by name; LinkError if two have one name."""
     reader, found = _Reader(MessageType.STATISTICS, payload), dict[str, int]()
     while not reader.is_at_end:
-        (count,) = reader.take(_WORD)
+        (count,) = reader.take("<I")
         name = reader.text()
         if name in found:
             raise reader.fail(f"it has two counts '{name}'")
@@ -434,5 +431,5 @@ def decode_counters(payload: bytes) -> tuple[int, ...]:
 def decode_error(payload: bytes) -> tuple[int, str]:
     """Return the code and the text of an ERROR frame."""
     reader = _Reader(MessageType.ERROR, payload)
-    (code,) = reader.take(Struct("<B"))
+    (code,) = reader.take("<B")
     return code, reader.text()
