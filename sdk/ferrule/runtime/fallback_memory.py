@@ -199,7 +199,8 @@ class FallbackMemory:
         """
         try:
             for allocator, offsets, size, alignment in self._plans:
-                with place(f"fallback memory of {_named([self._tensors[name] for name in offsets])}"):
+                named = some_of([self._tensors[name].description for name in offsets], _NAMED)
+                with place(f"fallback memory of {named}"):
                     block = take_block(allocator, size, alignment)
                 self._held.append((allocator, block))
                 for name, offset in offsets.items():
@@ -269,10 +270,6 @@ def _refusal(end: FallbackEnd, memory: MemoryRef) -> str:
         return ""
     reasons = [end.factory.import_refusal(kind) for kind in memory.source]
     return "; ".join(dict.fromkeys((": the memory is not mapped", *filter(None, reasons))))
-
-
-def _named(tensors: Sequence[FallbackTensor]) -> str:
-    return some_of([tensor.description for tensor in tensors], _NAMED)
 
 
 def _listed(kinds: MemorySource) -> str:

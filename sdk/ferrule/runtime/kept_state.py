@@ -24,7 +24,6 @@ class KeptState:
         self._initial = [state.initial for state in graph.states]
         self._values = [port.empty() for port in ports]
         self._next = [port.empty() for port in ports]
-        self._is_valid = False
         self.reset()
 
     def reset(self) -> None:

@@ -95,15 +95,10 @@ class LoadedNetwork:
             if len(samples) == 1:
                 self._run_sample(parts, samples[0], buffers, reset=resets[0])
             else:
-                self._run_samples(parts, _apart(samples, outputs), buffers, resets)
+                for index, sample in enumerate(_apart(samples, outputs)):
+                    taken = [part_of(port.info, each, index) for port, each in zip(parts.outputs, buffers, strict=True)]
+                    self._run_sample(parts, sample, taken, reset=resets[index])
             return in_real_numbers(graph.outputs, buffers) if real else buffers
-
-    def _run_samples(
-        self, parts: Parts, samples: Sequence[Sequence[Array]], buffers: Sequence[Array], resets: Sequence[bool]
-    ) -> None:
-        for index, (sample, reset) in enumerate(zip(samples, resets, strict=True)):
-            taken = [part_of(port.info, each, index) for port, each in zip(parts.outputs, buffers, strict=True)]
-            self._run_sample(parts, sample, taken, reset=reset)
 
     def _run_sample(self, parts: Parts, arrays: Sequence[Array], buffers: list[Array], *, reset: bool) -> None:
         run = _ProfiledRun(parts, self.profiler) if self.profiler.enabled else _Run(parts)

@@ -11,7 +11,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.allocators import default_allocators
 from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkload, MemImportWorkload
-from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import place
 from ferrule.graph import Graph, Layer, LayerType, Tensor
@@ -73,7 +73,7 @@ def load_parts(
         state=KeptState(graph, results[count:]) if graph.states else None,
         fallback=fallback,
         links=tuple(loader.links.values()),
-        managers=members.managers,
+        managers=tuple(members.managers),
         profiling=members.profiling,
         debug=loader.debug,
     )
@@ -172,12 +172,9 @@ class _Loader:
             case LayerType.DEBUG:
                 return self._debug(layer)
             case _:
-                return self._backend_workload(layer)
-
-    def _backend_workload(self, layer: Layer) -> Workload:
-        factory, info = self._factory(layer, self._assignment[layer.name])
-        self._workloads[layer.name] = workload = factory.create_workload(info)
-        return workload
+                factory, info = self._factory(layer, self._assignment[layer.name])
+                self._workloads[layer.name] = workload = factory.create_workload(info)
+                return workload
 
     def _fallback(self, layer: Layer) -> Workload:
         """Return the workload by which the writer's backend waits until the tensor is written."""
@@ -198,10 +195,11 @@ class _Loader:
         name = _only_input(layer)
         producer = self._graph.producer(name)
         source, target = self._tensors[name], self._tensors[layer.outputs[0]]
+        common = source.factory.export_flags & target.factory.import_flags
         return MemImportWorkload(
             self._tensors.mapped(name),
             target.handle,
-            _common_memory(source.factory, target.factory),
+            next((kind for kind in MemorySource if kind in common), MemorySource.MALLOC),  # plain memory comes first
             source_backend=self._assignment[producer.name].backend if producer is not None else "the application",
             target_backend=self._assignment[layer.name].backend,
         )
@@ -234,12 +232,6 @@ def _only_input(layer: Layer) -> str:
             f"it has inputs {list(layer.inputs)} and outputs {list(layer.outputs)}, expected one each"
         )
     return layer.inputs[0]
-
-
-def _common_memory(source: TensorHandleFactory, target: TensorHandleFactory) -> MemorySource:
-    """Return the kind of memory for an import: plain memory if both support it, or else the first common kind."""
-    common = source.export_flags & target.import_flags
-    return next((kind for kind in MemorySource if kind in common), MemorySource.MALLOC)
 
 
 def _constant_handle(tensor: Tensor) -> TensorHandle:

@@ -28,7 +28,6 @@ class Member:
 
     asynchronous: bool
     workloads: WorkloadFactory | None
-    profiling: BackendProfilingContext | None
 
 
 @frozen
@@ -55,12 +54,8 @@ class Members:
         self._members: dict[BackendId, Member] = {}
         plain = HostMemoryManager()
         self._factories = {PLAIN: OwnedFactory(factory=HostTensorHandleFactory(PLAIN, plain), manager=plain)}
-        self._managers: list[MemoryManager] = [plain]
-
-    @property
-    def managers(self) -> tuple[MemoryManager, ...]:
+        self.managers: list[MemoryManager] = [plain]
         """All memory managers of the network."""
-        return tuple(self._managers)
 
     def join(self, backend_ids: Iterable[BackendId]) -> None:
         """Add backends that run a layer; NetworkLoadError if one cannot be used."""
@@ -79,7 +74,8 @@ class Members:
     @property
     def profiling(self) -> dict[BackendId, BackendProfilingContext]:
         """The profiling of the backends that have joined."""
-        return {key: member.profiling for key, member in self._members.items() if member.profiling is not None}
+        known = ((key, self._admitted[key].profiling) for key in self._members)
+        return {key: profiling for key, profiling in known if profiling is not None}
 
     def factory(self, factory_id: FactoryId | None) -> OwnedFactory:
         """Return a tensor handle factory; for None, the runtime's own.
@@ -107,11 +103,10 @@ class Members:
         admitted = self._admitted[backend_id]
         manager = backend.memory_manager(admitted.allocator)
         if manager is not None:
-            self._managers.append(manager)
+            self.managers.append(manager)
         for factory in backend.tensor_handle_factories(manager):
             self._factories.setdefault(factory.id, OwnedFactory(factory=factory, manager=manager))
         self._members[backend_id] = Member(
             asynchronous=has_capability(backend.capabilities(), ASYNC_EXECUTION),
             workloads=backend.workload_factory_in(admitted, manager, self._options.get(backend_id, {})),
-            profiling=admitted.profiling,
         )

@@ -57,7 +57,7 @@ class TensorTable:
         inputs = {info.name for info in self._graph.sources}
         outputs = {info.name for info in self._graph.results} - inputs
         alignments = self._alignments(optimized)
-        kinds = self._fallback_kinds(optimized)
+        kinds = self._fallback_kinds()
         uses = Counter(info.name for info in (*self._graph.sources, *self._graph.results))
         for tensor in self._graph.tensors:
             name = tensor.info.name
@@ -72,10 +72,9 @@ class TensorTable:
                 (name in inputs and options.import_enabled) or (name in outputs and options.export_enabled)
             )
             hidden = options.import_enabled and not owned.factory.supports_map_unmap and uses[name] > (1 if lent else 0)
-            if hidden and name not in kinds:
-                kinds[name] = next(iter(owned.factory.import_flags), MemorySource.UNDEFINED)
             if hidden:
-                kinds[name] |= MemorySource.MALLOC
+                own = next(iter(owned.factory.import_flags), MemorySource.UNDEFINED)
+                kinds[name] = kinds.get(name, own) | MemorySource.MALLOC
             imported = producer is not None and producer.type in _IMPORTS
             foreign = imported or lent or name in kinds
             self._placed[name] = PlacedTensor(
@@ -88,14 +87,14 @@ class TensorTable:
             )
         self._share(kinds)
 
-    def _fallback_kinds(self, optimized: OptimizedNetwork) -> dict[str, MemorySource]:
+    def _fallback_kinds(self) -> dict[str, MemorySource]:
         """Return, by tensor that FALLBACK_IMPORT layers read, the kinds of memory that they need."""
         kinds: dict[str, MemorySource] = {}
-        for layer in optimized.graph.layers:
+        for layer in self._graph.layers:
             descriptor = layer.descriptor
             if isinstance(descriptor, FallbackImportDescriptor):
                 source = layer.present_inputs[0]
-                producer = optimized.graph.producer(source)
+                producer = self._graph.producer(source)
                 if producer is not None and producer.type in _IMPORTS:
                     raise NetworkLoadError(
                         f"layer '{layer.name}' imports tensor '{source}', which layer '{producer.name}' imported"
