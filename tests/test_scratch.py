@@ -148,19 +148,6 @@ def test_a_folder_made_anew_while_waiting_is_locked(tmp_path: Path) -> None:
         assert os.path.samestat(os.fstat(handle), folder.stat())
 
 
-def test_shared_locks_exclude_exclusive_ones_only(tmp_path: Path) -> None:
-    def refuse() -> None:
-        raise FerruleError("busy")
-
-    with (
-        locked(tmp_path, shared=True),
-        locked(tmp_path, shared=True, waiting=refuse),
-        pytest.raises(FerruleError, match="busy"),
-        locked(tmp_path, waiting=refuse),
-    ):
-        pass
-
-
 def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"old")

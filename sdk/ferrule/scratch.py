@@ -35,13 +35,13 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 @contextmanager
-def locked(folder: Path, *, shared: bool = False, waiting: Callable[[], object] = lambda: None) -> Iterator[int]:
+def locked(folder: Path, *, waiting: Callable[[], object] = lambda: None) -> Iterator[int]:
     """Hold a lock on a folder and yield its file descriptor, or -1 without locks; OSError if there is no such folder.
 
     `waiting` is called once if another process or thread holds the lock. A child process that inherits the descriptor
     holds the lock too, until it ends.
     """
-    handle = _open_locked(folder, shared=shared, waiting=waiting)
+    handle = _open_locked(folder, waiting)
     try:
         yield handle
     finally:
@@ -80,8 +80,7 @@ def write_file(path: Path, data: bytes, *, scratch: Path | None = None, private:
     user only, whatever the process's mask is; other files keep the permissions of the old one.
     """
     target = path.resolve() if path.is_symlink() else path
-    in_place = target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK))
-    if in_place:
+    if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
         target.write_bytes(data)
         return
     temporary, handle = _own(scratch or target.parent, PREFIX if scratch else f".{PREFIX}", folder=False)
@@ -114,7 +113,7 @@ def sweep(folder: Path) -> None:
         with contextlib.suppress(OSError):  # in use, another user's, or deleted by another process
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                if os.fstat(handle).st_uid == os.getuid() and _lock(handle, wait=False, shared=False):
+                if os.fstat(handle).st_uid == os.getuid() and _lock(handle, wait=False):
                     _remove(path)
             finally:
                 os.close(handle)
@@ -149,22 +148,22 @@ def _own(parent: Path, prefix: str, *, folder: bool) -> tuple[Path, int]:
             if parent.is_dir() and attempts < _ATTEMPTS:  # swept between its creation and this; not so in /proc
                 continue
             raise
-        _lock(handle, wait=True, shared=False)
+        _lock(handle, wait=True)
         if _is_at(path, handle):
             _OWNED.add(path)
             return path, handle
         _close(handle)
 
 
-def _open_locked(folder: Path, *, shared: bool, waiting: Callable[[], object]) -> int:
+def _open_locked(folder: Path, waiting: Callable[[], object]) -> int:
     if sys.platform == "win32":
         return -1
     while True:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            if not _lock(handle, wait=False, shared=shared):
+            if not _lock(handle, wait=False):
                 waiting()
-                _lock(handle, wait=True, shared=shared)
+                _lock(handle, wait=True)
             if _is_at(folder, handle):
                 return handle
         except BaseException:
@@ -173,15 +172,14 @@ def _open_locked(folder: Path, *, shared: bool, waiting: Callable[[], object]) -
         os.close(handle)
 
 
-def _lock(handle: int, *, wait: bool, shared: bool) -> bool | None:
+def _lock(handle: int, *, wait: bool) -> bool | None:
     """Lock an open file; False if it is locked elsewhere, which needs `wait` to be False, and None without locks."""
     if sys.platform == "win32":
         return None
     import fcntl
 
-    mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
     try:
-        fcntl.flock(handle, mode)
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
