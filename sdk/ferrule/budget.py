@@ -64,9 +64,13 @@ class Budget:
 
     def afford(self, resource: Resource, amount: int, what: str) -> None:
         """Raise BudgetError if `amount`, of bytes together with those that are held, is more than the limit."""
-        held = self._held if resource is Resource.BYTES else 0
-        if held + amount > self.limits[resource]:
-            raise self._error(resource, amount, held, what)
+        held, limit = self._held if resource is Resource.BYTES else 0, self.limits[resource]
+        if held + amount > limit:
+            beside = f" beside {held:,} that are held already" if held else ""
+            raise BudgetError(
+                f"{what} takes {amount:,} {_WORDS[resource]}{beside}, and the limit is {limit:,}",
+                hint=self.remedy(f"{resource}={spelled(resource, held + amount)}"),
+            )
 
     def hold(self, amount: int, what: str) -> None:
         """Count bytes that are held until the end of the work, or until `release`; raises as `afford` does."""
@@ -78,14 +82,6 @@ class Budget:
         """Count bytes no longer."""
         with self._lock:
             self._held -= amount
-
-    def _error(self, resource: Resource, amount: int, held: int, what: str) -> BudgetError:
-        limit, words = self.limits[resource], _WORDS[resource]
-        beside = f" beside {held:,} that are held already" if held else ""
-        return BudgetError(
-            f"{what} takes {amount:,} {words}{beside}, and the limit is {limit:,}",
-            hint=self.remedy(f"{resource}={spelled(resource, held + amount)}"),
-        )
 
 
 class Tally:

@@ -103,11 +103,6 @@ def _has_glibc() -> bool:
         return False
 
 
-def _c_library() -> tuple[str, ...]:
-    """Return the version of the C library, whose headers are those that a library includes beside its own."""
-    return platform.libc_ver()
-
-
 def is_zig(command: Sequence[str]) -> bool:
     """Return whether a compiler's command is zig's, judged by its name."""
     return "ziglang" in command or Path(command[0]).stem == "zig"
@@ -197,7 +192,7 @@ class NativeLibrary:
             *_SHARED,
             *self.facts,
             *compiler_facts(command),
-            *_c_library(),
+            *platform.libc_ver(),  # whose headers are those that a library includes beside its own
             sys.platform,
             platform.machine(),
         )

@@ -497,7 +497,8 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
         elif _writes(*arguments[1:3]):
             _MADE.add(path)
         else:
-            _note_foreign(_source_of(path), CONTENTS)
+            cached = f"{os.sep}__pycache__{os.sep}" in path  # a module's byte code, whose source counts
+            _note_foreign(source_from_cache(path) if cached else path, CONTENTS)
 
 
 def _caller() -> tuple[str, str]:
@@ -514,11 +515,6 @@ def _caller() -> tuple[str, str]:
 def _note_foreign(path: str, question: str) -> None:
     if not _is_left_out(path) and kind_of(path) != OTHER:
         _PROCESS.note(path, question, _noted_answer(path, question))
-
-
-def _source_of(path: str) -> str:
-    """Return the module of a file with Python's byte code; another path unchanged."""
-    return source_from_cache(path) if f"{os.sep}__pycache__{os.sep}" in path else path
 
 
 def _is_left_out(path: str) -> bool:
