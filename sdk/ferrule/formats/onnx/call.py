@@ -208,20 +208,18 @@ A layout says more, such as a pending reshape.
 """
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """A node, its inputs by position, and methods that add layers and declare the outputs."""
 
-    def __init__(
-        self, node: Node, emission: Emission, inner: Callable[[GraphRecord], Network], max_iterations: int
-    ) -> None:
-        self.node = node
-        self.emission = emission
-        self.inner = inner
-        """Returns the network of an inner graph, which has all that it reads as inputs or constants."""
-        self.max_iterations = max_iterations
-        """The limit of a loop whose trip count is not known."""
-        self.pending: Value | None = None
-        """The last layer of an expression, which is not added yet."""
+    node: Node
+    emission: Emission
+    inner: Callable[[GraphRecord], Network]
+    """Returns the network of an inner graph, which has all that it reads as inputs or constants."""
+    max_iterations: int
+    """The limit of a loop whose trip count is not known."""
+    pending: Value | None = None
+    """The last layer of an expression, which is not added yet."""
 
     # the inputs, by default the first
 

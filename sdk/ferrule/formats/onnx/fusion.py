@@ -17,7 +17,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
-from ferrule.formats.onnx.node import Node, outer_names
+from ferrule.formats.onnx.node import Node, clip_bounds, outer_names
 from ferrule.graph import Array
 from ferrule.graph.real_values import saturated
 
@@ -30,7 +30,6 @@ MOVING = frozenset({"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsq
 _CLAMPS = frozenset({"Relu", "Clip"})
 _NARROW = (-64, 63)
 """int8 constants within these limits do not become uint8."""
-_OPEN = (-np.inf, np.inf)
 _NEAR = float(np.finfo(np.float32).eps)
 """How far inside of the range of a QuantizeLinear a limit of Clip may lie."""
 
@@ -236,13 +235,8 @@ class _Graph:
         if clamp.op == "Relu":
             return zero == limits.min
         ends = [float(np.float32(scale) * np.float32(end - zero)) for end in (limits.min, limits.max)]
-        given = [self._constants.get(name) for name in (*clamp.inputs[1:], "", "")[:2]]
-        if any(name and (data is None or data.size != 1) for data, name in zip(given, clamp.inputs[1:], strict=False)):
-            return False
-        low, high = (
-            default if data is None else float(data.reshape(-1)[0]) for data, default in zip(given, _OPEN, strict=True)
-        )
-        return low - ends[0] <= _NEAR and ends[1] - high <= _NEAR
+        bounds = clip_bounds(clamp.inputs, self._constants.get)
+        return bounds is not None and bounds[0] - ends[0] <= _NEAR and ends[1] - bounds[1] <= _NEAR
 
     def _integers(self, conversion: _Step, name: str) -> str:
         """Return the type of the integers that a conversion makes or reads."""

@@ -13,7 +13,7 @@ from ferrule._frozen import frozen, positional
 from ferrule.errors import UnsupportedError, place
 from ferrule.formats.onnx.encoding import EIGHT_BITS, QUANTIZE, Encoding, encoding_of
 from ferrule.formats.onnx.folding import Folding
-from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, single_readers
+from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, clip_bounds, single_readers
 from ferrule.graph import Array, Rounding
 from ferrule.graph.names import UniqueNames
 
@@ -221,14 +221,7 @@ class Integers:
         """Return the limits of a Relu or Clip; None if they are not constant numbers."""
         if node.key == "Relu":
             return 0.0, math.inf
-        found = [-math.inf, math.inf]
-        for index, name in enumerate(node.inputs[1:3]):
-            if name:
-                data = self.numbers(name)
-                if data is None or data.size != 1 or np.isnan(data).any():
-                    return None
-                found[index] = data.item()
-        return float(found[0]), float(found[1])
+        return clip_bounds(node.inputs, self.numbers)
 
     def name(self, target: Target, rounding: Rounding = Rounding.TFLM) -> str:
         """Return a tensor for the results of an operator before the clamp of its target, with its type declared."""

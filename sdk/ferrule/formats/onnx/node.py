@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeVar
+
+import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
@@ -203,3 +205,16 @@ def outer_names(graph: GraphRecord) -> set[str]:
         for inner in node.graphs.values():
             names |= outer_names(inner)
     return names
+
+
+def clip_bounds(inputs: Sequence[str], constant: Callable[[str], Array | None]) -> tuple[float, float] | None:
+    """Return the limits of a Clip, given the data of constants by name; None if they are not constant numbers."""
+    found = [-math.inf, math.inf]
+    for index, name in enumerate(inputs[1:3]):
+        if name:
+            data = constant(name)
+            if data is None or data.size != 1 or np.isnan(data).any():
+                return None
+            found[index] = float(data.item())
+    low, high = found
+    return low, high

@@ -88,12 +88,9 @@ def _gemm(call: Expansion) -> None:
     call.finish("Gemm", (call.real(0), call.real(3, axis=0 if node.flag("transB") else 1), bias), 7)
 
 
-def _one(op: str) -> Callable[[Expansion], None]:
-    return lambda call: call.finish(op, (call.real(0),), 3)
-
-
-def _two(op: str) -> Callable[[Expansion], None]:
-    return lambda call: call.finish(op, (call.real(0), call.real(3)), 6)
+def _plain(op: str, count: int = 1) -> Callable[[Expansion], None]:
+    """Return the expansion of an operator that has only tensors as inputs, each with its scale and zero point."""
+    return lambda call: call.finish(op, [call.real(3 * index) for index in range(count)], 3 * count)
 
 
 def _softmax(call: Expansion) -> None:
@@ -103,7 +100,7 @@ def _softmax(call: Expansion) -> None:
             f"its attribute 'opset' is {node.integer('opset')}, expected 13 or more",
             hint="convert the model before it is quantised: onnx.version_converter.convert_version(model, 13)",
         )
-    _one("Softmax")(call)
+    _plain("Softmax")(call)
 
 
 def _reduce_mean(call: Expansion) -> None:
@@ -126,17 +123,17 @@ def _where(call: Expansion) -> None:
 
 EXPANSIONS: Mapping[str, Callable[[Expansion], None]] = {
     "QLinearConv": _conv,
-    "QLinearMatMul": _two("MatMul"),
+    "QLinearMatMul": _plain("MatMul", 2),
     f"{MICROSOFT}::QGemm": _gemm,
-    f"{MICROSOFT}::QLinearAdd": _two("Add"),
-    f"{MICROSOFT}::QLinearAveragePool": _one("AveragePool"),
+    f"{MICROSOFT}::QLinearAdd": _plain("Add", 2),
+    f"{MICROSOFT}::QLinearAveragePool": _plain("AveragePool"),
     f"{MICROSOFT}::QLinearConcat": _concat,
     f"{MICROSOFT}::QLinearConv": _conv,
-    f"{MICROSOFT}::QLinearGlobalAveragePool": _one("GlobalAveragePool"),
-    f"{MICROSOFT}::QLinearLeakyRelu": _one("LeakyRelu"),
-    f"{MICROSOFT}::QLinearMul": _two("Mul"),
+    f"{MICROSOFT}::QLinearGlobalAveragePool": _plain("GlobalAveragePool"),
+    f"{MICROSOFT}::QLinearLeakyRelu": _plain("LeakyRelu"),
+    f"{MICROSOFT}::QLinearMul": _plain("Mul", 2),
     f"{MICROSOFT}::QLinearReduceMean": _reduce_mean,
-    f"{MICROSOFT}::QLinearSigmoid": _one("Sigmoid"),
+    f"{MICROSOFT}::QLinearSigmoid": _plain("Sigmoid"),
     f"{MICROSOFT}::QLinearSoftmax": _softmax,
     f"{MICROSOFT}::QLinearWhere": _where,
 }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -133,8 +133,9 @@ class _Sequence:
         """Return the shape of a state of several directions."""
         return (self.batches, count, self.units) if self.batch_axis == 0 else (count, self.batches, self.units)
 
-    def declare(self, results: Sequence[_Result]) -> None:
-        """Declare the outputs of the node."""
+    def declare(self, add: Callable[[_Sequence, int], _Result]) -> None:
+        """Add the layers of each direction, given by its number, and declare the outputs of the node."""
+        results = [add(self, index) for index in range(len(self.directions))]
         outputs = self.call.node.outputs
         for number in range(1, len(outputs)):
             if outputs[number]:
@@ -179,8 +180,7 @@ def _lstm(call: Call) -> None:
     peepholes = call.parameter(_PEEPHOLES, "peephole weights P")
     if peepholes is not None and np.any(peepholes):
         raise UnsupportedError("it has peephole weights P, expected none", hint="train the model without peepholes")
-    sequence = _Sequence(call, ("Sigmoid", "Tanh", "Tanh"), 4)
-    sequence.declare([_lstm_direction(sequence, index) for index in range(len(sequence.directions))])
+    _Sequence(call, ("Sigmoid", "Tanh", "Tanh"), 4).declare(_lstm_direction)
 
 
 def _lstm_direction(sequence: _Sequence, index: int) -> _Result:
@@ -216,7 +216,7 @@ def _gru(call: Call) -> None:
             hint="train with LSTM, which is one layer of any length; or export the model for shorter sequences, with "
             "the hidden state as an input and an output",
         )
-    sequence.declare([_gru_direction(sequence, index) for index in range(len(sequence.directions))])
+    sequence.declare(_gru_direction)
 
 
 def _gru_direction(sequence: _Sequence, index: int) -> _Result:

@@ -158,14 +158,20 @@ def _is_crossed(call: Call) -> bool:
     return call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD"
 
 
+def _exchanged(image: Value, rows: int) -> Value:
+    """Return the channels of each pixel as a matrix with so many rows, transposed."""
+    *pixels, channels = image.shape
+    parts = image.reshaped((math.prod(pixels), rows, channels // rows))
+    return parts.then(TransposeDescriptor(permutation=(0, 2, 1)))
+
+
 def _depth_to_space(call: Call) -> Value:
     x, size = image(call), _block(call)
-    batch, height, width, channels = x.shape
+    channels = x.shape[3]
     if channels % (size * size):
         raise ModelError(f"its input has {channels} channels, expected a multiple of {size * size}")
     if _is_crossed(call) and channels != size * size:
-        parts = x.reshaped((batch * height * width, channels // (size * size), size * size))
-        x = parts.then(TransposeDescriptor(permutation=(0, 2, 1))).reshaped((batch, height, width, channels))
+        x = _exchanged(x, channels // (size * size)).reshaped(x.shape)
     return as_input(x.then(DepthToSpaceDescriptor(block_size=size)))
 
 
@@ -173,10 +179,7 @@ def _space_to_depth(call: Call) -> Value:
     x, size = image(call), _block(call)
     moved = x.then(SpaceToDepthDescriptor(block_size=size))
     if _is_crossed(call) and call.shape()[1] > 1:
-        batch, height, width, channels = moved.shape
-        parts = moved.reshaped((batch * height * width, size * size, channels // (size * size)))
-        parts = parts.then(TransposeDescriptor(permutation=(0, 2, 1)))
-        moved = parts.then(ReshapeDescriptor(shape=(batch, height, width, channels)))
+        moved = _exchanged(moved, size * size).then(ReshapeDescriptor(shape=moved.shape))
     return as_input(moved)
 
 

@@ -29,17 +29,13 @@ _SAME = ("SAME_UPPER", "SAME_LOWER")
 
 def image(call: Call) -> Value:
     """Return the first input, of shape [batch, channels, height, width] or without a height, as an NHWC tensor."""
-    return call.tensor(0, NHWC, _image_shape(call))
-
-
-def _image_shape(call: Call) -> Shape:
     shape = call.shape()
     if len(shape) not in {3, 4}:
         raise UnsupportedError(
             f"its input has shape {list(shape)}, expected 3 axes (batch, channels, width) or 4 (with a height)",
             hint="replace layers over volumes (3-D) by ones over images",
         )
-    return shape if len(shape) == 4 else (shape[0], shape[1], 1, shape[2])
+    return call.tensor(0, NHWC, shape if len(shape) == 4 else (shape[0], shape[1], 1, shape[2]))
 
 
 def as_input(result: Value) -> Value:
@@ -59,16 +55,16 @@ class Slide:
     dilation: int = 1
     before: int = 0
     after: int = 0
-    """The padding, if the file states it."""
+    """The padding, if the file states it, or none."""
     auto: str
-    """How the file states the padding; "NOTSET" for `before` and `after`."""
+    """How the file states the padding; "NOTSET" and "VALID" for `before` and `after`."""
 
     def sides(self, length: int, *, ceil: bool = False) -> tuple[int, int]:
         """Return the padding of an image; with `ceil`, windows that begin inside it or its padding all count."""
         if self.auto in _SAME:
             before, after = same_padding(length, self.extent, self.stride, self.dilation)
             return (before, after) if self.auto == "SAME_UPPER" else (after, before)
-        before, after = (0, 0) if self.auto == "VALID" else (self.before, self.after)
+        before, after = self.before, self.after
         rest = length + before + after - (self.extent - 1) * self.dilation - 1
         if ceil and rest >= 0:
             count = -(-rest // self.stride) + 1
@@ -89,8 +85,7 @@ class Slide:
                 )
             total = max(full - size, 0)
             return size, total // 2 if self.auto == "SAME_UPPER" else total - total // 2
-        before, after = (0, 0) if self.auto == "VALID" else (self.before, self.after)
-        return full - before - after, before
+        return full - self.before - self.after, self.before
 
 
 Window = tuple[Slide, Slide]
@@ -115,6 +110,8 @@ def window_of(call: Call, extents: Sequence[int]) -> Window:
     spans = [(extent - 1) * step for extent, step in zip(extents, dilations, strict=True)]
     if max(*spans, *pads, *strides) > MAX_EXTENT:
         raise UnsupportedError(f"its window, strides or pads exceed {MAX_EXTENT} pixels")
+    if auto == "VALID":
+        pads = (0,) * 2 * spatial
     slides = [
         Slide(extent=extent, stride=stride, dilation=dilation, before=before, after=after, auto=auto)
         for extent, stride, dilation, before, after in zip(
@@ -130,14 +127,6 @@ def padding_of(window: Window, stored: Shape, *, ceil: bool = False) -> Padding:
         slide.sides(length, ceil=ceil) for slide, length in zip(window, stored[1:3], strict=True)
     )
     return Padding(top=top, bottom=bottom, left=left, right=right)
-
-
-def _pool_window(call: Call) -> Window:
-    _image_shape(call)
-    extents, spatial = call.node.integers("kernel_shape"), call.rank() - 2
-    if len(extents) != spatial:
-        raise ModelError(f"its attribute 'kernel_shape' is {list(extents)}, expected {spatial} numbers")
-    return window_of(call, extents)
 
 
 def _pool(window: Window, padding: Padding) -> Pool2dDescriptor:
@@ -164,7 +153,10 @@ def _check_pool(window: Window, stored: Shape) -> None:
 
 def _pooled(call: Call) -> tuple[Value, Window, Padding]:
     """Return the image of a pool, its window and its padding."""
-    x, window = image(call), _pool_window(call)
+    x, extents, spatial = image(call), call.node.integers("kernel_shape"), call.rank() - 2
+    if len(extents) != spatial:
+        raise ModelError(f"its attribute 'kernel_shape' is {list(extents)}, expected {spatial} numbers")
+    window = window_of(call, extents)
     _check_pool(window, x.shape)
     return x, window, padding_of(window, x.shape, ceil=call.node.flag("ceil_mode"))
 
