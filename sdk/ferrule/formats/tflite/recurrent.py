@@ -26,15 +26,15 @@ def _read_lstm(node: Node) -> Descriptor:
     return LstmDescriptor(time_major=options.time_major, cell_clip=max(finite(options.cell_clip, "cell_clip"), 0.0))
 
 
-def _intermediates(emitter: Emitter, layer: Layer) -> list[str]:
+def _intermediates(emitter: Emitter, layer: Layer) -> tuple[str, ...]:
     """Return five tensors for integers: TensorFlow Lite's kernel and Arm's compiler expect them; the last is in use."""
     hidden = emitter.output_info(layer)
     if not hidden.dtype.is_quantizable:
-        return []
-    return [
+        return ()
+    return (
         *(emitter.intermediate(layer, f"input_to_{gate}", DataType.FLOAT32, None) for gate in GATES),
         emitter.intermediate(layer, "effective_hidden_scale", hidden.dtype, hidden.quantization),
-    ]
+    )
 
 
 ROWS: Mapping[LayerType, Row] = {

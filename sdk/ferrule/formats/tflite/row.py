@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule._frozen import positional
 from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version, Written
-from ferrule.formats.tflite.encoder import OptionValue
+from ferrule.formats.tflite.encoder import OperatorContent, OptionValue
 from ferrule.formats.tflite.node import Node, activation, axis, finite
 from ferrule.graph import DataType, Descriptor, Layer
 
@@ -134,7 +134,7 @@ class Row:
     """(emitter, layer, descriptor) -> the inputs in a file, in place of those of the layer and of the vectors."""
     least_inputs: int = 0
     """The least number of inputs in a file that is written, of which the last may be absent."""
-    intermediates: Callable[[Emitter, Layer], Sequence[str]] | None = None
+    intermediates: Callable[[Emitter, Layer], tuple[str, ...]] | None = None
     """Returns the tensors without elements that a file has for a layer."""
     custom: str = ""
     """The custom code by which files name the operator; "" for built-in operators."""
@@ -190,15 +190,22 @@ class Row:
         else:
             vectors = [vector.written(emitter, layer) for vector in self.vectors]
             inputs = [*layer.inputs, *vectors] if self.data_inputs[0] == 0 else [*vectors, *layer.inputs]
-        emitter.emit(
-            layer,
-            self.table,
-            self.stated(emitter, layer),
+        sources = [name for name in inputs if name not in emitter.left_out]
+        while sources and sources[-1] is None:  # LiteRT treats a listed bias as present
+            sources.pop()
+        sources += [None] * (self.least_inputs - len(sources))
+        written = Written(layer.descriptor, emitter.input_infos(layer), emitter.output_info(layer))
+        operator = OperatorContent(
+            type=layer.type,
+            version=self.version(written),
+            inputs=tuple(sources),
+            outputs=tuple(name for name in layer.outputs if name not in emitter.left_out),
+            table=self.table,
             custom=self.custom,
-            inputs=inputs,
-            least_inputs=self.least_inputs,
+            fields=self.stated(emitter, layer),
             intermediates=() if self.intermediates is None else self.intermediates(emitter, layer),
         )
+        emitter.operators.append(operator)
 
     def stated(self, emitter: Emitter, layer: Layer) -> dict[str, OptionValue]:
         """Return the options of a layer, by field."""

@@ -7,12 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.node import Node, activation, axis
 from ferrule.formats.tflite.row import MANY, TWO, Row, Vector, axis_of, by_type, sorted_axes
-from ferrule.graph import Descriptor, Layer, LayerType
+from ferrule.graph import Descriptor, Layer, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.movement.pad import PadV2Descriptor
@@ -61,7 +63,12 @@ def _fill(node: Node, position: int, role: str) -> float:
 
 
 def _write_fill(emitter: Emitter, layer: Layer, descriptor: PadV2Descriptor) -> str:
-    return emitter.fill(layer, emitter.output_info(layer), descriptor.value)
+    output, value = emitter.output_info(layer), descriptor.value
+    try:
+        data = np.array(value, output.dtype.numpy)
+    except OverflowError:
+        raise ModelError(f"layer '{layer.name}': the fill {value} does not fit into {output.dtype}") from None
+    return emitter.add(TensorInfo(f"{layer.name}/fill", (), output.dtype, quantization=output.quantization), data)
 
 
 def _read_reshape(node: Node) -> Descriptor:

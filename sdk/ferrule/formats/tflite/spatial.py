@@ -45,7 +45,7 @@ def _read_transpose_conv(node: Node) -> Descriptor:
     shape, weights = _output_shape(node), windows.rank_4(node.input(1))
     if len(shape) != 4 or min(shape) < 1:
         raise ModelError(f"its output shape is {list(shape)}, expected four numbers of 1 or more")
-    windows.refuse_hybrid(node.input(2), weights)
+    windows.refuse_hybrid(node, 2)
     output = replace(node.output(), shape=shape)
     strides = windows.strides_of(options)
     window = Window(height=weights.shape[1], width=weights.shape[2], **strides)
@@ -116,17 +116,13 @@ def _transpose_conv_version(written: Written) -> int:
     return 3 if len(written.inputs) > _WITHOUT_BIAS else by_type(int8=2)(written)
 
 
-def _refuse_hybrid(node: Node) -> None:
-    windows.refuse_hybrid(node.source, node.input(1))
-
-
 ROWS: Mapping[LayerType, Row] = {
     LayerType.BATCH_MATMUL: Row(
         "BatchMatMulOptions",
         ["adj_x", "adj_y"],
         version=by_type(int8=2, int16=3),
         data_inputs=TWO,
-        check=_refuse_hybrid,
+        check=windows.refuse_hybrid,
     ),
     LayerType.RESIZE_BILINEAR: _resize("ResizeBilinearOptions", corners_since_3=False),
     LayerType.RESIZE_NEAREST_NEIGHBOR: _resize("ResizeNearestNeighborOptions", corners_since_3=True),

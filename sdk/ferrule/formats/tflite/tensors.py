@@ -70,7 +70,6 @@ class Tensors:
         self._infos: dict[int, TensorInfo] = {}
         self._arrays: dict[tuple[int, int], Array] = {}
         """By number of the buffer and type of the schema."""
-        self._replaced: dict[int, Array] = {}
         self._provided: dict[int, Callable[[], Array]] = {}
 
     @property
@@ -120,7 +119,7 @@ class Tensors:
         self._infos[index] = info
         if data is not None:
             data.setflags(write=False)
-            self._replaced[index] = data
+            self.provide(index, lambda: data)
 
     def is_constant(self, index: int) -> bool:
         """Whether the file contains the tensor's data, or it can be computed from such data."""
@@ -128,13 +127,11 @@ class Tensors:
             return index in self._provided or self._buffer(record) is not None
 
     def provide(self, index: int, data: Callable[[], Array]) -> None:
-        """Make a tensor without data a constant; `data` returns its read-only data, and is called when it is needed."""
+        """Make a tensor a constant; `data` returns its read-only data, and is called when it is needed."""
         self._provided[index] = data
 
     def data(self, index: int) -> Array:
         """Return a constant's data, read-only; raises like `info`, and ModelError if the tensor is not a constant."""
-        if index in self._replaced:
-            return self._replaced[index]
         if index in self._provided:
             return self._provided[index]()
         with self._named(index) as record:

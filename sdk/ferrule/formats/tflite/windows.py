@@ -14,11 +14,13 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter, Written
 from ferrule.formats.tflite.node import Node, activation
 from ferrule.formats.tflite.row import Option, Row, by_type
+from ferrule.formats.tflite.shapes import ROWS as PADS
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.interface import option
 from ferrule.operators.arithmetic.window import NO_PADDING, Padding, Window, same_padding
 from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.table import type_of
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 
@@ -51,13 +53,13 @@ def _windowed(options: Any, image: TensorInfo, height: int, width: int, *, dilat
 
 
 def _read_convolution(node: Node) -> Descriptor:
-    refuse_hybrid(node.source, node.input(1))
+    refuse_hybrid(node)
     options, (_, height, width, _) = node.options("Conv2DOptions"), rank_4(node.input(1)).shape
     return Conv2dDescriptor(**_windowed(options, node.source, height, width, dilated=True))
 
 
 def _read_depthwise_convolution(node: Node) -> Descriptor:
-    refuse_hybrid(node.source, node.input(1))
+    refuse_hybrid(node)
     options, image = node.options("DepthwiseConv2DOptions"), rank_4(node.source)
     _, height, width, channels = rank_4(node.input(1)).shape
     steps = _windowed(options, image, height, width, dilated=True)
@@ -70,7 +72,7 @@ def _read_depthwise_convolution(node: Node) -> Descriptor:
 
 
 def _check_fully_connected(node: Node) -> None:
-    refuse_hybrid(node.source, node.input(1))
+    refuse_hybrid(node)
     options = node.optional_options("FullyConnectedOptions")
     if options.weights_format != 0:
         raise UnsupportedError("its weights are shuffled (SHUFFLED4x16INT8), expected the default order")
@@ -104,8 +106,17 @@ def _sources(
     image, padding = emitter.input_info(layer, 0), descriptor.padding
     source = image.name
     if padding != NO_PADDING and _scheme(emitter, layer) is PaddingScheme.VALID:
-        source = emitter.padded(layer, image, _pad(layer, image.dtype, padding))
+        source = _padded(emitter, layer, image, _pad(layer, image.dtype, padding))
     return [source, *layer.inputs[1:]]
+
+
+def _padded(emitter: Emitter, layer: Layer, image: TensorInfo, descriptor: PadDescriptor | PadV2Descriptor) -> str:
+    """Write a PAD or a PADV2 of an image before a layer, and return the name of its output."""
+    shape = tuple(sum(extents) for extents in zip(image.shape, descriptor.before, descriptor.after, strict=True))
+    output = emitter.add(replace(image, name=f"{layer.name}/padded", shape=shape))
+    type_ = type_of(descriptor)
+    PADS[type_].write(emitter, Layer(layer.name, type_, descriptor, inputs=(image.name,), outputs=(output,)))
+    return output
 
 
 def _pad(layer: Layer, dtype: DataType, padding: Padding) -> PadDescriptor | PadV2Descriptor:
@@ -174,8 +185,9 @@ def needs_narrow_bias(node: Node) -> bool:
     return found == _BIAS_INT32
 
 
-def refuse_hybrid(image: TensorInfo, weights: TensorInfo) -> None:
-    """Refuse float32 activations with integer weights."""
+def refuse_hybrid(node: Node, position: int = 0) -> None:
+    """Refuse float32 activations, the input at a position, with integer weights."""
+    image, weights = node.input(position), node.input(1)
     if image.dtype.is_float and weights.dtype in {DataType.INT8, DataType.INT16}:
         raise UnsupportedError(
             f"it is hybrid: float32 activations ('{image.name}') with {weights.dtype} weights ('{weights.name}'), "

@@ -66,9 +66,7 @@ class _File:
         initialiser = states.initialiser()
         if initialiser is not None:
             self._subgraphs.append(initialiser)
-        emitter = Emitter(
-            graph, {type_: row.version for type_, row in OPERATORS.items()}, states.left_out, subgraph=self.write
-        )
+        emitter = Emitter(graph, states.left_out, subgraph=self.write)
         for layer in graph.layers:
             row = OPERATORS.get(layer.type)
             if row is None:
@@ -77,7 +75,10 @@ class _File:
             row.write(emitter, layer)
         self._subgraphs[number] = SubgraphContent(
             name=graph.name,
-            tensors=(*(each for each in graph.tensors if each.info.name not in states.left_out), *emitter.tensors),
+            tensors=(
+                *(each for each in graph.tensors if each.info.name not in states.left_out),
+                *emitter.tensors.values(),
+            ),
             operators=(*states.before(), *emitter.operators, *states.behind()),
             inputs=tuple(info.name for info in graph.inputs),
             outputs=tuple(info.name for info in graph.outputs),
