@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ferrule._version import VERSION
 from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME, STARTUP, startup
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME, SourceSet
@@ -17,8 +16,7 @@ from ferrule.firmware.platforms.cmsis_solution import (
     COMPONENTS,
     LayerFiles,
     default_yaml,
-    model_layer,
-    platform_layer,
+    layer_yaml,
     project_yaml,
     solution_yaml,
 )
@@ -28,14 +26,14 @@ from ferrule.firmware.platforms.library import (
     Library,
     devices_header,
     link_of,
-    main_headers,
     model_files,
     model_sources,
+    shared_values,
 )
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import GCC, Tree, TreeTools, gcc_notes
 from ferrule.firmware.template import rendered
-from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS
+from ferrule.firmware.toolchain import WARNINGS
 from ferrule.firmware.wires import wires
 from ferrule.reading import list_folder, read_text
 from ferrule.rendering import Verbatim
@@ -117,8 +115,13 @@ def _files(request: ProjectRequest) -> ProjectFiles:
             **library.files,
             **rendered(values, generated),
             SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
-            model_name: model_layer(name, model).encode(),
-            PLATFORM_LAYER: platform_layer(request.board.name, platform, SCRIPT_NAME).encode(),
+            model_name: layer_yaml("AI", f"The model {name}, its weights and its kernels", model).encode(),
+            PLATFORM_LAYER: layer_yaml(
+                "Board",
+                f"Ferrule's devices and link on CMSIS-RTOS2, and start-up of {request.board.name}",
+                platform,
+                SCRIPT_NAME,
+            ).encode(),
             "cdefault.yml": default_yaml(_compile_flags(request), _LINK_FLAGS).encode(),
         },
         starters={
@@ -202,37 +205,33 @@ def _values(request: ProjectRequest, board: CmsisBoard, layers: Sequence[LayerFi
     program = request.program
     usart = ("ferrule/platform/cmsis_usart.h",) if any(use.driver.wire for use in program.devices) else ()
     return {
-        "version": VERSION,
-        "main_headers": main_headers(request.program),
-        "program": program,
-        "board": request.board,
-        "core": board.core,
-        "macros": board.macros,
+        **shared_values(request),
+        "cmsis": board,
         "macro_width": max(len(name) for name, _ in board.macros),
-        "vectors": board.vectors,
-        "vector_count": board.vector_count,
         "interrupts": {vector.number: vector.stem for vector in board.devices},
         "wires": {wire.use.name: (wire, board.usart(wire.uart)) for wire in wires(program, request.board)},
-        "usarts": board.usarts,
-        "link_usart": board.link_usart,
         "device_headers": sorted({"ferrule/platform/cmsis.h", *usart, *(use.driver.header for use in program.devices)}),
         "names": [use.name for use in program.devices if use.driver.wire is None],
         "toolchain": GCC,
         "sources": tuple(sorted(source for layer in layers for source in layer.sources)),
         "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.code.include_dirs)),
         "third_party": tuple(name for layer in layers for name in layer.code.third_party),
-        "third_party_warnings": THIRD_PARTY_WARNINGS,
         "system_include_dirs": tuple(name for layer in layers for name in layer.code.system_include_dirs),
         "cmake_folder": CMAKE_FOLDER,
         "definitions": [each for layer in reversed(layers) for each in layer.code.defines.items()],
         "script": SCRIPT_NAME,
         "core_flags": GCC.target_flags(request.board),
         "compile_flags": ("-std=c11", *_compile_flags(request)),
-        "optimization": request.optimization,
         "warnings": WARNINGS,
         "link_flags": _LINK_FLAGS,
         "components": COMPONENTS,
-        "component_sources": component_sources(board),
+        # the files that csolution takes from packs for `COMPONENTS`, as paths for CMake
+        "component_sources": [
+            Verbatim("${CMSIS_PATH}/CMSIS/RTOS2/Source/os_systick.c"),
+            Verbatim("${CMSIS_RTX_PATH}/Config/RTX_Config.c"),
+            *(Verbatim(f"${{CMSIS_RTX_PATH}}/Source/{name}.c") for name in _RTX_SOURCES),
+            Verbatim(f"${{CMSIS_RTX_PATH}}/Source/GCC/{board.core.rtx_handlers}"),
+        ],
         "component_include_dirs": (
             Verbatim("${CMSIS_PATH}/CMSIS/Core/Include"),
             Verbatim("${CMSIS_PATH}/CMSIS/Driver/Include"),
@@ -241,14 +240,3 @@ def _values(request: ProjectRequest, board: CmsisBoard, layers: Sequence[LayerFi
             Verbatim("${CMSIS_RTX_PATH}/Config"),
         ),
     }
-
-
-def component_sources(board: CmsisBoard) -> tuple[Verbatim, ...]:
-    """Return the files that csolution takes from packs for `COMPONENTS`, as paths for CMake."""
-    sources = (
-        "${CMSIS_PATH}/CMSIS/RTOS2/Source/os_systick.c",
-        "${CMSIS_RTX_PATH}/Config/RTX_Config.c",
-        *(f"${{CMSIS_RTX_PATH}}/Source/{name}.c" for name in _RTX_SOURCES),
-        f"${{CMSIS_RTX_PATH}}/Source/GCC/{board.core.rtx_handlers}",
-    )
-    return tuple(map(Verbatim, sources))

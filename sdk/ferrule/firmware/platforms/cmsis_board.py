@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.boards import Board, Peripheral
 from ferrule.errors import FerruleError
 
@@ -18,7 +18,7 @@ LINES = 240
 _TARGET_TYPE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
-@frozen
+@positional
 class CmsisCore:
     """A processor core as CMSIS names it."""
 
@@ -43,7 +43,7 @@ class CmsisCore:
         return f"core_c{self.letters.lower()}.h"
 
 
-@frozen
+@positional
 class Vector:
     """An interrupt with a handler."""
 
@@ -141,7 +141,7 @@ def cmsis_board(board: Board, interrupts: Sequence[tuple[str, int]] = ()) -> Cms
         macros=(*macros.items(), *core.macros),
         usarts=usarts,
         link_usart=link,
-        devices=tuple(Vector(number=number, stem=f"Interrupt{number}", owner=name) for name, number in interrupts),
+        devices=tuple(Vector(number, f"Interrupt{number}", name) for name, number in interrupts),
     )
     for vector, other in itertools.pairwise(found.vectors):
         if vector.number == other.number:
@@ -158,18 +158,18 @@ def cmsis_board(board: Board, interrupts: Sequence[tuple[str, int]] = ()) -> Cms
 
 
 _CORES: Mapping[str, CmsisCore] = {
-    "cortex-m3": CmsisCore(letters="M3", revision="0x0201U", rtx_handlers="irq_armv7m.S"),
-    "cortex-m4": CmsisCore(letters="M4", revision="0x0001U", rtx_handlers="irq_armv7m.S"),
+    "cortex-m3": CmsisCore("M3", "0x0201U", "irq_armv7m.S"),
+    "cortex-m4": CmsisCore("M4", "0x0001U", "irq_armv7m.S"),
     "cortex-m7": CmsisCore(
-        letters="M7",
-        revision="0x0101U",
-        rtx_handlers="irq_armv7m.S",
+        "M7",
+        "0x0101U",
+        "irq_armv7m.S",
         macros=(("__ICACHE_PRESENT", "1U"), ("__DCACHE_PRESENT", "1U"), ("__DTCM_PRESENT", "0U")),
     ),
     "cortex-m33": CmsisCore(
-        letters="M33",
-        revision="0x0004U",
-        rtx_handlers="irq_armv8mml.S",
+        "M33",
+        "0x0004U",
+        "irq_armv8mml.S",
         macros=(("__SAUREGION_PRESENT", "1U"),),
         secure=True,
     ),
@@ -189,6 +189,6 @@ def _usart(board: Board, index: int, uart: Peripheral) -> Usart:
         index=index,
         name=uart.name,
         address=uart.address,
-        rx=Vector(number=lines["RxInterrupt"], stem=f"{stem}_RX", owner=uart.name),
-        tx=Vector(number=lines["TxInterrupt"], stem=f"{stem}_TX", owner=uart.name),
+        rx=Vector(lines["RxInterrupt"], f"{stem}_RX", uart.name),
+        tx=Vector(lines["TxInterrupt"], f"{stem}_TX", uart.name),
     )

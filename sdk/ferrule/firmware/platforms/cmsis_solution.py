@@ -94,24 +94,11 @@ def project_yaml(name: str, sources: Sequence[str], layers: Sequence[str]) -> st
     return yaml_text({"project": content}, comment=_STARTER)
 
 
-def model_layer(name: str, files: LayerFiles) -> str:
-    """Return the layer with the model, which does not depend on CMSIS and fits into any solution."""
-    content: YamlMap = {
-        "type": "AI",
-        "description": f"The model {name}, its weights and its kernels",
-        **_paths(files),
-    }
-    return yaml_text({"layer": content}, comment=_GENERATED)
-
-
-def platform_layer(board: str, files: LayerFiles, script: str) -> str:
-    """Return the layer with the device API on CMSIS, the link and the board."""
-    content: YamlMap = {
-        "type": "Board",
-        "description": f"Ferrule's devices and link on CMSIS-RTOS2, and start-up of {board}",
-        **_paths(files),
-        "linker": [{"script": f"./{script}"}],
-    }
+def layer_yaml(kind: str, description: str, files: LayerFiles, script: str | None = None) -> str:
+    """Return a layer of a csolution's type, and of a board with its linker script."""
+    content: YamlMap = {"type": kind, "description": description, **_paths(files)}
+    if script is not None:
+        content["linker"] = [{"script": f"./{script}"}]
     return yaml_text({"layer": content}, comment=_GENERATED)
 
 

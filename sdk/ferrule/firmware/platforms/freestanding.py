@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from ferrule._version import VERSION
 from ferrule.backends.contribution import SELF_TEST, UART_DRIVERS, Contribution, startup
 from ferrule.codegen import DeviceUse
 from ferrule.errors import FerruleError
@@ -16,10 +15,17 @@ from ferrule.firmware.compile_commands import editor_compiler
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.mlperf_tiny import VENDOR, is_runner, runner_values
 from ferrule.firmware.plan import SCRIPT_NAME, SourceSet
-from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files, model_sources
+from ferrule.firmware.platforms.library import (
+    LOCK,
+    Library,
+    devices_header,
+    model_files,
+    model_sources,
+    shared_values,
+)
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, ProjectRequest
 from ferrule.firmware.template import rendered
-from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, toolchain
+from ferrule.firmware.toolchain import WARNINGS, toolchain
 from ferrule.firmware.uart import UartDriver, uart_driver
 from ferrule.firmware.wires import WireUse, wires
 from ferrule.reading import read_bytes
@@ -84,12 +90,9 @@ def project_values(request: ProjectRequest, code: SourceSet, adapter: str) -> di
     level = request.optimization
     interrupts, lines = device_interrupts(request), line_drivers(request)
     return {
-        "version": VERSION,
-        "main_headers": main_headers(request.program),
-        "program": request.program,
+        **shared_values(request),
         "runner": runner_values(request.app, request.program, board) if is_runner(request.app) else None,
         "vendor": VENDOR,
-        "board": board,
         "driver": uart_driver(board),
         "interrupts": interrupts,
         "names": [use.name for use in request.program.devices],
@@ -105,16 +108,13 @@ def project_values(request: ProjectRequest, code: SourceSet, adapter: str) -> di
             | ({"ferrule/drivers/uart_transport.h", "ferrule/transport.h"} if lines else set())
             | {uart.header for _, uart in lines}
         ),
-        "seal": SEAL if request.self_test else "",
         "toolchain": chosen,
         **asdict(code),
         "script": SCRIPT_NAME,
         "core_flags": tuple(flag for flag in chosen.compile_flags(board, level) if not flag.startswith("-O")),
         "target_flags": chosen.target_flags(board),
         "editor_compiler": editor_compiler(chosen, board, chosen.portable_command),
-        "optimization": request.optimization,
         "warnings": WARNINGS,
-        "third_party_warnings": THIRD_PARTY_WARNINGS,
         "link_flags": tuple(
             flag for flag in chosen.link_flags(board, level, runtime=True) if not flag.startswith("-O")
         ),

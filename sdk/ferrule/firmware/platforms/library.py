@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from ferrule._frozen import frozen
+from ferrule._version import VERSION
 from ferrule.backends.contribution import LINK, Contribution, Warnings, defines_of, merged
 from ferrule.codegen import Program
 from ferrule.firmware.plan import SourceSet
-from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER
+from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, SEAL, ProjectRequest
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS
 from ferrule.reading import read_bytes
 
 
@@ -47,10 +49,19 @@ LOCK = "arena_lock.c"
 """The lock of an arena that the models share, in a project that has one."""
 
 
-def main_headers(program: Program) -> list[str]:
-    """Return the generated headers that a project's main.c includes, sorted."""
+def shared_values(request: ProjectRequest) -> dict[str, object]:
+    """Return the values that the templates of all platforms have."""
+    program = request.program
     links = [f"ferrule_{artifact.symbol}_link.h" for artifact in program.artifacts]
-    return sorted([*links, *((devices_header(program),) if program.devices else ())])
+    return {
+        "version": VERSION,
+        "program": program,
+        "main_headers": sorted([*links, *((devices_header(program),) if program.devices else ())]),
+        "board": request.board,
+        "optimization": request.optimization,
+        "third_party_warnings": THIRD_PARTY_WARNINGS,
+        "seal": SEAL if request.self_test else "",
+    }
 
 
 @frozen

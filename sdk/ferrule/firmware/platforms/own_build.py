@@ -9,19 +9,17 @@ from functools import partial
 from pathlib import Path
 
 from ferrule._typing import override
-from ferrule._version import VERSION
 from ferrule.backends.contribution import BARE_METAL, CMSIS, FREERTOS, HEADERS, SELF_TEST, THREADX, Contribution
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware import seal
 from ferrule.firmware.platforms.kernels import FREERTOS_KERNEL
-from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.library import Library, model_files, model_sources, shared_values
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import TreeTools
 from ferrule.firmware.probe import ToolStatus
 from ferrule.firmware.template import rendered
-from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS
 from ferrule.reading import read_bytes
 
 ESP_IDF = "idf_component.yml"
@@ -85,15 +83,11 @@ def _files(adapter: str, request: ProjectRequest) -> ProjectFiles:
     own = [name for name in model_sources(request.program) if not name.startswith(link)]
     code = library.code(own, MODEL_FOLDER)
     values: dict[str, object] = {
-        "version": VERSION,
+        **shared_values(request),
         "artifact": artifact,
         "model": artifact.graph,
-        "board": request.board,
         "adapter": adapter if artifact.devices else "",
         **asdict(code),
-        "third_party_warnings": THIRD_PARTY_WARNINGS,
-        "optimization": request.optimization,
-        "seal": SEAL if request.self_test else "",
         "esp_idf": adapter == FREERTOS_KERNEL.name,
     }
     names = ("CMakeLists.txt", "ferrule.mk", "README.md", *((ESP_IDF,) if values["esp_idf"] else ()))

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, LINK, RUNTIME, Contribution, merged
 from ferrule.backends.firmware import address_fields
 from ferrule.boards import Board, Peripheral
@@ -14,11 +13,17 @@ from ferrule.codegen import Program, memory_of
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.dom import Call, Expression, Identifier
 from ferrule.errors import FerruleError
-from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files, model_sources
+from ferrule.firmware.platforms.library import (
+    LOCK,
+    Library,
+    devices_header,
+    model_files,
+    model_sources,
+    shared_values,
+)
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.zephyr_tools import NEWEST_TRIED, ZEPHYR_BOARDS, ZephyrBoard, ZephyrTools
 from ferrule.firmware.template import rendered
-from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS
 from ferrule.firmware.wires import spare_uarts, wires
 from ferrule.reading import files_below, list_folder, read_bytes
 from ferrule.resources import root
@@ -100,27 +105,21 @@ _STARTERS: Mapping[str, str] = {
 def _values(request: ProjectRequest) -> dict[str, object]:
     program = request.program
     known, placement = ZEPHYR_BOARDS.get(request.board.name), request.board.placement
-    wired = wires(program, request.board)
+    nodes, wired = _nodes(program), wires(program, request.board)
     uart = ("ferrule/platform/zephyr_uart.h",) if wired else ()
     return {
-        "version": VERSION,
+        **shared_values(request),
         "newest_tried": f"v{NEWEST_TRIED}",
         "revision": f"v{NEWEST_TRIED if known is None or known.since is None else known.since}",
         "modules": ("cmsis", "cmsis_6", *(() if known is None else known.modules)),
-        "main_headers": main_headers(request.program),
-        "program": program,
-        "board": request.board,
         "zephyr_board": known,
         "platforms": _platforms(request),
         "stack_bytes": placement.stack_bytes if placement.stack_is_stated else _STACK_BYTES,
         "single_uart": _has_single_uart(request.board),
         "emulated": _is_emulated(request),
         "native": _runs_natively(request),
-        "managed": bool(_nodes(request.program)),
-        "optimization": request.optimization,
-        "native_folder": _NATIVE_FOLDER if program.in_software is not None else "",
-        "third_party_warnings": THIRD_PARTY_WARNINGS,
-        "addresses": {use.name: _address(use) for use in _nodes(program) if address_fields(use.driver)},
+        "nodes": nodes,
+        "addresses": {use.name: _address(use) for use in nodes if address_fields(use.driver)},
         "device_headers": tuple(dict.fromkeys((*uart, *(use.driver.header for use in program.devices)))),
         "wires": {wire.use.name: wire for wire in wired},
     }
@@ -175,14 +174,13 @@ def _glue(program: Program, values: Mapping[str, object]) -> dict[str, bytes]:
 
 def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[str, bytes]:
     board = ZEPHYR_BOARDS.get(request.board.name)
-    nodes = _nodes(request.program)
     files: dict[str, bytes] = {}
     if _runs_natively(request):
         native: dict[str, object] = {"link": _NATIVE_LINK, "nodes": (), "wires": {}, "pins": {}}
         files |= rendered({**values, **native}, _overlays(_NATIVE_STEMS))
     if board is not None:
         link = _link(board, request.program, request.board)
-        files |= rendered({**values, "link": link, "nodes": nodes, "pins": board.pins}, _overlays(board.stems))
+        files |= rendered({**values, "link": link, "pins": board.pins}, _overlays(board.stems))
     return files
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule._typing import override
 from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
@@ -62,7 +62,7 @@ print(*[name for name in modules if importlib.util.find_spec(name) is None])
 _TIMEOUT_S = 60
 
 
-@frozen
+@positional
 class ZephyrBoard:
     """The names of a board in Zephyr, and what a build for it needs."""
 
@@ -94,26 +94,26 @@ class ZephyrBoard:
 
 _OLD_NAMES = Verbatim("Zephyr 3.5 and 3.6")
 ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
-    "microbit": ZephyrBoard(name="bbc_microbit", link="uart0", modules=("hal_nordic",)),
-    "mps2-an385": ZephyrBoard(name="mps2/an385", link="uart1", former=(("mps2_an385", _OLD_NAMES),)),
+    "microbit": ZephyrBoard("bbc_microbit", "uart0", modules=("hal_nordic",)),
+    "mps2-an385": ZephyrBoard("mps2/an385", "uart1", former=(("mps2_an385", _OLD_NAMES),)),
     "mps2-an386": ZephyrBoard(
-        name="mps2/an386", link="uart1", since="4.1.0", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6: an M3"))
+        "mps2/an386", "uart1", since="4.1.0", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6: an M3"))
     ),
-    "mps2-an500": ZephyrBoard(name="mps2/an500", link="uart1"),
+    "mps2-an500": ZephyrBoard("mps2/an500", "uart1"),
     "mps3-an547": ZephyrBoard(
-        name="mps3/corstone300/an547",
-        link="uart1",
+        "mps3/corstone300/an547",
+        "uart1",
         former=(("mps3/an547", Verbatim("Zephyr 3.7")), ("mps3_an547", _OLD_NAMES)),
     ),
     "nrf52840dk": ZephyrBoard(
-        name="nrf52840dk/nrf52840",
-        link="uart1",
+        "nrf52840dk/nrf52840",
+        "uart1",
         former=(("nrf52840dk_nrf52840", _OLD_NAMES),),
         modules=("hal_nordic",),
     ),
     "stm32f4_discovery": ZephyrBoard(
-        name="stm32f4_disco",
-        link="usart1",
+        "stm32f4_disco",
+        "usart1",
         modules=("hal_stm32",),
         pins={
             "usart3": Verbatim("&usart3_tx_pd8 &usart3_rx_pd9"),
@@ -122,7 +122,7 @@ ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
             "usart6": Verbatim("&usart6_tx_pc6 &usart6_rx_pc7"),
         },
     ),
-    "stm32g0b1": ZephyrBoard(name="nucleo_g0b1re", link="usart1", modules=("hal_stm32",)),
+    "stm32g0b1": ZephyrBoard("nucleo_g0b1re", "usart1", modules=("hal_stm32",)),
 }
 """Zephyr's boards by Ferrule's name."""
 
