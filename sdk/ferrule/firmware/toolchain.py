@@ -61,7 +61,9 @@ class Toolchain(Protocol):
     libraries: Words
     """Linker arguments placed after the object files when the runtime is linked."""
     builds_runtime: bool
-    """Whether the runtime is compiled on first use, which takes seconds."""
+    """Whether the compiler links its runtime itself and compiles it on first use, which takes seconds."""
+    keeps_symbols: Words
+    """Flags without which the linker strips the symbols."""
 
     def find(self) -> Words | None:
         """Return the compiler's command with its full path, or None if it is not installed."""
@@ -92,7 +94,15 @@ class Toolchain(Protocol):
         `runtime` links the compiler's arithmetic routines (64-bit division, floats without an FPU); without it, a
         firmware that needs such a routine does not link.
         """
-        ...
+        return (
+            *self.target_flags(board),
+            f"-{optimization}",
+            "-nostartfiles" if runtime and self.builds_runtime else "-nostdlib",
+            f"-Wl,--entry={ENTRY_SYMBOL}",  # zig otherwise requires _start, whatever the script says
+            "-Wl,--gc-sections",
+            *self.keeps_symbols,
+            _PAGE_SIZE,
+        )
 
 
 @frozen
@@ -105,6 +115,8 @@ class ZigToolchain(Toolchain):
     portable_command: Words = ("python3", "-m", "ziglang", "cc")
     libraries: Words = ()
     builds_runtime: bool = True
+    keeps_symbols: Words = ("-g",)
+    """It strips them under -Os."""
 
     @override
     def find(self) -> Words | None:
@@ -120,18 +132,6 @@ class ZigToolchain(Toolchain):
         abi = "eabihf" if board.cpu.hard_float else "eabi"
         return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(board.cpu)}", *board.flags.get(self.name, ()))
 
-    @override
-    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> Words:
-        return (
-            *self.target_flags(board),
-            f"-{optimization}",
-            "-nostartfiles" if runtime else "-nostdlib",
-            f"-Wl,--entry={ENTRY_SYMBOL}",  # zig otherwise requires _start, whatever the script says
-            "-Wl,--gc-sections",
-            "-g",  # zig otherwise also strips the symbols, under -Os
-            _PAGE_SIZE,
-        )
-
 
 @frozen
 class GccToolchain(Toolchain):
@@ -143,6 +143,7 @@ class GccToolchain(Toolchain):
     portable_command: Words = ("arm-none-eabi-gcc",)
     libraries: Words = ("-lgcc",)
     builds_runtime: bool = False
+    keeps_symbols: Words = ()
 
     @override
     def find(self) -> Words | None:
@@ -159,17 +160,6 @@ class GccToolchain(Toolchain):
         core = f"-mcpu={cpu.type}{_gcc_extensions(cpu)}"
         fpu = ("-mfloat-abi=hard", f"-mfpu={cpu.fpu}") if cpu.hard_float else ("-mfloat-abi=soft",)
         return ("-mthumb", core, *fpu, *board.flags.get(self.name, ()))
-
-    @override
-    def link_flags(self, board: Board, optimization: Optimization, *, runtime: bool) -> Words:
-        return (
-            *self.target_flags(board),
-            f"-{optimization}",
-            "-nostdlib",
-            f"-Wl,--entry={ENTRY_SYMBOL}",
-            "-Wl,--gc-sections",
-            _PAGE_SIZE,
-        )
 
 
 TOOLCHAINS: tuple[Toolchain, ...] = (ZigToolchain(), GccToolchain())
