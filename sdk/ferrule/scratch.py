@@ -72,6 +72,15 @@ class ScratchFolder(Closing):
         self._delete()
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """Yield a path that is written in the block; FerruleError if that fails."""
+    try:
+        yield path
+    except OSError as error:
+        raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
 def write_file(path: Path, data: bytes, *, scratch: Path | None = None, private: bool = False) -> None:
     """Write a file atomically: readers see either the old file or the complete new one; OSError leaves the old one.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, TensorInfo
 from ferrule.reading import exists, is_folder
-from ferrule.scratch import write_file
+from ferrule.scratch import write_file, writing
 
 
 def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo], what: str = "input") -> dict[str, Array]:
@@ -81,12 +80,3 @@ def save(path: Path, data: bytes) -> None:
     """Write a file of results; FerruleError if that fails, with an older file left as it was."""
     with writing(path):
         write_file(path, data)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """Yield a path that is written in the block; FerruleError if that fails."""
-    try:
-        yield path
-    except OSError as error:
-        raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error

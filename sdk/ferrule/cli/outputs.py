@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.cli.console import STDOUT, console, echo_document, log_safe
 from ferrule.cli.parameters import PATH, Option, collected, flag, option
 from ferrule.errors import FerruleError
@@ -25,7 +25,7 @@ JOB_SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable that names the file of a job's summary on hosted runners."""
 
 
-@frozen
+@positional
 class _Form:
     """A format, and the option that asks for it."""
 
@@ -45,45 +45,45 @@ class _Form:
 _CHECKED = frozenset({"run", "evaluation", "sweep", "comparison"})
 _FORMS = (
     _Form(
-        name="html",
-        kinds=_CHECKED | {"inspection"},
-        help="Write a page to look at, in one file that needs no network.",
+        "html",
+        _CHECKED | {"inspection"},
+        "Write a page to look at, in one file that needs no network.",
         failures=True,
     ),
     _Form(
-        name="csv",
-        kinds=_CHECKED | {"inspection"},
-        help="Write a table: a row per layer, metric, run of a sweep, or change; - for stdout.",
+        "csv",
+        _CHECKED | {"inspection"},
+        "Write a table: a row per layer, metric, run of a sweep, or change; - for stdout.",
     ),
     _Form(
-        name="markdown",
-        kinds=_CHECKED | {"inspection"},
-        help="Write a summary as Markdown; - for stdout.",
+        "markdown",
+        _CHECKED | {"inspection"},
+        "Write a summary as Markdown; - for stdout.",
         failures=True,
     ),
     _Form(
-        name="node-data",
-        kinds=frozenset({"run", "inspection", "evaluation"}),
-        help="Write node data for Model Explorer into this folder, a file per counter.",
+        "node-data",
+        frozenset({"run", "inspection", "evaluation"}),
+        "Write node data for Model Explorer into this folder, a file per counter.",
         folder=True,
         of_board=True,
     ),
     _Form(
-        name="trace",
-        kinds=frozenset({"run", "evaluation"}),
-        help="Write the timeline as a Chrome JSON trace, for Perfetto or Speedscope; - for stdout.",
+        "trace",
+        frozenset({"run", "evaluation"}),
+        "Write the timeline as a Chrome JSON trace, for Perfetto or Speedscope; - for stdout.",
         of_board=True,
     ),
     _Form(
-        name="junit",
-        kinds=_CHECKED,
-        help="Write the verdicts as JUnit XML, also if the command fails; - for stdout.",
+        "junit",
+        _CHECKED,
+        "Write the verdicts as JUnit XML, also if the command fails; - for stdout.",
         failures=True,
     ),
     _Form(
-        name="sarif",
-        kinds=_CHECKED,
-        help="Write what is wrong as SARIF 2.1.0, also if the command fails; - for stdout.",
+        "sarif",
+        _CHECKED,
+        "Write what is wrong as SARIF 2.1.0, also if the command fails; - for stdout.",
         failures=True,
     ),
 )
@@ -187,8 +187,9 @@ class Outputs:
             raise
 
     def _write(self, documents: Sequence[Document], names: Sequence[str]) -> None:
-        from ferrule.cli.arrays import save, writing
+        from ferrule.cli.arrays import save
         from ferrule.report.writers import FOLDERS, WRITERS
+        from ferrule.scratch import writing
 
         files: dict[Path, str] = {}
         for name in names:

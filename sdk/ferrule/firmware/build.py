@@ -22,7 +22,7 @@ from ferrule.firmware.linker import roomy_memories
 from ferrule.firmware.object_cache import ObjectCache
 from ferrule.firmware.plan import BuildPlan, CompileStep, LinkStep
 from ferrule.reading import read_bytes
-from ferrule.scratch import locked
+from ferrule.scratch import locked, writing
 
 EXIT_NOT_STARTED = 127
 
@@ -110,7 +110,7 @@ class Commands:
 
 
 def execute(
-    plan: BuildPlan, *, progress: Callable[[int, int, str], None] | None = None, jobs: int | None = None
+    plan: BuildPlan, *, progress: Callable[[int, int, str], None] = lambda *_: None, jobs: int | None = None
 ) -> Path:
     """Build the firmware and return the path of its ELF file; on failure no firmware is left in the folder.
 
@@ -128,18 +128,17 @@ def execute(
         FerruleError: the folder cannot be written.
     """
     total = len(plan.compile) + 1
-    say = progress or (lambda *_: None)
-    with _prepared(plan, waiting=lambda: say(0, total, "")) as lock:
+    with _prepared(plan, waiting=lambda: progress(0, total, "")) as lock:
         commands = Commands(plan.folder, lock)
         objects = ObjectCache(plan)
         try:
-            _compile_all(plan, commands, objects, lambda done, name: say(done, total, name), jobs)
+            _compile_all(plan, commands, objects, lambda done, name: progress(done, total, name), jobs)
             _link(plan, commands, objects)
         except BaseException:
             commands.stop()
             raise
         objects.prune()
-    say(total, total, plan.elf.name)
+    progress(total, total, plan.elf.name)
     return plan.elf
 
 
@@ -189,22 +188,21 @@ def _link(plan: BuildPlan, commands: Commands, objects: ObjectCache) -> None:
     argv = [word for attempt in link.attempts for word in attempt]
     inputs = (link.script, *link.inputs)
     try:
-        known = objects.firmware(argv, inputs)
-        if known is None:
-            commands.attempt(link.attempts)
-            objects.keep_firmware(argv, inputs, read_bytes(link.unfinished))
-        else:
-            with open(link.unfinished, "wb", opener=lambda path, flags: os.open(path, flags, 0o777)) as file:
-                file.write(known)
-        link.unfinished.replace(plan.elf)
+        with writing(plan.elf):
+            known = objects.firmware(argv, inputs)
+            if known is None:
+                commands.attempt(link.attempts)
+                objects.keep_firmware(argv, inputs, read_bytes(link.unfinished))
+            else:
+                with open(link.unfinished, "wb", opener=lambda path, flags: os.open(path, flags, 0o777)) as file:
+                    file.write(known)
+            link.unfinished.replace(plan.elf)
     except BuildError as error:
         if _OVERFLOW.search(error.output):
             too_large = _measure(link, plan.board, commands)
             if too_large is not None:
                 raise too_large from None
         raise
-    except OSError as error:
-        raise FerruleError(f"{plan.elf} cannot be written: {error.strerror or error}") from error
     finally:
         link.unfinished.unlink(missing_ok=True)
 

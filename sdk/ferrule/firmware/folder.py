@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from ferrule.firmware.manifest import MANIFEST_NAME, PENDING_NAME, Files, Manife
 from ferrule.interface import option
 from ferrule.reading import confined, exists, is_file, is_folder, read_bytes
 from ferrule.record import made
-from ferrule.scratch import ScratchFolder, locked
+from ferrule.scratch import ScratchFolder, locked, writing
 
 NEW_SUFFIX = ".new"
 ORIGINAL_SUFFIX = ".orig"
@@ -63,7 +63,7 @@ def write_folder(
     made(folder)
     if exists(folder) and not is_folder(folder):
         raise FerruleError(f"{folder} is a file, expected a folder or nothing")
-    with explained(folder):
+    with writing(folder):
         if is_folder(folder) and any(folder.iterdir()):
             with locked(folder, waiting=lambda: _refuse_busy(folder)):
                 return _Update(folder, generated, starters, manifest).write(force=force)
@@ -77,7 +77,7 @@ def create_folder(folder: Path, files: Files) -> None:
     Raises:
         FerruleError: the folder cannot be written.
     """
-    with explained(folder):
+    with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with ScratchFolder(folder.parent) as scratch:
             made = scratch.path / "project"
@@ -88,15 +88,6 @@ def create_folder(folder: Path, files: Files) -> None:
             if is_folder(folder):
                 folder.rmdir()
             made.rename(folder)
-
-
-@contextlib.contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Turn an OSError in the block into a FerruleError that names the folder."""
-    try:
-        yield
-    except OSError as error:
-        raise FerruleError(f"{folder} cannot be written: {error.strerror or error}") from error
 
 
 def _refuse_busy(folder: Path) -> None:

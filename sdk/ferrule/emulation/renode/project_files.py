@@ -15,7 +15,6 @@ from ferrule.codegen import Artifact, Program
 from ferrule.emulation.renode.script import EMULATION_COMMANDS, load_commands
 from ferrule.errors import FerruleError
 from ferrule.firmware import DEFAULT_PLATFORM
-from ferrule.firmware.folder import explained
 from ferrule.firmware.project import BUILD_FOLDER
 from ferrule.graph import Array
 from ferrule.graph.tensor import little_endian
@@ -34,7 +33,7 @@ from ferrule.link.protocol import (
 from ferrule.network import Network
 from ferrule.network.samples import pattern_sample
 from ferrule.reading import read_bytes
-from ferrule.scratch import write_file
+from ferrule.scratch import write_file, writing
 
 SCRIPT_NAME, TEST_NAME = "ferrule.resc", "ferrule.robot"
 MOST_INPUT_BYTES = 4096
@@ -86,7 +85,7 @@ def emit_renode(networks: Sequence[Network], program: Program, board: Board, pro
     }
     platforms = {board.path_for_renode(file): read_bytes(file) for file in board.files if file.suffix == ".repl"}
     contents = platforms | {name: text.encode() for name, text in files.items()}
-    with explained(folder):
+    with writing(folder):
         for name, data in contents.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write_file(folder / name, data)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule._version import VERSION
-from ferrule.errors import FerruleError, MissingToolError
+from ferrule.errors import MissingToolError
 from ferrule.report.evidence import Evidence
 from ferrule.report.sweep_document import SWEEP_SCHEMA_VERSION, SweepRow
-from ferrule.scratch import ScratchFolder
+from ferrule.scratch import ScratchFolder, writing
 
 if TYPE_CHECKING:
     import pyarrow
@@ -55,17 +55,14 @@ def write_parquet(path: Path, rows: Iterable[SweepRow], *, name: str) -> None:
         | {"ferrule.schema_version": str(SWEEP_SCHEMA_VERSION)}
     )
     remaining = iter(rows)
-    try:
-        with ScratchFolder(path.absolute().parent) as scratch:
-            written = scratch.path / "rows.parquet"
-            with parquet.ParquetWriter(written, schema, compression="zstd") as writer:
-                while batch := list(itertools.islice(remaining, _BATCH)):
-                    writer.write_table(pyarrow.Table.from_pylist([_record(row) for row in batch], schema=schema))
-            with contextlib.suppress(FileNotFoundError):
-                written.chmod(path.stat().st_mode)
-            written.replace(path)
-    except OSError as error:
-        raise FerruleError(f"{path} cannot be written: {error.strerror or error}") from error
+    with writing(path), ScratchFolder(path.absolute().parent) as scratch:
+        written = scratch.path / "rows.parquet"
+        with parquet.ParquetWriter(written, schema, compression="zstd") as writer:
+            while batch := list(itertools.islice(remaining, _BATCH)):
+                writer.write_table(pyarrow.Table.from_pylist([_record(row) for row in batch], schema=schema))
+        with contextlib.suppress(FileNotFoundError):
+            written.chmod(path.stat().st_mode)
+        written.replace(path)
 
 
 def _schema() -> pyarrow.Schema:
