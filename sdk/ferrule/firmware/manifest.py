@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ferrule.documents import decode_json
+from ferrule.documents import decode_json, json_text
 from ferrule.errors import FerruleError
 from ferrule.interface import either
 from ferrule.reading import read_bytes
@@ -60,7 +60,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 def manifest_bytes(manifest: Manifest) -> bytes:
     """Return the contents of a manifest's file."""
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+    return f"{json_text(manifest)}\n".encode()
 
 
 def read_manifest(folder: Path, name: str = MANIFEST_NAME) -> Manifest:

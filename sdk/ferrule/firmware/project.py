@@ -25,10 +25,10 @@ from ferrule.firmware.plan import SourceSet, plan_build
 from ferrule.firmware.platforms import platform
 from ferrule.firmware.platforms.platform import SEAL
 from ferrule.firmware.platforms.tools import PlatformTools, build_with
-from ferrule.firmware.sbom import SBOM_NAME, Compiler, sbom
+from ferrule.firmware.sbom import SBOM_NAME, compiler_component, sbom
 from ferrule.firmware.seal import SealError, seal_file
 from ferrule.firmware.stack_bound import stack_bound
-from ferrule.firmware.toolchain import check_optimization, toolchain
+from ferrule.firmware.toolchain import toolchain
 from ferrule.graph import brief
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
@@ -111,15 +111,12 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
     """
     if job.out is None:
         raise FerruleError("the job names no folder for the project", hint='give out="..."')
-    folder = Path(job.out)
-    platform(job.platform)
-    check_optimization(job.level)
+    folder, tools, board = Path(job.out), platform(job.platform).tools, job.load_board()
     program = _program(model)
     identities, files = project_files(program, job)
-    placement = job.load_board().placement
     compiler, chosen = None, toolchain(job.toolchain)
-    if platform(job.platform).tools is None:
-        compiler = Compiler(name=chosen.name, said="" if chosen.find() is None else chosen.version())
+    if tools is None:
+        compiler = compiler_component(chosen.name, "" if chosen.find() is None else chosen.version())
     bill = sbom(program, identities, files.contributions, files.generated, files.starters, inputs(), compiler)
     generated = {**files.generated, SBOM_NAME: bill}
     every = {**generated, **files.starters}
@@ -129,11 +126,11 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
         model=program.name,
         digest=program.digest,
         board=files.board_folder,
-        board_name="" if platform(job.platform).tools is None else job.load_board().name,
+        board_name="" if tools is None else board.name,
         toolchain=job.toolchain,
         optimization=job.level,
         **asdict(files.code),
-        stack_bytes=0 if placement.stack_is_stated or not files.board_folder else placement.stack_bytes,
+        stack_bytes=0 if board.placement.stack_is_stated or not files.board_folder else board.placement.stack_bytes,
         files={name: sha256(every[name]) for name in sorted(every)},
         starters=tuple(sorted(files.starters)),
     )
@@ -196,13 +193,7 @@ def build_project(
         board = reserving(board, manifest.stack_bytes)
     phase = f"building with {name}"
     progress(Step(phase=phase))
-    code = SourceSet(
-        sources=manifest.sources,
-        third_party=manifest.third_party,
-        include_dirs=manifest.include_dirs,
-        system_include_dirs=manifest.system_include_dirs,
-        defines=manifest.defines,
-    )
+    code = SourceSet(**{name: getattr(manifest, name) for name in SourceSet.__dataclass_fields__})
     plan = plan_build(
         code,
         board,

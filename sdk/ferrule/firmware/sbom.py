@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from ferrule._frozen import frozen
 from ferrule._version import VERSION
 from ferrule.backends.contribution import Contribution
 from ferrule.codegen import Artifact, Program
@@ -32,24 +31,17 @@ Entry = dict[str, object]
 """An object of the bill's JSON."""
 
 
-@frozen
-class Compiler:
-    """The compiler that a project's build files call, and what it says of its version; "" if it is not installed."""
-
-    name: str
-    said: str
-
-    def component(self) -> Entry:
-        """Return the compiler as a component."""
-        found: Entry = {"type": "application", "name": self.name}
-        numbers = _VERSION.search(re.sub(r"\(.*?\)", "", self.said))
-        if numbers is None:
-            return found
-        package = "pypi/ziglang" if self.name == "zig" else f"generic/{self.name}"
-        return found | {"version": numbers[0], "description": self.said, "purl": f"pkg:{package}@{numbers[0]}"}
-
-
 _VERSION = re.compile(r"\d+(\.\d+)+")
+
+
+def compiler_component(name: str, said: str) -> Entry:
+    """Return the compiler that a project's build files call, given what it says of its version; "" if it is absent."""
+    found: Entry = {"type": "application", "name": name}
+    numbers = _VERSION.search(re.sub(r"\(.*?\)", "", said))
+    if numbers is None:
+        return found
+    package = "pypi/ziglang" if name == "zig" else f"generic/{name}"
+    return found | {"version": numbers[0], "description": said, "purl": f"pkg:{package}@{numbers[0]}"}
 
 
 def sbom(
@@ -59,7 +51,7 @@ def sbom(
     generated: Files,
     starters: Files,
     read: Mapping[str, str],
-    compiler: Compiler | None,
+    compiler: Entry | None,
 ) -> bytes:
     """Return the bill of materials of a project with these identities, contributions, generated and starter files.
 
@@ -80,7 +72,7 @@ def sbom(
     body: Entry = {
         "version": 1,
         "metadata": {
-            "tools": {"components": [_FERRULE, *([] if compiler is None else [compiler.component()])]},
+            "tools": {"components": [_FERRULE, *([] if compiler is None else [compiler])]},
             "component": _firmware(program, identities),
         },
         "components": [*models, *_inputs(read), _generated(own), *edited, *parts],
