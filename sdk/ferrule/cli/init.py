@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.cli import completion
 from ferrule.cli.console import echo
 from ferrule.cli.parameters import PATH, option
@@ -22,7 +22,7 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _IGNORED = "__pycache__/\n.pytest_cache/\nfirmware/build/\n"
 
 
-@frozen
+@positional
 class _Template:
     text: str
     """What the folder is for."""
@@ -34,17 +34,17 @@ class _Template:
 
 
 TEMPLATES = {
-    "model": _Template(text="a model on a board: run, test, debug, and the firmware as a project", board="mps2-an386"),
+    "model": _Template("a model on a board: run, test, debug, and the firmware as a project", "mps2-an386"),
     "zephyr": _Template(
-        text="a model in a Zephyr application",
-        board="mps2-an385",
+        "a model in a Zephyr application",
+        "mps2-an385",
         elf="firmware/build/zephyr/zephyr.elf",
         options=("--platform", "zephyr"),
     ),
     "accelerator": _Template(
-        text="an accelerator of your own: registers, model, driver, backend and their tests", board="mps2-an386"
+        "an accelerator of your own: registers, model, driver, backend and their tests", "mps2-an386"
     ),
-    "npu": _Template(text="an NPU of your own with a ring of commands, a compiler and both faces", board="mps2-an386"),
+    "npu": _Template("an NPU of your own with a ring of commands, a compiler and both faces", "mps2-an386"),
 }
 WITH_BACKEND = ("accelerator", "npu")
 """The templates with a backend, whose id a user may choose."""
@@ -99,8 +99,13 @@ def _files(template: str, folder: Path, board: str, backend: str | None) -> dict
         board = str(Path(board).resolve())
     chosen = TEMPLATES[template]
     title = folder.resolve().name
-    values: dict[str, object] = {"title": title, "board": board, "options": chosen.options, "elf": chosen.elf}
-    values["tests"] = "tests"
+    values: dict[str, object] = {
+        "title": title,
+        "board": board,
+        "options": chosen.options,
+        "elf": chosen.elf,
+        "tests": "tests",
+    }
     package = ""
     if template in WITH_BACKEND:
         package, more = _backend(title, backend)

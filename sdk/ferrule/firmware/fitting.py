@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -115,28 +116,24 @@ def _boards() -> Iterator[Board]:
 
 
 def _needs(program: Program, board: Board) -> tuple[MemoryNeed, ...]:
-    parts: dict[str, dict[str, int]] = {memory.name: {} for memory in board.memories}
+    parts: dict[str, Counter[str]] = {memory.name: Counter() for memory in board.memories}
     placement = board.placement
-
-    def add(memory: str, part: str, size_bytes: int) -> None:
-        parts[memory][part] = parts[memory].get(part, 0) + size_bytes
-
     for artifact in program.artifacts:
-        add(placement.weights, "weights", sum(record.constant_bytes for record in artifact.operators))
-    add(placement.stack, "stack", placement.stack_bytes if placement.stack_is_stated else SMALLEST_STACK_BYTES)
+        parts[placement.weights]["weights"] += sum(record.constant_bytes for record in artifact.operators)
+    parts[placement.stack]["stack"] += placement.stack_bytes if placement.stack_is_stated else SMALLEST_STACK_BYTES
     for artifacts in [program.artifacts] if program.arena else [(each,) for each in program.artifacts]:
         regions = {region.name: region for artifact in artifacts for region in artifact.storage.arenas}
         for name, size_bytes in arena_sizes(artifacts).items():
-            add(placement.workspace if name == REGION else memory_of(regions[name]), "arena", size_bytes)
+            parts[placement.workspace if name == REGION else memory_of(regions[name])]["arena"] += size_bytes
     for artifact in program.artifacts:
         if artifact.state_bytes:
-            add(placement.workspace, "state", artifact.state_bytes)
+            parts[placement.workspace]["state"] += artifact.state_bytes
     return tuple(
         MemoryNeed(
             memory=memory.name,
             kind=str(memory.kind),
-            parts=parts[memory.name],
-            need_bytes=sum(parts[memory.name].values()),
+            parts=dict(parts[memory.name]),
+            need_bytes=parts[memory.name].total(),
             have_bytes=memory.size_bytes,
         )
         for memory in board.memories

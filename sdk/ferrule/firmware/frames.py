@@ -214,11 +214,10 @@ class _Walk:
 
     def _thunk(self) -> int | None:
         """Return the target of a linker's thunk: a function that loads a constant address and jumps to it."""
-        words = [self._code.instruction(self._entry)]
-        first = words[0]
-        if first is not None and first == (0xF8DF, 0xF000):  # ldr.w pc, [pc]
+        low = self._code.instruction(self._entry)
+        if low == (0xF8DF, 0xF000):  # ldr.w pc, [pc]
             return (self._code.word((self._entry + 4) & ~3) or 0) & ~1
-        low, high = first, self._code.instruction(self._entry + 4)
+        high = self._code.instruction(self._entry + 4)
         if low is None or high is None or not _moves(low, 0xF240) or not _moves(high, 0xF2C0):
             return None
         target = _constant(high) << 16 | _constant(low)

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.boards import Board
 from ferrule.codegen import Program
 from ferrule.errors import FerruleError, unknown_name
@@ -35,7 +35,7 @@ class Conversion(StrEnum):
     FLOAT32 = "FLOAT32"
 
 
-@frozen
+@positional
 class Benchmark:
     """A benchmark of MLPerf Tiny."""
 
@@ -57,10 +57,10 @@ class Benchmark:
 BENCHMARKS: Mapping[str, Benchmark] = {
     each.name: each
     for each in (
-        Benchmark(name="kws01", inputs=490, outputs=12, conversion=Conversion.AS_IS),
-        Benchmark(name="vww01", inputs=96 * 96 * 3, outputs=2, conversion=Conversion.UINT8),
-        Benchmark(name="ic01", inputs=32 * 32 * 3, outputs=10, conversion=Conversion.UINT8),
-        Benchmark(name="ad01", inputs=640, outputs=640, conversion=Conversion.FLOAT32, error=True),
+        Benchmark("kws01", 490, 12, Conversion.AS_IS),
+        Benchmark("vww01", 96 * 96 * 3, 2, Conversion.UINT8),
+        Benchmark("ic01", 32 * 32 * 3, 10, Conversion.UINT8),
+        Benchmark("ad01", 640, 640, Conversion.FLOAT32, error=True),
     )
 }
 """The benchmarks of single inferences; the streaming one needs audio from the runner's own board."""

@@ -12,14 +12,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.cache import tool_environment
 from ferrule.child_process import CommandError, first_line, run
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import COMPILER_REMEDY, RUN_REMEDY, host_compiler
 
 
-@frozen
+@positional
 class ToolStatus:
     """The status of one tool on this machine."""
 
@@ -39,23 +39,19 @@ class ToolStatus:
         return self.found and self.problem is None
 
 
-def _absent(name: str, purpose: str, remedy: str) -> ToolStatus:
-    return ToolStatus(name=name, purpose=purpose, remedy=remedy)
-
-
 _PACKAGES = (
-    _absent("unicorn", "the default engine: runs firmware on the emulated core", RUN_REMEDY),
-    _absent("ziglang", "the default toolchain: compiles firmware", "pip install 'ferrule[run]'"),
-    _absent("cffi", "runs the C kernels on this machine", RUN_REMEDY),
-    _absent(
+    ToolStatus("unicorn", "the default engine: runs firmware on the emulated core", RUN_REMEDY),
+    ToolStatus("ziglang", "the default toolchain: compiles firmware", "pip install 'ferrule[run]'"),
+    ToolStatus("cffi", "runs the C kernels on this machine", RUN_REMEDY),
+    ToolStatus(
         "threadpoolctl", "lets the numpy reference use one thread: less processor time on a busy machine", RUN_REMEDY
     ),
-    _absent("h5py", "ferrule artifact run: HDF5 files", "pip install 'ferrule[hdf5]'"),
-    _absent("pillow", "ferrule evaluate: folders of images", "pip install 'ferrule[data]'"),
+    ToolStatus("h5py", "ferrule artifact run: HDF5 files", "pip install 'ferrule[hdf5]'"),
+    ToolStatus("pillow", "ferrule evaluate: folders of images", "pip install 'ferrule[data]'"),
 )
 _MODULES = {"pillow": "PIL"}
 """The modules of packages that are not called like them."""
-_OPENCL = _absent(
+_OPENCL = ToolStatus(
     "opencl",
     "the backend GpuAcc: runs layers on this machine's OpenCL device",
     "pip install 'ferrule[gpu]'; if that is installed, ferrule backends reports what is wrong with OpenCL",
@@ -65,20 +61,22 @@ from ferrule.backends.gpu_acc.opencl import choose_device
 device = choose_device().device
 print(device.name.strip(), device.platform.version.strip(), sep=", ")
 """
-_HOST_COMPILER = _absent(
+_HOST_COMPILER = ToolStatus(
     "cc",
     "compiles C for this machine: the engine unicorn's core, CpuAcc's kernels, tests of drivers",
     COMPILER_REMEDY,
 )
 _WITH_CMAKE = "builds projects for cmsis, freertos, threadx and zephyr"
 _PROGRAMS = (
-    _absent("arm-none-eabi-gcc", "the other toolchain: compiles firmware", "apt-get install gcc-arm-none-eabi"),
-    _absent("qemu-system-arm", "the engine qemu: runs firmware on emulated boards", "apt-get install qemu-system-arm"),
-    _absent("make", "builds a generated project on its own", "apt-get install make"),
-    _absent("cmake", _WITH_CMAKE, "apt-get install cmake"),
-    _absent("ninja", _WITH_CMAKE, "apt-get install ninja-build"),
-    _absent("dtc", "builds projects for zephyr: compiles the devicetree", "apt-get install device-tree-compiler"),
-    _absent(
+    ToolStatus("arm-none-eabi-gcc", "the other toolchain: compiles firmware", "apt-get install gcc-arm-none-eabi"),
+    ToolStatus(
+        "qemu-system-arm", "the engine qemu: runs firmware on emulated boards", "apt-get install qemu-system-arm"
+    ),
+    ToolStatus("make", "builds a generated project on its own", "apt-get install make"),
+    ToolStatus("cmake", _WITH_CMAKE, "apt-get install cmake"),
+    ToolStatus("ninja", _WITH_CMAKE, "apt-get install ninja-build"),
+    ToolStatus("dtc", "builds projects for zephyr: compiles the devicetree", "apt-get install device-tree-compiler"),
+    ToolStatus(
         "renode",
         "the engine renode: runs firmware on the boards' platform descriptions",
         "unpack a portable release from https://github.com/renode/renode/releases, "

@@ -126,14 +126,12 @@ def _wide(address: int, first: int, second: int) -> Effect:
         return _multiple(first, second)
     if first & 0xFE40 == 0xE840:
         return _dual(first, second)
-    if first & 0xFE00 == 0xEA00:
+    if first & 0xFE00 == 0xEA00 or first & 0xFF80 == 0xFA00:
         return _UNKNOWN_SP if second >> 8 & 0xF == _SP else PLAIN
     if first & 0xEE00 == 0xEC00:
         return _vector(first, second)
     if first & 0xFE00 == 0xF800:
         return _single(first, second)
-    if first & 0xFF80 == 0xFA00:
-        return _UNKNOWN_SP if second >> 8 & 0xF == _SP else PLAIN
     return PLAIN
 
 

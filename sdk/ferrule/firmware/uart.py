@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule._frozen import frozen
+from ferrule._frozen import positional
 from ferrule.backends.contribution import UART_DRIVERS, Contribution
 from ferrule.boards import Board, Peripheral
 from ferrule.errors import FerruleError
 
 
-@frozen
+@positional
 class UartDriver:
     """A polling driver in `src_c/drivers` with the functions <prefix>_init, _read, _write and _can_write."""
 
@@ -39,11 +39,11 @@ class UartDriver:
 
 
 DRIVERS: Mapping[str, UartDriver] = {
-    "UART.CMSDK_APB_UART": UartDriver(name="uart_cmsdk"),
-    "UART.NRF52840_UART": UartDriver(name="uart_nrf", clocked=False, buffer="ferrule_uart_nrf_buffer"),
-    "UART.NRF52840_UART without EasyDMA": UartDriver(name="uart_nrf51", clocked=False),
-    "UART.STM32_UART": UartDriver(name="uart_stm32"),
-    "UART.STM32F7_USART": UartDriver(name="uart_stm32f7"),
+    "UART.CMSDK_APB_UART": UartDriver("uart_cmsdk"),
+    "UART.NRF52840_UART": UartDriver("uart_nrf", clocked=False, buffer="ferrule_uart_nrf_buffer"),
+    "UART.NRF52840_UART without EasyDMA": UartDriver("uart_nrf51", clocked=False),
+    "UART.STM32_UART": UartDriver("uart_stm32"),
+    "UART.STM32F7_USART": UartDriver("uart_stm32f7"),
 }
 """Drivers by the UART's class, as in `Peripheral.uart_class`."""
 

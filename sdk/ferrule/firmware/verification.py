@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule.boards import Board
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError, MissingToolError, some_of
@@ -46,7 +46,7 @@ class State(StrEnum):
     """Nothing was compared, which is no success."""
 
 
-@frozen
+@positional
 class Check:
     """What was compared, and the result."""
 
@@ -117,17 +117,13 @@ def verify(
         Verification(
             found=each,
             expected={name: getattr(expected, name) for name in DIGESTS},
-            tables=_check("tables", compare_tables(image, artifact)),
+            tables=Check("tables", *compare_tables(image, artifact)),
         )
         for each, expected, artifact in zip(found, identities, program.artifacts, strict=True)
     )
     result = _code(image, program, job, found[0], project, progress) if code else (State.NOT_CHECKED, "as asked")
-    checks = _check("code", result), _check("selftest", _self_test(image))
+    checks = Check("code", *result), Check("selftest", *_self_test(image))
     return FirmwareVerification(models=models, checks=checks, needed=code)
-
-
-def _check(name: str, result: tuple[State, str]) -> Check:
-    return Check(name=name, state=result[0], text=result[1])
 
 
 def _self_test(image: Image) -> tuple[State, str]:
@@ -230,27 +226,23 @@ def _stack_bytes(image: Image, board: Board) -> int | None:
 
 def compare_images(image: Image, built: Image) -> tuple[State, str]:
     """Compare all that is loaded onto the board, section by section, with a new build; return the result in words."""
-    wrong = list(_differences(image, built))
+    wrong = _differences(image, built)
     if wrong:
         return State.DIFFERENT, "; ".join(wrong)
     size = sum(len(segment.data) for segment in built.segments)
     return State.EQUAL, f"{size:,} B in {len(built.segments)} segments, with all constants"
 
 
-def _differences(image: Image, built: Image) -> Iterator[str]:
-    """Yield which sections differ and where; "outside of all sections" if nothing else does."""
+def _differences(image: Image, built: Image) -> list[str]:
+    """Return which sections differ and where; "outside of all sections" if nothing else does."""
     mine, its = ({section.name: section for section in each.sections} for each in (image, built))
-    found = False
-    for name in dict.fromkeys((*its, *mine)):
-        text = _section(image, built, mine.get(name), its.get(name))
-        if text:
-            found = True
-            yield f"{name} {text}"
+    texts = {name: _section(image, built, mine.get(name), its.get(name)) for name in its | mine}
+    found = [f"{name} {text}" for name, text in texts.items() if text]
     if image.entry != built.entry:
-        found = True
-        yield f"the entry is 0x{image.entry:08x}, expected 0x{built.entry:08x}"
+        found.append(f"the entry is 0x{image.entry:08x}, expected 0x{built.entry:08x}")
     if not found and image.segments != built.segments:
-        yield "bytes outside of all sections"
+        found.append("bytes outside of all sections")
+    return found
 
 
 def _section(image: Image, built: Image, mine: Section | None, its: Section | None) -> str:

@@ -15,33 +15,27 @@ YamlMap = dict[str, YamlValue]
 def yaml_text(value: Mapping[str, YamlValue], *, comment: str = "") -> str:
     """Return a document in block style; the lines of `comment` precede it as comments."""
     lines = [f"# {one_line(line)}".rstrip() for line in comment.splitlines()]
-    return "\n".join((*lines, *_mapping(value), ""))
+    return "\n".join((*lines, *_block(value), ""))
 
 
-def _mapping(value: Mapping[str, YamlValue]) -> Iterator[str]:
-    for key, each in value.items():
-        match each:
-            case str() | int() | None:
-                yield f"{yaml_scalar(key)}: {yaml_scalar(each)}".rstrip()
-            case Mapping():
-                yield f"{yaml_scalar(key)}:"
-                yield from _indented(_mapping(each), "  ", "  ")
-            case _:
-                yield f"{yaml_scalar(key)}:"
-                yield from _indented(_sequence(each), "  ", "  ")
+def _block(value: Mapping[str, YamlValue] | Sequence[YamlValue]) -> Iterator[str]:
+    """Yield the lines of a mapping or a list."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            head = f"{yaml_scalar(key)}:"
+            if isinstance(each, str | int | None):
+                yield f"{head} {yaml_scalar(each)}".rstrip()
+            else:
+                yield head
+                yield from _indented(_block(each), "  ")
+        return
+    for each in value:
+        if isinstance(each, str | int | None):
+            yield f"- {yaml_scalar(each)}".rstrip()
+        else:
+            yield from _indented(_block(each), "- ")
 
 
-def _sequence(values: Sequence[YamlValue]) -> Iterator[str]:
-    for each in values:
-        match each:
-            case str() | int() | None:
-                yield f"- {yaml_scalar(each)}".rstrip()
-            case Mapping():
-                yield from _indented(_mapping(each), "- ", "  ")
-            case _:
-                yield from _indented(_sequence(each), "- ", "  ")
-
-
-def _indented(lines: Iterator[str], first: str, other: str) -> Iterator[str]:
+def _indented(lines: Iterator[str], first: str) -> Iterator[str]:
     for number, line in enumerate(lines):
-        yield f"{other if number else first}{line}"
+        yield f"{'  ' if number else first}{line}"
