@@ -40,7 +40,9 @@ def command() -> None:
 @json_option
 def show(path: Path, as_json: bool) -> None:
     """Show a stream: its configuration, its memory, its tensors, and its operations with their MACs and bytes."""
-    stream = _read(path)
+    from ferrule.backends.ethos_u import EthosUStream
+
+    stream = EthosUStream.read(path)
     if as_json:
         print_json(_described(stream) | {"operations": [_row_of(step) for step in stream.operations()]})
         return
@@ -80,9 +82,10 @@ def run(
     The results are those of TensorFlow Lite Micro's kernels, bit for bit, with the exceptions in docs/ethos_u.md; the
     model was not compared with silicon. Exit code: 0, or 1 if --check-hazards finds a hazard, 2 for an error.
     """
+    from ferrule.backends.ethos_u import EthosUStream
     from ferrule.cli.arrays import parse_input_options, parse_output_options, save_array
 
-    stream = _read(path, check_hazards=check_hazards)
+    stream = EthosUStream.read(path, check_hazards=check_hazards)
     if not inputs and stream.inputs:
         raise FerruleError(
             "no input is given", hint=" ".join(f"--input {each.name}={each.name}.npy" for each in stream.inputs)
@@ -97,12 +100,6 @@ def run(
     else:
         _print_result(stream, done, trace=trace, written=places)
     return EXIT_DIFFERENT if done.hazards else 0
-
-
-def _read(path: Path, *, check_hazards: bool = False) -> EthosUStream:
-    from ferrule.backends.ethos_u import EthosUStream
-
-    return EthosUStream.read(path, check_hazards=check_hazards)
 
 
 def _infos(tensors: Sequence[StreamTensor]) -> list[TensorInfo]:
@@ -121,9 +118,7 @@ def _described(stream: EthosUStream) -> dict[str, object]:
         "read_only_bytes": len(compiled.read_only),
         "scratch_bytes": compiled.scratch_bytes,
         "fast_scratch_bytes": compiled.fast_scratch_bytes,
-        "inputs": [_tensor(each) for each in stream.inputs],
-        "outputs": [_tensor(each) for each in stream.outputs],
-        "states": [_tensor(each) for each in stream.states],
+        **{name: [_tensor(each) for each in getattr(stream, name)] for name in ("inputs", "outputs", "states")},
     }
 
 

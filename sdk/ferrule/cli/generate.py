@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from ferrule.cli.options import (
     names_option,
     platform_option,
 )
-from ferrule.cli.parameters import PATH, flag, option
+from ferrule.cli.parameters import PATH, flag, option, typed
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
@@ -86,9 +87,9 @@ def command(
 
     classes.refuse_without_target()
     if classes.target is not None:
-        for parameter in context.command.params:
-            if parameter.name not in _CLASS_OPTIONS and _is_given(context, parameter.name or ""):
-                raise FerruleError(f"{parameter.opts[-1]} is not valid with --target, which makes no firmware")
+        for parameter, given in typed(context).items():
+            if parameter not in _CLASS_OPTIONS:
+                raise FerruleError(f"{given} is not valid with --target, which makes no firmware")
         if len(models) > 1 or len(names) > 1:
             raise FerruleError("--target makes a class from one model, with one --name")
         (model,) = models
@@ -96,7 +97,7 @@ def command(
         _write_class(network, classes, *names, out=out, force=force)
         return
     if library:
-        platform = _library_platform(context, platform)
+        platform = _library_platform(typed(context), platform)
     networks = reading.load(models, names)
     job = options.job(platform=platform, arena=arena, app=app, out=out)
     project = running.generate(networks, job, force=force, renode=renode)
@@ -128,25 +129,20 @@ def _write_class(network: Network, classes: ClassOptions, name: str = "AclArtifa
         echo(_kept(kept))
 
 
-def _library_platform(context: click.Context, platform: str) -> str:
-    """Return the name of the library's platform; FerruleError if an option of firmware was given."""
+def _library_platform(given: Mapping[str, str], platform: str) -> str:
+    """Return the name of the library's platform; FerruleError if an option of firmware was given; see `typed`."""
     from ferrule.firmware import LIBRARIES, LIBRARY
 
     for name in ("toolchain", "renode"):
-        if _is_given(context, name):
-            option = next(each.opts[-1] for each in context.command.params if each.name == name)
-            raise FerruleError(f"{option} is not valid with --library, which your own build compiles")
-    name = f"{LIBRARY}-{platform}" if _is_given(context, "platform") else LIBRARY
+        if name in given:
+            raise FerruleError(f"{given[name]} is not valid with --library, which your own build compiles")
+    name = f"{LIBRARY}-{platform}" if "platform" in given else LIBRARY
     if name not in LIBRARIES:
         raise FerruleError(
             f"there is no library with an adapter for {platform}",
             hint=f"a project for {platform} is a module for your own application: leave out --library",
         )
     return name
-
-
-def _is_given(context: click.Context, parameter: str) -> bool:
-    return context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
 
 
 _CLASS_OPTIONS = {

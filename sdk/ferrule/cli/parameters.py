@@ -85,6 +85,15 @@ def together(*options: Option) -> Option:
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
+def typed(context: click.Context) -> dict[str, str]:
+    """Return what was given on the command line as --help spells it, by the name of the parameter."""
+    return {
+        each.name: each.opts[-1]
+        for each in context.command.params
+        if each.name and context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE
+    }
+
+
 def _names(option: Option) -> list[str]:
     """Return the names of the parameters that a decorator adds."""
 

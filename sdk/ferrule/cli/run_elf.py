@@ -12,6 +12,7 @@ import click
 from ferrule._frozen import frozen
 from ferrule.cli.console import STDOUT, echo, write_json
 from ferrule.cli.options import BOARD, JobOptions, engine_name
+from ferrule.cli.parameters import typed
 from ferrule.errors import FerruleError
 from ferrule.reading import open_file
 
@@ -76,11 +77,10 @@ def is_elf(path: Path) -> bool:
 
 def check_options(context: click.Context) -> None:
     """Raise FerruleError if an option is given that applies to models only."""
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        if parameter.name not in OWN_OPTIONS and source is click.core.ParameterSource.COMMANDLINE:
+    for name, option in typed(context).items():
+        if name not in OWN_OPTIONS:
             raise FerruleError(
-                f"{parameter.opts[-1]} is for a model, and is not valid with an ELF alone",
+                f"{option} is for a model, and is not valid with an ELF alone",
                 hint="ferrule run firmware.elf MODEL runs a model's firmware that is built already",
             )
 

@@ -154,12 +154,13 @@ def _capacity(options: Sequence[str], scheduler: str | None) -> dict[str, float]
 
 
 def _workers(scheduler: str | None, count: int | None, capacity: dict[str, float]) -> Workers:
+    from ferrule.backends.cpu_acc.host.options import usable_processors
     from ferrule.evaluation.sweep.cluster import LOCAL, ClusterWorkers
-    from ferrule.evaluation.sweep.processes import LocalWorkers, processors
+    from ferrule.evaluation.sweep.processes import LocalWorkers
 
     if scheduler is None:
-        return LocalWorkers(count or processors(), capacity)
-    return ClusterWorkers(scheduler, (count or processors()) if scheduler == LOCAL else count, capacity)
+        return LocalWorkers(count or usable_processors(), capacity)
+    return ClusterWorkers(scheduler, (count or usable_processors()) if scheduler == LOCAL else count, capacity)
 
 
 @contextmanager

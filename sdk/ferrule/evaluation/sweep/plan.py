@@ -254,7 +254,7 @@ def _check(plan: Plan) -> None:
 
     for name in plan.toolchains:
         toolchain(name)
-    for name in plan.axes.all_values("engine"):
+    for name in plan.engines:
         engine(name)
     registry = read_project(plan.configuration).registry()
     for text in plan.axes.all_values("backends"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import signal
 import threading
 import traceback
@@ -214,10 +213,3 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _stay(_number: int, _frame: FrameType | None) -> None:
     """Ignore a signal; with SIG_IGN in its place, Python prints an error for a signal that has just arrived."""
-
-
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
