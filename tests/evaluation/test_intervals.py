@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ferrule.errors import FerruleError
 from ferrule.evaluation import intervals
-from ferrule.evaluation.intervals import bootstrap, wilson
+from ferrule.evaluation.intervals import Confidence, bootstrap, wilson
 from ferrule.graph import Array
 
 
@@ -39,7 +39,7 @@ def test_the_score_at_the_ends_of_wilsons_interval_is_the_quantile(
     trials: int, data: st.DataObject, level: float
 ) -> None:
     successes = data.draw(st.integers(0, trials))
-    low, high, _ = wilson(successes, trials, level)
+    low, high, _ = wilson(successes, trials, Confidence(level=level))
     quantile = {0.5: 0.674490, 0.9: 1.644854, 0.95: 1.959964, 0.999: 3.290527}[level]
     share = successes / trials
     assert low is not None
@@ -52,7 +52,7 @@ def test_the_score_at_the_ends_of_wilsons_interval_is_the_quantile(
 
 def test_no_trials_have_no_interval() -> None:
     assert wilson(0, 0)[:2] == (None, None)
-    assert bootstrap(lambda counts: counts[:, 0], 0, seed=0)[:2] == (None, None)
+    assert bootstrap(lambda counts: counts[:, 0], 0)[:2] == (None, None)
 
 
 def _weighted_mean(values: Array) -> intervals.Statistic:
@@ -63,7 +63,7 @@ def test_the_bootstrap_equals_one_that_draws_samples() -> None:
     values = np.random.default_rng(3).normal(size=37)
     random = np.random.default_rng(11)
     means = [values[random.integers(0, 37, 37)].mean() for _ in range(200)]
-    found = bootstrap(_weighted_mean(values), 37, seed=11, confidence=0.9, resamples=200)
+    found = bootstrap(_weighted_mean(values), 37, Confidence(level=0.9, seed=11), resamples=200)
     assert found.low == pytest.approx(np.quantile(means, 0.05))
     assert found.high == pytest.approx(np.quantile(means, 0.95))
     assert found.method == "bootstrap, 200 resamples, seed 11"
@@ -71,14 +71,14 @@ def test_the_bootstrap_equals_one_that_draws_samples() -> None:
 
 def test_batches_do_not_change_a_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(4).normal(size=50)
-    whole = bootstrap(_weighted_mean(values), 50, seed=1)
+    whole = bootstrap(_weighted_mean(values), 50)
     monkeypatch.setattr(intervals, "_CELLS", 7 * 50)
-    assert bootstrap(_weighted_mean(values), 50, seed=1) == pytest.approx(whole)
+    assert bootstrap(_weighted_mean(values), 50) == pytest.approx(whole)
 
 
 def test_the_bootstrap_of_a_mean_is_near_the_normal_interval() -> None:
     values = np.random.default_rng(5).normal(2.0, 3.0, size=2000)
-    found = bootstrap(_weighted_mean(values), 2000, seed=0)
+    found = bootstrap(_weighted_mean(values), 2000)
     error = values.std(ddof=1) / math.sqrt(2000)
     assert found.low == pytest.approx(values.mean() - 1.96 * error, abs=0.2 * error)
     assert found.high == pytest.approx(values.mean() + 1.96 * error, abs=0.2 * error)
@@ -88,13 +88,13 @@ def test_undefined_resamples_are_left_out_and_counted() -> None:
     def first(counts: Array) -> Array:
         return np.where(counts[:, 0] > 0, 1.0, np.nan)
 
-    found = bootstrap(first, 3, seed=0, resamples=100)
+    found = bootstrap(first, 3, resamples=100)
     assert (found.low, found.high) == (1.0, 1.0)
     assert "of them undefined" in found.method
-    assert bootstrap(lambda counts: np.full(len(counts), np.nan), 3, seed=0)[:2] == (None, None)
+    assert bootstrap(lambda counts: np.full(len(counts), np.nan), 3)[:2] == (None, None)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95.0, float("nan")])
 def test_a_level_that_is_no_probability(level: float) -> None:
     with pytest.raises(FerruleError, match=r"expected one between 0 and 1, such as 0\.95"):
-        wilson(1, 2, level)
+        Confidence(level=level)

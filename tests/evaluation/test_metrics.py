@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.errors import FerruleError, InputError
+from ferrule.evaluation.intervals import PLAIN
 from ferrule.evaluation.metrics import (
     METRICS,
-    Confidence,
-    Ranking,
     Scored,
     auc,
     check_metric,
@@ -22,11 +21,10 @@ from ferrule.evaluation.metrics import (
     default_metrics,
     label_parts,
     parse_limit,
+    ranking,
 )
 from ferrule.evaluation.scoring import worst_samples
 from ferrule.graph import Array
-
-PLAIN = Confidence()
 
 
 def scored(scores: object, labels: object) -> Scored:
@@ -52,7 +50,7 @@ def test_the_area_is_the_share_of_pairs_in_order(seed: int) -> None:
         counts = np.random.default_rng(seed).integers(0, 3, (2, 60))
         counts[0] = 1
         counts[1, np.flatnonzero(positive)[0]] = counts[1, np.flatnonzero(~positive)[0]] = 1
-        found = Ranking(given_.scores[:, 2], positive).areas(counts)
+        found = ranking(given_.scores[:, 2], positive)(counts)
         for row, area in zip(counts, found, strict=True):
             repeated = np.repeat(np.arange(60), row)
             assert area == pytest.approx(by_pairs(given_.scores[repeated, 2], positive[repeated]))

@@ -19,6 +19,7 @@ from ferrule.evaluation.evaluate import Evaluation
 from ferrule.firmware.arena import ArenaPart
 from ferrule.firmware.fitting import BoardFit
 from ferrule.report import RunReport
+from ferrule.report.base import part_of
 from ferrule.report.board_listing import ListedBoard, ListedMemory, list_boards
 from ferrule.report.document import MemoryPart
 from ferrule.report.evaluation_document import EvaluationDocument
@@ -46,7 +47,7 @@ def test_what_python_returns_has_the_names_of_the_json(written: type) -> None:
 
 def test_the_values_are_those_of_the_json() -> None:
     report = RunReport.of(saved_documents.run_document(), [np.zeros(1)])
-    evaluation = Evaluation.of(saved_documents.evaluation_document(), [np.zeros(1)], ("a note",))
+    evaluation = part_of(Evaluation, saved_documents.evaluation_document(), outputs=[np.zeros(1)], notes=("a note",))
     for returned in (report, evaluation):
         written = msgspec.json.decode(returned.to_json())
         for name, value in written.items():

@@ -10,7 +10,8 @@ import numpy as np
 
 from ferrule.errors import FerruleError
 from ferrule.evaluation.data.generator import user_function
-from ferrule.evaluation.metrics import Confidence, mean
+from ferrule.evaluation.intervals import Confidence
+from ferrule.evaluation.metrics import mean
 from ferrule.graph import Array
 from ferrule.interface import either
 from ferrule.reading import is_file, near_names

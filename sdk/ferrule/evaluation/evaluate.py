@@ -80,11 +80,6 @@ class Evaluation(EvaluationDocument):
     notes: tuple[str, ...] = ()
     """What is worth knowing about how the samples ran, such as layers that CpuAcc refuses."""
 
-    @classmethod
-    def of(cls, document: EvaluationDocument, outputs: list[Array], notes: tuple[str, ...]) -> Evaluation:
-        """Return an evaluation of a document, the outputs and the notes."""
-        return part_of(cls, document, outputs=outputs, notes=notes)
-
     @property
     @override
     def document(self) -> EvaluationDocument:
@@ -213,7 +208,8 @@ def evaluated(network: Network, request: EvaluationRequest) -> Evaluation:
         environment=environment(),
         **tables,
     )
-    return Evaluation.of(document, predictions.outputs, (*predictions.notes, *warnings))
+    notes = (*predictions.notes, *warnings)
+    return part_of(Evaluation, document, outputs=predictions.outputs, notes=notes)
 
 
 @frozen

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
 
@@ -30,18 +31,27 @@ class Interval(NamedTuple):
     method: str
 
 
-def check_confidence(confidence: float) -> None:
-    """Raise FerruleError unless a confidence level lies between 0 and 1."""
-    if not 0.0 < confidence < 1.0:
-        raise FerruleError(f"the confidence level is {confidence:g}, expected one between 0 and 1, such as 0.95")
+@frozen
+class Confidence:
+    """How confidence intervals are computed; FerruleError unless the level lies between 0 and 1."""
+
+    level: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.level < 1.0:
+            raise FerruleError(f"the confidence level is {self.level:g}, expected one between 0 and 1, such as 0.95")
 
 
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+PLAIN = Confidence()
+"""The usual level and seed."""
+
+
+def wilson(successes: int, trials: int, confidence: Confidence = PLAIN) -> Interval:
     """Return the score interval of a share of successes (E. B. Wilson, JASA 22, 1927); no ends without trials."""
-    check_confidence(confidence)
     if not trials:
         return Interval(None, None, "Wilson")
-    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    z = NormalDist().inv_cdf((1.0 + confidence.level) / 2.0)
     share, weight = successes / trials, z * z / trials
     middle = share + weight / 2.0
     spread = z * math.sqrt(share * (1.0 - share) / trials + weight / (4.0 * trials))
@@ -51,24 +61,23 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
 
 
 def bootstrap(
-    statistic: Statistic, samples: int, *, seed: int, confidence: float = 0.95, resamples: int = RESAMPLES
+    statistic: Statistic, samples: int, confidence: Confidence = PLAIN, *, resamples: int = RESAMPLES
 ) -> Interval:
     """Return the percentile interval of a statistic over resamples with replacement (B. Efron, 1979).
 
     The same seed gives the same interval on every machine. Resamples for which the statistic is undefined are left
     out, and the method states their number.
     """
-    check_confidence(confidence)
-    method = f"bootstrap, {resamples:,} resamples, seed {seed}"
+    method = f"bootstrap, {resamples:,} resamples, seed {confidence.seed}"
     if not samples:
         return Interval(None, None, method)
-    values = np.concatenate([statistic(counts) for counts in _resampled(samples, resamples, seed)])
+    values = np.concatenate([statistic(counts) for counts in _resampled(samples, resamples, confidence.seed)])
     known = values[~np.isnan(values)]
     if known.size < resamples:
         method = f"{method}, {resamples - known.size:,} of them undefined"
     if not known.size:
         return Interval(None, None, method)
-    low, high = np.quantile(known, ((1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0))
+    low, high = np.quantile(known, ((1.0 - confidence.level) / 2.0, (1.0 + confidence.level) / 2.0))
     return Interval(float(low), float(high), method)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError, InputError, unknown_name
-from ferrule.evaluation.intervals import Interval, bootstrap, wilson
+from ferrule.evaluation.intervals import Confidence, Interval, Statistic, bootstrap, wilson
 from ferrule.graph import Array
 from ferrule.report.evaluation_document import ConfusionPart, LabelPart, MetricPart
 
@@ -98,14 +98,6 @@ class Scored:
         return values.astype(np.float64)
 
 
-@frozen
-class Confidence:
-    """How confidence intervals are computed."""
-
-    level: float = 0.95
-    seed: int = 0
-
-
 Compute = Callable[[Scored, Confidence], MetricPart]
 
 
@@ -141,7 +133,7 @@ def _unordered(name: str, scored: Scored) -> MetricPart | None:
 def share(name: str, right: Array, confidence: Confidence) -> MetricPart:
     """Return the share of samples that are right, with Wilson's interval."""
     hits = int(np.count_nonzero(right))
-    return _part(name, hits / len(right), wilson(hits, len(right), confidence.level), confidence)
+    return _part(name, hits / len(right), wilson(hits, len(right), confidence), confidence)
 
 
 def auc(scored: Scored, confidence: Confidence) -> MetricPart:
@@ -161,47 +153,46 @@ def auc(scored: Scored, confidence: Confidence) -> MetricPart:
         if positive.all() or not positive.any():
             left_out += 1
             continue
-        rankings.append(Ranking(scored.scores[:, min(index, columns - 1)], positive))
+        rankings.append(ranking(scored.scores[:, min(index, columns - 1)], positive))
     if not rankings:
         return MetricPart(name="auc", value=None, note="all samples have the same label")
 
     def statistic(counts: Array) -> Array:
-        areas = np.stack([ranking.areas(counts) for ranking in rankings])
+        areas = np.stack([areas_of(counts) for areas_of in rankings])
         known = ~np.isnan(areas)  # a resample that lacks a class is the mean of the others, as the value is
         number = known.sum(axis=0)
         means: Array = np.where(known, areas, 0.0).sum(axis=0) / np.where(number, number, np.nan)
         return means
 
     value = float(statistic(np.ones((1, scored.samples)))[0])
-    interval = bootstrap(statistic, scored.samples, seed=confidence.seed, confidence=confidence.level)
+    interval = bootstrap(statistic, scored.samples, confidence)
     notes = ["mean over classes, one against the rest"] if columns > 2 else []
     if left_out:
         notes.append(f"{left_out} class(es) without samples left out")
     return _part("auc", value, interval, confidence, note=", ".join(notes))
 
 
-class Ranking:
-    """Scores of positive and negative samples, from which the area under the ROC curve is computed."""
+def ranking(scores: Array, positive: Array) -> Statistic:
+    """Return the area under the ROC curve of positive and negative samples, as a statistic of counts per sample.
 
-    def __init__(self, scores: Array, positive: Array) -> None:
-        distinct, ranks = np.unique(scores, return_inverse=True)
-        self._keys = 2 * ranks.reshape(-1) + positive
-        self._size = 2 * len(distinct)
+    It is the share of pairs of a positive and a negative sample in which the positive one has the larger score; equal
+    scores count as a half (Hanley and McNeil, Radiology 143, 1982). It is NaN for counts that have no positive or no
+    negative sample.
+    """
+    distinct, ranks = np.unique(scores, return_inverse=True)
+    keys, size = 2 * ranks.reshape(-1) + positive, 2 * len(distinct)
 
-    def areas(self, counts: Array) -> Array:
-        """Return the area for each row of counts per sample; NaN where a row has no positive or no negative sample.
-
-        It is the share of pairs of a positive and a negative sample in which the positive one has the larger score;
-        equal scores count as a half (Hanley and McNeil, Radiology 143, 1982).
-        """
+    def statistic(counts: Array) -> Array:
         areas = np.full(len(counts), np.nan)
         for row, each in enumerate(counts):
-            table = np.bincount(self._keys, weights=each, minlength=self._size).reshape(-1, 2)
+            table = np.bincount(keys, weights=each, minlength=size).reshape(-1, 2)
             negative, positive = table[:, 0], table[:, 1]
             pairs = negative.sum() * positive.sum()
             if pairs:
                 areas[row] = positive @ (np.cumsum(negative) - negative / 2.0) / pairs
         return areas
+
+    return statistic
 
 
 def _of_errors(name: str, measure: Callable[[Array], Array]) -> Compute:
@@ -223,9 +214,7 @@ def mean(name: str, values: Array, confidence: Confidence, *, better: str) -> Me
     values = values.astype(np.float64)
     if not np.isfinite(values).all():
         return MetricPart(name=name, value=None, better=better, note="a sample's value is not finite")
-    interval = bootstrap(
-        lambda counts: counts @ values / len(values), len(values), seed=confidence.seed, confidence=confidence.level
-    )
+    interval = bootstrap(lambda counts: counts @ values / len(values), len(values), confidence)
     return _part(name, float(values.mean()), interval, confidence, better=better)
 
 

@@ -44,10 +44,6 @@ class Predictions:
     """The mean squared error of each sample's reconstruction, if it is the score."""
     notes: tuple[str, ...] = ()
 
-    def by_sample(self, network: Network, places: Sequence[int] | None = None) -> list[list[Array]]:
-        """Return the outputs for the samples at some places, or for each."""
-        return by_sample(network, self.outputs, self.samples, places)
-
 
 def by_sample(
     network: Network, outputs: Sequence[Array], samples: int, places: Sequence[int] | None = None

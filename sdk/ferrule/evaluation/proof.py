@@ -42,7 +42,8 @@ def prove(
         cpu_s=cpu_s() - before_s,
         wall_s=time.perf_counter() - started,
     )
-    runs, hosts = by_sample(network, report.outputs, len(chosen)), predictions.by_sample(network, chosen)
+    runs = by_sample(network, report.outputs, len(chosen))
+    hosts = by_sample(network, predictions.outputs, predictions.samples, chosen)
     equal = _compared(network, hosts, runs, split(network.inputs, inputs), begins)
     verdicts = [worst([verdict, sample.verdict]) for verdict, sample in zip(equal, report.samples, strict=True)]
     part = ProofPart(
@@ -71,7 +72,7 @@ def all_on_board(
         wall_s=time.perf_counter() - started,
     )
     board = replace(predictions, outputs=outputs, path=path)
-    hosts, boards = predictions.by_sample(network), board.by_sample(network)
+    hosts, boards = (by_sample(network, each.outputs, each.samples) for each in (predictions, board))
     every = range(predictions.samples)
     samples = (sample for index in every for sample in split(network.inputs, data.take([index]).inputs))
     verdicts = _compared(network, hosts, boards, samples, beginnings(data, every))

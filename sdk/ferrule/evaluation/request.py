@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data import DataSet, DataSettings, open_data
-from ferrule.evaluation.intervals import check_confidence
-from ferrule.evaluation.metrics import Confidence, check_metric
+from ferrule.evaluation.intervals import Confidence
+from ferrule.evaluation.metrics import check_metric
 from ferrule.evaluation.scoring import Score
 from ferrule.firmware import Job
 from ferrule.interface import either, option
@@ -56,7 +56,7 @@ class EvaluationRequest:
             raise FerruleError(
                 f"metrics is {self.metrics!r}, expected a list", hint=f"write metrics=[{self.metrics!r}]"
             )
-        check_confidence(self.confidence)
+        self.intervals  # noqa: B018 raises
         if self.seed < 0:
             raise FerruleError(f"the seed is {self.seed}, expected a number from 0 on")
         object.__setattr__(self, "metrics", tuple(dict.fromkeys(self.metrics)))

@@ -8,13 +8,14 @@ library, in float32 where that is; logarithms and powers are computed in float64
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 
-from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, place
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.network import Network
+from ferrule.operators.signal.filter_bank import SignalFilterBankDescriptor
 from ferrule.running.data_settings import AudioSettings
 
 WHERE = "[data.audio]"
@@ -28,20 +29,6 @@ _SNR_SHIFT = 6
 """TensorFlow Lite Micro's preprocessor uses this constant whatever the settings are."""
 _LEAST_FFT_BITS, _MOST_FFT_BITS = 6, 15
 _LARGEST_INT16 = 2**15 - 1
-
-
-@frozen
-class FilterBank:
-    """The tables of SIGNAL_FILTER_BANK, and the range of the spectrum that they use."""
-
-    first: int
-    end: int
-    """Excluded."""
-    weights: tuple[int, ...]
-    unweights: tuple[int, ...]
-    frequency_starts: tuple[int, ...]
-    weight_starts: tuple[int, ...]
-    widths: tuple[int, ...]
 
 
 def window_samples(settings: AudioSettings) -> int:
@@ -66,7 +53,7 @@ def preprocessor(settings: AudioSettings) -> Network:
         most = 1 << _MOST_FFT_BITS
         raise FerruleError(f"{WHERE}: a window of {samples} samples is too long, expected at most {most}")
     correction = fft_bits - _WEIGHT_BITS // 2
-    bank = filter_bank(settings, (1 << fft_bits) // 2 + 1)
+    first, end, bank = filter_bank(settings, (1 << fft_bits) // 2 + 1)
     network = Network("audio_preprocessor")
     network.add_input(TensorInfo("window", (1, samples), DataType.INT16))
     with place(WHERE):
@@ -74,15 +61,8 @@ def preprocessor(settings: AudioSettings) -> Network:
         shaped = network.add_signal_window_layer("window", weights, shift=settings.window_bits)
         scaled, bits = network.add_signal_fft_auto_scale_layer(network.add_reshape_layer(shaped, (samples,)))
         spectrum = network.add_signal_rfft_layer(scaled, fft_length=1 << fft_bits)
-        energies = network.add_signal_energy_layer(spectrum, start_index=bank.first, end_index=bank.end)
-        channels = network.add_signal_filter_bank_layer(
-            energies,
-            weights=bank.weights,
-            unweights=bank.unweights,
-            frequency_starts=bank.frequency_starts,
-            weight_starts=bank.weight_starts,
-            widths=bank.widths,
-        )
+        energies = network.add_signal_energy_layer(spectrum, start_index=first, end_index=end)
+        channels = network.add_signal_filter_bank_layer(energies, **asdict(bank))
         roots = network.add_signal_filter_bank_square_root_layer(channels, bits)
         even, odd = _smoothing(settings.even_smoothing), _smoothing(settings.odd_smoothing or settings.even_smoothing)
         rest, noise = network.add_signal_filter_bank_spectral_subtraction_layer(
@@ -123,8 +103,10 @@ def window(samples: int, bits: int) -> Array:
     return weights.astype(np.int16)
 
 
-def filter_bank(settings: AudioSettings, spectrum: int) -> FilterBank:
-    """Return the tables for a spectrum of this many frequencies, with channels at equal distances in mel.
+def filter_bank(settings: AudioSettings, spectrum: int) -> tuple[int, int, SignalFilterBankDescriptor]:
+    """Return the range of a spectrum of this many frequencies that is used, and the tables for it.
+
+    The channels are at equal distances in mel.
 
     Raises:
         FerruleError: the limits are not in order, or the upper one is not below half the rate.
@@ -145,10 +127,10 @@ def filter_bank(settings: AudioSettings, spectrum: int) -> FilterBank:
             edges += 1
     if edges >= spectrum:
         raise FerruleError(f"{WHERE}: upper_hz {high:g} is beyond the spectrum of a window")
-    return _tables(starts, edges, centres, lowest, step)
+    return first, edges, _tables(starts, edges, centres, lowest, step)
 
 
-def _tables(starts: list[int], end: int, centres: Array, lowest: np.float32, step: float) -> FilterBank:
+def _tables(starts: list[int], end: int, centres: Array, lowest: np.float32, step: float) -> SignalFilterBankDescriptor:
     """Return the tables for bands that begin at these frequencies."""
     ends = [*starts[1:], end]
     # a band without a frequency is multiplied by a block of zeros at the beginning of the weights
@@ -168,9 +150,7 @@ def _tables(starts: list[int], end: int, centres: Array, lowest: np.float32, ste
         weights += [*before, *(int(share * (1 << _WEIGHT_BITS)) for share in rising), *after]
         unweights += [*before, *(int((1 - share) * (1 << _WEIGHT_BITS)) for share in rising), *after]
     frequency_starts, weight_starts, widths = zip(*places, strict=True)
-    return FilterBank(
-        first=starts[0],
-        end=end,
+    return SignalFilterBankDescriptor(
         weights=tuple(weights),
         unweights=tuple(unweights),
         frequency_starts=frequency_starts,
