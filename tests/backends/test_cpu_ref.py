@@ -22,7 +22,8 @@ from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType
-from ferrule.network.execution import check_inputs, execute, operands_of
+from ferrule.network.execution import check_inputs, operands_of
+from ferrule.operators.interpreter import execute
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import OPERATORS
 from ferrule.runtime import Runtime

@@ -33,8 +33,8 @@ from ferrule.graph import (
     TensorInfo,
 )
 from ferrule.network import Network
-from ferrule.network.execution import execute
 from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.interpreter import execute
 from ferrule.operators.movement.pad import PadV2Descriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from ferrule import Network
 from ferrule.graph import Array, DataType, Graph, LayerType, TensorInfo
 from ferrule.network.bounds import outside, run_bounded
-from ferrule.network.execution import operator_of, run_graph
+from ferrule.network.execution import run_graph
 from ferrule.operators.arithmetic import running_error
 from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OTHER_CODE, OWN_CODE
@@ -54,7 +54,7 @@ def check_moved(graph: Graph) -> None:
     ]
     pairs = zip(graph.inputs, inputs, errors, strict=True)
     sources = {info.name: Bounded(array, error) for info, array, error in pairs}
-    wanted = running_error.execute(graph, sources, operator_of, OTHER_CODE)
+    wanted = running_error.execute(graph, sources, OTHER_CODE)
     for _ in range(8):
         given = zip(inputs, errors, strict=True)
         others = [array if error is None else moved(array, error, generator) for array, error in given]

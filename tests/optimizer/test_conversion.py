@@ -18,8 +18,9 @@ from ferrule.backends.target import Face
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType
 from ferrule.network import Network
-from ferrule.network.execution import check_inputs, execute
+from ferrule.network.execution import check_inputs
 from ferrule.network.validation import check_layer
+from ferrule.operators.interpreter import execute
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.transfer import DebugDescriptor

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mock_backends import Slow, mock, registry_of
 
 from ferrule.backends.cpu_ref import CpuRef
-from ferrule.network.execution import check_inputs, execute
+from ferrule.network.execution import check_inputs
+from ferrule.operators.interpreter import execute
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.random_networks import random_network

@@ -15,8 +15,9 @@ from ferrule.backends import Backend
 from ferrule.backends.optimization_views import OptimizationViews, Substitution
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.graph import Array, Graph, LayerType, SubgraphView
-from ferrule.network.execution import check_inputs, execute
+from ferrule.network.execution import check_inputs
 from ferrule.network.validation import check_layer
+from ferrule.operators.interpreter import execute
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.testing.backends.random_networks import random_network
 

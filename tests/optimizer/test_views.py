@@ -21,8 +21,9 @@ from ferrule.backends.target import Target
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor
 from ferrule.network import Network
-from ferrule.network.execution import check_inputs, execute
+from ferrule.network.execution import check_inputs
 from ferrule.operators.elementwise.rectify import ReluDescriptor
+from ferrule.operators.interpreter import execute
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 
 PLAIN = OptimizerOptions(simplify=False)

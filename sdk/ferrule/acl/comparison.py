@@ -14,7 +14,7 @@ from ferrule.codegen.acl import ArtifactRecord, TensorRecord, accuracy
 from ferrule.graph import Array, DataType, Graph, Layer
 from ferrule.network import Network
 from ferrule.network.bounds import outside
-from ferrule.network.execution import by_name, operator_of
+from ferrule.network.execution import by_name
 from ferrule.operators import interpreter
 from ferrule.operators.arithmetic import running_error
 from ferrule.operators.arithmetic.running_error import Bounded
@@ -59,7 +59,7 @@ def bounded_reference(
     def run(graph: Graph, layer: Layer, given: Sequence[Bounded | None]) -> list[Bounded]:
         about = accuracy(graph, layer)
         arithmetic = replace(_HALF if record.float16 else Arithmetic(), spare=about.spare)
-        made = running_error.run_layer(graph, layer, given, operator_of, arithmetic)
+        made = running_error.run_layer(graph, layer, given, arithmetic)
         wider = [_widened(each, about.absolute, about.steps) for each in made]
         tensors.update(zip(layer.outputs, wider, strict=True))
         return [stored(each.values) for each in wider] if stepwise else wider

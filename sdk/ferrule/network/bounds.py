@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ferrule.graph import Array, Graph
-from ferrule.network.execution import check_inputs, initial_state, operator_of
+from ferrule.network.execution import check_inputs, initial_state
 from ferrule.operators.arithmetic import running_error
 from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OTHER_CODE, Arithmetic
@@ -32,7 +32,7 @@ def run_bounded(
     known = initial_bounded(graph) if state is None else state
     sources = {name: Bounded(array) for name, array in check_inputs(graph, inputs).items()}
     sources |= {each.source: known[each.name] for each in graph.states}
-    results = running_error.execute(graph, sources, operator_of, arithmetic)
+    results = running_error.execute(graph, sources, arithmetic)
     count = len(graph.outputs)
     known |= zip((each.name for each in graph.states), results[count:], strict=True)
     return results[:count]

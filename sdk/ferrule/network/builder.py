@@ -27,7 +27,7 @@ from ferrule.graph import (
     TensorInfo,
     reset_value,
 )
-from ferrule.network.execution import operator_of
+from ferrule.operators.interpreter import operator_of
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import family, type_of
 

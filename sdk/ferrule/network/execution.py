@@ -7,25 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ferrule.errors import InputError, UnsupportedError
-from ferrule.graph import Array, Graph, Layer, LayerType, TensorInfo
-from ferrule.operators import interpreter
-from ferrule.operators.operator import Operands, Operator
-from ferrule.operators.table import OPERATORS
-from ferrule.operators.work import check_work
-
-Observer = interpreter.Observer
-"""A function called after each layer with the layer and its output arrays, which it must not modify."""
+from ferrule.errors import InputError
+from ferrule.graph import Array, Graph, Layer, TensorInfo
+from ferrule.operators.interpreter import Observer, execute
+from ferrule.operators.operator import Operands
 
 _Given = TypeVar("_Given")
-
-
-def operator_of(type_: LayerType) -> Operator:
-    """Return the operator of a layer type; UnsupportedError if there is none."""
-    operator = OPERATORS.get(type_)
-    if operator is None:
-        raise UnsupportedError(f"the operator {type_} is not supported")
-    return operator
 
 
 def operands_of(graph: Graph, layer: Layer) -> Operands:
@@ -111,19 +98,6 @@ def check_state(graph: Graph, state: Mapping[str, Array]) -> None:
         )
     for each in graph.states:
         _check_array(replace(graph.info(each.source), name=each.name), state[each.name])
-
-
-def execute(graph: Graph, arrays: Mapping[str, Array], observe: Observer | None = None) -> list[Array]:
-    """Run all layers and return the results: the outputs, then the states' new values.
-
-    `arrays` has a checked array for each source of the graph. Each tensor is freed after its last reader.
-    """
-    return interpreter.execute(graph, arrays, operator_of, observe)
-
-
-def check_budget(graph: Graph) -> None:
-    """Raise BudgetError, which names a layer, if a run on one sample is beyond the present budget."""
-    check_work(graph, OPERATORS.get)
 
 
 def _check_array(info: TensorInfo, array: Array) -> None:

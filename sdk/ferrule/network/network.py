@@ -14,15 +14,7 @@ from ferrule.network.arithmetic_layers import ArithmeticLayers
 from ferrule.network.control_layers import ControlLayers
 from ferrule.network.detection_layers import DetectionLayers
 from ferrule.network.elementwise_layers import ElementwiseLayers
-from ferrule.network.execution import (
-    Observer,
-    check_budget,
-    check_state,
-    initial_state,
-    operands_of,
-    operator_of,
-    run_stateful,
-)
+from ferrule.network.execution import check_state, initial_state, operands_of, run_stateful
 from ferrule.network.movement_layers import MovementLayers
 from ferrule.network.recurrent_layers import RecurrentLayers
 from ferrule.network.reduction_layers import ReductionLayers
@@ -32,6 +24,8 @@ from ferrule.network.signal_layers import SignalLayers
 from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
+from ferrule.operators.interpreter import Observer, operator_of
+from ferrule.operators.work import check_work
 
 
 class Network(
@@ -98,7 +92,7 @@ class Network(
             self._checked_layers = len(self.layers)
         asked = (len(self.layers), *current().limits.values())
         if self._afforded != asked:
-            check_budget(self)
+            check_work(self)
             self._afforded = asked
         first = initial_state(self) if state is None else state
         check_state(self, first)

@@ -11,9 +11,10 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError, place, together
 from ferrule.graph import Array, Graph, GraphEditor, Layer, LayerType, Rounding
-from ferrule.network.execution import check_inputs, initial_state, operands_of, operator_of, run_stateful
+from ferrule.network.execution import check_inputs, initial_state, operands_of, run_stateful
 from ferrule.network.samples import Sample
 from ferrule.network.validation import check_kernel
+from ferrule.operators.interpreter import operator_of
 
 
 @frozen

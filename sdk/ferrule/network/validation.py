@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ferrule.errors import FerruleError, ModelError, place, together
 from ferrule.graph import Graph, Layer
-from ferrule.network.execution import operator_of
+from ferrule.operators.interpreter import operator_of
 
 
 def check_shapes(graph: Graph, layer: Layer) -> None:

@@ -19,7 +19,7 @@ from ferrule.operators.arithmetic import running_error
 from ferrule.operators.arithmetic.error_bound import known_inputs, or_zeros
 from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.elementwise.binary import BinaryDescriptor
-from ferrule.operators.interpreter import execute
+from ferrule.operators.interpreter import execute, operator_of
 from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.movement.slice import SliceDescriptor
 from ferrule.operators.movement.transpose import TransposeDescriptor
@@ -116,7 +116,7 @@ def check_graph(graph: Graph) -> None:
     _check_depth(graph)
     for layer in graph.layers:
         with place(f"layer '{layer.name}' {layer.type}"):
-            operator = _operator(layer.type)
+            operator = operator_of(layer.type)
             operands = Operands.of(graph, layer)
             if type(layer.descriptor) is not operator.descriptor:
                 raise ModelError(f"its descriptor is a {type(layer.descriptor).__name__}")
@@ -186,7 +186,7 @@ def _bounded(evaluation: Evaluation) -> list[Bounded | None]:
 
 def _called_bounded(graph: Graph, values: Sequence[Bounded | None], arithmetic: Arithmetic) -> list[Bounded]:
     given = zip((info.name for info in graph.inputs), values, strict=True)
-    return running_error.execute(graph, {name: each for name, each in given if each is not None}, _operator, arithmetic)
+    return running_error.execute(graph, {name: each for name, each in given if each is not None}, arithmetic)
 
 
 def _bounds_of(values: Sequence[Bounded]) -> list[Array]:
@@ -217,9 +217,7 @@ class Iterations:
 
 def work_of_iteration(descriptor: WhileDescriptor) -> Work:
     """Return what an iteration of a loop computes; of the loops inside it, one iteration."""
-    from ferrule.operators.table import OPERATORS  # which has the rows of this module
-
-    return work_of_all(descriptor.graphs.values(), OPERATORS.get)
+    return work_of_all(descriptor.graphs.values())
 
 
 _ITERATIONS: ContextVar[Iterations | None] = ContextVar("iterations", default=None)
@@ -242,16 +240,7 @@ def counted() -> Iterator[Iterations]:
 
 def _called(graph: Graph, values: Arrays) -> list[Array]:
     arrays = {info.name: value for info, value in zip(graph.inputs, values, strict=True) if value is not None}
-    return execute(graph, arrays, _operator)
-
-
-def _operator(type_: LayerType) -> Operator:
-    from ferrule.operators.table import OPERATORS  # which has the rows of this module
-
-    operator = OPERATORS.get(type_)
-    if operator is None:
-        raise UnsupportedError(f"the operator {type_} is not supported")
-    return operator
+    return execute(graph, arrays)
 
 
 def _check_bool(info: TensorInfo) -> None:
@@ -271,7 +260,7 @@ def _check_signature(kind: str, found: Sequence[TensorInfo], wanted: Sequence[Te
 
 
 def _macs(graph: Graph) -> int:
-    return sum(_operator(layer.type).macs(layer.descriptor, Operands.of(graph, layer)) for layer in graph.layers)
+    return sum(operator_of(layer.type).macs(layer.descriptor, Operands.of(graph, layer)) for layer in graph.layers)
 
 
 def _most_macs(descriptor: IfDescriptor, _: Operands) -> int:
@@ -298,7 +287,7 @@ def _sum(graph: Graph, source: str, name: str) -> str:
     info, descriptor = graph.info(source), BinaryDescriptor()
     output = replace(info, name=f"{name}_out")
     try:
-        _operator(LayerType.ADD).accept(descriptor, Operands((info, info), (output,)))
+        operator_of(LayerType.ADD).accept(descriptor, Operands((info, info), (output,)))
     except FerruleError:
         return _transposed(graph, source, name)
     return _add(graph, LayerType.ADD, descriptor, (source, source), output)

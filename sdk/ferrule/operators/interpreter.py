@@ -6,27 +6,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType
 from ferrule.operators.operator import Arrays, Operands, Operator
 
 Observer = Callable[[Layer, Sequence[Array]], None]
 """A function called after each layer with the layer and its output arrays, which it must not modify."""
-FindOperator = Callable[[LayerType], Operator]
-"""Returns the operator of a layer type; UnsupportedError if there is none."""
 _Value = TypeVar("_Value")
 
 
-def execute(
-    graph: Graph, arrays: Mapping[str, Array], operator_of: FindOperator, observe: Observer | None = None
-) -> list[Array]:
+def operator_of(type_: LayerType) -> Operator:
+    """Return the operator of a layer type; UnsupportedError if there is none."""
+    from ferrule.operators.table import OPERATORS  # which has the rows of IF and WHILE, whose kernels run graphs
+
+    operator = OPERATORS.get(type_)
+    if operator is None:
+        raise UnsupportedError(f"the operator {type_} is not supported")
+    return operator
+
+
+def execute(graph: Graph, arrays: Mapping[str, Array], observe: Observer | None = None) -> list[Array]:
     """Run all layers and return the results: the outputs, then the states' new values.
 
     `arrays` has a checked array for each source of the graph. Each tensor is freed after its last reader.
     """
 
     def run(graph: Graph, layer: Layer, inputs: Arrays) -> list[Array]:
-        made = run_layer(graph, layer, operator_of, inputs)
+        made = run_layer(graph, layer, inputs)
         if observe is not None:
             observe(layer, made)
         return made
@@ -61,7 +67,7 @@ def last_readers(graph: Graph) -> dict[str, int]:
     return found | dict.fromkeys((info.name for info in graph.results), len(graph.layers))
 
 
-def run_layer(graph: Graph, layer: Layer, operator_of: FindOperator, arrays: Arrays) -> list[Array]:
+def run_layer(graph: Graph, layer: Layer, arrays: Arrays) -> list[Array]:
     """Return the outputs of one layer; a FerruleError names the layer."""
     operands = Operands.of(graph, layer)
     try:

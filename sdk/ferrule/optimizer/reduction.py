@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, TensorInfo
-from ferrule.network.execution import operands_of, operator_of
+from ferrule.network.execution import operands_of
+from ferrule.operators.interpreter import operator_of
 from ferrule.optimizer.conversion import converted, narrowing, widening
 
 _CONVERSIONS = {LayerType.CONVERT_FP16_TO_FP32, LayerType.CONVERT_FP32_TO_FP16}

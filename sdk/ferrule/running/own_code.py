@@ -18,7 +18,6 @@ from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph, Layer, LayerType
 from ferrule.network.bounds import outside
-from ferrule.network.execution import operator_of
 from ferrule.operators import interpreter
 from ferrule.operators.arithmetic import running_error
 from ferrule.operators.arithmetic.running_error import Bounded
@@ -53,7 +52,7 @@ class Judged:
         """Compare the tensors of one inference with the layers of the network as it was given."""
 
         def run(graph: Graph, layer: Layer, inputs: Sequence[Bounded | None]) -> list[Bounded]:
-            made = running_error.run_layer(graph, layer, inputs, operator_of, OWN_CODE)
+            made = running_error.run_layer(graph, layer, inputs, OWN_CODE)
             return [
                 self._known(layer, is_float(graph, layer), wanted, found.get(name))
                 for name, wanted in zip(layer.outputs, made, strict=True)
@@ -154,7 +153,7 @@ class OwnCode:
             others = {info.name: np.zeros(info.shape, info.dtype.numpy) for info in graph.output_infos(layer)}
             return [(others | by_name)[name] for name in layer.outputs]  # the others are memory for lines
         loaded = self._workloads.get(layer.name)
-        run = interpreter.run_layer(graph, layer, operator_of, arrays) if loaded is None else loaded.run(arrays)
+        run = interpreter.run_layer(graph, layer, arrays) if loaded is None else loaded.run(arrays)
         self._tensors |= zip(layer.outputs, run, strict=True)
         return run
 

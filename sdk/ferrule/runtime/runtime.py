@@ -15,7 +15,7 @@ from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.closing import Closing
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
-from ferrule.network.execution import check_budget
+from ferrule.operators.work import check_work
 from ferrule.optimizer.optimized import OptimizedNetwork
 from ferrule.runtime.admission import admit_all
 from ferrule.runtime.binding import Arrays
@@ -92,7 +92,7 @@ class Runtime(Closing):
         """
         with self._lock:
             self._check_open()
-            check_budget(optimized.graph)
+            check_work(optimized.graph)
             number = NetworkId(next(self._numbers))
             with self._contexts.loading(number):
                 parts = load_parts(optimized, self._registry, self._admitted, self._options)

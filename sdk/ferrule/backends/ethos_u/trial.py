@@ -26,8 +26,8 @@ from ferrule.cache import Store
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.graph import Array, DataType, Graph, Layer, SubgraphView, TensorInfo, reset_value
 from ferrule.nativelib import compiler_facts, host_compiler
-from ferrule.network.execution import execute
 from ferrule.operators import table
+from ferrule.operators.interpreter import execute
 from ferrule.operators.operator import Operands
 from ferrule.reading import files_below, list_folder, read_bytes
 

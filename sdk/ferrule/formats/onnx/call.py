@@ -16,8 +16,8 @@ from ferrule.formats.onnx.layout import NHWC, Layout
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, elements
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.network import Network
-from ferrule.network.execution import operator_of
 from ferrule.operators.elementwise.comparison import COMPARISONS
+from ferrule.operators.interpreter import operator_of
 from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.table import type_of
 

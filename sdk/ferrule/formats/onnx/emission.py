@@ -18,7 +18,7 @@ from ferrule.formats.onnx.node import TensorType, elements
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.names import UniqueNames
 from ferrule.network import Network, check_kernel
-from ferrule.network.execution import operator_of
+from ferrule.operators.interpreter import operator_of
 from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.movement.transpose import TransposeDescriptor
 from ferrule.operators.table import type_of

@@ -27,7 +27,7 @@ from ferrule.formats.onnx.optimised import Rewriting
 from ferrule.formats.onnx.parse import TYPES
 from ferrule.formats.onnx.qlinear import EXPANSIONS, expanded
 from ferrule.graph import Array, Rounding
-from ferrule.network.execution import operator_of
+from ferrule.operators.interpreter import operator_of
 
 _WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 _ORDERING = frozenset({"ArgMax", "ArgMin", "Shape", "Size"})

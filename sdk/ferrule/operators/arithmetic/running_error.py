@@ -26,13 +26,12 @@ class Bounded:
 def execute(
     graph: Graph,
     sources: Mapping[str, Bounded],
-    operator_of: interpreter.FindOperator,
     arithmetic: Arithmetic = OWN_CODE,
 ) -> list[Bounded]:
     """Run all layers and return the results, as `interpreter.execute` does, with their bounds."""
 
     def run(graph: Graph, layer: Layer, inputs: Sequence[Bounded | None]) -> list[Bounded]:
-        return run_layer(graph, layer, inputs, operator_of, arithmetic)
+        return run_layer(graph, layer, inputs, arithmetic)
 
     return interpreter.walk(graph, sources, Bounded, run)
 
@@ -41,13 +40,12 @@ def run_layer(
     graph: Graph,
     layer: Layer,
     inputs: Sequence[Bounded | None],
-    operator_of: interpreter.FindOperator,
     arithmetic: Arithmetic = OWN_CODE,
 ) -> list[Bounded]:
     """Return the outputs of one layer with their bounds."""
     arrays = [None if each is None else each.values for each in inputs]
-    outputs = interpreter.run_layer(graph, layer, operator_of, arrays)
-    operator = operator_of(layer.type)
+    outputs = interpreter.run_layer(graph, layer, arrays)
+    operator = interpreter.operator_of(layer.type)
     found = (operator.bound or monotone)(
         Evaluation(
             descriptor=layer.descriptor,
