@@ -47,6 +47,8 @@ _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
 _SUM_LIMITS = np.array([[-(2**31)], [2**31 - 1]], np.int64)
 _WEIGHTS_AT, _BIAS_AT = 1, 2
 """Positions among the inputs."""
+Finish = Callable[[Array], Array]
+"""The last stage of a weighted operator: converts rows of sums of products, which it may change, to stored values."""
 
 
 def bias_info(operands: Operands) -> TensorInfo | None:
@@ -243,36 +245,6 @@ def folded_bias(weight_sums: Array, bias: Array | None, zero_point: int) -> Arra
     return offset if bias is None else offset + bias.astype(np.int64).reshape(-1)
 
 
-def exact_dtype(magnitude_sum: float, dtype: DataType) -> np.dtype[np.float32] | np.dtype[np.float64]:
-    """Return the smallest float type that holds sums of integer products exactly.
-
-    `magnitude_sum` is the largest sum of the magnitudes of a channel's weights.
-    """
-    bound = magnitude_sum * _LARGEST[dtype]
-    if bound >= _EXACT_FLOAT64:
-        raise UnsupportedError(f"a sum of products may reach {bound:g}, expected less than 2**53")
-    return np.dtype(np.float32) if bound < _EXACT_FLOAT32 else np.dtype(np.float64)
-
-
-@frozen(eq=False)
-class Finish:
-    """The last stage of a weighted operator: converts sums of products to stored values."""
-
-    activation: Activation
-    rescaler: Rescaler | None
-    """Set for integers, None for float32."""
-    bias: Array | None
-    """The float32 bias as float64, repeated over a row; None for integers, whose bias is in the rescaler."""
-
-    def apply(self, sums: Array) -> Array:
-        """Return the stored values of rows of sums."""
-        if self.rescaler is not None:
-            return self.rescaler.apply(sums)
-        if self.bias is not None:
-            sums += self.bias
-        return clamp_float(sums, self.activation).astype(np.float32)
-
-
 def clamp_float(values: Array, activation: Activation) -> Array:
     """Clamp float values in place to the limits of an activation or, if it has none, of float32, and return them."""
     lower, upper = activation.limits
@@ -281,22 +253,30 @@ def clamp_float(values: Array, activation: Activation) -> Array:
     return values
 
 
-def integer_finish(
-    operands: Operands,
-    activation: Activation,
-    channel_factors: Sequence[Factor],
-    weights: Array,
-    bias: Array | None,
-    *,
-    repeat: int,
-) -> Finish:
-    """Return the finish of integer sums over stored (not offset) data; `weights` is [products, channels]."""
+def finish_of(
+    operands: Operands, activation: Activation, matrix: Array, bias: Array | None, *, channel_axis: int, repeat: int
+) -> tuple[Finish, np.dtype[np.float32] | np.dtype[np.float64]]:
+    """Return the last step of the sums, and the smallest float type in which they are exact; float32 sums are float64.
+
+    The sums are those of stored (not offset) data. `matrix` is the weights as [products, channels], `channel_axis` that
+    of the weights' tensor, and `repeat` the number of pixels in a row.
+    """
     data, output = operands.ends
+    if data.dtype.is_float:
+        row = None if bias is None else np.tile(bias.astype(np.float64).reshape(-1), repeat)
+
+        def finish(sums: Array) -> Array:
+            if row is not None:
+                sums += row
+            return clamp_float(sums, activation).astype(np.float32)
+
+        return finish, np.dtype(np.float64)
+    channel_factors = factors(operands, channel_axis)
     low, high = activation_range(activation, output)
     scaling = Scaling(
         multipliers=np.array([factor.multiplier for factor in channel_factors], np.int64),
         shifts=np.array([factor.shift for factor in channel_factors], np.int64),
-        bias=folded_bias(weights.sum(axis=0, dtype=np.int64), bias, data.zero_point),
+        bias=folded_bias(matrix.sum(axis=0, dtype=np.int64), bias, data.zero_point),
         zero_point=output.zero_point,
         low=low,
         high=high,
@@ -304,33 +284,11 @@ def integer_finish(
         wide=is_wide(operands),
         rounding=operands.rounding,
     )
-    bound = np.abs(weights.astype(np.int64)).sum(axis=0) * _LARGEST[data.dtype]
-    return Finish(activation=activation, rescaler=Rescaler(scaling, bound, repeat), bias=None)
-
-
-def float_finish(activation: Activation, bias: Array | None, *, repeat: int) -> Finish:
-    """Return the finish of float32 sums; `repeat` is the number of pixels in a row."""
-    row = None if bias is None else np.tile(bias.astype(np.float64).reshape(-1), repeat)
-    return Finish(activation=activation, rescaler=None, bias=row)
-
-
-def finish_of(
-    operands: Operands, activation: Activation, matrix: Array, bias: Array | None, *, channel_axis: int, repeat: int
-) -> tuple[Finish, np.dtype[np.float32] | np.dtype[np.float64]]:
-    """Return the last step of the sums, and the float type in which they are exact; float32 sums are float64.
-
-    `matrix` is the weights as [products, channels], `channel_axis` that of the weights' tensor.
-    """
-    if operands.source.dtype.is_float:
-        return float_finish(activation, bias, repeat=repeat), np.dtype(np.float64)
-    channel_factors = factors(operands, channel_axis)
-    finish = integer_finish(operands, activation, channel_factors, matrix, bias, repeat=repeat)
-    return finish, exact_dtype(magnitude_sum(matrix), operands.source.dtype)
-
-
-def magnitude_sum(weights: Array) -> float:
-    """Return the largest sum of the weight magnitudes of any channel, for weights [products, channels]."""
-    return float(np.abs(weights.astype(np.int64)).sum(axis=0).max())
+    bound = np.abs(matrix.astype(np.int64)).sum(axis=0) * _LARGEST[data.dtype]
+    most = float(bound.max())
+    if most >= _EXACT_FLOAT64:
+        raise UnsupportedError(f"a sum of products may reach {most:g}, expected less than 2**53")
+    return Rescaler(scaling, bound, repeat).apply, np.dtype(np.float32 if most < _EXACT_FLOAT32 else np.float64)
 
 
 Packed = tuple[Array, Array]
@@ -377,7 +335,7 @@ def weighted_kernel(
 
         plan = plans.get(weights, (bias, descriptor, operands.rounding, *operands.inputs, output), make)
         found = sums(descriptor, operands, required_array(arrays, 0), plan)
-        return [plan.finish.apply(found).reshape(output.shape)]
+        return [plan.finish(found).reshape(output.shape)]
 
     return kernel
 
