@@ -45,6 +45,10 @@ class Constant:
     quantization: Quantization | None = None
 
 
+Given = str | Constant | Kept | None
+"""An input of a layer: the name of a tensor, what is added together with the layer, or None if it is absent."""
+
+
 def adding(
     row: Operator, family: Callable[Concatenate[_Builder, Operator, _Arguments], _Result], text: str
 ) -> Callable[Concatenate[_Builder, _Arguments], _Result]:
@@ -86,7 +90,7 @@ class LayerBuilder(Graph):
     def _append(
         self,
         descriptor: Descriptor,
-        inputs: Sequence[str | Constant | Kept | None],
+        inputs: Sequence[Given],
         *,
         name: str | None,
         row: Operator | None = None,
@@ -156,7 +160,16 @@ class LayerBuilder(Graph):
         inputs = [source, *others]
         return self._append(descriptor, inputs, name=name, row=row, quantization=info.quantization, dtype=info.dtype)[0]
 
-    def _described(self, layer: str, source: str | Constant | Kept | None) -> TensorInfo | None:
+    def _append_parts(self, source: str, descriptor: Descriptor, count: int, name: str | None) -> tuple[str, ...]:
+        """Add a layer that divides `source` into parts, which have its type and quantisation."""
+        quantization = self.info(source).quantization
+        return self._append(descriptor, [source], name=name, quantization=quantization, outputs=count)
+
+    def _axis(self, source: str, axis: int, *, more: int = 0) -> int:
+        """Return an axis of a tensor, or of one with more axes, counted from the front; ModelError unless it exists."""
+        return front_axis(axis, len(self.info(source).shape) + more)
+
+    def _described(self, layer: str, source: Given) -> TensorInfo | None:
         if source is None:
             return None
         if isinstance(source, str):
@@ -167,7 +180,7 @@ class LayerBuilder(Graph):
         dtype = _data_type(name, source.data)
         return TensorInfo(name, source.data.shape, dtype, quantization=source.quantization)
 
-    def _data(self, source: str | Constant | Kept | None) -> Array | None:
+    def _data(self, source: Given) -> Array | None:
         """Return the data of an input that is a constant."""
         if isinstance(source, str):
             return self.tensor(source).data

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ferrule.graph import Array, Kept
+from ferrule.graph import Array
 from ferrule.network.builder import Constant, LayerBuilder
 from ferrule.operators.detection import DetectionPostprocessDescriptor
 
@@ -44,6 +44,6 @@ class DetectionLayers(LayerBuilder):
             regular=regular,
             detections_per_class=detections_per_class,
         )
-        inputs: list[str | Constant | Kept | None] = [boxes, scores, Constant(role="anchors", data=anchors)]
-        first, second, third, fourth = self._append(descriptor, inputs, name=name, outputs=4)
+        places = Constant(role="anchors", data=anchors)
+        first, second, third, fourth = self._append(descriptor, [boxes, scores, places], name=name, outputs=4)
         return first, second, third, fourth

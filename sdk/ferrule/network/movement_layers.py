@@ -10,7 +10,7 @@ import numpy as np
 
 from ferrule.errors import ModelError
 from ferrule.graph import Array
-from ferrule.network.builder import Constant, LayerBuilder, adding, front_axes, front_axis, sides
+from ferrule.network.builder import Constant, LayerBuilder, adding, front_axes, sides
 from ferrule.operators.movement.block import (
     DEPTH_TO_SPACE,
     SPACE_TO_DEPTH,
@@ -57,29 +57,20 @@ class MovementLayers(LayerBuilder):
         self, source: str, axis: int, sizes: Sequence[int], *, name: str | None = None
     ) -> tuple[str, ...]:
         """Add SPLIT_V into parts of the given sizes and return their names: `name` followed by _0, _1..."""
-        info = self.info(source)
-        descriptor = SplitVDescriptor(axis=front_axis(axis, len(info.shape)), sizes=tuple(sizes))
-        return self._append(descriptor, [source], name=name, quantization=info.quantization, outputs=len(sizes))
+        descriptor = SplitVDescriptor(axis=self._axis(source, axis), sizes=tuple(sizes))
+        return self._append_parts(source, descriptor, len(sizes), name)
 
     def add_pack_layer(self, sources: Sequence[str], axis: int, *, name: str | None = None) -> str:
         """Add PACK of one or more tensors of one shape; `axis` is the index of the new axis in the output."""
         if not sources:
             raise ModelError("a pack got no inputs, expected at least one")
-        first = self.info(sources[0])
-        descriptor = PackDescriptor(axis=front_axis(axis, len(first.shape) + 1))
+        descriptor = PackDescriptor(axis=self._axis(sources[0], axis, more=1))
         return self._append_like(sources[0], descriptor, *sources[1:], name=name)
 
     def add_unpack_layer(self, source: str, axis: int, *, name: str | None = None) -> tuple[str, ...]:
         """Add UNPACK, which removes an axis, and return the names of the parts: `name` followed by _0, _1..."""
-        info = self.info(source)
-        found = front_axis(axis, len(info.shape))
-        return self._append(
-            UnpackDescriptor(axis=found),
-            [source],
-            name=name,
-            quantization=info.quantization,
-            outputs=info.shape[found],
-        )
+        found = self._axis(source, axis)
+        return self._append_parts(source, UnpackDescriptor(axis=found), self.info(source).shape[found], name)
 
     def add_gather_layer(
         self, source: str, indices: str | Array, axis: int = 0, *, batch_dims: int = 0, name: str | None = None
@@ -88,7 +79,7 @@ class MovementLayers(LayerBuilder):
 
         The indices are a tensor, or the data of a new constant. The first `batch_dims` axes of both belong together.
         """
-        descriptor = GatherDescriptor(axis=front_axis(axis, len(self.info(source).shape)), batch_dims=batch_dims)
+        descriptor = GatherDescriptor(axis=self._axis(source, axis), batch_dims=batch_dims)
         return self._append_like(source, descriptor, _indices(indices), name=name)
 
     def add_gather_nd_layer(self, source: str, indices: str | Array, *, name: str | None = None) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Kept, Quantization
-from ferrule.network.builder import Constant, LayerBuilder, bias_quantization
+from ferrule.network.builder import Constant, Given, LayerBuilder, bias_quantization
 from ferrule.operators.activation import Activation
 from ferrule.operators.operator import Operands
 from ferrule.operators.recurrent.circular_buffer import CircularBufferDescriptor, kept_by
@@ -49,7 +49,7 @@ class RecurrentLayers(LayerBuilder):
         summed = None
         if state_quantization is not None and time_quantization is not None:
             summed = Quantization.of(state_quantization.scale * time_quantization.scale)
-        inputs: list[str | Constant | Kept | None] = [
+        inputs: list[Given] = [
             source,
             Constant(role="feature_weights", data=feature_weights, quantization=feature_quantization),
             Constant(role="time_weights", data=time_weights, quantization=time_quantization),
@@ -71,8 +71,8 @@ class RecurrentLayers(LayerBuilder):
         """
         info = self.info(source)
         descriptor = CircularBufferDescriptor(slots=slots)
-        inputs: list[str | Constant | Kept | None] = [source, *kept_by(descriptor, Operands((info,)))]
-        return self._append(descriptor, inputs, name=name, quantization=info.quantization)[0]
+        kept = kept_by(descriptor, Operands((info,)))
+        return self._append(descriptor, [source, *kept], name=name, quantization=info.quantization)[0]
 
     def add_lstm_layer(
         self,
@@ -103,7 +103,7 @@ class RecurrentLayers(LayerBuilder):
         second = recurrent_quantizations or absent
         state = (info.shape[1 if time_major else 0] if len(info.shape) == 3 else 1, len(biases[0]))
         cell_type = info.dtype if info.dtype.is_float else DataType.INT16
-        inputs: list[str | Constant | Kept | None] = [
+        inputs: list[Given] = [
             source,
             *_constants("weights", weights, first),
             *_constants("recurrent_weights", recurrent_weights, second),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ferrule.graph import DataType, Quantization
-from ferrule.network.builder import LayerBuilder, adding, front_axes, front_axis
+from ferrule.network.builder import LayerBuilder, adding, front_axes
 from ferrule.operators.operator import Operator
 from ferrule.operators.reductions.arg_select import ARG_MAX, ARG_MIN, ArgSelectDescriptor
 from ferrule.operators.reductions.cumsum import CumsumDescriptor
@@ -42,7 +42,7 @@ class ReductionLayers(LayerBuilder):
         return self._add_reduction(row, source, axes, keep_dims=keep_dims, quantization=own, name=name)
 
     def _add_arg(self, row: Operator, source: str, axis: int, *, name: str | None = None) -> str:
-        descriptor = ArgSelectDescriptor(axis=front_axis(axis, len(self.info(source).shape)))
+        descriptor = ArgSelectDescriptor(axis=self._axis(source, axis))
         return self._append(descriptor, [source], name=name, row=row, dtype=DataType.INT32)[0]
 
     add_mean_layer = adding(MEAN, _add_reduction, "Add MEAN over the given axes; negative axes count from the end.")
@@ -76,7 +76,5 @@ class ReductionLayers(LayerBuilder):
 
         If `exclusive` is set, a sum leaves out the element at its own position. `quantization` is that of the output.
         """
-        descriptor = CumsumDescriptor(
-            axis=front_axis(axis, len(self.info(source).shape)), exclusive=exclusive, reverse=reverse
-        )
+        descriptor = CumsumDescriptor(axis=self._axis(source, axis), exclusive=exclusive, reverse=reverse)
         return self._append(descriptor, [source], name=name, quantization=quantization)[0]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ferrule.errors import ModelError
-from ferrule.network.builder import LayerBuilder, front_axes, front_axis, sides
+from ferrule.network.builder import LayerBuilder, front_axes, sides
 from ferrule.operators.movement.join import ConcatenationDescriptor, SplitDescriptor
 from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
@@ -33,7 +33,7 @@ class ShapeLayers(LayerBuilder):
 
     def add_expand_dims_layer(self, source: str, axis: int, *, name: str | None = None) -> str:
         """Add EXPAND_DIMS, which inserts an axis of extent 1; `axis` is its index in the output."""
-        descriptor = ExpandDimsDescriptor(axis=front_axis(axis, len(self.info(source).shape) + 1))
+        descriptor = ExpandDimsDescriptor(axis=self._axis(source, axis, more=1))
         return self._append_like(source, descriptor, name=name)
 
     def add_transpose_layer(self, source: str, permutation: Sequence[int], *, name: str | None = None) -> str:
@@ -96,12 +96,10 @@ class ShapeLayers(LayerBuilder):
         """Add CONCATENATION of one or more tensors; the output has the quantisation of the first."""
         if not sources:
             raise ModelError("a concatenation got no inputs, expected at least one")
-        first = self.info(sources[0])
-        descriptor = ConcatenationDescriptor(axis=front_axis(axis, len(first.shape)))
+        descriptor = ConcatenationDescriptor(axis=self._axis(sources[0], axis))
         return self._append_like(sources[0], descriptor, *sources[1:], name=name)
 
     def add_split_layer(self, source: str, axis: int, splits: int, *, name: str | None = None) -> tuple[str, ...]:
         """Add SPLIT into equal parts and return the names of the parts: `name` followed by _0, _1..."""
-        info = self.info(source)
-        descriptor = SplitDescriptor(axis=front_axis(axis, len(info.shape)), splits=splits)
-        return self._append(descriptor, [source], name=name, quantization=info.quantization, outputs=splits)
+        descriptor = SplitDescriptor(axis=self._axis(source, axis), splits=splits)
+        return self._append_parts(source, descriptor, splits, name)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ferrule.errors import place
-from ferrule.graph import Array, DataType, Descriptor, Kept
-from ferrule.network.builder import Constant, LayerBuilder, adding
+from ferrule.graph import Array, DataType, Descriptor
+from ferrule.network.builder import Constant, Given, LayerBuilder, adding
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.signal.filter_bank import (
     SignalFilterBankDescriptor,
@@ -153,9 +153,8 @@ class SignalLayers(LayerBuilder):
         self, source: str, noise: str, gains: Array, *, snr_shift: int, name: str | None = None
     ) -> str:
         """Add SIGNAL_PCAN of uint32 channels [N], their noise [N] and a table of int16 gains."""
-        inputs: list[str | Constant | Kept | None] = [source, noise, Constant(role="gains", data=gains)]
-        descriptor = SignalPcanDescriptor(snr_shift=snr_shift)
-        return self._append(descriptor, inputs, name=name)[0]
+        table, descriptor = Constant(role="gains", data=gains), SignalPcanDescriptor(snr_shift=snr_shift)
+        return self._append(descriptor, [source, noise, table], name=name)[0]
 
     def add_signal_filter_bank_log_layer(
         self, source: str, *, input_correction_bits: int, output_scale: int, name: str | None = None
@@ -175,7 +174,7 @@ class SignalLayers(LayerBuilder):
         outputs = self._append(descriptor, inputs, name=name, dtype=dtypes, outputs=len(dtypes))
         return outputs[0], outputs[1]
 
-    def _given(self, descriptor: Descriptor, source: str) -> list[str | Constant | Kept | None]:
+    def _given(self, descriptor: Descriptor, source: str) -> list[Given]:
         """Return the input and the states that a layer keeps."""
         type_ = type_of(descriptor)
         with place(str(type_)):

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from ferrule.errors import ModelError, place
-from ferrule.graph import Array, Quantization
-from ferrule.network.builder import Constant, LayerBuilder, adding, bias_quantization
+from ferrule.graph import Array, Descriptor, Quantization
+from ferrule.network.builder import Constant, Given, LayerBuilder, adding, bias_quantization
 from ferrule.operators.activation import Activation
-from ferrule.operators.arithmetic.window import NO_PADDING, Padding, same_padding
+from ferrule.operators.arithmetic.window import NO_PADDING, Padding, same_of
 from ferrule.operators.operator import Operator
 from ferrule.operators.spatial.pool2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, Pool2dDescriptor
-from ferrule.operators.weighted.conv2d import Conv2dDescriptor
-from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted.conv2d import CONV_2D, Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DEPTHWISE_CONV_2D, DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
@@ -30,8 +32,9 @@ class WeightedLayers(LayerBuilder):
     raises ModelError or UnsupportedError with the reason and adds nothing.
     """
 
-    def add_conv2d_layer(
+    def _add_convolution(
         self,
+        row: Operator,
         source: str,
         weights: Array,
         bias: Array | None = None,
@@ -44,44 +47,11 @@ class WeightedLayers(LayerBuilder):
         quantization: Quantization | None = None,
         name: str | None = None,
     ) -> str:
-        """Add CONV_2D of an NHWC image, with weights [out, height, width, in] and bias [out]."""
-        descriptor = Conv2dDescriptor(
-            stride_h=strides[0],
-            stride_w=strides[1],
-            dilation_h=dilations[0],
-            dilation_w=dilations[1],
-            padding=self._padding(source, padding, _window(weights), strides, dilations),
-            activation=activation,
-        )
-        inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
-        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
-
-    def add_depthwise_conv2d_layer(
-        self,
-        source: str,
-        weights: Array,
-        bias: Array | None = None,
-        *,
-        strides: tuple[int, int] = (1, 1),
-        dilations: tuple[int, int] = (1, 1),
-        padding: PaddingArgument = "valid",
-        activation: Activation = Activation.NONE,
-        weights_quantization: Quantization | None = None,
-        quantization: Quantization | None = None,
-        name: str | None = None,
-    ) -> str:
-        """Add DEPTHWISE_CONV_2D of an NHWC image, with weights [1, height, width, out] and bias [out].
-
-        `out` is the number of input channels times the depth multiplier.
-        """
         padding = self._padding(source, padding, _window(weights), strides, dilations)
-        channels = self.info(source).shape[-1]
-        if weights.shape[3] % channels:
-            raise ModelError(
-                f"weights have {weights.shape[3]} channels, expected a multiple of the {channels} of '{source}'"
-            )
-        descriptor = DepthwiseConv2dDescriptor(
-            depth_multiplier=weights.shape[3] // channels,
+        make: Callable[..., Descriptor] = Conv2dDescriptor
+        if row is DEPTHWISE_CONV_2D:
+            make = partial(DepthwiseConv2dDescriptor, depth_multiplier=self._depth_multiplier(source, weights))
+        descriptor = make(
             stride_h=strides[0],
             stride_w=strides[1],
             dilation_h=dilations[0],
@@ -89,8 +59,21 @@ class WeightedLayers(LayerBuilder):
             padding=padding,
             activation=activation,
         )
-        inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
-        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
+        return self._append_weighted(descriptor, source, weights, bias, weights_quantization, quantization, name)
+
+    add_conv2d_layer = adding(
+        CONV_2D,
+        _add_convolution,
+        "Add CONV_2D of an NHWC image, with weights [out, height, width, in] and bias [out].",
+    )
+    add_depthwise_conv2d_layer = adding(
+        DEPTHWISE_CONV_2D,
+        _add_convolution,
+        """Add DEPTHWISE_CONV_2D of an NHWC image, with weights [1, height, width, out] and bias [out].
+
+        `out` is the number of input channels times the depth multiplier.
+        """,
+    )
 
     def add_transpose_conv_layer(
         self,
@@ -110,23 +93,20 @@ class WeightedLayers(LayerBuilder):
 
         `strides` and `padding` are those of the convolution whose output has the size of `source`.
         """
-        window, top, left = _window(weights), 0, 0
+        window = _window(weights)
         if min(*size, *strides) < 1:
             raise ModelError(f"size {list(size)} and strides {list(strides)} must be positive")
-        if padding == "same":
-            top, _ = same_padding(size[0], window[0], strides[0])
-            left, _ = same_padding(size[1], window[1], strides[1])
+        same = same_of(size, window, strides) if padding == "same" else NO_PADDING
         descriptor = TransposeConvDescriptor(
             output_h=size[0],
             output_w=size[1],
             stride_h=strides[0],
             stride_w=strides[1],
-            pad_top=top,
-            pad_left=left,
+            pad_top=same.top,
+            pad_left=same.left,
             activation=activation,
         )
-        inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
-        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
+        return self._append_weighted(descriptor, source, weights, bias, weights_quantization, quantization, name)
 
     def add_fully_connected_layer(
         self,
@@ -145,8 +125,7 @@ class WeightedLayers(LayerBuilder):
         The output is [batch, out]; with `keep_num_dims` it keeps all dimensions of the input except the last.
         """
         descriptor = FullyConnectedDescriptor(keep_num_dims=keep_num_dims, activation=activation)
-        inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
-        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
+        return self._append_weighted(descriptor, source, weights, bias, weights_quantization, quantization, name)
 
     def _add_pool(
         self,
@@ -185,17 +164,30 @@ class WeightedLayers(LayerBuilder):
         "Add L2_POOL_2D over a float32 NHWC image, ignoring padded pixels: the root of the mean of the squares.",
     )
 
-    def _weighted_inputs(
-        self, source: str, weights: Array, bias: Array | None, quantization: Quantization | None
-    ) -> list[str | Constant | None]:
-        inputs: list[str | Constant | None] = [
-            source,
-            Constant(role="weights", data=weights, quantization=quantization),
-        ]
+    def _append_weighted(
+        self,
+        descriptor: Descriptor,
+        source: str,
+        weights: Array,
+        bias: Array | None,
+        weights_quantization: Quantization | None,
+        quantization: Quantization | None,
+        name: str | None,
+    ) -> str:
+        inputs: list[Given] = [source, Constant(role="weights", data=weights, quantization=weights_quantization)]
         if bias is not None:
-            scale = bias_quantization(self.info(source), quantization)
+            scale = bias_quantization(self.info(source), weights_quantization)
             inputs.append(Constant(role="bias", data=bias, quantization=scale))
-        return inputs
+        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
+
+    def _depth_multiplier(self, source: str, weights: Array) -> int:
+        channels = self.info(source).shape[-1]
+        multiplier, rest = divmod(weights.shape[3], channels)
+        if rest:
+            raise ModelError(
+                f"weights have {weights.shape[3]} channels, expected a multiple of the {channels} of '{source}'"
+            )
+        return int(multiplier)
 
     def _padding(
         self,
@@ -217,9 +209,7 @@ class WeightedLayers(LayerBuilder):
             return padding
         if padding == "valid":
             return NO_PADDING
-        top, bottom = same_padding(image.shape[1], window[0], strides[0], dilations[0])
-        left, right = same_padding(image.shape[2], window[1], strides[1], dilations[1])
-        return Padding(top=top, bottom=bottom, left=left, right=right)
+        return same_of(image.shape[1:3], window, strides, dilations)
 
 
 def _window(weights: Array) -> tuple[int, int]:

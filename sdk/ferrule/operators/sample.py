@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Descriptor, Quantization, Shape, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.arithmetic.window import Padding, same_padding
+from ferrule.operators.arithmetic.window import NO_PADDING, Padding, same_of
 
 FROM_0_TO_1: Mapping[DataType, Quantization] = {
     DataType.INT8: Quantization.of(1 / 256, -128),
@@ -133,10 +133,8 @@ class LayerSample:
     def padding(self, shape: Shape, window: tuple[int, int], strides: tuple[int, int]) -> Padding:
         """Draw either no padding or the SAME padding of an image."""
         if self.dice.random() < 0.4:
-            return Padding(top=0, bottom=0, left=0, right=0)
-        top, bottom = same_padding(shape[1], window[0], strides[0])
-        left, right = same_padding(shape[2], window[1], strides[1])
-        return Padding(top=top, bottom=bottom, left=left, right=right)
+            return NO_PADDING
+        return same_of(shape[1:3], window, strides)
 
 
 def sample_unary(

@@ -18,6 +18,7 @@ onnxruntime's QLinearConv computes (measured, see docs/operators.md).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,6 +80,12 @@ class Factor:
     def apply(self, values: Int64Array) -> Int64Array:
         """Return 32-bit values times the factor, rounded twice."""
         return multiply_by_quantized_multiplier(values, self.multiplier, self.shift)
+
+
+def factor_arrays(factors: Sequence[Factor]) -> tuple[Int64Array, Int64Array]:
+    """Return multipliers and shifts, as int64."""
+    multipliers = np.array([factor.multiplier for factor in factors], np.int64)
+    return multipliers, np.array([factor.shift for factor in factors], np.int64)
 
 
 def saturating_rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> Int64Array:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,15 @@ def same_padding(extent: int, kernel: int, stride: int, dilation: int = 1) -> tu
     out = -(-extent // stride)
     total = max((out - 1) * stride + effective - extent, 0)
     return total // 2, total - total // 2
+
+
+def same_of(
+    extents: Sequence[int], window: tuple[int, int], strides: tuple[int, int], dilations: tuple[int, int] = (1, 1)
+) -> Padding:
+    """Return the explicit padding for the scheme SAME and the height and width of an image."""
+    axes = zip(extents, window, strides, dilations, strict=True)
+    (top, bottom), (left, right) = (same_padding(*axis) for axis in axes)
+    return Padding(top=top, bottom=bottom, left=left, right=right)
 
 
 def output_extent(extent: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> int:

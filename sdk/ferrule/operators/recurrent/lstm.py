@@ -22,6 +22,7 @@ from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
     MAX_WIDE_SHIFT,
     Factor,
+    factor_arrays,
     multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
     wrap_int32,
@@ -312,8 +313,7 @@ class _IntegerStep(_Step):
     ) -> Array:
         sums = matrix_product(values.astype(np.int64) - zero_point, weights.T) + bias
         units = len(weights) // 4
-        multipliers = np.repeat([factor.multiplier for factor in factors], units)
-        shifts = np.repeat([factor.shift for factor in factors], units)
+        multipliers, shifts = (np.repeat(each, units) for each in factor_arrays(factors))
         if self._wide:
             return _saturated(multiply_wide_by_quantized_multiplier(sums, multipliers, shifts))
         return _saturated(multiply_by_quantized_multiplier(wrap_int32(sums), multipliers, shifts))

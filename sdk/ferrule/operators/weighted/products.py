@@ -17,6 +17,7 @@ from ferrule.operators.arithmetic.fixed_point import (
     MAX_WIDE_SHIFT,
     Factor,
     activation_range,
+    factor_arrays,
     product_scale,
     rescale,
 )
@@ -138,8 +139,7 @@ def check_weights(
 def has_one_result(operands: Operands, channel_axis: int) -> Array:
     """Return per channel of int8 data whether all sums of 32 bits have one result, as dead channels have."""
     found = factors(operands, channel_axis)
-    multipliers = np.array([factor.multiplier for factor in found], np.int64)
-    shifts = np.array([factor.shift for factor in found], np.int64)
+    multipliers, shifts = factor_arrays(found)
     low, high = rescale(np.repeat(_SUM_LIMITS, len(found), axis=1), multipliers, shifts, operands.rounding)
     same: Array = (low == high) & (shifts <= 0)  # a shift to the left wraps
     return same
@@ -271,11 +271,11 @@ def finish_of(
             return clamp_float(sums, activation).astype(np.float32)
 
         return finish, np.dtype(np.float64)
-    channel_factors = factors(operands, channel_axis)
+    multipliers, shifts = factor_arrays(factors(operands, channel_axis))
     low, high = activation_range(activation, output)
     scaling = Scaling(
-        multipliers=np.array([factor.multiplier for factor in channel_factors], np.int64),
-        shifts=np.array([factor.shift for factor in channel_factors], np.int64),
+        multipliers=multipliers,
+        shifts=shifts,
         bias=folded_bias(matrix.sum(axis=0, dtype=np.int64), bias, data.zero_point),
         zero_point=output.zero_point,
         low=low,
@@ -288,7 +288,8 @@ def finish_of(
     most = float(bound.max())
     if most >= _EXACT_FLOAT64:
         raise UnsupportedError(f"a sum of products may reach {most:g}, expected less than 2**53")
-    return Rescaler(scaling, bound, repeat).apply, np.dtype(np.float32 if most < _EXACT_FLOAT32 else np.float64)
+    dtype = np.dtype(np.float32) if most < _EXACT_FLOAT32 else np.dtype(np.float64)
+    return Rescaler(scaling, bound, repeat).apply, dtype
 
 
 Packed = tuple[Array, Array]

@@ -14,7 +14,7 @@ from ferrule.graph import Array, Descriptor, LayerType, Quantization
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.blas import matrix_product
 from ferrule.operators.arithmetic.error_bound import sums
-from ferrule.operators.arithmetic.window import Window, same_padding, sliding_windows
+from ferrule.operators.arithmetic.window import NO_PADDING, Window, same_of, sliding_windows
 from ferrule.operators.operator import Operands, Operator, Shapes
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import (
@@ -127,13 +127,14 @@ def _sample(sample: LayerSample) -> Descriptor:
         extent * stride if same else (extent - 1) * stride + size
         for extent, stride, size in zip(shape[1:3], strides, window, strict=True)
     )
+    padding = same_of((height, width), window, strides) if same else NO_PADDING
     return TransposeConvDescriptor(
         output_h=height,
         output_w=width,
         stride_h=strides[0],
         stride_w=strides[1],
-        pad_top=same_padding(height, window[0], strides[0])[0] if same else 0,
-        pad_left=same_padding(width, window[1], strides[1])[0] if same else 0,
+        pad_top=padding.top,
+        pad_left=padding.left,
         activation=sample.activation(),
     )
 

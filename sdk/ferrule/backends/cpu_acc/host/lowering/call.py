@@ -14,11 +14,10 @@ from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Identifier, Integer, Variable
 from ferrule.graph import Array, Rounding
-from ferrule.operators.arithmetic.fixed_point import wrap_int32
+from ferrule.operators.arithmetic.fixed_point import factor_arrays, wrap_int32
 
 HEADER = "ferrule/cpu_acc/host.h"
 POOL = Identifier("pool")

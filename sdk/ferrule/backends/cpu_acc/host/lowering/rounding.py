@@ -16,9 +16,8 @@ from itertools import product
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.graph import Array, Rounding
-from ferrule.operators.arithmetic.fixed_point import Factor, rescale
+from ferrule.operators.arithmetic.fixed_point import Factor, factor_arrays, rescale
 
 _OFFSET_UNIT = 2.0**-21
 _NUDGES = tuple(sorted(product(range(-5, 6), range(-1, 2)), key=lambda pair: (abs(pair[0]) + 3 * abs(pair[1]), pair)))

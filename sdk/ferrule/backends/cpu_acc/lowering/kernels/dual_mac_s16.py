@@ -14,10 +14,9 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, w
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.graph import Array, DataType, Rounding
 from ferrule.memory.request import Overlap
-from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
+from ferrule.operators.arithmetic.fixed_point import factor_arrays, reduced_multiplier
 from ferrule.operators.weighted.products import is_wide
 
 _HEADER = "ferrule/kernels/dual_s16.h"

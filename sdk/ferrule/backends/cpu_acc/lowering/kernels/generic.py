@@ -16,10 +16,9 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import (
     weights_of,
 )
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType, LayerType
-from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
+from ferrule.operators.arithmetic.fixed_point import factor_arrays, reduced_multiplier
 from ferrule.operators.weighted.conv2d import groups_of
 from ferrule.operators.weighted.products import has_zero_point, is_wide
 

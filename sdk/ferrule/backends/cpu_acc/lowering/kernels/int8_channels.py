@@ -19,9 +19,8 @@ from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import (
     product_ranges,
     stored_ranges,
 )
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.graph import Array, Rounding
-from ferrule.operators.arithmetic.fixed_point import Factor
+from ferrule.operators.arithmetic.fixed_point import Factor, factor_arrays
 from ferrule.operators.weighted.products import folded_bias
 
 _LARGEST_DATA = 128

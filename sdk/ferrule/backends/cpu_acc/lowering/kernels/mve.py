@@ -20,10 +20,10 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     is_plain,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import Goal
 from ferrule.graph import Array, Rounding
+from ferrule.operators.arithmetic.fixed_point import factor_arrays
 from ferrule.operators.arithmetic.window import Window
 
 _VECTOR = 16

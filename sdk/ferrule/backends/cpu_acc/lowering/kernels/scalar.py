@@ -18,9 +18,9 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
 )
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import Array
+from ferrule.operators.arithmetic.fixed_point import factor_arrays
 from ferrule.operators.weighted.products import WEIGHTED_RULES
 
 QUAD, DUO, OCTET = 4, 2, 8

@@ -13,12 +13,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import factor_arrays
 from ferrule.backends.cpu_acc.streaming.chain import Streamed
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import Array, DataType, Graph, Layer, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.arithmetic.fixed_point import activation_range, rescale
+from ferrule.operators.arithmetic.fixed_point import activation_range, factor_arrays, rescale
 from ferrule.operators.arithmetic.window import NO_PADDING
 from ferrule.operators.operator import Operands
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule.graph import Array, Rounding
-from ferrule.operators.arithmetic.fixed_point import Factor, rescale
+from ferrule.operators.arithmetic.fixed_point import Factor, factor_arrays, rescale
 
 PROVED_SHIFT = 9
 """The value of FERRULE_PROVED_SHIFT."""
@@ -30,12 +30,6 @@ _AT_ONCE = 256
 
 NOT_PROVED = "a channel has no proved constants"
 """A kernel's reason not to run a layer if it needs them."""
-
-
-def factor_arrays(factors: Sequence[Factor]) -> tuple[Array, Array]:
-    """Return multipliers and shifts, as int64."""
-    multipliers = np.array([factor.multiplier for factor in factors], np.int64)
-    return multipliers, np.array([factor.shift for factor in factors], np.int64)
 
 
 def proved_words(
