@@ -17,6 +17,7 @@ from ferrule.network.bounds import outside
 from ferrule.network.execution import by_name
 from ferrule.operators import interpreter
 from ferrule.operators.arithmetic import running_error
+from ferrule.operators.arithmetic.error_bound import distance
 from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import Arithmetic
 from ferrule.report.document import Verdict
@@ -109,7 +110,7 @@ def _compared(tensor: TensorRecord, type_: str, found: Array, expected: Bounded)
         verdict = Verdict.EXACT
     else:
         verdict = Verdict.DIFFERENT if wrong else Verdict.WITHIN_BOUND
-    gaps = _gaps(found, expected.values)
+    gaps = distance(found, expected.values)
     difference = float(gaps.max(initial=0.0))
     return TensorComparison(
         layer=tensor.layer or "",
@@ -122,14 +123,6 @@ def _compared(tensor: TensorRecord, type_: str, found: Array, expected: Bounded)
         outside=wrong,
         verdict=verdict,
     )
-
-
-def _gaps(found: Array, expected: Array) -> Array:
-    """Return the differences of elements; infinity where only one side is a NaN or an infinity."""
-    one, other = found.astype(np.float64), expected.astype(np.float64)
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    with np.errstate(invalid="ignore"):
-        return np.where(same, 0.0, np.nan_to_num(np.abs(one - other), nan=np.inf))
 
 
 def _share(gaps: Array, error: Array | None) -> float | None:

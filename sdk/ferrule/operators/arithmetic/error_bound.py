@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ferrule.graph import Array
 from ferrule.graph.real_values import ieee_floats
-from ferrule.operators.activation import Activation
-from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands
+from ferrule.operators.activation import Activation, fused_activation
+from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands, required_array
 
 Terms = Callable[[Any, Operands], int]
 """(descriptor, operands) -> the number of terms that each element adds up."""
@@ -36,7 +36,7 @@ def monotone(evaluation: Evaluation) -> list[Array]:
         with np.errstate(all="ignore"):
             made = evaluation.kernel(evaluation.descriptor, evaluation.operands, inputs)
         bounds = [
-            np.maximum(bound, _distance(one, other))
+            np.maximum(bound, distance(one, other))
             for bound, one, other in zip(bounds, made, evaluation.outputs, strict=True)
         ]
     return bounds
@@ -76,10 +76,11 @@ def rounded(units: float = 0.0, slope: float | None = None) -> Bound:
     """
 
     def bound(evaluation: Evaluation) -> list[Array]:
-        moved = monotone(evaluation) if slope is None else _sloped(evaluation, slope)
+        outputs = evaluation.outputs
+        moved = monotone(evaluation) if slope is None else [slope * or_zeros(evaluation.errors[0], outputs[0])]
         return [
             each + rounding(evaluation, np.abs(output.astype(np.float64)) + each, units)
-            for each, output in zip(moved, evaluation.outputs, strict=True)
+            for each, output in zip(moved, outputs, strict=True)
         ]
 
     return of_floats(bound, monotone if slope is None else known_inputs)
@@ -124,7 +125,7 @@ def accumulated(evaluation: Evaluation, magnitude: Array, terms: int) -> Array:
     count = (terms + 3 + 2 * evaluation.arithmetic.spare) * unit  # one more, the kernel's rounding, the magnitude's own
     factor = count / (1 - count) if count < 1 else np.inf
     with np.errstate(invalid="ignore"):
-        return np.nan_to_num(factor * magnitude + (terms + 1) * least(evaluation), nan=np.inf, posinf=np.inf)
+        return or_infinite(factor * magnitude + (terms + 1) * least(evaluation))
 
 
 def mean_terms(_: Any, __: Operands) -> int:  # noqa: ANN401 - any descriptor
@@ -137,10 +138,15 @@ def or_zeros(values: Array | None, like: Array) -> Array:
     return np.zeros(like.shape) if values is None else np.asarray(values, np.float64)
 
 
-def _sloped(evaluation: Evaluation, slope: float) -> list[Array]:
-    error = evaluation.errors[0]
-    (output,) = evaluation.outputs
-    return [np.zeros(output.shape) if error is None else slope * error]
+def or_infinite(values: Array) -> Array:
+    """Return errors with infinity for those that are not a number."""
+    return np.nan_to_num(values, nan=np.inf, posinf=np.inf)
+
+
+def in_float64(evaluation: Evaluation) -> tuple[Array, Array, Array]:
+    """Return the first input, how far its elements may be away, and the first output, all as float64."""
+    data = required_array(evaluation.inputs, 0)
+    return data.astype(np.float64), or_zeros(evaluation.errors[0], data), evaluation.outputs[0].astype(np.float64)
 
 
 def _grown(evaluation: Evaluation, here: Array, there: Array) -> Array:
@@ -148,7 +154,7 @@ def _grown(evaluation: Evaluation, here: Array, there: Array) -> Array:
     if here is there:
         return np.zeros(here.shape)
     with np.errstate(invalid="ignore"):
-        return np.nan_to_num(there - here + 4 * evaluation.arithmetic.unit * there, nan=np.inf, posinf=np.inf)
+        return or_infinite(there - here + 4 * evaluation.arithmetic.unit * there)
 
 
 def _magnitudes(evaluation: Evaluation, errors: Arrays) -> list[Array]:
@@ -162,7 +168,7 @@ def _magnitudes(evaluation: Evaluation, errors: Arrays) -> list[Array]:
         else:
             inputs.append(_cast(np.abs(array.astype(np.float64)) + error, array.dtype, upwards=True))
     descriptor = evaluation.descriptor
-    if any(field.name == "activation" for field in fields(descriptor)):
+    if fused_activation(descriptor) is not None:
         descriptor = replace(descriptor, activation=Activation.NONE)
     with np.errstate(all="ignore"):
         made = evaluation.kernel(descriptor, evaluation.operands, inputs)
@@ -205,10 +211,10 @@ def _cast(values: Array, dtype: np.dtype[Any], *, upwards: bool) -> Array:
         return np.where(cast == values, cast, np.nextafter(cast, dtype.type(np.inf if upwards else -np.inf)))
 
 
-def _distance(one: Array, other: Array) -> Array:
+def distance(one: Array, other: Array) -> Array:
     """Return the differences of elements; infinity if only one of them is infinite or not a number."""
     first, second = one.astype(np.float64), other.astype(np.float64)
     with np.errstate(invalid="ignore"):
         gap = np.abs(first - second)
     same = (one == other) | (np.isnan(first) & np.isnan(second))
-    return np.where(same, 0.0, np.nan_to_num(gap, nan=np.inf, posinf=np.inf))
+    return np.where(same, 0.0, or_infinite(gap))

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from ferrule._frozen import frozen
 from ferrule.graph import Array, Graph, Layer
 from ferrule.operators import interpreter
-from ferrule.operators.arithmetic.error_bound import monotone
+from ferrule.operators.arithmetic.error_bound import monotone, or_infinite
 from ferrule.operators.operator import OWN_CODE, Arithmetic, Evaluation, Operands
 
 
@@ -57,5 +55,5 @@ def run_layer(
             arithmetic=arithmetic,
         )
     )
-    bounds = [np.nan_to_num(each, nan=np.inf, posinf=np.inf) for each in found]
+    bounds = [or_infinite(each) for each in found]
     return [Bounded(output, bound if bound.any() else None) for output, bound in zip(outputs, bounds, strict=True)]

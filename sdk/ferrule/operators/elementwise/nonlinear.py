@@ -254,10 +254,10 @@ class _HardSwish:
         product = _multiply_high_16(fine, self.output_multiplier)
         gate = fine
         if self.gate_exponent > 0:
-            gate = _saturate_16(gate << (self.gate_exponent - 1))
+            gate = saturate_16(gate << (self.gate_exponent - 1))
         gate = _multiply_high_16(gate, self.gate_multiplier)
         if self.gate_exponent > 0:
-            gate = _saturate_16(gate << 1)
+            gate = saturate_16(gate << 1)
         elif self.gate_exponent < 0:
             gate = rounding_divide_by_pot(gate, -self.gate_exponent)
         gate = (gate + (1 << 15)) >> 1
@@ -278,7 +278,8 @@ def _multiply_high_16(values: functions.Raw, multiplier: int) -> functions.Raw:
     return np.asarray((values * multiplier + (1 << 14)) >> 15, np.int64)
 
 
-def _saturate_16(values: functions.Raw) -> functions.Raw:
+def saturate_16(values: Array) -> functions.Raw:
+    """Return whole numbers, those beyond the limits of int16 as the limit."""
     return np.asarray(np.clip(values, -32768, 32767), np.int64)
 
 

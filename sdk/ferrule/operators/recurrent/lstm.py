@@ -8,7 +8,7 @@ in Q3.12 and then added with saturation; its result is in Q0.15.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ferrule.operators.arithmetic.fixed_point import (
     multiply_wide_by_quantized_multiplier,
     wrap_int32,
 )
-from ferrule.operators.elementwise.nonlinear import logistic_s16, tanh_s16
+from ferrule.operators.elementwise.nonlinear import logistic_s16, saturate_16, tanh_s16
 from ferrule.operators.movement.checks import check_activations, check_alike, expect_type
 from ferrule.operators.operator import Arrays, Evaluation, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
@@ -45,6 +45,8 @@ _LARGEST_DATA = {DataType.INT8: 256, DataType.INT16: 1 << 15}
 _GATE_SCALE = 2.0**-12
 _UNIT_SCALE = 2.0**-15
 _CELL_POWERS = range(-30, 3)
+_Step = Callable[[Array, Array, Array], tuple[Array, Array]]
+"""(values of a step, hidden state, cell state) -> the states behind it."""
 
 
 @frozen
@@ -175,8 +177,8 @@ def _gate(source: TensorInfo, weights: TensorInfo, limit: int) -> Factor:
 def _kernel(descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
     data, hidden, cell = required_arrays(arrays, (0, HIDDEN, CELL))
     steps = data if descriptor.time_major else data.swapaxes(0, 1)
-    step = _FloatStep if data.dtype == np.float32 else _IntegerStep
-    advance = step(descriptor, operands, arrays)
+    floats = data.dtype == np.float32
+    advance = _float_step(descriptor, arrays) if floats else _integer_step(descriptor, operands, arrays)
     outputs = []
     for values in steps:
         hidden, cell = advance(values, hidden, cell)
@@ -185,61 +187,53 @@ def _kernel(descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> l
     return [np.ascontiguousarray(stacked if descriptor.time_major else stacked.swapaxes(0, 1)), hidden, cell]
 
 
-class _Step:
-    """Advances the states by one step; `weights`, `recurrent` and `bias` have the four gates after one another."""
-
-    def __init__(self, arrays: Arrays, dtype: type) -> None:
-        def joined(indices: range) -> Array:
-            return np.concatenate([required_array(arrays, index).astype(dtype) for index in indices])
-
-        self._weights, self._recurrent, self._bias = map(joined, (INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES))
+def _joined(arrays: Arrays, dtype: type) -> Iterator[Array]:
+    """Yield the weights, the recurrent weights and the biases, each with the four gates after one another."""
+    for indices in (INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES):
+        yield np.concatenate(required_arrays(arrays, indices)).astype(dtype)
 
 
-class _FloatStep(_Step):
-    def __init__(self, descriptor: LstmDescriptor, _: Operands, arrays: Arrays) -> None:
-        super().__init__(arrays, np.float64)
-        self._clip = descriptor.cell_clip if descriptor.cell_clip > 0 else math.inf
+def _float_step(descriptor: LstmDescriptor, arrays: Arrays) -> _Step:
+    weights, recurrent, bias = _joined(arrays, np.float64)
+    clip = descriptor.cell_clip if descriptor.cell_clip > 0 else math.inf
 
-    def __call__(self, values: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
+    def advance(values: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
         with ieee_floats():
-            sums = matrix_product(values.astype(np.float64), self._weights.T) + self._bias
-            sums += matrix_product(hidden, self._recurrent.T)
+            sums = matrix_product(values.astype(np.float64), weights.T) + bias
+            sums += matrix_product(hidden, recurrent.T)
             given, kept, new, shown = np.split(sums, 4, axis=1)
             state = _sigmoid(kept) * cell + _sigmoid(given) * np.tanh(new)
-            state = np.clip(state, -self._clip, self._clip).astype(np.float32)
+            state = np.clip(state, -clip, clip).astype(np.float32)
             return np.asarray(_sigmoid(shown) * np.tanh(state.astype(np.float64)), np.float32), state
 
+    return advance
 
-class _StepBound(_Step):
-    """The bounds of the states behind a step, from those before it and the kernel's values."""
 
-    def __init__(self, evaluation: Evaluation) -> None:
-        super().__init__(evaluation.inputs, np.float64)
-        self._evaluation = evaluation
-        self._reach = [np.abs(each) for each in (self._weights, self._recurrent, self._bias)]
+def _step_bound(evaluation: Evaluation) -> Callable[[_Pair, _Pair, _Pair], tuple[Array, Array]]:
+    """Return the bounds of the states behind a step, from its values, the states before it, and the bounds of these."""
+    parameters = tuple(_joined(evaluation.inputs, np.float64))
+    (weights, recurrent, bias), reaches = parameters, tuple(map(np.abs, parameters))
 
-    def __call__(self, values: _Pair, hidden: _Pair, cell: _Pair) -> tuple[Array, Array]:
-        """Each pair has the kernel's values and their bounds."""
-        weights, recurrent, bias = self._reach
-        moved = _sums(values.error, weights, hidden.error, recurrent)
-        reach = _sums(np.abs(values.values), weights, np.abs(hidden.values), recurrent) + bias + moved
-        sums = _sums(values.values, self._weights, hidden.values, self._recurrent) + self._bias
-        errors = moved + accumulated(self._evaluation, reach, weights.shape[1] + recurrent.shape[1])
+    def rounded(values: Array, error: Array, units: float = 2) -> _Pair:
+        return _Pair(values, error + rounding(evaluation, np.abs(values) + error, units))
+
+    def tanh(pair: _Pair) -> _Pair:
+        return rounded(np.tanh(pair.values), pair.error)
+
+    def bounds(values: _Pair, hidden: _Pair, cell: _Pair) -> tuple[Array, Array]:
+        moved = _sums(values.error, reaches[0], hidden.error, reaches[1])
+        reach = _sums(np.abs(values.values), reaches[0], np.abs(hidden.values), reaches[1]) + reaches[2] + moved
+        sums = _sums(values.values, weights, hidden.values, recurrent) + bias
+        errors = moved + accumulated(evaluation, reach, weights.shape[1] + recurrent.shape[1])
         parts = [_Pair(*each) for each in zip(np.split(sums, 4, axis=1), np.split(errors, 4, axis=1), strict=True)]
-        given, kept, shown = (
-            self._rounded(_sigmoid(parts[gate].values), parts[gate].error / 4, 3) for gate in (0, 1, 3)
-        )
-        new, old = _product_of(given, self._tanh(parts[2])), _product_of(kept, cell)
-        around = rounding(self._evaluation, np.abs(new.values) + np.abs(old.values), 2)
-        state = self._rounded(new.values + old.values, new.error + old.error + around)
-        result = _product_of(shown, self._tanh(state))
-        return self._rounded(result.values, result.error).error, state.error
+        given, kept, shown = (rounded(_sigmoid(parts[gate].values), parts[gate].error / 4, 3) for gate in (0, 1, 3))
+        new, old = _product_of(given, tanh(parts[2])), _product_of(kept, cell)
+        around = rounding(evaluation, np.abs(new.values) + np.abs(old.values), 2)
+        state = rounded(new.values + old.values, new.error + old.error + around)
+        result = _product_of(shown, tanh(state))
+        return rounded(result.values, result.error).error, state.error
 
-    def _tanh(self, pair: _Pair) -> _Pair:
-        return self._rounded(np.tanh(pair.values), pair.error)
-
-    def _rounded(self, values: Array, error: Array, units: float = 2) -> _Pair:
-        return _Pair(values, error + rounding(self._evaluation, np.abs(values) + error, units))
+    return bounds
 
 
 def _sums(values: Array, weights: Array, hidden: Array, recurrent: Array) -> Array:
@@ -262,7 +256,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
     arrays, errors, descriptor = evaluation.inputs, evaluation.errors, evaluation.descriptor
     if any(error is not None for index, error in enumerate(errors) if index not in {0, HIDDEN, CELL}):
         return known_inputs(evaluation)
-    advance, judge = _FloatStep(descriptor, evaluation.operands, arrays), _StepBound(evaluation)
+    advance, judge = _float_step(descriptor, arrays), _step_bound(evaluation)
     data, hidden, cell = (
         _Pair(array.astype(np.float64), or_zeros(errors[index], array))
         for index, array in ((index, required_array(arrays, index)) for index in (0, HIDDEN, CELL))
@@ -284,39 +278,33 @@ def _sigmoid(x: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
-class _IntegerStep(_Step):
-    def __init__(self, descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> None:
-        super().__init__(arrays, np.int64)
-        self._scaling = LstmScaling.of(operands, descriptor)
-        self._zero_point, self._hidden = operands.source.zero_point, operands.input(HIDDEN)
-        self._wide = operands.source.dtype is DataType.INT16
-        self._shift = cell_power(operands) + 12
+def _integer_step(descriptor: LstmDescriptor, operands: Operands, arrays: Arrays) -> _Step:
+    weights, recurrent, bias = _joined(arrays, np.int64)
+    scaling, data, state = LstmScaling.of(operands, descriptor), operands.source, operands.input(HIDDEN)
+    position = cell_position(cell_power(operands) + 12)
 
-    def __call__(self, values: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
-        scaling = self._scaling
-        given = self._sums(values, self._zero_point, self._weights, self._bias, scaling.input_factors)
-        kept = self._sums(hidden, self._hidden.zero_point, self._recurrent, 0, scaling.recurrent_factors)
-        take, forget, new, shown = np.split(_saturated(given + kept), 4, axis=1)
-        state = _saturated(
+    def gates(products: Array, factors: Sequence[Factor]) -> Array:
+        multipliers, shifts = (np.repeat(each, state.shape[1]) for each in factor_arrays(factors))
+        if data.dtype is DataType.INT16:
+            return saturate_16(multiply_wide_by_quantized_multiplier(products, multipliers, shifts))
+        return saturate_16(multiply_by_quantized_multiplier(wrap_int32(products), multipliers, shifts))
+
+    def advance(values: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
+        given = matrix_product(values.astype(np.int64) - data.zero_point, weights.T) + bias
+        kept = matrix_product(hidden.astype(np.int64) - state.zero_point, recurrent.T)
+        sums = gates(given, scaling.input_factors) + gates(kept, scaling.recurrent_factors)
+        take, forget, new, shown = np.split(saturate_16(sums), 4, axis=1)
+        moved = saturate_16(
             _product(logistic_s16(forget, 3, 0), cell, scaling.forget)
             + _product(logistic_s16(take, 3, 0), tanh_s16(new, 3, 0), scaling.update)
         )
         if scaling.clip >= 0:
-            state = np.clip(state, -scaling.clip, scaling.clip)
-        bent = tanh_s16(state, *cell_position(self._shift))
+            moved = np.clip(moved, -scaling.clip, scaling.clip)
+        bent = tanh_s16(moved, *position)
         raised = scaling.hidden.apply(bent.astype(np.int64) * logistic_s16(shown, 3, 0))
-        result = saturated(wrap_int32(raised + self._hidden.zero_point), self._hidden.dtype.numpy)
-        return result, state.astype(np.int16)
+        return saturated(wrap_int32(raised + state.zero_point), state.dtype.numpy), moved.astype(np.int16)
 
-    def _sums(
-        self, values: Array, zero_point: int, weights: Array, bias: Array | int, factors: Sequence[Factor]
-    ) -> Array:
-        sums = matrix_product(values.astype(np.int64) - zero_point, weights.T) + bias
-        units = len(weights) // 4
-        multipliers, shifts = (np.repeat(each, units) for each in factor_arrays(factors))
-        if self._wide:
-            return _saturated(multiply_wide_by_quantized_multiplier(sums, multipliers, shifts))
-        return _saturated(multiply_by_quantized_multiplier(wrap_int32(sums), multipliers, shifts))
+    return advance
 
 
 def cell_position(shift: int) -> tuple[int, int]:
@@ -325,11 +313,7 @@ def cell_position(shift: int) -> tuple[int, int]:
 
 
 def _product(first: Array, second: Array, factor: Factor) -> Array:
-    return _saturated(factor.apply(first.astype(np.int64) * second))
-
-
-def _saturated(values: Array) -> Array:
-    return np.asarray(np.clip(values, -32768, 32767), np.int64)
+    return saturate_16(factor.apply(first.astype(np.int64) * second))
 
 
 def _macs(_: LstmDescriptor, operands: Operands) -> int:

@@ -10,10 +10,10 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.graph.real_values import saturated
 from ferrule.operators.arithmetic import fixed_point_functions as functions
-from ferrule.operators.arithmetic.error_bound import least, of_floats, or_zeros, rounding
+from ferrule.operators.arithmetic.error_bound import in_float64, least, of_floats, rounding
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier
 from ferrule.operators.movement.checks import check_axes, check_per_tensor, check_prescribed, check_types
-from ferrule.operators.operator import Evaluation, Operands, Operator, of_one, required_array
+from ferrule.operators.operator import Evaluation, Operands, Operator, of_one
 from ferrule.operators.sample import FROM_MINUS_1_TO_1, sample_fixed
 
 EPSILON = float(np.float32(1e-6))
@@ -63,11 +63,10 @@ def kernel(_: L2NormalizationDescriptor, operands: Operands, data: Array) -> Arr
 
 def _bound(evaluation: Evaluation) -> list[Array]:
     """Return that of the quotients: the errors of the norm and of the division."""
-    data, (output,) = required_array(evaluation.inputs, 0), evaluation.outputs
-    error = or_zeros(evaluation.errors[0], data)
-    result = np.abs(output.astype(np.float64))
+    data, error, output = in_float64(evaluation)
+    result = np.abs(output)
     with np.errstate(all="ignore"):
-        norm = np.sqrt(np.square(data.astype(np.float64)).sum(axis=-1, keepdims=True))
+        norm = np.sqrt(np.square(data).sum(axis=-1, keepdims=True))
         moved_norm = np.sqrt(np.square(error).sum(axis=-1, keepdims=True))
         moved = (error + result * moved_norm) / np.maximum(norm - moved_norm, EPSILON)
     return [np.nan_to_num(moved, nan=np.inf) + rounding(evaluation, result + moved, 3) + least(evaluation)]

@@ -11,7 +11,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization
 from ferrule.operators.arithmetic import fixed_point_functions as functions
-from ferrule.operators.arithmetic.error_bound import least, of_floats, or_zeros, rounding
+from ferrule.operators.arithmetic.error_bound import in_float64, least, of_floats, rounding
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
     multiply_by_quantized_multiplier,
@@ -19,7 +19,7 @@ from ferrule.operators.arithmetic.fixed_point import (
     rounding_divide_by_pot,
 )
 from ferrule.operators.movement.checks import check_per_tensor, check_prescribed, check_types
-from ferrule.operators.operator import Evaluation, Operands, Operator, of_one, required_array
+from ferrule.operators.operator import Evaluation, Operands, Operator, of_one
 from ferrule.operators.reductions.softmax import check_rows, exponentials
 from ferrule.operators.sample import sample_fixed
 
@@ -105,11 +105,9 @@ def radius(scaling: Scaling) -> int:
 
 def _bound(evaluation: Evaluation) -> list[Array]:
     """Return that of the differences: the errors of exponents, functions, the sum and its logarithm."""
-    data, (output,) = required_array(evaluation.inputs, 0), evaluation.outputs
-    error = or_zeros(evaluation.errors[0], data)
-    wide, result = data.astype(np.float64), output.astype(np.float64)
+    data, error, result = in_float64(evaluation)
     with np.errstate(all="ignore"):
-        distance = np.abs(wide - wide.max(axis=-1, keepdims=True))
+        distance = np.abs(data - data.max(axis=-1, keepdims=True))
         spread = np.nan_to_num(np.exp(result) * distance, nan=0.0).sum(axis=-1, keepdims=True)
         magnitude = 3 * distance + 4 * np.abs(result) + spread + 6
     return [error + error.max(axis=-1, keepdims=True) + rounding(evaluation, magnitude, 1) + least(evaluation)]

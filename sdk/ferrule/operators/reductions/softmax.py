@@ -24,7 +24,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.graph.real_values import ieee_floats, overflowing_floats, round_half_away, saturated
 from ferrule.operators.arithmetic import fixed_point_functions as functions
-from ferrule.operators.arithmetic.error_bound import least, of_floats, or_zeros, rounding
+from ferrule.operators.arithmetic.error_bound import in_float64, least, of_floats, rounding
 from ferrule.operators.arithmetic.fixed_point import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
@@ -252,11 +252,9 @@ def _softmax_float(data: Array, beta: float) -> Array:
 
 def _bound(evaluation: Evaluation) -> list[Array]:
     """Return that of the quotients: the errors of the exponents, of the functions, of the sum and of the division."""
-    data, (output,), beta = np.asarray(evaluation.inputs[0]), evaluation.outputs, abs(evaluation.descriptor.beta)
-    error = or_zeros(evaluation.errors[0], data)
-    wide, shares = data.astype(np.float64), output.astype(np.float64)
+    (data, error, shares), beta = in_float64(evaluation), abs(evaluation.descriptor.beta)
     with ieee_floats():
-        exponent = np.minimum(beta * np.abs(wide - wide.max(axis=-1, keepdims=True)), _VANISHING)
+        exponent = np.minimum(beta * np.abs(data - data.max(axis=-1, keepdims=True)), _VANISHING)
         spread = (shares * exponent).sum(axis=-1, keepdims=True)
         moved = shares * np.expm1(beta * (error + error.max(axis=-1, keepdims=True)))
         moved = np.fmin(moved, np.maximum(shares, 1 - shares))  # shares lie between 0 and 1

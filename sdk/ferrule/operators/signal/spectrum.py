@@ -11,7 +11,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.graph.real_values import ieee_floats
-from ferrule.operators.arithmetic.error_bound import accumulated, known_inputs, of_floats, or_zeros
+from ferrule.operators.arithmetic.error_bound import accumulated, in_float64, known_inputs, of_floats
 from ferrule.operators.movement.checks import expect_types, typed
 from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands, Operator, Shapes, of_one, required_array
 from ferrule.operators.sample import LayerSample
@@ -106,16 +106,12 @@ def _transform_bound(scale: Callable[[int], float]) -> Bound:
     """Return the bound of a transform, each element of which is a sum of its whole row, with factors up to `scale`."""
 
     def bound(evaluation: Evaluation) -> list[Array]:
-        data, (output,), length = (
-            required_array(evaluation.inputs, 0),
-            evaluation.outputs,
-            evaluation.descriptor.fft_length,
-        )
-        error = or_zeros(evaluation.errors[0], data)
+        length = evaluation.descriptor.fft_length
         factor = scale(length)
         with ieee_floats():
+            data, error, output = in_float64(evaluation)
             moved = factor * error.sum(axis=-1, keepdims=True)
-            magnitude = factor * np.abs(data.astype(np.float64)).sum(axis=-1, keepdims=True) + moved
+            magnitude = factor * np.abs(data).sum(axis=-1, keepdims=True) + moved
         magnitude = np.where(magnitude * length < np.finfo(np.float32).max, magnitude, np.inf)
         rounded = accumulated(evaluation, magnitude, _ROUNDINGS * (len(radices(length // 2)) + 2))
         return [np.broadcast_to(moved + rounded, output.shape)]
