@@ -15,7 +15,7 @@ from ferrule.graph.lookup import Lookup
 from ferrule.graph.names import UniqueNames
 from ferrule.graph.rounding import Rounding
 from ferrule.graph.state import State, reset_value
-from ferrule.graph.tensor import Array, Tensor, TensorInfo, brief
+from ferrule.graph.tensor import Array, Tensor, TensorInfo, brief, read_only
 
 _LISTED = 4
 
@@ -259,8 +259,7 @@ def _constant_data(info: TensorInfo, data: Array, what: str) -> Array:
             f"{what} '{info.name}' has data {data.dtype}{list(data.shape)}, expected {info.dtype}{list(info.shape)}"
         )
     if data.flags.writeable or not data.flags.c_contiguous:
-        data = np.array(data, order="C")
-        data.setflags(write=False)
+        return read_only(np.array(data, order="C"))
     return data
 
 

@@ -23,6 +23,12 @@ Array = NDArray[Any]
 _NAME_CHARACTERS = 60
 
 
+def read_only(array: Array) -> Array:
+    """Make an array read-only, so that it can be shared, and return it."""
+    array.setflags(write=False)
+    return array
+
+
 def brief(name: str) -> str:
     """Return a name for display: in quotes, with the middle of a very long name left out."""
     if len(name) > _NAME_CHARACTERS:

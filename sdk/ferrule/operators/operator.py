@@ -142,6 +142,12 @@ OTHER_CODE = Arithmetic(spare=8.0)
 EVERY_INT8: Array = np.arange(-128, 128, dtype=np.int8)
 """The inputs of a table of 256 results."""
 
+
+def look_up(table: Array, data: Array) -> Array:
+    """Return the entries of such a table for int8 values."""
+    return np.asarray(table[data.astype(np.intp) + 128])
+
+
 Kernel = Callable[[Any, Operands, Arrays], list[Array]]
 """(descriptor, operands, input arrays) -> output arrays."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import DataType, Descriptor
+from ferrule.graph import DataType, Descriptor, Shape
 from ferrule.operators.movement.checks import check_axes, check_types
 from ferrule.operators.operator import Operands, Shapes
 
@@ -24,6 +24,14 @@ def infer_broadcast(_: Descriptor, operands: Operands) -> Shapes:
             f"tensor '{second.name}' of shape {list(second.shape)} does not broadcast with '{first.name}' of shape "
             f"{list(first.shape)}"
         ) from None
+
+
+def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
+    """Return whether a shape broadcasts to another one."""
+    try:
+        return np.broadcast_shapes(shape, wanted) == wanted
+    except ValueError:
+        return False
 
 
 def check_broadcast(operands: Operands, allowed: frozenset[DataType]) -> DataType:

@@ -11,12 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.elementwise.quantize import quantize_to_even, real_values
 from ferrule.operators.movement.checks import check_activations, check_types
-from ferrule.operators.operator import EVERY_INT8, Arrays, Operands, Operator, required_array
+from ferrule.operators.operator import EVERY_INT8, Arrays, Operands, Operator, look_up, required_array
 
 
 def tabulated(operator: Operator) -> Operator:
@@ -27,7 +25,7 @@ def tabulated(operator: Operator) -> Operator:
         if operands.rounding is not Rounding.ONNX:
             return operator.kernel(descriptor, operands, arrays)
         (table,) = extended.kernel(descriptor, operands, [EVERY_INT8])
-        return [np.asarray(table[required_array(arrays, 0).astype(np.intp) + 128])]
+        return [look_up(table, required_array(arrays, 0))]
 
     return replace(extended, kernel=kernel)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ferrule.graph.tensor import read_only
+
 # fmt: off
 _VALUES = (
     32768, 33451, 34133, 34813, 35493, 36169, 36843, 37513, 38180, 38841, 39498, 40149, 40794, 41432, 42064, 42688,
@@ -30,6 +32,5 @@ _VALUES = (
 )
 # fmt: on
 
-SIGMOID_TABLE = np.array(_VALUES, np.int32)
+SIGMOID_TABLE = read_only(np.array(_VALUES, np.int32))
 """256 unsigned 16-bit values."""
-SIGMOID_TABLE.setflags(write=False)

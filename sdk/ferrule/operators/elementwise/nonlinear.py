@@ -15,7 +15,8 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
-from ferrule.graph.real_values import ieee_floats, overflowing_floats
+from ferrule.graph.real_values import ieee_floats, overflowing_floats, saturated
+from ferrule.graph.tensor import read_only
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
@@ -26,10 +27,10 @@ from ferrule.operators.arithmetic.fixed_point import (
 from ferrule.operators.arithmetic.onnx_real import tabulated
 from ferrule.operators.arithmetic.sigmoid_table import SIGMOID_TABLE
 from ferrule.operators.movement.checks import check_per_tensor, check_prescribed, check_same_type
-from ferrule.operators.operator import Operands, Operator, of_one
+from ferrule.operators.operator import EVERY_INT8, Operands, Operator, look_up, of_one
 from ferrule.operators.sample import FROM_0_TO_1, FROM_MINUS_1_TO_1, sample_fixed, sample_unary
 
-_INT8 = np.arange(-128, 128, dtype=np.int64)
+_INT8 = EVERY_INT8.astype(np.int64)
 _TABLES = 64
 """The number of tables of each kind that are cached, for networks that run many times."""
 
@@ -91,17 +92,12 @@ def hard_swish(_: HardSwishDescriptor, operands: Operands, data: Array) -> Array
         return np.asarray(wide * np.clip(wide + 3, 0, 6) / 6, np.float32)
 
 
-def look_up(table: Array, data: Array) -> Array:
-    """Return the entries of a table that starts at -128."""
-    return np.asarray(table[data.astype(np.int64) + 128])
-
-
 @lru_cache(maxsize=_TABLES)
 def logistic_table(source: TensorInfo) -> Array:
     """Return the int8 result for each int8 input, starting at -128."""
     inside, q4, above = _to_q4(source)
     value = rounding_divide_by_pot(functions.logistic(q4), 31 - 8) - 128
-    return _frozen(np.where(inside, np.minimum(value, 127), np.where(above, 127, -128)))
+    return read_only(np.where(inside, np.minimum(value, 127), np.where(above, 127, -128)).astype(np.int8))
 
 
 @lru_cache(maxsize=_TABLES)
@@ -109,13 +105,13 @@ def tanh_table(source: TensorInfo) -> Array:
     """Return the int8 result for each int8 input, starting at -128."""
     inside, q4, above = _to_q4(source)
     value = rounding_divide_by_pot(functions.tanh(q4), 31 - 7)
-    return _frozen(np.where(inside, np.clip(value, -128, 127), np.where(above, 127, -128)))
+    return read_only(np.where(inside, np.clip(value, -128, 127), np.where(above, 127, -128)).astype(np.int8))
 
 
 @lru_cache(maxsize=_TABLES)
 def hard_swish_table(source: TensorInfo, output: TensorInfo) -> Array:
     """Return the int8 result for each int8 input, starting at -128."""
-    return _frozen(_HardSwish.of(source, output).table())
+    return read_only(_HardSwish.of(source, output).table())
 
 
 def sigmoid_multiplier(scale: float, exact_shifts: tuple[int, ...]) -> tuple[int, int]:
@@ -130,13 +126,6 @@ def sigmoid_multiplier(scale: float, exact_shifts: tuple[int, ...]) -> tuple[int
     while factor <= 32767.0 / 2.0 and shift <= 30:
         factor, shift = factor * 2.0, shift + 1
     return int(factor), shift
-
-
-def _frozen(table: Array) -> Array:
-    """Return the table as read-only int8, so that all callers can share it."""
-    shared = table.astype(np.int8)
-    shared.setflags(write=False)
-    return shared
 
 
 def _check_sigmoidal(layer_type: LayerType, prescribed: Quantization, _: Descriptor, operands: Operands) -> None:
@@ -248,7 +237,7 @@ class _HardSwish:
             gate_exponent=gate_exponent,
         )
 
-    def table(self) -> functions.Raw:
+    def table(self) -> Array:
         """Return the results for all int8 inputs, starting at -128."""
         fine = (_INT8 - self.input_zero_point) << 7
         product = _multiply_high_16(fine, self.output_multiplier)
@@ -265,7 +254,7 @@ class _HardSwish:
         gated = gate * product
         cut = np.sign(gated) * (np.abs(gated) >> 15)
         result = rounding_divide_by_pot(cut, -self.output_exponent) + self.output_zero_point
-        return np.asarray(np.clip(result, -128, 127), np.int64)
+        return saturated(result, np.int8)
 
 
 def _high_half(multiplier: int) -> int:

@@ -13,7 +13,9 @@ from ferrule._typing import override
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.graph.real_values import ieee_floats, overflowing_floats
+from ferrule.graph.tensor import read_only
 from ferrule.operators.activation import Activation
+from ferrule.operators.arithmetic.broadcast import broadcasts_to
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
@@ -26,7 +28,16 @@ from ferrule.operators.arithmetic.fixed_point import (
 from ferrule.operators.arithmetic.onnx_real import computed_as_real, tabulated
 from ferrule.operators.elementwise.stored_binary import combine
 from ferrule.operators.movement.checks import check_activations, check_axes, check_quantisations, check_types
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_arrays
+from ferrule.operators.operator import (
+    EVERY_INT8,
+    Arrays,
+    Operands,
+    Operator,
+    Shapes,
+    look_up,
+    of_one,
+    required_arrays,
+)
 from ferrule.operators.sample import LayerSample, sample_unary
 
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
@@ -133,19 +144,13 @@ def _rectifier(
 @lru_cache(maxsize=64)
 def int8_table(rectifier: Rectifier) -> Array:
     """Return the results for all int8 inputs, starting at -128."""
-    table = rectifier.apply(np.arange(-128, 128, dtype=np.int64)).astype(np.int8)
-    table.setflags(write=False)
-    return table
+    return read_only(rectifier.apply(EVERY_INT8.astype(np.int64)).astype(np.int8))
 
 
 def infer_prelu(_: PreluDescriptor, operands: Operands) -> Shapes:
     """Return the data's shape; the factors must broadcast to it."""
     source, alpha = operands.pair
-    try:
-        fits = np.broadcast_shapes(source.shape, alpha.shape) == source.shape
-    except ValueError:
-        fits = False
-    if not fits:
+    if not broadcasts_to(alpha.shape, source.shape):
         raise ModelError(
             f"tensor '{alpha.name}' of shape {list(alpha.shape)} does not broadcast to '{source.name}' of shape "
             f"{list(source.shape)}"
@@ -182,7 +187,7 @@ def check_prelu(_: PreluDescriptor, operands: Operands) -> None:
 
 def _compute(layer_type: LayerType, descriptor: Descriptor, operands: Operands, data: Array) -> Array:
     if data.dtype == np.int8:
-        return int8_table(rectifier_of(layer_type, descriptor, operands))[data.astype(np.intp) + 128]
+        return look_up(int8_table(rectifier_of(layer_type, descriptor, operands)), data)
     if data.dtype == np.int16:
         rectifier = rectifier_of(layer_type, descriptor, operands)
         return rectifier.apply(data.astype(np.int64)).astype(np.int16)

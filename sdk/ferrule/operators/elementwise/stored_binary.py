@@ -16,6 +16,7 @@ from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph.tensor import read_only
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
@@ -186,9 +187,7 @@ def combine(combination: Combination, first: Array, second: Array) -> Array:
 @lru_cache(maxsize=64)
 def int8_results(combination: Combination) -> Array:
     """Return the results for all pairs of int8 values; the index is 256 * first + second, both read as uint8."""
-    results = combination.apply(STORED[:, np.newaxis], STORED).astype(np.int8).reshape(-1)
-    results.setflags(write=False)
-    return results
+    return read_only(combination.apply(STORED[:, np.newaxis], STORED).astype(np.int8).reshape(-1))
 
 
 def _term(info: TensorInfo, twice_max: float, left_shift: int) -> Term:

@@ -17,7 +17,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.arithmetic.error_bound import known
 from ferrule.operators.movement.checks import MOVABLE, check_axes, check_types
-from ferrule.operators.operator import Arrays, Infos, Operands, Operator, Shapes, required_array
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array
 from ferrule.operators.sample import LayerSample
 
 _MAX_AXES = 5
@@ -87,14 +87,9 @@ def gathering(descriptor: Descriptor, data: TensorInfo, indices: TensorInfo) -> 
     )
 
 
-def _pair(inputs: Infos, data: int = 0) -> tuple[TensorInfo, TensorInfo]:
-    operands = Operands(tuple(inputs))
-    return operands.input(data), operands.input(1 - data)
-
-
 def infer_gather(descriptor: GatherDescriptor, operands: Operands) -> Shapes:
     """Return the data's shape with the axis replaced by the axes of the indices."""
-    data, indices = _pair(operands.inputs)
+    data, indices = operands.pair
     axis, batch = descriptor.axis, descriptor.batch_dims
     if not 0 <= axis < len(data.shape) or not 0 <= batch <= min(axis, len(indices.shape)):
         raise ModelError(
@@ -111,7 +106,7 @@ def infer_gather(descriptor: GatherDescriptor, operands: Operands) -> Shapes:
 
 def infer_gather_nd(_: GatherNdDescriptor, operands: Operands) -> Shapes:
     """Return the shape of the indices without the last axis, then the data's axes that are not indexed."""
-    data, indices = _pair(operands.inputs)
+    data, indices = operands.pair
     if not indices.shape or indices.shape[-1] > len(data.shape):
         raise ModelError(
             f"the indices '{indices.name}' have shape {list(indices.shape)}, expected a last axis of at most "
@@ -122,7 +117,7 @@ def infer_gather_nd(_: GatherNdDescriptor, operands: Operands) -> Shapes:
 
 def infer_embedding_lookup(_: EmbeddingLookupDescriptor, operands: Operands) -> Shapes:
     """Return one row of the data per index."""
-    data, indices = _pair(operands.inputs, 1)
+    indices, data = operands.pair
     if len(indices.shape) != 1 or len(data.shape) < 2:
         raise ModelError(
             f"tensors '{indices.name}' and '{data.name}' have shapes {list(indices.shape)} and {list(data.shape)}, "

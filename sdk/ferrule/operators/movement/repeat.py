@@ -8,6 +8,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.arithmetic.broadcast import broadcasts_to
 from ferrule.operators.movement.checks import movable
 from ferrule.operators.operator import Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample, sample_unary
@@ -59,9 +60,7 @@ def infer_tile(descriptor: TileDescriptor, operands: Operands) -> Shapes:
 def infer_broadcast_to(descriptor: BroadcastToDescriptor, operands: Operands) -> Shapes:
     """Return the new shape."""
     source, shape = operands.source, descriptor.shape
-    last = shape[len(shape) - len(source.shape) :] if len(shape) >= len(source.shape) else None
-    fits = last is not None and all(mine in {1, other} for mine, other in zip(source.shape, last, strict=True))
-    if not fits or min(shape, default=1) < 1:
+    if not broadcasts_to(source.shape, shape) or min(shape, default=1) < 1:
         raise ModelError(
             f"tensor '{source.name}' of shape {list(source.shape)} does not broadcast to shape {list(shape)}"
         )

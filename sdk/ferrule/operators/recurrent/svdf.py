@@ -109,42 +109,38 @@ def svdf_factors(operands: Operands) -> tuple[Factor, Factor]:
 
 
 def _kernel(descriptor: SvdfDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
-    data, feature, time, state = required_arrays(arrays, (0, 1, 2, STATE))
-    batches, (filters, memory) = data.shape[0], time.shape
+    data, _, time, old = required_arrays(arrays, (0, 1, 2, STATE))
+    new = np.empty((data.shape[0], *time.shape), old.dtype)
+    new[..., :-1] = old.reshape(new.shape)[..., 1:]
     compute = _float if data.dtype == np.float32 else _integer
-    new = np.empty((batches, filters, memory), state.dtype)
-    new[..., :-1] = state.reshape(new.shape)[..., 1:]
-    return [compute(descriptor, operands, data, feature, time, arrays[3], new), new.reshape(state.shape)]
+    return [compute(descriptor, operands, arrays, new), new.reshape(old.shape)]
 
 
-def _float(
-    descriptor: SvdfDescriptor, operands: Operands, data: Array, feature: Array, time: Array, bias: Array | None,
-    new: Array,
-) -> Array:  # fmt: skip
+def _float(descriptor: SvdfDescriptor, operands: Operands, arrays: Arrays, new: Array) -> Array:
+    data, feature, time = required_arrays(arrays, range(3))
     with ieee_floats():
         new[..., -1] = matrix_product(data.astype(np.float64), feature.astype(np.float64).T)
-        sums = (new.astype(np.float64) * time).sum(axis=2).reshape(*operands.output.shape, -1).sum(axis=2)
-        if bias is not None:
-            sums += bias
-        return clamp_float(sums, descriptor.activation).astype(np.float32)
+        units = _by_unit(new.astype(np.float64) * time, operands, arrays)
+        return clamp_float(units, descriptor.activation).astype(np.float32)
 
 
-def _integer(
-    descriptor: SvdfDescriptor, operands: Operands, data: Array, feature: Array, time: Array, bias: Array | None,
-    new: Array,
-) -> Array:  # fmt: skip
+def _integer(_: SvdfDescriptor, operands: Operands, arrays: Arrays, new: Array) -> Array:
+    data, feature, time = required_arrays(arrays, range(3))
     to_state, to_output = svdf_factors(operands)
     state, output, limits = operands.input(STATE), operands.output, np.iinfo(new.dtype)
     centred = data.astype(np.int64) - operands.source.zero_point
-    sums = wrap_int32(matrix_product(centred, feature.astype(np.int64).T))
-    scaled = to_state.apply(sums)
+    scaled = to_state.apply(wrap_int32(matrix_product(centred, feature.astype(np.int64).T)))
     new[..., -1] = (np.clip(scaled, limits.min, limits.max) + state.zero_point).astype(new.dtype)  # may wrap
-    products = (new.astype(np.int64) - state.zero_point) * time
-    units = products.sum(axis=2).reshape(*output.shape, descriptor.rank).sum(axis=2)
-    if bias is not None:
-        units += bias
-    result = to_output.apply(wrap_int32(units))
-    return saturated(wrap_int32(result + output.zero_point), np.int8)
+    units = _by_unit((new.astype(np.int64) - state.zero_point) * time, operands, arrays)
+    return saturated(wrap_int32(to_output.apply(wrap_int32(units)) + output.zero_point), np.int8)
+
+
+def _by_unit(products: Array, operands: Operands, arrays: Arrays) -> Array:
+    """Return the sums of the products of all frames and of a unit's filters, plus the bias."""
+    units: Array = products.sum(axis=2).reshape(*operands.output.shape, -1).sum(axis=2)
+    if arrays[3] is not None:
+        units += arrays[3]
+    return units
 
 
 def _terms(_: SvdfDescriptor, operands: Operands) -> int:

@@ -23,6 +23,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.graph.real_values import ieee_floats, overflowing_floats, round_half_away, saturated
+from ferrule.graph.tensor import read_only
 from ferrule.operators.arithmetic import fixed_point_functions as functions
 from ferrule.operators.arithmetic.error_bound import in_float64, least, of_floats, rounding
 from ferrule.operators.arithmetic.fixed_point import (
@@ -127,9 +128,7 @@ def onnx_exponentials(scale: float, depth: int) -> Array:
     share = np.finfo(np.float32).max / np.float32(depth)
     bonus = max(0.0, float(np.float32(math.log(float(share)))) - 5) / scale
     with np.errstate(under="ignore"):
-        table: Array = np.exp((np.arange(256) - 255 + bonus) * scale).astype(np.float32)
-    table.setflags(write=False)
-    return table
+        return read_only(np.exp((np.arange(256) - 255 + bonus) * scale).astype(np.float32))
 
 
 def onnx_steps(output: TensorInfo) -> int:
@@ -149,9 +148,7 @@ def exponentials(beta: float, scale: float) -> Array:
     radius = math.floor(((1 << _DIFFERENCE_BITS) - 1) * (1 << (31 - _DIFFERENCE_BITS)) / (1 << shift))
     differences = -np.arange(min(radius, 255) + 1, dtype=np.int64)
     rescaled = saturating_rounding_doubling_high_mul(differences << shift, multiplier)
-    table = functions.exp_of_negative(rescaled, _DIFFERENCE_BITS).astype(np.int32)
-    table.setflags(write=False)
-    return table
+    return read_only(functions.exp_of_negative(rescaled, _DIFFERENCE_BITS).astype(np.int32))
 
 
 def int16_multiplier(beta: float, scale: float) -> tuple[int, int]:
@@ -199,9 +196,7 @@ def _interpolation_table(lowest: np.float32, highest: np.float32, function: Call
     error = round_half_away((ends + starts) / np.float32(2)) - middles
     last = round_half_away(function(np.array([highest])) * gain)
     filled = np.concatenate([starts - round_half_away(error / np.float32(2)), last])
-    table = saturated(filled, np.int16)
-    table.setflags(write=False)
-    return table
+    return read_only(saturated(filled, np.int16))
 
 
 def _softmax_int8(data: Array, table: Array, dtype: DataType) -> Array:

@@ -16,7 +16,7 @@ from ferrule.operators.arithmetic.fixed_point import wrap_int32
 from ferrule.operators.movement.checks import typed
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, of_one, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.signal.frames import expect_axes, expect_range, expect_shape, take_states
+from ferrule.operators.signal.frames import expect_axes, expect_range, expect_shape, take_states, vector
 
 _LARGEST = 2**31 - 1
 _WORD = 2**32 - 1
@@ -41,17 +41,15 @@ class SignalFilterBankDescriptor(Descriptor):
 
 
 def _infer_filter_bank(descriptor: SignalFilterBankDescriptor, operands: Operands) -> Shapes:
-    data = operands.source
-    expect_axes(data, 1, 1)
+    data = vector(operands)
     bands, count = len(descriptor.widths), len(descriptor.weights)
     if bands < 2:
         raise ModelError(f"it has {bands} bands, expected at least 2")
-    for name, values in (
-        ("frequency_starts", descriptor.frequency_starts),
-        ("weight_starts", descriptor.weight_starts),
-    ):
-        if len(values) != bands:
-            raise ModelError(f"its {name} have {len(values)} elements, expected {bands} as its widths have")
+    limits = {"frequency_starts": data.elements, "weight_starts": count}
+    for name in limits:
+        elements = len(getattr(descriptor, name))
+        if elements != bands:
+            raise ModelError(f"its {name} have {elements} elements, expected {bands} as its widths have")
     if not count:
         raise ModelError("it has no weights, expected at least 1")
     for field in fields(descriptor):
@@ -59,11 +57,8 @@ def _infer_filter_bank(descriptor: SignalFilterBankDescriptor, operands: Operand
             expect_range(f"element of {field.name}", value, -(2**15), 2**15 - 1)
     if len(descriptor.unweights) != count:
         raise ModelError(f"its unweights have {len(descriptor.unweights)} elements, expected {count} as its weights")
-    for name, starts, limit in (
-        ("frequency_starts", descriptor.frequency_starts, data.elements),
-        ("weight_starts", descriptor.weight_starts, count),
-    ):
-        for band, (start, width) in enumerate(zip(starts, descriptor.widths, strict=True)):
+    for name, limit in limits.items():
+        for band, (start, width) in enumerate(zip(getattr(descriptor, name), descriptor.widths, strict=True)):
             if width < 0 or start < 0 or start + width > limit:
                 raise ModelError(
                     f"band {band} has width {width} and {name} {start}, expected a range within 0 to {limit}"
@@ -125,9 +120,9 @@ class SignalFilterBankSquareRootDescriptor(Descriptor):
 
 
 def _infer_root(_: SignalFilterBankSquareRootDescriptor, operands: Operands) -> Shapes:
-    expect_axes(operands.source, 1, 1)
+    data = vector(operands)
     expect_shape(operands.input(1), ())
-    return (operands.source.shape,)
+    return (data.shape,)
 
 
 def _root(_: SignalFilterBankSquareRootDescriptor, __: Operands, arrays: Arrays) -> list[Array]:
@@ -188,8 +183,7 @@ def subtraction_states(_: SignalFilterBankSpectralSubtractionDescriptor, operand
 
 
 def _infer_subtraction(descriptor: SignalFilterBankSpectralSubtractionDescriptor, operands: Operands) -> Shapes:
-    data = operands.source
-    expect_axes(data, 1, 1)
+    data = vector(operands)
     expect_shape(operands.input(1), data.shape)
     for field in fields(descriptor):
         limit = {"smoothing_bits": 31, "spectral_subtraction_bits": 63}.get(field.name, _LARGEST)
@@ -328,8 +322,7 @@ _LN_2 = 45426
 
 
 def _infer_log(descriptor: SignalFilterBankLogDescriptor, operands: Operands) -> Shapes:
-    data = operands.source
-    expect_axes(data, 1, 1)
+    data = vector(operands)
     expect_range("input_correction_bits", descriptor.input_correction_bits, 0, 31)
     expect_range("output_scale", descriptor.output_scale, 0, _LARGEST)
     return (data.shape,)

@@ -17,11 +17,9 @@ from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, T
 from ferrule.graph.real_values import ieee_floats, saturated
 from ferrule.operators.arithmetic.error_bound import rounded
 from ferrule.operators.movement.checks import expect_types, typed
-from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays
+from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays, same_shape
 from ferrule.operators.sample import LayerSample
 
-_STATES = (DataType.INT16, DataType.INT32)
-"""The types of kept samples and of their count."""
 _MOST = 2**20
 """Limit on the samples of a frame and of a delay."""
 _MOST_FRAMES = 2**10
@@ -35,6 +33,12 @@ def expect_axes(info: TensorInfo, least: int, most: int | None = None) -> None:
     if len(info.shape) < least or (most is not None and len(info.shape) > most):
         wanted = f"{least} or more" if most is None else str(least) if most == least else f"{least} to {most}"
         raise UnsupportedError(f"tensor '{info.name}' has {len(info.shape)} axes, expected {wanted}")
+
+
+def vector(operands: Operands) -> TensorInfo:
+    """Return the first input; UnsupportedError unless it has one axis."""
+    expect_axes(operands.source, 1, 1)
+    return operands.source
 
 
 def expect_shape(info: TensorInfo, shape: Shape) -> None:
@@ -59,6 +63,28 @@ def _kept(role: str, shape: tuple[int, int], dtype: DataType = DataType.INT16) -
     if shape[0] * shape[1] > _MOST_KEPT:
         raise UnsupportedError(f"its state has the shape {list(shape)}, expected at most {_MOST_KEPT} elements")
     return Kept(role=role, shape=shape, dtype=dtype)
+
+
+_States = Callable[[Any, Operands], Sequence[Kept]]
+_FRAMED = typed(
+    [DataType.INT16, DataType.INT16, DataType.INT32],
+    [DataType.INT16, DataType.BOOL, DataType.INT16, DataType.INT32],
+)
+"""The check of operators that keep frames and their number, and return whether these are enough."""
+
+
+def _with_states(
+    states: _States, shapes: Callable[[Any, Operands], Shapes] = same_shape
+) -> Callable[[Any, Operands], Shapes]:
+    """Return the shapes of an operator's outputs, which end with its states; those of the old states are checked."""
+
+    def infer(descriptor: Any, operands: Operands) -> Shapes:  # noqa: ANN401 each operator has its own
+        kept = states(descriptor, operands)
+        for index, state in enumerate(kept, 1):
+            expect_shape(operands.input(index), state.shape)
+        return *shapes(descriptor, operands), *(state.shape for state in kept)
+
+    return infer
 
 
 @frozen
@@ -141,17 +167,9 @@ def framer_states(descriptor: SignalFramerDescriptor, operands: Operands) -> tup
     return _kept("samples", shape), Kept(role="frames", shape=(), dtype=DataType.INT32)
 
 
-def _infer_framer(descriptor: SignalFramerDescriptor, operands: Operands) -> Shapes:
+def _framed(descriptor: SignalFramerDescriptor, operands: Operands) -> Shapes:
     data, size, step = operands.source, descriptor.frame_size, descriptor.frame_step
-    states = _expect_states(operands, framer_states(descriptor, operands))
-    return (*data.shape[:-1], data.shape[-1] // step, size), (), *states
-
-
-def _expect_states(operands: Operands, states: Sequence[Kept]) -> Shapes:
-    """Check the shapes of the states behind the first input, and return them."""
-    for index, state in enumerate(states, 1):
-        expect_shape(operands.input(index), state.shape)
-    return tuple(state.shape for state in states)
+    return (*data.shape[:-1], data.shape[-1] // step, size), ()
 
 
 def _framer(descriptor: SignalFramerDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
@@ -184,7 +202,7 @@ def _sample_framer(sample: LayerSample) -> Descriptor:
 def take_states(
     sample: LayerSample,
     descriptor: Descriptor,
-    states: Callable[[Any, Operands], Sequence[Kept]],
+    states: _States,
     *outputs: tuple[DataType, None],
 ) -> Descriptor:
     """Add the states that follow the inputs, and return the descriptor.
@@ -201,11 +219,8 @@ SIGNAL_FRAMER = Operator(
     descriptor=SignalFramerDescriptor,
     type=LayerType.SIGNAL_FRAMER,
     states=framer_states,
-    shapes=_infer_framer,
-    check=typed(
-        [DataType.INT16, DataType.INT16, DataType.INT32],
-        [DataType.INT16, DataType.BOOL, DataType.INT16, DataType.INT32],
-    ),
+    shapes=_with_states(framer_states, _framed),
+    check=_FRAMED,
     kernel=_framer,
     sample=_sample_framer,
 )
@@ -223,10 +238,6 @@ def delay_states(descriptor: SignalDelayDescriptor, operands: Operands) -> tuple
     expect_range("delay_length", descriptor.delay_length, 0, _MOST)
     shape = (_rows(operands.source), max(descriptor.delay_length, 1))
     return (_kept("samples", shape),)
-
-
-def _infer_delay(descriptor: SignalDelayDescriptor, operands: Operands) -> Shapes:
-    return operands.source.shape, *_expect_states(operands, delay_states(descriptor, operands))
 
 
 def _delay(descriptor: SignalDelayDescriptor, _: Operands, arrays: Arrays) -> list[Array]:
@@ -247,7 +258,7 @@ SIGNAL_DELAY = Operator(
     descriptor=SignalDelayDescriptor,
     type=LayerType.SIGNAL_DELAY,
     states=delay_states,
-    shapes=_infer_delay,
+    shapes=_with_states(delay_states),
     check=typed([DataType.INT16] * 2, [DataType.INT16] * 2),
     kernel=_delay,
     sample=_sample_delay,
@@ -268,11 +279,10 @@ def overlap_add_states(_: SignalOverlapAddDescriptor, operands: Operands) -> tup
     return (_kept("sums", (_rows(data) // data.shape[-2], data.shape[-1]), data.dtype),)
 
 
-def _infer_overlap_add(descriptor: SignalOverlapAddDescriptor, operands: Operands) -> Shapes:
-    data = operands.source
-    states = _expect_states(operands, overlap_add_states(descriptor, operands))
-    expect_range("frame_step", descriptor.frame_step, 1, data.shape[-1])
-    return (*data.shape[:-2], data.shape[-2] * descriptor.frame_step), *states
+def _added(descriptor: SignalOverlapAddDescriptor, operands: Operands) -> Shapes:
+    shape = operands.source.shape
+    expect_range("frame_step", descriptor.frame_step, 1, shape[-1])
+    return ((*shape[:-2], shape[-2] * descriptor.frame_step),)
 
 
 def _check_overlap_add(_: SignalOverlapAddDescriptor, operands: Operands) -> None:
@@ -305,7 +315,7 @@ SIGNAL_OVERLAP_ADD = Operator(
     descriptor=SignalOverlapAddDescriptor,
     type=LayerType.SIGNAL_OVERLAP_ADD,
     states=overlap_add_states,
-    shapes=_infer_overlap_add,
+    shapes=_with_states(overlap_add_states, _added),
     check=_check_overlap_add,
     kernel=_overlap_add,
     bound=rounded(),
@@ -334,18 +344,16 @@ class SignalStackerDescriptor(Descriptor):
 
 def stacker_states(descriptor: SignalStackerDescriptor, operands: Operands) -> tuple[Kept, ...]:
     """Return the last frames, and 1 more than their number; UnsupportedError if the descriptor is not valid."""
-    expect_axes(operands.source, 1, 1)
+    size = vector(operands).elements
     expect_range("stacker_left_context", descriptor.stacker_left_context, 0, _MOST_FRAMES)
     expect_range("stacker_right_context", descriptor.stacker_right_context, 0, _MOST_FRAMES)
     expect_range("stacker_step", descriptor.stacker_step, 1, descriptor.frames)
-    shape = (max(descriptor.frames - 1, 1), operands.source.elements)
+    shape = (max(descriptor.frames - 1, 1), size)
     return _kept("stored", shape), Kept(role="count", shape=(), dtype=DataType.INT32)
 
 
-def _infer_stacker(descriptor: SignalStackerDescriptor, operands: Operands) -> Shapes:
-    data = operands.source
-    states = _expect_states(operands, stacker_states(descriptor, operands))
-    return (descriptor.frames * data.elements,), (), *states
+def _stacked(descriptor: SignalStackerDescriptor, operands: Operands) -> Shapes:
+    return (descriptor.frames * operands.source.elements,), ()
 
 
 def _stacker(descriptor: SignalStackerDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:
@@ -375,11 +383,8 @@ SIGNAL_STACKER = Operator(
     descriptor=SignalStackerDescriptor,
     type=LayerType.SIGNAL_STACKER,
     states=stacker_states,
-    shapes=_infer_stacker,
-    check=typed(
-        [DataType.INT16, DataType.INT16, DataType.INT32],
-        [DataType.INT16, DataType.BOOL, DataType.INT16, DataType.INT32],
-    ),
+    shapes=_with_states(stacker_states, _stacked),
+    check=_FRAMED,
     kernel=_stacker,
     sample=_sample_stacker,
 )

@@ -16,7 +16,7 @@ from ferrule.operators.movement.checks import expect_types, typed
 from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands, Operator, Shapes, of_one, required_array
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.signal.fixed_fft import FixedFft, radices
-from ferrule.operators.signal.frames import expect_axes, expect_range
+from ferrule.operators.signal.frames import expect_axes, expect_range, vector
 
 TRANSFORMED = (DataType.INT16, DataType.INT32, DataType.FLOAT32)
 """The element types of transforms."""
@@ -161,8 +161,7 @@ class SignalFftAutoScaleDescriptor(Descriptor):
 
 
 def _infer_scale(_: SignalFftAutoScaleDescriptor, operands: Operands) -> Shapes:
-    data = operands.source
-    expect_axes(data, 1, 1)
+    data = vector(operands)
     return data.shape, ()
 
 
@@ -213,8 +212,7 @@ class SignalEnergyDescriptor(Descriptor):
 
 
 def _infer_energy(descriptor: SignalEnergyDescriptor, operands: Operands) -> Shapes:
-    data = operands.source
-    expect_axes(data, 1, 1)
+    data = vector(operands)
     if data.elements % 2:
         raise ModelError(f"tensor '{data.name}' has {data.elements} elements, expected an even number")
     expect_range("end_index", descriptor.end_index, 0, data.elements // 2)

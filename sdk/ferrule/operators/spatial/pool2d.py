@@ -91,23 +91,21 @@ def _counts(descriptor: Pool2dDescriptor, operands: Operands) -> Array:
 
 def _means(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
     """Return the means of the windows in float64."""
-    _, out_h, out_w, _ = operands.output.shape
     source = padded(image, descriptor.padding, 0, np.dtype(np.float64))
-    return _reduce_windows(np.add, source, descriptor.window, out_h, out_w) / _counts(descriptor, operands)
+    return _reduce_windows(np.add, source, descriptor, operands) / _counts(descriptor, operands)
 
 
 def _average(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
-    _, out_h, out_w, _ = operands.output.shape
     if operands.output.dtype.is_float:
         return clamp_float(_means(descriptor, operands, image), descriptor.activation).astype(np.float32)
     if operands.rounding is not Rounding.TFLM:
         return _average_onnx(descriptor, operands, image)
     counts, source = _counts(descriptor, operands), padded(image, descriptor.padding, 0, np.dtype(np.int64))
-    sums = _reduce_windows(np.add, source, descriptor.window, out_h, out_w)
+    sums = _reduce_windows(np.add, source, descriptor, operands)
     # Halves round away from zero: divide the magnitudes, then restore the sign.
     means = np.sign(sums) * ((np.abs(sums) + counts // 2) // counts)
-    low, high = activation_range(descriptor.activation, operands.output)
-    return np.asarray(np.clip(means, low, high), operands.output.dtype.numpy)
+    limits = activation_range(descriptor.activation, operands.output)
+    return np.asarray(np.clip(means, *limits), operands.output.dtype.numpy)
 
 
 def _average_onnx(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
@@ -173,21 +171,20 @@ def _norm(descriptor: Pool2dDescriptor, operands: Operands, data: Array) -> Arra
 
 
 def _maximum(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
-    _, out_h, out_w, _ = operands.output.shape
     dtype = operands.output.dtype.numpy
     lowest = -np.inf if operands.output.dtype.is_float else int(np.iinfo(dtype).min)
     if operands.output.dtype.is_float:  # as in TensorFlow Lite Micro, a NaN never exceeds another number
         image = np.where(np.isnan(image), np.float32(lowest), image)
     source = padded(image, descriptor.padding, lowest, dtype)
-    maxima = _reduce_windows(np.maximum, source, descriptor.window, out_h, out_w)
+    maxima = _reduce_windows(np.maximum, source, descriptor, operands)
     if operands.output.dtype.is_float:
         return clamp_float(np.array(maxima), descriptor.activation)
-    low, high = activation_range(descriptor.activation, operands.output)
-    return np.clip(maxima, low, high)
+    return np.clip(maxima, *activation_range(descriptor.activation, operands.output))
 
 
-def _reduce_windows(operation: np.ufunc, source: Array, window: Window, out_h: int, out_w: int) -> Array:
+def _reduce_windows(operation: np.ufunc, source: Array, descriptor: Pool2dDescriptor, operands: Operands) -> Array:
     """Combine the pixels of each window, first along the height, then along the width."""
+    window, (_, out_h, out_w, _) = descriptor.window, operands.output.shape
     rows = _reduce_axis(operation, source, 1, window.height, window.stride_h, out_h)
     return _reduce_axis(operation, rows, 2, window.width, window.stride_w, out_w)
 

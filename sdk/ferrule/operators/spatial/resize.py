@@ -53,11 +53,10 @@ class Taps:
 
 def nearest_pixels(descriptor: ResizeDescriptor, extent: int, count: int) -> Array:
     """Return the index of the input pixel for each of `count` output pixels along one axis, as TensorFlow Lite does."""
-    aligned = descriptor.align_corners
-    scale = _ratio(extent - 1, count - 1) if aligned and count > 1 else _ratio(extent, count)
+    scale = _float_scale(descriptor, extent, count)
     offset = np.float32(0.5 if descriptor.half_pixel_centers else 0)
     position = (np.arange(count, dtype=np.float32) + offset) * scale
-    whole = round_half_away(position) if aligned else np.floor(position)
+    whole = round_half_away(position) if descriptor.align_corners else np.floor(position)
     return np.minimum(whole.astype(np.int64), extent - 1)
 
 
@@ -107,35 +106,35 @@ def _taps(lower: Array, upper: Array, position: Array, extent: int, whole: int) 
     return Taps(lower=first, weight=np.where(apart, position - (first * whole).astype(position.dtype), 0))
 
 
-def _ratio(extent: int, count: int) -> np.float32:
-    return np.float32(np.float32(extent) / np.float32(count))
+def _extents(descriptor: ResizeDescriptor, extent: int, count: int) -> tuple[int, int]:
+    """Return the lengths of an axis in input and output whose quotient is the scale."""
+    return (extent - 1, count - 1) if descriptor.align_corners and count > 1 else (extent, count)
+
+
+def _float_scale(descriptor: ResizeDescriptor, extent: int, count: int) -> np.float32:
+    whole, parts = _extents(descriptor, extent, count)
+    return np.float32(np.float32(whole) / np.float32(parts))
 
 
 def _float_position(descriptor: ResizeDescriptor, extent: int, count: int, index: Array) -> Array:
     """Return the place of output pixels in the input, in pixels."""
-    aligned = descriptor.align_corners and count > 1
-    scale = _ratio(extent - 1, count - 1) if aligned else _ratio(extent, count)
+    scale = _float_scale(descriptor, extent, count)
     half = np.float32(0.5)
     position: Array = (index + half) * scale - half if descriptor.half_pixel_centers else index * scale
     return position
 
 
-def _integer_scale(descriptor: ResizeDescriptor, extent: int, count: int) -> int:
-    if descriptor.align_corners and count > 1:
-        extent, count = extent - 1, count - 1
-    return (WHOLE * extent + count // 2) // count
-
-
 def _integer_position(descriptor: ResizeDescriptor, extent: int, count: int, index: Array | int) -> Array | int:
     """Return the place of output pixels in the input, in pixels times `WHOLE`."""
-    scale = _integer_scale(descriptor, extent, count)
+    whole, parts = _extents(descriptor, extent, count)
+    scale = (WHOLE * whole + parts // 2) // parts
     return index * scale + (scale // 2 - WHOLE // 2 if descriptor.half_pixel_centers else 0)
 
 
 def displacement(descriptor: ResizeDescriptor, extent: int, count: int) -> float:
     """Return how far, in pixels, the integers' rule samples from the real place at most: its scale has 10 bits."""
-    aligned = descriptor.align_corners and count > 1
-    scale = (extent - 1) / (count - 1) if aligned else extent / count
+    whole, parts = _extents(descriptor, extent, count)
+    scale = whole / parts
     index, half = np.arange(count, dtype=np.int64), 0.5 if descriptor.half_pixel_centers else 0.0
     taken = np.asarray(_integer_position(descriptor, extent, count, index)) / WHOLE
     return float(np.abs(taken - ((index + half) * scale - half)).max())
