@@ -94,38 +94,37 @@ class LayerBuilder(Graph):
         *,
         name: str | None,
         row: Operator | None = None,
-        quantization: Quantization | None = None,
+        quantization: Quantization | Sequence[Quantization | None] | None = None,
         dtype: DataType | Sequence[DataType] | None = None,
         outputs: int = 1,
         rounding: Rounding = Rounding.TFLM,
     ) -> tuple[str, ...]:
         """Add a layer and return the names of its outputs: the layer's name, numbered if there are several outputs.
 
-        `row` is the operator, for descriptors that several have. `dtype` is the type of the outputs, or that of each,
-        and defaults to that of the first input. States have further outputs. If a check fails, nothing is added.
+        `row` is the operator, for descriptors that several have. `quantization` and `dtype` are those of the outputs,
+        or of each; the type defaults to that of the first input. States have further outputs. If a check fails, nothing
+        is added.
         """
         type_ = type_of(descriptor) if row is None else row.type
         layer_name = name or self.unique_name(f"{type_.lower()}_{len(self._layers)}")
         with place(f"layer '{layer_name}' {type_}"):
             infos = tuple(self._described(layer_name, source) for source in inputs)
-            first = infos[0]
-            if first is None:
-                raise ModelError("its first input is absent, expected a tensor")
+            given = Operands(infos, rounding=rounding)
             operator = operator_of(type_)
             shapes = operator.infer(descriptor, infos)
             names = (layer_name,) if outputs == 1 else tuple(f"{layer_name}_{index}" for index in range(outputs))
-            kinds = [dtype or first.dtype] * outputs if dtype is None or isinstance(dtype, DataType) else dtype
-            results = [
-                TensorInfo(output, shape, kind, quantization=quantization)
-                for output, shape, kind in zip(names, shapes[: len(names)], kinds, strict=True)
-            ]
+            if dtype is None or isinstance(dtype, DataType):
+                dtype = [dtype or given.source.dtype] * outputs
+            if quantization is None or isinstance(quantization, Quantization):
+                quantization = [quantization] * outputs
+            results = [TensorInfo(*each) for each in zip(names, shapes[: len(names)], dtype, quantization, strict=True)]
             kept = [
                 info
                 for source, info in zip(inputs, infos, strict=True)
                 if isinstance(source, Kept) and info is not None
             ]
             results += [replace(info, name=self.unique_name(f"{info.name}_next")) for info in kept]
-            operands = Operands(infos, tuple(results), rounding=rounding)
+            operands = replace(given, outputs=tuple(results))
             operator.accept(descriptor, operands)
             operator.check_values(descriptor, operands, [self._data(source) for source in inputs])
             layer = Layer(

@@ -4,14 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from ferrule.errors import place
-from ferrule.graph import Descriptor, Graph, Layer, TensorInfo
+from ferrule.graph import Descriptor, Graph, TensorInfo
 from ferrule.network.builder import LayerBuilder
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS, IfDescriptor, WhileDescriptor
-from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS, type_of
 
 
 class ControlLayers(LayerBuilder):
@@ -60,13 +56,11 @@ class ControlLayers(LayerBuilder):
         outputs: Sequence[TensorInfo],
         name: str | None,
     ) -> tuple[str, ...]:
-        type_ = type_of(descriptor)
-        layer_name = name or self.unique_name(f"{type_.lower()}_{len(self._layers)}")
-        with place(f"layer '{layer_name}' {type_}"):
-            names = [layer_name] if len(outputs) == 1 else [f"{layer_name}_{index}" for index in range(len(outputs))]
-            infos = [replace(info, name=output) for info, output in zip(outputs, names, strict=True)]
-            operands = Operands(tuple(map(self.info, sources)), tuple(infos))
-            OPERATORS[type_].accept(descriptor, operands)
-            layer = Layer(layer_name, type_, descriptor, inputs=tuple(sources), outputs=tuple(names))
-            self._refuse_taken(layer)
-            return self.add_layer(layer, infos)
+        return self._append(
+            descriptor,
+            sources,
+            name=name,
+            quantization=[info.quantization for info in outputs],
+            dtype=[info.dtype for info in outputs],
+            outputs=len(outputs),
+        )

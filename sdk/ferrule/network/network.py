@@ -14,7 +14,7 @@ from ferrule.network.arithmetic_layers import ArithmeticLayers
 from ferrule.network.control_layers import ControlLayers
 from ferrule.network.detection_layers import DetectionLayers
 from ferrule.network.elementwise_layers import ElementwiseLayers
-from ferrule.network.execution import check_state, initial_state, operands_of, run_stateful
+from ferrule.network.execution import check_state, initial_state, run_stateful
 from ferrule.network.movement_layers import MovementLayers
 from ferrule.network.recurrent_layers import RecurrentLayers
 from ferrule.network.reduction_layers import ReductionLayers
@@ -24,7 +24,7 @@ from ferrule.network.signal_layers import SignalLayers
 from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
-from ferrule.operators.interpreter import Observer, operator_of
+from ferrule.operators.interpreter import Observer, macs_of
 from ferrule.operators.work import check_work
 
 
@@ -108,4 +108,4 @@ class Network(
 
     def macs(self) -> int:
         """Return the number of multiply-accumulates of one run; operators without products count as zero."""
-        return sum(operator_of(layer.type).macs(layer.descriptor, operands_of(self, layer)) for layer in self.layers)
+        return macs_of(self, self.layers)

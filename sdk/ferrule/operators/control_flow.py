@@ -19,7 +19,7 @@ from ferrule.operators.arithmetic import running_error
 from ferrule.operators.arithmetic.error_bound import known_inputs, or_zeros
 from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.elementwise.binary import BinaryDescriptor
-from ferrule.operators.interpreter import execute, operator_of
+from ferrule.operators.interpreter import execute, macs_of, operator_of
 from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.movement.slice import SliceDescriptor
 from ferrule.operators.movement.transpose import TransposeDescriptor
@@ -259,17 +259,13 @@ def _check_signature(kind: str, found: Sequence[TensorInfo], wanted: Sequence[Te
             )
 
 
-def _macs(graph: Graph) -> int:
-    return sum(operator_of(layer.type).macs(layer.descriptor, Operands.of(graph, layer)) for layer in graph.layers)
-
-
 def _most_macs(descriptor: IfDescriptor, _: Operands) -> int:
     """Return the multiply-accumulates of the larger branch."""
-    return max(map(_macs, descriptor.graphs.values()))
+    return max(macs_of(graph, graph.layers) for graph in descriptor.graphs.values())
 
 
 def _macs_of_one_iteration(descriptor: WhileDescriptor, _: Operands) -> int:
-    return sum(map(_macs, descriptor.graphs.values()))
+    return sum(macs_of(graph, graph.layers) for graph in descriptor.graphs.values())
 
 
 # ---- samples

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from ferrule.errors import FerruleError, UnsupportedError
@@ -23,6 +23,11 @@ def operator_of(type_: LayerType) -> Operator:
     if operator is None:
         raise UnsupportedError(f"the operator {type_} is not supported")
     return operator
+
+
+def macs_of(graph: Graph, layers: Iterable[Layer]) -> int:
+    """Return the multiply-accumulates of some layers of a graph; operators without products count as zero."""
+    return sum(operator_of(layer.type).macs(layer.descriptor, Operands.of(graph, layer)) for layer in layers)
 
 
 def execute(graph: Graph, arrays: Mapping[str, Array], observe: Observer | None = None) -> list[Array]:

@@ -26,8 +26,7 @@ from ferrule.backends.optimization_views import (
 from ferrule.backends.target import Target
 from ferrule.errors import FerruleError
 from ferrule.graph import SubgraphView, TensorInfo
-from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS
+from ferrule.operators.interpreter import macs_of
 
 
 def compile_subgraph(view: SubgraphView, target: Target) -> OptimizationViews:
@@ -123,7 +122,7 @@ def _failing(part: SubgraphView, wrong: str, settings: Settings, limit_s: int) -
         return "; ".join(found.tables.values()) or found.wrong
 
     found = culprits(part, wrong, judge)
-    light = [name for name in found.names if not _macs(part, name)]
+    light = [name for name in found.names if not macs_of(part.graph, [part.graph.layer(name)])]
     return dict.fromkeys(light or found.names, found.reason)
 
 
@@ -157,15 +156,10 @@ def _substitution(part: SubgraphView, program: EthosUProgram) -> Substitution:
     descriptor = PreCompiledDescriptor(
         payload=program,
         label=f"{count} layer{'s' * (count > 1)} for {program.stream.configuration.name}",
-        macs=sum(_macs(part, name) for name in part.names),
+        macs=macs_of(part.graph, part.layers),
         estimate=program.report.estimate(),
     )
     return pre_compiled(f"{part.names[-1]}/ethos_u", part, descriptor)
-
-
-def _macs(part: SubgraphView, name: str) -> int:
-    layer = part.graph.layer(name)
-    return OPERATORS[layer.type].macs(layer.descriptor, Operands.of(part.graph, layer))
 
 
 def _failure(result: VelaResult) -> str:

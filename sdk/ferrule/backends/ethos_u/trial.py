@@ -27,8 +27,7 @@ from ferrule.errors import FerruleError, MissingToolError
 from ferrule.graph import Array, DataType, Graph, Layer, SubgraphView, TensorInfo, reset_value
 from ferrule.nativelib import compiler_facts, host_compiler
 from ferrule.operators import table
-from ferrule.operators.interpreter import execute
-from ferrule.operators.operator import Operands
+from ferrule.operators.interpreter import execute, macs_of
 from ferrule.reading import files_below, list_folder, read_bytes
 
 _EFFORT_LIMIT = 1 << 62
@@ -97,7 +96,7 @@ def _tried(stream: CompiledStream, view: SubgraphView) -> Verdict:
     graph = view.to_graph()
     tables: Mapping[str, str] = {}
     instance: StreamInstance | None = None
-    for label, inputs in trial_inputs(graph, _macs(graph)):
+    for label, inputs in trial_inputs(graph, macs_of(graph, graph.layers)):
         found = [np.empty(info.shape, info.dtype.numpy) for info in graph.outputs]
         try:
             if instance is None:
@@ -186,11 +185,6 @@ def _banded(info: TensorInfo) -> Array:
     lowest[:], highest[:] = _limits(info)
     zero[:] = reset_value(info).reshape(-1)[: zero.size]
     return values.reshape(info.shape)
-
-
-def _macs(graph: Graph) -> int:
-    layers = graph.layers
-    return sum(table.OPERATORS[layer.type].macs(layer.descriptor, Operands.of(graph, layer)) for layer in layers)
 
 
 def _limits(info: TensorInfo) -> tuple[int, int]:

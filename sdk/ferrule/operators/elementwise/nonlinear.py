@@ -8,6 +8,7 @@ interpolate a shared table of the sigmoid.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
@@ -64,7 +65,7 @@ def logistic(_: LogisticDescriptor, operands: Operands, data: Array) -> Array:
     source = operands.source
     match source.dtype:
         case DataType.INT8:
-            return look_up(logistic_table(source), data)
+            return look_up(_sigmoidal_table(functions.logistic, 8, -128, source), data)
         case DataType.INT16:
             return logistic_s16(data, *sigmoid_multiplier(source.scale, (0,)))
     with overflowing_floats():
@@ -76,7 +77,7 @@ def tanh(_: TanhDescriptor, operands: Operands, data: Array) -> Array:
     source = operands.source
     match source.dtype:
         case DataType.INT8:
-            return look_up(tanh_table(source), data)
+            return look_up(_sigmoidal_table(functions.tanh, 7, 0, source), data)
         case DataType.INT16:
             return tanh_s16(data, *sigmoid_multiplier(source.scale, (0, 1)))
     return np.asarray(np.tanh(data.astype(np.float64)), np.float32)
@@ -92,19 +93,13 @@ def hard_swish(_: HardSwishDescriptor, operands: Operands, data: Array) -> Array
         return np.asarray(wide * np.clip(wide + 3, 0, 6) / 6, np.float32)
 
 
-@lru_cache(maxsize=_TABLES)
-def logistic_table(source: TensorInfo) -> Array:
-    """Return the int8 result for each int8 input, starting at -128."""
+@lru_cache(maxsize=2 * _TABLES)
+def _sigmoidal_table(
+    function: Callable[[functions.Raw], functions.Raw], bits: int, zero_point: int, source: TensorInfo
+) -> Array:
+    """Return the int8 result of a function from Q4 to Q0, in a scale of 2^-bits, for each int8 input from -128 on."""
     inside, q4, above = _to_q4(source)
-    value = rounding_divide_by_pot(functions.logistic(q4), 31 - 8) - 128
-    return read_only(np.where(inside, np.minimum(value, 127), np.where(above, 127, -128)).astype(np.int8))
-
-
-@lru_cache(maxsize=_TABLES)
-def tanh_table(source: TensorInfo) -> Array:
-    """Return the int8 result for each int8 input, starting at -128."""
-    inside, q4, above = _to_q4(source)
-    value = rounding_divide_by_pot(functions.tanh(q4), 31 - 7)
+    value = rounding_divide_by_pot(function(q4), 31 - bits) + zero_point
     return read_only(np.where(inside, np.clip(value, -128, 127), np.where(above, 127, -128)).astype(np.int8))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrule.errors import UnsupportedError
+from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import DataType, Descriptor, Quantization, TensorInfo
 from ferrule.operators.operator import Operands
 
@@ -51,6 +51,18 @@ def check_axes(info: TensorInfo, limit: int) -> None:
 
 def _scale_and_zero_point(info: TensorInfo) -> tuple[float, int] | None:
     return None if info.quantization is None else (info.scale, info.zero_point)
+
+
+def check_axis(info: TensorInfo, axis: int) -> None:
+    """Raise ModelError if a tensor does not have an axis."""
+    if not 0 <= axis < len(info.shape):
+        raise ModelError(f"the axis is {axis}, expected one of tensor '{info.name}' of shape {list(info.shape)}")
+
+
+def check_count(operands: Operands, count: int) -> None:
+    """Raise UnsupportedError for another number of outputs."""
+    if len(operands.outputs) != count:
+        raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {count}")
 
 
 def expect_type(info: TensorInfo, *wanted: DataType) -> None:

@@ -6,9 +6,16 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.errors import ModelError, UnsupportedError
+from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape
-from ferrule.operators.movement.checks import MOVABLE, check_axes, check_quantisations, check_types
+from ferrule.operators.movement.checks import (
+    MOVABLE,
+    check_axes,
+    check_axis,
+    check_count,
+    check_quantisations,
+    check_types,
+)
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 
@@ -51,8 +58,7 @@ def infer_concatenation(descriptor: ConcatenationDescriptor, operands: Operands)
     """Return the shape of the inputs concatenated along the axis."""
     infos = operands.required(range(max(len(operands.inputs), 1)))
     shape, axis = infos[0].shape, descriptor.axis
-    if not 0 <= axis < len(shape):
-        raise ModelError(f"the axis is {axis}, expected one of tensor '{infos[0].name}' of shape {list(shape)}")
+    check_axis(infos[0], axis)
     for info in infos[1:]:
         if len(info.shape) != len(shape) or any(
             mine != other for index, (mine, other) in enumerate(zip(info.shape, shape, strict=True)) if index != axis
@@ -104,9 +110,7 @@ def check_split(descriptor: SplitDescriptor | SplitVDescriptor, operands: Operan
     """Refuse types and ranks that no reference kernel supports, and a wrong number of outputs."""
     check_types(operands, _SPLIT_TYPES)
     check_axes(operands.source, _MAX_AXES)
-    count = descriptor.splits if isinstance(descriptor, SplitDescriptor) else len(descriptor.sizes)
-    if len(operands.outputs) != count:
-        raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {count}")
+    check_count(operands, descriptor.splits if isinstance(descriptor, SplitDescriptor) else len(descriptor.sizes))
 
 
 def compute_split(descriptor: SplitDescriptor | SplitVDescriptor, operands: Operands, arrays: Arrays) -> list[Array]:

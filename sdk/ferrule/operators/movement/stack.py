@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.errors import ModelError, UnsupportedError
+from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.movement.checks import MOVABLE, check_axes, check_types, movable
+from ferrule.operators.movement.checks import MOVABLE, check_axes, check_axis, check_count, check_types, movable
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 
@@ -53,8 +53,7 @@ def infer_unpack(descriptor: UnpackDescriptor, operands: Operands) -> Shapes:
     """Return one shape per index of the axis, without the axis."""
     source = operands.source
     shape, axis = source.shape, descriptor.axis
-    if not 0 <= axis < len(shape):
-        raise ModelError(f"the axis is {axis}, expected one of tensor '{source.name}' of shape {list(shape)}")
+    check_axis(source, axis)
     return ((*shape[:axis], *shape[axis + 1 :]),) * shape[axis]
 
 
@@ -63,9 +62,7 @@ def check_unpack(descriptor: UnpackDescriptor, operands: Operands) -> None:
     check_types(operands, _UNPACK_TYPES)
     source = operands.source
     check_axes(source, _MAX_AXES)
-    count = source.shape[descriptor.axis]
-    if len(operands.outputs) != count:
-        raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {count}")
+    check_count(operands, source.shape[descriptor.axis])
 
 
 def compute_pack(descriptor: PackDescriptor, _: Operands, arrays: Arrays) -> list[Array]:

@@ -22,10 +22,10 @@ from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDescriptor, Substitution
 from ferrule.backends.target import Target
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo, refuse_states
+from ferrule.graph import DataType, Layer, LayerType, SubgraphView, TensorInfo, refuse_states
 from ferrule.interface import name_of
 from ferrule.memory.request import Overlap
-from ferrule.operators.operator import Operands
+from ferrule.operators.interpreter import macs_of
 from ferrule.operators.table import OPERATORS
 
 _ROWS = (1, 2, 4)
@@ -86,7 +86,7 @@ def substitution(view: SubgraphView, rows: int, *, fed: bool = False) -> Substit
     descriptor = PreCompiledDescriptor(
         payload=payload,
         label=f"{len(view.names)} layers, row by row",
-        macs=sum(_macs(view.graph, each) for each in view.layers),
+        macs=macs_of(view.graph, view.layers),
     )
     layer = Layer(
         view.graph.unique_name(f"stream_{view.names[0]}"),
@@ -96,10 +96,6 @@ def substitution(view: SubgraphView, rows: int, *, fed: bool = False) -> Substit
         outputs=(*view.outputs, lines.name),
     )
     return Substitution(replaced=view, layers=(layer,), tensors=(lines,))
-
-
-def _macs(graph: Graph, layer: Layer) -> int:
-    return OPERATORS[layer.type].macs(layer.descriptor, Operands.of(graph, layer))
 
 
 class _Division:
