@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.errors import ModelError, UnsupportedError
+from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.error_bound import monotone, of_floats, sums
 from ferrule.operators.arithmetic.fixed_point import Int64Array, quantize_multiplier
 from ferrule.operators.elementwise.stored_binary import Result, result_of
-from ferrule.operators.movement.checks import check_activations, check_quantisations, check_types
+from ferrule.operators.movement.checks import check_activations, check_quantisations, check_types, same_shapes
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_arrays
 from ferrule.operators.sample import LayerSample
 
@@ -45,14 +45,7 @@ class IntegerSum:
 
 def infer(_: AddNDescriptor, operands: Operands) -> Shapes:
     """Return the shape of the inputs, which all have the same."""
-    first = operands.source
-    for index in range(1, len(operands.inputs)):
-        info = operands.input(index)
-        if info.shape != first.shape:
-            raise ModelError(
-                f"tensor '{info.name}' has shape {list(info.shape)}, expected {list(first.shape)} as '{first.name}' has"
-            )
-    return (first.shape,)
+    return (same_shapes(operands)[0].shape,)
 
 
 def integer_sum(operands: Operands) -> IntegerSum:

@@ -53,6 +53,18 @@ def _scale_and_zero_point(info: TensorInfo) -> tuple[float, int] | None:
     return None if info.quantization is None else (info.scale, info.zero_point)
 
 
+def same_shapes(operands: Operands) -> list[TensorInfo]:
+    """Return all inputs, at least one; ModelError unless they have one shape."""
+    infos = operands.required(range(max(len(operands.inputs), 1)))
+    for info in infos[1:]:
+        if info.shape != infos[0].shape:
+            raise ModelError(
+                f"tensor '{info.name}' has shape {list(info.shape)}, expected {list(infos[0].shape)} as "
+                f"'{infos[0].name}' has"
+            )
+    return infos
+
+
 def check_axis(info: TensorInfo, axis: int) -> None:
     """Raise ModelError if a tensor does not have an axis."""
     if not 0 <= axis < len(info.shape):

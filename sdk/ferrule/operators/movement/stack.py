@@ -8,7 +8,15 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
-from ferrule.operators.movement.checks import MOVABLE, check_axes, check_axis, check_count, check_types, movable
+from ferrule.operators.movement.checks import (
+    MOVABLE,
+    check_axes,
+    check_axis,
+    check_count,
+    check_types,
+    movable,
+    same_shapes,
+)
 from ferrule.operators.operator import Arrays, Operands, Operator, Shapes, required_array, required_arrays
 from ferrule.operators.sample import LayerSample
 
@@ -35,18 +43,13 @@ class UnpackDescriptor(Descriptor):
 
 def infer_pack(descriptor: PackDescriptor, operands: Operands) -> Shapes:
     """Return the inputs' shape with an additional axis, whose extent is the number of inputs."""
-    infos = operands.required(range(max(len(operands.inputs), 1)))
-    shape, axis = infos[0].shape, descriptor.axis
+    source, axis = operands.source, descriptor.axis
+    shape = source.shape
     if not 0 <= axis <= len(shape):
         raise ModelError(
-            f"the new axis is {axis}, expected 0 to {len(shape)} as tensor '{infos[0].name}' has shape {list(shape)}"
+            f"the new axis is {axis}, expected 0 to {len(shape)} as tensor '{source.name}' has shape {list(shape)}"
         )
-    for info in infos[1:]:
-        if info.shape != shape:
-            raise ModelError(
-                f"tensor '{info.name}' has shape {list(info.shape)}, expected {list(shape)} as '{infos[0].name}' has"
-            )
-    return ((*shape[:axis], len(infos), *shape[axis:]),)
+    return ((*shape[:axis], len(same_shapes(operands)), *shape[axis:]),)
 
 
 def infer_unpack(descriptor: UnpackDescriptor, operands: Operands) -> Shapes:

@@ -24,6 +24,7 @@ from ferrule.operators.weighted.products import (
     check_weights,
     has_zero_point,
     products_of,
+    row_terms,
     weighted_kernel,
 )
 
@@ -106,12 +107,6 @@ def _patches(image: Array, window: Window, plan: Plan, operands: Operands) -> Ar
     return sliding_windows(source, window, height, width).reshape(batch * height * width, -1)
 
 
-def _terms(_: Conv2dDescriptor, operands: Operands) -> int:
-    """Return the products that an output element adds up."""
-    weights = operands.input(1)
-    return weights.elements // weights.shape[0]
-
-
 def _sample(sample: LayerSample) -> Descriptor:
     shape, dice = sample.image(), sample.dice
     window, strides = sample.pair(3), sample.pair(2)
@@ -135,8 +130,8 @@ CONV_2D = Operator(
     check=_check,
     check_values=partial(check_weights, channel_axis=0),
     kernel=weighted_kernel(_pack, _sums, channel_axis=0),
-    bound=sums(_terms),
+    bound=sums(row_terms),
     rules=WEIGHTED_RULES,
-    macs=products_of(_terms),
+    macs=products_of(row_terms),
     sample=_sample,
 )

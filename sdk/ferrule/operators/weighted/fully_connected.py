@@ -21,6 +21,7 @@ from ferrule.operators.weighted.products import (
     check_weighted,
     check_weights,
     products_of,
+    row_terms,
     weighted_kernel,
 )
 
@@ -78,11 +79,6 @@ def _sums(_: FullyConnectedDescriptor, operands: Operands, data: Array, plan: Pl
     return matrix_product(rows.astype(plan.weights.dtype), plan.weights)
 
 
-def _terms(_: FullyConnectedDescriptor, operands: Operands) -> int:
-    """Return the products that an output element adds up."""
-    return operands.input(1).shape[1]
-
-
 def _sample(sample: LayerSample) -> Descriptor:
     depth, keep = sample.dice.randint(1, 33), sample.dice.random() < 0.4
     sample.take((2, 3, depth) if keep else (sample.dice.randint(1, 3), depth))
@@ -98,8 +94,8 @@ FULLY_CONNECTED = Operator(
     check=_check,
     check_values=partial(check_weights, channel_axis=0, offset_from_run_time=True),
     kernel=weighted_kernel(_pack, _sums, channel_axis=0, by_row=False),
-    bound=sums(_terms),
+    bound=sums(row_terms),
     rules=WEIGHTED_RULES,
-    macs=products_of(_terms),
+    macs=products_of(row_terms),
     sample=_sample,
 )

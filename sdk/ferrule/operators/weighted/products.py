@@ -341,6 +341,12 @@ def weighted_kernel(
     return kernel
 
 
+def row_terms(_: Descriptor, operands: Operands) -> int:
+    """Return the most products that an output element adds up, for weights whose first axis has the channels."""
+    weights = operands.input(1)
+    return weights.elements // weights.shape[0]
+
+
 def products_of(terms: Callable[[Any, Operands], int]) -> Callable[[Any, Operands], int]:
     """Return the multiply-accumulates of an operator that adds up so many products for each element of the output."""
     return lambda descriptor, operands: terms(descriptor, operands) * operands.output.elements

@@ -24,6 +24,7 @@ from ferrule.operators.weighted.products import (
     check_weighted,
     check_weights,
     has_zero_point,
+    row_terms,
     weighted_kernel,
 )
 
@@ -102,12 +103,6 @@ def _places(extent: int, stride: int, first: int, most: int) -> tuple[Array, Arr
     return index[inside], place[inside]
 
 
-def _terms(_: TransposeConvDescriptor, operands: Operands) -> int:
-    """Return the most products that an output element adds up."""
-    weights = operands.input(1)
-    return weights.elements // weights.shape[0]
-
-
 def _macs(_: TransposeConvDescriptor, operands: Operands) -> int:
     """Return the products inside and outside the output."""
     weights = operands.input(1)
@@ -147,7 +142,7 @@ TRANSPOSE_CONV = Operator(
     check=_check,
     check_values=partial(check_weights, channel_axis=0),
     kernel=weighted_kernel(_pack, _sums, channel_axis=0),
-    bound=sums(_terms),
+    bound=sums(row_terms),
     rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,
