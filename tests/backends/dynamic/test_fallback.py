@@ -91,7 +91,7 @@ def test_several_tensors_cross(
     allocators = [CountingAllocator(MallocAllocator()), CountingAllocator(DmaBufAllocator())]
     before = shared_memory()
     with subject.runtime(partners=PARTNERS, fallback_allocators=allocators) as runtime:
-        network, hints = fan(some_link(subject, runtime), subject.id)
+        network, hints = fan(some_link(runtime), subject.id)
         options = subject.optimizer_options(hints=hints, simplify=False, import_enabled=True, export_enabled=True)
         optimized = check_network(runtime, network, [PartnerCpu.id], options)
         own = [each for each in optimized.crossings if subject.id in (each.source_backend, each.target_backend)]

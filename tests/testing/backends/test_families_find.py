@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import itertools
 import weakref
 from collections.abc import Callable
@@ -37,7 +38,6 @@ from ferrule.testing.backends import (
     WorkloadFamily,
 )
 from ferrule.testing.backends.memory import _Counting as Counting
-from ferrule.testing.backends.subject import backend_of
 
 FACTORY = FactoryId("Broken/Factory")
 COUNTER = itertools.count()
@@ -340,10 +340,6 @@ CASES: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], str]] =
         (),
         "lacks AsyncExecution",
     ),
-}
-ONLY: dict[type, object] = {}
-
-OF_BACKEND: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], str]] = {
     "pre-compiled": (
         supporting(accept_pre_compiled),
         LayerSupportFamily,
@@ -396,23 +392,23 @@ OF_BACKEND: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], st
         (),
         "one manager for two networks",
     ),
-}
-
-OF_SUBJECT: dict[str, tuple[dict[str, object], type, str, str]] = {
     "leaks": (
         {"memory_manager": lambda self, allocator=None: Leaking(allocator)},
         MemoryFamily,
         "test_custom_allocator_is_refused_or_balanced",
+        (),
         "1 blocks were not freed",
     ),
     "takes none of it": (
         {"memory_manager": lambda self, allocator=None: HostMemoryManager()},
         MemoryFamily,
         "test_custom_allocator_is_refused_or_balanced",
+        (),
         "accepted, but not used",
     ),
-    "shares memory": (handles(OneForAll), RuntimeFamily, "test_networks_and_threads_at_once", "differs in"),
+    "shares memory": (handles(OneForAll), RuntimeFamily, "test_networks_and_threads_at_once", (), "differs in"),
 }
+ONLY: dict[type, object] = {}
 
 
 def subject_of(attributes: dict[str, object]) -> Subject:
@@ -429,22 +425,19 @@ def subject_of(attributes: dict[str, object]) -> Subject:
 ERRORS = (AssertionError, FerruleError, RuntimeError)
 
 
-@pytest.mark.parametrize("name", [*CASES, *OF_BACKEND])
+@pytest.mark.parametrize("name", CASES)
 def test_what_it_computes_says_and_keeps(name: str) -> None:
-    attributes, family, method, arguments, message = (CASES | OF_BACKEND)[name]
-    subject = subject_of(attributes)
-    extra = {"shared": True} if "networks" in method or "changes_hands" in method else {}
+    attributes, family, method, arguments, message = CASES[name]
+    subject, test = subject_of(attributes), getattr(family(), method)
+    parameters = inspect.signature(test).parameters
+    extra = {"shared": True} if "shared" in parameters else {}
     with subject.runtime() as runtime:
-        given = (subject, runtime) if name in CASES else (backend_of(runtime, subject),)
-        with pytest.raises(ERRORS, match=message):
-            getattr(family(), method)(*given, *arguments, **extra)
-
-
-@pytest.mark.parametrize("name", OF_SUBJECT)
-def test_what_it_does_in_runtimes(name: str) -> None:
-    attributes, family, method, message = OF_SUBJECT[name]
-    with pytest.raises(ERRORS, match=message):
-        getattr(family(), method)(subject_of(attributes))
+        fixtures = {"subject": subject, "runtime": runtime, "backend": runtime.backend()}
+        given = [fixtures[each] for each in parameters if each in fixtures]
+        with pytest.raises(ERRORS, match=message) as caught:
+            test(*given, *arguments, **extra)
+    if method == "test_each_layer":
+        assert "the layer has ReluDescriptor" in caught.value.__notes__[0]
 
 
 def test_an_allocator_finds_what_is_written_behind_its_block() -> None:

@@ -22,7 +22,6 @@ from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Graph, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import EdgeStrategy, OptimizerOptions, optimize
-from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, add_case, renamed
@@ -38,7 +37,7 @@ from ferrule.testing.backends.partners import (
     PartnerNpu,
 )
 from ferrule.testing.backends.random_networks import random_network
-from ferrule.testing.backends.subject import Subject, backend_of
+from ferrule.testing.backends.subject import Subject, SubjectRuntime
 
 ROADS = ("SP", "PS", "SPS", "PSP")
 """Who computes each layer of a chain: S is the backend under test, and P its partner."""
@@ -131,7 +130,7 @@ class FallbackFamily(Family):
     @pytest.fixture(scope="class")
     @classmethod
     @override
-    def runtime(cls, subject: Subject, allocators: dict[str, CountingAllocator]) -> Iterator[Runtime]:
+    def runtime(cls, subject: Subject, allocators: dict[str, CountingAllocator]) -> Iterator[SubjectRuntime]:
         """Yield one runtime with all partners for all tests of the class; at its end, all memory was freed."""
         before = shared_memory()
         with subject.runtime(partners=PARTNERS, fallback_allocators=tuple(allocators.values())) as made:
@@ -143,8 +142,7 @@ class FallbackFamily(Family):
     @pytest.mark.parametrize("road", ROADS)
     def test_roads(
         self,
-        subject: Subject,
-        runtime: Runtime,
+        runtime: SubjectRuntime,
         allocators: dict[str, CountingAllocator],
         road: str,
         partner: type[Backend],
@@ -152,40 +150,44 @@ class FallbackFamily(Family):
     ) -> None:
         """Data passes in both directions, without a copy if both ends import, and by copies if the user wants them."""
         kinds = allocators[memory].source
-        network = chain(some_link(subject, runtime), road)
-        options = divided(subject, network, partner, kinds)
-        if not reaches(backend_of(runtime, subject), kinds):
+        network = chain(some_link(runtime), road)
+        options = divided(runtime, network, partner, kinds)
+        if not reaches(runtime.backend(), kinds):
             with pytest.raises(FerruleError, match="neither"):
                 optimize(network, [PartnerCpu.id], runtime.registry, options)
             return
         imported = check_network(runtime, network, [PartnerCpu.id], options)
-        owners = "".join("S" if imported.assignment[x.name].backend == subject.id else "P" for x in network.layers)
+        owners = "".join(
+            "S" if imported.assignment[x.name].backend == runtime.subject.id else "P" for x in network.layers
+        )
         assert owners == road, f"the layers run on {owners}, expected {road}"
         copies = [crossing for crossing in imported.crossings if crossing.strategy is EdgeStrategy.COPY]
-        if imports_everything(backend_of(runtime, subject), partner(), kinds):
+        if imports_everything(runtime.backend(), partner(), kinds):
             assert not copies, f"copies where both ends import: {copies}"
-        chosen = replace(options, fallback_transfers={subject.id: "copy"})
+        chosen = replace(options, fallback_transfers={runtime.subject.id: "copy"})
         copied = check_network(runtime, network, [PartnerCpu.id], chosen)
         count = sum(layer.type is LayerType.MEM_COPY for layer in copied.graph.layers)
         assert count == len(road) - 1, f"{count} copies at {len(road) - 1} crossings"
 
-    def test_several_tensors_and_readers(self, subject: Subject, runtime: Runtime) -> None:
+    def test_several_tensors_and_readers(self, runtime: SubjectRuntime) -> None:
         """Several tensors cross at one place, each to several backends, and are outputs of the network, too."""
-        network, hints = fan(some_link(subject, runtime), subject.id)
+        network, hints = fan(some_link(runtime), runtime.subject.id)
         for export in (False, True):
-            options = subject.optimizer_options(hints=hints, simplify=False, import_enabled=True, export_enabled=export)
+            options = runtime.subject.optimizer_options(
+                hints=hints, simplify=False, import_enabled=True, export_enabled=export
+            )
             check_network(runtime, network, [PartnerCpu.id], options)
 
     @pytest.mark.parametrize("seed", range(6))
-    def test_random_networks_divided_at_random(self, subject: Subject, runtime: Runtime, seed: int) -> None:
+    def test_random_networks_divided_at_random(self, runtime: SubjectRuntime, seed: int) -> None:
         """Networks whose layers are on random backends give the reference's results, imported, lent and copied.
 
         They are drawn from fixed seeds, since `ferrule[testing]` does not install hypothesis.
         """
         dice = random.Random(seed)  # noqa: S311 - no secret
         network = random_network(2000 + seed, 7, dice.choice([DataType.INT8, DataType.INT16]))
-        owners = [subject.id, subject.id, *(partner.id for partner in PARTNERS)]
-        options = subject.optimizer_options(
+        owners = [*[runtime.subject.id] * 2, *(partner.id for partner in PARTNERS)]
+        options = runtime.subject.optimizer_options(
             hints={layer.name: str(dice.choice(owners)) for layer in network.layers},
             import_enabled=True,
             export_enabled=seed % 2 == 0,
@@ -195,10 +197,10 @@ class FallbackFamily(Family):
         check_network(runtime, network, [PartnerCpu.id], options)
 
     def test_failures_leave_nothing_behind(
-        self, subject: Subject, runtime: Runtime, allocators: dict[str, CountingAllocator]
+        self, runtime: SubjectRuntime, allocators: dict[str, CountingAllocator]
     ) -> None:
         """A load that finds no memory between backends holds none, and the next load works."""
-        network, options = between_partners(subject, runtime)
+        network, options = between_partners(runtime)
         optimized = optimize(network, [PartnerCpu.id], runtime.registry, options)
         for allocator in allocators.values():
             held, total, shared = allocator.held, allocator.total, shared_memory()
@@ -214,13 +216,12 @@ class FallbackFamily(Family):
 
     def test_failed_imports_and_waits_leave_nothing_behind(
         self,
-        subject: Subject,
-        runtime: Runtime,
+        runtime: SubjectRuntime,
         allocators: dict[str, CountingAllocator],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """A partner that refuses to import, or whose work fails, ends the load or the run, and the next one works."""
-        network, options = between_partners(subject, runtime)
+        network, options = between_partners(runtime)
         optimized = optimize(network, [PartnerCpu.id], runtime.registry, options)
         before = held_by(allocators)
         imports = RefusingImports(monkeypatch)
@@ -265,14 +266,14 @@ class RefusingImports:
         self.count, self._refused = 0, number
 
 
-def between_partners(subject: Subject, runtime: Runtime) -> tuple[Network, OptimizerOptions]:
+def between_partners(runtime: SubjectRuntime) -> tuple[Network, OptimizerOptions]:
     """Return a chain with the subject between a processor and an NPU, and a GPU at its end."""
-    network = chain(some_link(subject, runtime), "PSPP")
-    hints = {"P0": PartnerCpu.id, "S1": subject.id, "P2": PartnerNpu.id, "P3": PartnerGpu.id}
-    return network, subject.optimizer_options(hints=hints, simplify=False, import_enabled=True)
+    network = chain(some_link(runtime), "PSPP")
+    hints = {"P0": PartnerCpu.id, "S1": runtime.subject.id, "P2": PartnerNpu.id, "P3": PartnerGpu.id}
+    return network, runtime.subject.optimizer_options(hints=hints, simplify=False, import_enabled=True)
 
 
-def some_link(subject: Subject, runtime: Runtime) -> Graph:
+def some_link(runtime: SubjectRuntime) -> Graph:
     """Return a supported layer whose output can be its input, from a `layer_case`; AssertionError if there is none."""
     for dtype, type_, seed in product(_DTYPES, LAYER_TYPES, range(6)):
         case, _ = shared_case(type_, dtype, seed)
@@ -280,9 +281,9 @@ def some_link(subject: Subject, runtime: Runtime) -> Graph:
         if len(case.outputs) > 1 or not output.shape or (source.shape, source.dtype) != (output.shape, output.dtype):
             continue
         link = _with_output_like_input(case)
-        if not refusal_of_reference(link) and answer(backend_of(runtime, subject), link):
+        if not refusal_of_reference(link) and answer(runtime.backend(), link):
             return link
-    raise AssertionError(f"{subject.id} supports no layer whose output has the shape and type of its input")
+    raise AssertionError(f"{runtime.subject.id} supports no layer whose output has the shape and type of its input")
 
 
 def _with_output_like_input(case: Graph) -> Graph:
@@ -330,10 +331,10 @@ def fan(case: Graph, subject: str) -> tuple[Network, dict[str, str]]:
     return network, hints
 
 
-def divided(subject: Subject, network: Network, partner: type[Backend], kinds: MemorySource) -> OptimizerOptions:
+def divided(runtime: SubjectRuntime, network: Network, partner: type[Backend], kinds: MemorySource) -> OptimizerOptions:
     """Return the options that assign a chain's layers, with one kind of memory between the backends."""
-    hints = {layer.name: subject.id if layer.name[0] == "S" else str(partner.id) for layer in network.layers}
-    return subject.optimizer_options(
+    hints = {layer.name: runtime.subject.id if layer.name[0] == "S" else str(partner.id) for layer in network.layers}
+    return runtime.subject.optimizer_options(
         hints=hints, simplify=False, import_enabled=True, export_enabled=True, allocators=(kinds,)
     )
 

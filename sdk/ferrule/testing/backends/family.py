@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ferrule.backends.backend import Backend
-from ferrule.runtime import Runtime
-from ferrule.testing.backends.subject import Subject, backend_of
+from ferrule.testing.backends.subject import Subject, SubjectRuntime
 
 
 class SubjectFamily:
@@ -27,12 +26,12 @@ class Family(SubjectFamily):
 
     @pytest.fixture(scope="class")
     @classmethod
-    def runtime(cls, subject: Subject) -> Iterator[Runtime]:
+    def runtime(cls, subject: Subject) -> Iterator[SubjectRuntime]:
         """Yield one runtime for all tests of the class."""
         with subject.runtime() as made:
             yield made
 
     @pytest.fixture
-    def backend(self, subject: Subject, runtime: Runtime) -> Backend:
+    def backend(self, runtime: SubjectRuntime) -> Backend:
         """Return a new object of the backend."""
-        return backend_of(runtime, subject)
+        return runtime.backend()

@@ -19,12 +19,11 @@ from ferrule.graph import ALL_ROUNDINGS, DataType, Graph, Layer, LayerType, Roun
 from ferrule.network.validation import check_layer
 from ferrule.operators.table import OPERATORS, having
 from ferrule.report.evidence import NO_EVIDENCE, evidence_of
-from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference, random_inputs, runs_of
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case, offset_weights
 from ferrule.testing.backends.loaded_layer import LoadedLayer
-from ferrule.testing.backends.subject import Subject, backend_of
+from ferrule.testing.backends.subject import SubjectRuntime
 
 SEEDS = range(3)
 RULES = sorted(ALL_ROUNDINGS - {Rounding.TFLM})
@@ -88,12 +87,12 @@ class LayerSupportFamily(Family):
     """Tests of a backend's answers to layer support queries."""
 
     @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
-    def test_takes_or_gives_a_reason(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+    def test_takes_or_gives_a_reason(self, runtime: SubjectRuntime, type_: LayerType) -> None:
         """The answer for each element type is reproducible; no layer is supported that the operator itself rejects."""
-        old = backend_of(runtime, subject)
+        old = runtime.backend()
         for dtype, seed in product(DataType, SEEDS):
             graph, refusal = shared_case(type_, dtype, seed)
-            first, second = answer(old, graph), answer(backend_of(runtime, subject), graph)
+            first, second = answer(old, graph), answer(runtime.backend(), graph)
             assert first == second, f"{graph.name}: {first} from one object, {second} from another"
             assert not (first and refusal), f"{graph.name} is supported, but the operator rejects it: {refusal}"
 
@@ -120,47 +119,47 @@ class LayerSupportFamily(Family):
 class WorkloadFamily(Family):
     """Tests of the results of a backend's workloads, on the backend's own handles."""
 
-    def test_it_computes_something(self, subject: Subject, runtime: Runtime) -> None:
+    def test_it_computes_something(self, backend: Backend) -> None:
         """The backend supports at least one layer; otherwise all other tests here would compare nothing."""
-        found = next(supported(backend_of(runtime, subject), DataType, SEEDS), None)
-        assert found is not None, f"{subject.id} supports none of the families' layers"
+        found = next(supported(backend, DataType, SEEDS), None)
+        assert found is not None, f"{backend.id} supports none of the families' layers"
 
     @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
-    def test_computes_what_it_takes(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+    def test_computes_what_it_takes(self, runtime: SubjectRuntime, type_: LayerType) -> None:
         """Each supported layer, in each element type, becomes a workload with the reference's results."""
         for dtype, seed in product(DataType, SEEDS):
             graph, _ = shared_case(type_, dtype, seed)
-            self._check(subject, runtime, graph)
+            self._check(runtime, graph)
 
     @pytest.mark.parametrize("rule", RULES, ids=str)
-    def test_computes_by_the_rules_that_it_declares(self, subject: Subject, runtime: Runtime, rule: Rounding) -> None:
+    def test_computes_by_the_rules_that_it_declares(self, runtime: SubjectRuntime, rule: Rounding) -> None:
         """Each layer with a rule that the backend declares is refused, or becomes a workload with its results."""
-        if rule not in declared_rules(backend_of(runtime, subject).capabilities()):
+        if rule not in declared_rules(runtime.backend().capabilities()):
             return  # the runtime offers it no such layer
         for graph in ruled_cases(rule, SEEDS):
-            self._check(subject, runtime, graph)
+            self._check(runtime, graph)
 
     @pytest.mark.parametrize("type_", _WEIGHTED, ids=str)
-    def test_weights_may_be_computed(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+    def test_weights_may_be_computed(self, runtime: SubjectRuntime, type_: LayerType) -> None:
         """A layer whose weights are computed by another layer is either refused or gives correct results."""
         for dtype, seed in product([DataType.FLOAT32, DataType.INT8, DataType.INT16], SEEDS):
             graph = computed_weights(shared_case(type_, dtype, seed)[0])
             if not refusal_of_reference(graph):
-                self._check(subject, runtime, graph)
+                self._check(runtime, graph)
 
     @pytest.mark.parametrize("type_", _WEIGHTED, ids=str)
-    def test_weights_may_have_a_zero_point(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+    def test_weights_may_have_a_zero_point(self, runtime: SubjectRuntime, type_: LayerType) -> None:
         """A layer whose int8 weights have a zero point is either refused or gives correct results."""
         for seed in SEEDS:
             graph = offset_weights(shared_case(type_, DataType.INT8, seed)[0])
             if graph is not None and not refusal_of_reference(graph):
-                self._check(subject, runtime, graph)
+                self._check(runtime, graph)
 
-    def _check(self, subject: Subject, runtime: Runtime, graph: Graph) -> None:
-        if not answer(backend_of(runtime, subject), graph):
+    def _check(self, runtime: SubjectRuntime, graph: Graph) -> None:
+        if not answer(runtime.backend(), graph):
             return
         for fenced, runs in ((False, runs_of(graph, 1)), (True, [random_inputs(graph, 2)])):
-            loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options, fenced=fenced)
+            loaded = LoadedLayer(runtime.backend(), graph, runtime.subject.model_options, fenced=fenced)
             loaded.acquire()
             compared = NO_EVIDENCE
             try:

@@ -21,7 +21,7 @@ from ferrule.optimizer import optimize
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.loaded_layer import handle_factory, read, write
 from ferrule.testing.backends.networks import check_run, first_taken, sandwich
-from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
+from ferrule.testing.backends.subject import Neighbour, Subject
 
 SHAPES = ((), (1,), (7,), (2, 3, 4, 5))
 
@@ -161,8 +161,8 @@ class MemoryFamily(Family):
     def test_custom_allocator_is_refused_or_balanced(self, subject: Subject) -> None:
         """An allocator is refused with a reason, or unused before the first run and has all memory back at unload."""
         with subject.runtime() as runtime:
-            refusal = backend_of(runtime, subject).use_custom_memory_allocator(_Counting())
-            taken = first_taken(subject, runtime)
+            refusal = runtime.backend().use_custom_memory_allocator(_Counting())
+            taken = first_taken(runtime)
         if refusal or taken is None:
             assert isinstance(refusal, str), f"use_custom_memory_allocator returned {type(refusal).__name__}"
             return

@@ -22,7 +22,7 @@ from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, add_case
 from ferrule.testing.backends.layers import answer, shared_case, supported
 from ferrule.testing.backends.random_networks import random_network
-from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
+from ferrule.testing.backends.subject import Neighbour, SubjectRuntime
 
 _RUNS = 2
 _CHAINABLE = (DataType.INT8, DataType.FLOAT32, DataType.INT16, DataType.FLOAT16)
@@ -52,9 +52,10 @@ def check_network(
     return optimized
 
 
-def load(subject: Subject, runtime: Runtime, network: Graph, options: OptimizerOptions) -> NetworkId:
+def load(runtime: SubjectRuntime, network: Graph, options: OptimizerOptions | None = None) -> NetworkId:
     """Load a network, optimised for the backend under test and its neighbour."""
-    return runtime.load_network(optimize(network, [subject.id, Neighbour.id], runtime.registry, options))
+    chosen = options or runtime.subject.optimizer_options()
+    return runtime.load_network(optimize(network, runtime.preferences, runtime.registry, chosen))
 
 
 def check_run(runtime: Runtime, number: NetworkId, network: Graph, seed: int = 0) -> None:
@@ -68,58 +69,67 @@ class EndToEndFamily(Family):
     """End-to-end tests: a network's results do not depend on where its layers run."""
 
     @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
-    def test_each_layer(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+    def test_each_layer(self, runtime: SubjectRuntime, type_: LayerType) -> None:
         """The backend gets exactly the layers that it supports; the others go to the next backend, with the reason."""
         for dtype in DataType:
             graph, refusal = shared_case(type_, dtype, 0)
             if not refusal:
-                self._check_layer(subject, runtime, graph)
+                self._check_layer(runtime, graph)
 
-    def _check_layer(self, subject: Subject, runtime: Runtime, graph: Graph) -> None:
-        support = answer(backend_of(runtime, subject), graph)
-        options = subject.optimizer_options(simplify=False)
-        optimized = check_network(runtime, graph, [subject.id, Neighbour.id], options)
+    def _check_layer(self, runtime: SubjectRuntime, graph: Graph) -> None:
+        backend = runtime.backend()
+        support = answer(backend, graph)
+        options = runtime.subject.optimizer_options(simplify=False)
+        try:
+            optimized = check_network(runtime, graph, runtime.preferences, options)
+        except AssertionError as error:
+            error.add_note(f"the layer has {graph.layers[0].descriptor}")
+            raise
         if not support:
-            refused = optimized.refusals["layer", backend_of(runtime, subject).id]
+            refused = optimized.refusals["layer", backend.id]
             assert refused == support.reason, f"the reason is {refused!r}, expected {support.reason!r}"
         owners = {str(optimized.assignment[layer.name].backend) for layer in optimized.graph.layers}
-        assert not support or subject.id in owners, f"{graph.name} is supported, but runs on {owners}"
+        assert not support or backend.id in owners, f"{graph.name} is supported, but runs on {owners}"
 
     @pytest.mark.parametrize("shared", _SHARING)
     @pytest.mark.parametrize("seed", range(12))
-    def test_random_networks(self, subject: Subject, runtime: Runtime, seed: int, *, shared: bool) -> None:
+    def test_random_networks(self, runtime: SubjectRuntime, seed: int, *, shared: bool) -> None:
         """Networks of all operators, with branches and several outputs, give the reference's results."""
-        options = subject.optimizer_options(import_enabled=shared, export_enabled=shared, simplify=seed % 2 == 0)
-        check_network(runtime, random_network(seed, 8), [subject.id, Neighbour.id], options)
+        options = runtime.subject.optimizer_options(
+            import_enabled=shared, export_enabled=shared, simplify=seed % 2 == 0
+        )
+        check_network(runtime, random_network(seed, 8), runtime.preferences, options)
 
     @pytest.mark.parametrize("shared", _SHARING)
     @pytest.mark.parametrize("seed", range(12))
-    def test_networks_divided_at_random(self, subject: Subject, runtime: Runtime, seed: int, *, shared: bool) -> None:
+    def test_networks_divided_at_random(self, runtime: SubjectRuntime, seed: int, *, shared: bool) -> None:
         """Networks whose layers are assigned at random to the backend or its neighbour give the reference's results."""
         dice = random.Random(seed)  # noqa: S311 - no secret
         network = random_network(1000 + seed, 8, dice.choice([DataType.INT8, DataType.INT16]))
-        hints = {layer.name: dice.choice([subject.id, Neighbour.id]) for layer in network.layers}
-        options = subject.optimizer_options(
+        hints = {layer.name: dice.choice(runtime.preferences) for layer in network.layers}
+        options = runtime.subject.optimizer_options(
             hints=hints, import_enabled=shared, export_enabled=shared, simplify=False, debug=seed % 4 == 0
         )
-        check_network(runtime, network, [Neighbour.id, subject.id], options)
+        check_network(runtime, network, runtime.preferences[::-1], options)
 
     @pytest.mark.parametrize("shared", _SHARING)
-    def test_data_changes_hands_and_comes_back(self, subject: Subject, runtime: Runtime, *, shared: bool) -> None:
+    def test_data_changes_hands_and_comes_back(self, runtime: SubjectRuntime, *, shared: bool) -> None:
         """Between two layers of its neighbour, the backend reads and writes through its own handles."""
-        network = sandwich(some_taken(subject, runtime))
-        hints = {"before": Neighbour.id, "layer": subject.id, "after": Neighbour.id}
-        options = subject.optimizer_options(hints=hints, import_enabled=shared, export_enabled=shared, simplify=False)
+        network = sandwich(some_taken(runtime))
+        hints = {"before": Neighbour.id, "layer": runtime.subject.id, "after": Neighbour.id}
+        options = runtime.subject.optimizer_options(
+            hints=hints, import_enabled=shared, export_enabled=shared, simplify=False
+        )
         optimized = check_network(runtime, network, [Neighbour.id], options)
         found = {str(given.backend) for given in optimized.assignment.values()}
-        assert subject.id in found, f"the layer in the middle runs on {found}"
+        assert runtime.subject.id in found, f"the layer in the middle runs on {found}"
 
-    def test_the_callers_buffers(self, subject: Subject, runtime: Runtime) -> None:
+    def test_the_callers_buffers(self, runtime: SubjectRuntime) -> None:
         """Outputs are written into the caller's buffers, aligned or not, and inputs are not changed."""
-        taken = first_taken(subject, runtime)
+        taken = first_taken(runtime)
         network = sandwich(taken) if taken is not None else random_network(0, 4, DataType.INT8)
-        options = subject.optimizer_options(import_enabled=True, export_enabled=True, simplify=False)
-        number = load(subject, runtime, network, options)
+        options = runtime.subject.optimizer_options(import_enabled=True, export_enabled=True, simplify=False)
+        number = load(runtime, network, options)
         try:
             for shift in (0, 1, 64):
                 inputs = [_shifted(array, shift) for array in random_inputs(network, shift)]
@@ -137,16 +147,16 @@ class EndToEndFamily(Family):
             runtime.unload_network(number)
 
 
-def first_taken(subject: Subject, runtime: Runtime) -> Graph | None:
+def first_taken(runtime: SubjectRuntime) -> Graph | None:
     """Return the first supported `shared_case` that fits between two other layers; None if there is none."""
-    found = supported(backend_of(runtime, subject), _CHAINABLE, range(4))
+    found = supported(runtime.backend(), _CHAINABLE, range(4))
     return next((graph for graph in found if graph.outputs[0].dtype is graph.inputs[0].dtype), None)
 
 
-def some_taken(subject: Subject, runtime: Runtime) -> Graph:
+def some_taken(runtime: SubjectRuntime) -> Graph:
     """Return the result of `first_taken`; AssertionError if it is None."""
-    taken = first_taken(subject, runtime)
-    assert taken is not None, f"{subject.id} supports none of the families' layers that fit between two others"
+    taken = first_taken(runtime)
+    assert taken is not None, f"{runtime.subject.id} supports none of the families' layers that fit between two others"
     return taken
 
 

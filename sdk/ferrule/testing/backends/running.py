@@ -26,13 +26,12 @@ from ferrule.backends.registry import RESERVED_IDS
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType
 from ferrule.optimizer import optimize
-from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.networks import check_run, load, sandwich, some_taken
 from ferrule.testing.backends.random_networks import random_network
-from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
+from ferrule.testing.backends.subject import Neighbour, Subject, SubjectRuntime
 
 _KNOWN = {value for name, value in vars(capability).items() if name.isupper() and isinstance(value, str)}
 _MOMENTS = ("before_load_network", "after_load_network", "before_unload_network", "after_unload_network")
@@ -60,15 +59,15 @@ class ObjectFamily(Family):
             wrong = name in _KNOWN - {FIRMWARE_FLOATS, ROUNDING_RULES, RUNS_BESIDE} and not isinstance(value, bool)
             assert not wrong, f"capability {name} is {value!r}, expected a bool"
 
-    def test_objects_are_made_anew(self, subject: Subject, runtime: Runtime) -> None:
+    def test_objects_are_made_anew(self, runtime: SubjectRuntime) -> None:
         """The factory function returns a new object each time."""
-        first, second = backend_of(runtime, subject), backend_of(runtime, subject)
+        first, second = runtime.backend(), runtime.backend()
         assert first is not second, "the factory function returned one object twice"
 
-    def test_nothing_depends_on_the_objects_life(self, subject: Subject, runtime: Runtime) -> None:
+    def test_nothing_depends_on_the_objects_life(self, runtime: SubjectRuntime) -> None:
         """The objects made by a backend work after the backend object is gone."""
-        graph = some_taken(subject, runtime)
-        loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options)
+        graph = some_taken(runtime)
+        loaded = LoadedLayer(runtime.backend(), graph, runtime.subject.model_options)
         gc.collect()
         loaded.acquire()
         inputs = random_inputs(graph, 0)
@@ -76,11 +75,11 @@ class ObjectFamily(Family):
         loaded.release()
         assert not wrong, wrong
 
-    def test_events_need_the_capability(self, subject: Subject, runtime: Runtime) -> None:
+    def test_events_need_the_capability(self, runtime: SubjectRuntime) -> None:
         """A workload returns events only if the backend has the capability AsyncExecution."""
-        backend = backend_of(runtime, subject)
-        graph = some_taken(subject, runtime)
-        loaded = LoadedLayer(backend, graph, subject.model_options)
+        backend = runtime.backend()
+        graph = some_taken(runtime)
+        loaded = LoadedLayer(backend, graph, runtime.subject.model_options)
         loaded.acquire()
         event = loaded.workload.execute()
         if event is not None:
@@ -105,42 +104,37 @@ class ContextFamily(Family):
                 said = getattr(context, moment)(NetworkId(number))
                 assert said is True, f"{moment}({number}) returned {said!r}"
 
-    def test_a_failed_load_leaves_it_usable(self, subject: Subject) -> None:
+    def test_a_failed_load_leaves_it_usable(self, runtime: SubjectRuntime) -> None:
         """After another backend has aborted a load, the next load works."""
-        with subject.runtime() as runtime:
-            network = random_network(3, 6, DataType.INT8)
-            options = subject.optimizer_options()
-            optimized = optimize(network, [subject.id, Neighbour.id], runtime.registry, options)
-            broken = replace(optimized, assignment=dict(list(optimized.assignment.items())[:-1]))
-            with pytest.raises(FerruleError):
-                runtime.load_network(broken)
-            check_run(runtime, runtime.load_network(optimized), network)
+        network = random_network(3, 6, DataType.INT8)
+        optimized = optimize(network, runtime.preferences, runtime.registry, runtime.subject.optimizer_options())
+        broken = replace(optimized, assignment=dict(list(optimized.assignment.items())[:-1]))
+        with pytest.raises(FerruleError):
+            runtime.load_network(broken)
+        check_run(runtime, runtime.load_network(optimized), network)
 
 
 class RuntimeFamily(Family):
     """Tests with several networks, threads and runtimes."""
 
-    def test_networks_and_threads_at_once(self, subject: Subject) -> None:
+    def test_networks_and_threads_at_once(self, runtime: SubjectRuntime) -> None:
         """Each network computes its own results while others run."""
-        with subject.runtime() as runtime:
-            networks = [random_network(seed, 5, DataType.INT8) for seed in (21, 22, 23)]
-            options = subject.optimizer_options()
-            numbers = [load(subject, runtime, network, options) for network in networks]
+        networks = [random_network(seed, 5, DataType.INT8) for seed in (21, 22, 23)]
+        numbers = [load(runtime, network) for network in networks]
 
-            def run(turn: int) -> None:
-                check_run(runtime, numbers[turn % 3], networks[turn % 3], turn)
+        def run(turn: int) -> None:
+            check_run(runtime, numbers[turn % 3], networks[turn % 3], turn)
 
-            with ThreadPoolExecutor(max_workers=4) as pool:
-                list(pool.map(run, range(24)))
+        with ThreadPoolExecutor(max_workers=4) as pool:
+            list(pool.map(run, range(24)))
 
     def test_two_runtimes(self, subject: Subject) -> None:
         """Closing one runtime does not affect the other."""
         network = random_network(5, 5, DataType.INT8)
         first, second = subject.runtime(), subject.runtime()
         try:
-            options = subject.optimizer_options()
-            number = load(subject, second, network, options)
-            load(subject, first, network, options)
+            number = load(second, network)
+            load(first, network)
             first.close()
             check_run(second, number, network)
         finally:
@@ -153,24 +147,21 @@ class RuntimeFamily(Family):
             with subject.runtime() as runtime:
                 assert subject.id in runtime.registry, f"{subject.id} is gone"
 
-    def test_loads_and_unloads(self, subject: Subject) -> None:
+    def test_loads_and_unloads(self, runtime: SubjectRuntime) -> None:
         """An unloaded network is gone, and can be loaded again."""
-        with subject.runtime() as runtime:
-            network = random_network(9, 5, DataType.INT8)
-            options = subject.optimizer_options()
-            optimized = optimize(network, [subject.id, Neighbour.id], runtime.registry, options)
-            for _ in range(3):
-                number = runtime.load_network(optimized)
-                check_run(runtime, number, network)
-                runtime.unload_network(number)
-                with pytest.raises(FerruleError):
-                    runtime.enqueue_workload(number, random_inputs(network, 0))
+        network = random_network(9, 5, DataType.INT8)
+        for _ in range(3):
+            number = load(runtime, network)
+            check_run(runtime, number, network)
+            runtime.unload_network(number)
+            with pytest.raises(FerruleError):
+                runtime.enqueue_workload(number, random_inputs(network, 0))
 
     def test_profile_names_the_backend(self, subject: Subject) -> None:
         """With profiling, each layer has an event that names its backend."""
         with subject.runtime(profiling=True) as runtime:
             options = subject.optimizer_options(simplify=False, hints={"layer": subject.id})
-            network = sandwich(some_taken(subject, runtime))
+            network = sandwich(some_taken(runtime))
             optimized = optimize(network, [Neighbour.id], runtime.registry, options)
             number = runtime.load_network(optimized)
             runtime.enqueue_workload(number, random_inputs(network, 0))

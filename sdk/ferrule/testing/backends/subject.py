@@ -62,7 +62,7 @@ class Subject:
         allocators: Mapping[str, CustomAllocator] | None = None,
         partners: Sequence[type[Backend]] = (),
         fallback_allocators: Sequence[CustomAllocator] = (),
-    ) -> Runtime:
+    ) -> SubjectRuntime:
         """Return a runtime that has the backend, the neighbour and more backends.
 
         Raises:
@@ -78,7 +78,7 @@ class Subject:
             custom_allocators=allocators or {},
             fallback_allocators=fallback_allocators,
         )
-        runtime = Runtime(options, registry)
+        runtime = SubjectRuntime(self, options, registry)
         if self.id not in runtime.registry:
             reasons = [row.reason for row in runtime.backends if row.id == self.id]
             reasons += [f"{row.path}: {row.message}" for row in runtime.dynamic_report if not row.accepted]
@@ -93,6 +93,15 @@ class Subject:
         return OptimizerOptions(model_options={self.id: self.model_options}, **more)
 
 
-def backend_of(runtime: Runtime, subject: Subject) -> Backend:
-    """Return a new object of the backend under test."""
-    return runtime.registry.create(subject.id)
+class SubjectRuntime(Runtime):
+    """A runtime with the backend under test."""
+
+    def __init__(self, subject: Subject, options: CreationOptions, registry: BackendRegistry) -> None:
+        super().__init__(options, registry)
+        self.subject = subject
+        self.preferences = (subject.id, Neighbour.id)
+        """Backends for a network: the one under test, and for what it does not support its neighbour."""
+
+    def backend(self) -> Backend:
+        """Return a new object of the backend under test."""
+        return self.registry.create(self.subject.id)
