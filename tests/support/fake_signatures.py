@@ -11,7 +11,7 @@ from ferrule.errors import unknown_name
 from ferrule.nativelib import host_compiler
 from ferrule.testing.cdata import CData
 from ferrule.testing.compilation import FAKES
-from ferrule.testing.declarations import declarations, include_flags
+from ferrule.testing.declarations import declared, include_flags
 
 HEADERS = {
     "zephyr": (
@@ -52,7 +52,8 @@ def signature_check(platform: str) -> str:
     if platform not in HEADERS:
         raise unknown_name("platform", platform, HEADERS, where="with fakes")
     command = [*host_compiler("the host kit"), *include_flags([FAKES / platform, FAKES / "host"])]
-    text = declarations(command, HEADERS[platform], title=f"the fakes of {platform}")
+    found = declared(command, HEADERS[platform], title=f"the fakes of {platform}")
+    text = "\n".join(line for line, _ in found)
     ffi = FFI()
     ffi.cdef(text)
     lines = [

@@ -12,7 +12,7 @@ from needs import require_cc, require_module
 
 from ferrule.errors import FerruleError
 from ferrule.nativelib import CompilationError, host_compiler
-from ferrule.testing.declarations import _integer, _split, _statements, declarations, declare
+from ferrule.testing.declarations import _integer, _split, _statements, declare, declared
 
 HEADER = """
 #ifndef IT_H
@@ -45,7 +45,8 @@ def cdef(tmp_path: Path) -> str:
     require_cc()
     (tmp_path / "it.h").write_text(HEADER)
     (tmp_path / "other.h").write_text("#define OTHER 7\nint other(void);\n")
-    return declarations([*host_compiler("a test"), f"-I{tmp_path}"], ["it.h"], title="it")
+    lines = declared([*host_compiler("a test"), f"-I{tmp_path}"], ["it.h"], title="it")
+    return "\n".join(line for line, _ in lines)
 
 
 @pytest.mark.cc
@@ -81,10 +82,10 @@ def test_cffi_takes_them(cdef: str) -> None:
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     require_cc()
     with pytest.raises(CompilationError, match=r"^can't preprocess it: '?missing\.h'?:? (No such|file not)") as caught:
-        declarations([*host_compiler("a test")], ["missing.h"], title="it")
+        declared([*host_compiler("a test")], ["missing.h"], title="it")
     assert "stand-in" in (caught.value.hint or "")
     with pytest.raises(CompilationError, match="can't preprocess it"):
-        declarations([str(tmp_path / "no_compiler")], ["missing.h"], title="it")
+        declared([str(tmp_path / "no_compiler")], ["missing.h"], title="it")
 
 
 KERNEL = """

@@ -27,12 +27,11 @@ SANITIZE = "FERRULE_TESTING_SANITIZE"
 class _Ground:
     """The fakes and macros that a platform's adapter needs."""
 
-    fakes: type[Fakes]
+    fakes: type[Fakes] = Fakes
+    """Its class; those of a platform that uses the plain one have no ports and events of their own."""
     folder: str
     headers: tuple[str, ...] = ()
     defines: tuple[tuple[str, str], ...] = ()
-    is_plain: bool = False
-    """Whether the fakes have no ports and events of their own."""
     choices: tuple[tuple[str, str], ...] = ()
     """Optional sources, each with the macro that must be non-zero to include it; after `!`, the macro must be 0."""
 
@@ -71,11 +70,9 @@ _GROUNDS = {
         defines=(("FERRULE_CMSIS_RTOS2", "1"),),
         choices=(("cmsis_counter.c", "FERRULE_CMSIS_RTOS2"),),
     ),
-    "freertos": _Ground(fakes=Fakes, folder="freertos", headers=("FreeRTOS.h", "semphr.h", "task.h"), is_plain=True),
-    "threadx": _Ground(fakes=Fakes, folder="threadx", headers=("tx_api.h",), is_plain=True),
-    "bare_metal": _Ground(
-        fakes=Fakes, folder="host", headers=("fake_kernel.h",), is_plain=True, choices=(("interrupt.c", "__arm__"),)
-    ),
+    "freertos": _Ground(folder="freertos", headers=("FreeRTOS.h", "semphr.h", "task.h")),
+    "threadx": _Ground(folder="threadx", headers=("tx_api.h",)),
+    "bare_metal": _Ground(folder="host", headers=("fake_kernel.h",), choices=(("interrupt.c", "__arm__"),)),
 }
 _WATCHED = {
     "device.c": ("init", "activate", "deactivate", "recover", "open", "open_for", "close", "abort"),
@@ -212,7 +209,7 @@ def _build(
             raise FerruleError(
                 f"the {name} sanitizer must be loaded before Python", hint="run the test through run_sanitized"
             )
-    host = [path for path in sorted((FAKES / "host").glob("*.c")) if ground.is_plain or path.name != "plain.c"]
+    host = [path for path in sorted((FAKES / "host").glob("*.c")) if ground.fakes is Fakes or path.name != "plain.c"]
     if ground.folder != "host":
         host += sorted((FAKES / ground.folder).glob("*.c"))
     flags: list[tuple[Path, str]] = []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -58,29 +59,22 @@ def preprocess(command: Sequence[str], text: str, *, title: str) -> str:
         raise CompilationError(f"can't preprocess {title}:{place} {found[3]}", hint=_REMEDY) from error
 
 
-def declarations(command: Sequence[str], headers: Sequence[str], *, title: str) -> str:
-    """Return the declarations of `headers`, named as in an `#include`, and of the headers they include, for FFI.cdef.
+def declare(ffi: CData, command: Sequence[str], headers: Sequence[str], *, title: str) -> None:
+    """Declare to a cffi interface what `headers`, named as in an `#include`, and the headers that they include declare.
 
     Headers of the compiler and the C library are omitted, because cffi knows their types. Functions with a body and
     macros that are not integers are omitted as well.
 
     Raises:
         CompilationError: the headers cannot be preprocessed; the message names the file and the line.
-    """
-    return "\n".join(line for line, _ in _declared(command, headers, title=title))
-
-
-def declare(ffi: CData, command: Sequence[str], headers: Sequence[str], *, title: str) -> None:
-    """Declare what `declarations` returns to a cffi interface.
-
-    Raises:
         FerruleError: cffi cannot read a declaration; the message names its file and line.
     """
-    declared = _declared(command, headers, title=title)
+    found = declared(command, headers, title=title)
+    lines = [line for line, _ in found]
     try:
-        ffi.cdef("\n".join(line for line, _ in declared))
+        ffi.cdef("\n".join(lines))
     except Exception as error:
-        line, origin = declared[_first_unreadable(type(ffi), [line for line, _ in declared])]
+        line, origin = found[_first_unreadable(type(ffi), lines)]
         reason = str(error).splitlines()[-1].rpartition("<cdef source string>:")[2]
         shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
         raise FerruleError(
@@ -89,19 +83,19 @@ def declare(ffi: CData, command: Sequence[str], headers: Sequence[str], *, title
 
 
 def _first_unreadable(ffi: Callable[[], CData], lines: Sequence[str]) -> int:
-    """Return the number of the first line that cffi cannot read."""
-    readable, unreadable = 0, len(lines)
-    while unreadable - readable > 1:
-        middle = (readable + unreadable) // 2
+    """Return the index of the first line that cffi cannot read."""
+
+    def unreadable(last: int) -> bool:
         try:
-            ffi().cdef("\n".join(lines[:middle]))
-            readable = middle
+            ffi().cdef("\n".join(lines[: last + 1]))
         except Exception:  # noqa: BLE001 of any type, cffi's or pycparser's
-            unreadable = middle
-    return unreadable - 1
+            return True
+        return False
+
+    return bisect_left(range(len(lines)), True, key=unreadable)
 
 
-def _declared(command: Sequence[str], headers: Sequence[str], *, title: str) -> list[tuple[str, str]]:
+def declared(command: Sequence[str], headers: Sequence[str], *, title: str) -> list[tuple[str, str]]:
     """Return one line for each declaration, and where it is: its file and line."""
     include = "".join(f'#include "{header}"\n' for header in headers)
     own, origins, macros = _split(preprocess([*command, "-dD"], include, title=title))

@@ -188,9 +188,8 @@ class KitContract:
                 self._completeness.forget(command)
             else:
                 errors.append(self._completeness.end(command))
-        for error in errors:
-            if error is not None:
-                raise error
+        for error in filter(None, errors):
+            raise error
 
     def _is_called(self, device: str) -> bool:
         """Return whether a call of the device API with the device goes on, such as its activation."""

@@ -187,7 +187,7 @@ class Adapter(Generic[F]):
 
     def new(self, type_: str, value: object = None) -> CData:
         """Return a new C value of a pointer or array type, such as "struct npu *"; it lives as long as the result."""
-        return self.ffi.new(type_) if value is None else self.ffi.new(type_, value)
+        return self.ffi.new(type_, value)
 
     def keep(self, *values: CData) -> None:
         """Keep values alive until `reset`, for C that holds pointers to them."""

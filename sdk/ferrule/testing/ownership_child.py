@@ -131,7 +131,7 @@ class Guard:
         arena = self._arena
         given = arena.callers(arena.inputs, READ)
         inputs = arena.tensors((info.name for info in arena.graph.inputs), WRITE)
-        self._watch.allow("the runtime, before the first layer,", _merged([inputs]) | given)
+        self._watch.allow("the runtime, before the first layer,", inputs | given)
 
     def end(self) -> None:
         """Let the process access everything."""
@@ -158,9 +158,11 @@ class Guard:
 
         return replace(step, execute=execute)
 
-    def _allow(self, steps: list[Step]) -> None:
-        note = " or ".join(step.place for step in steps) or "code that runs between two layers"
-        self._watch.allow(note, _merged(map(self._own, steps)))
+    def _allow(
+        self, steps: list[Step], otherwise: str = "code that runs between two layers", more: Iterable[Allowed] = ()
+    ) -> None:
+        note = " or ".join(step.place for step in steps) or otherwise
+        self._watch.allow(note, _merged([*map(self._own, steps), *more]))
 
     def _look_beside(self) -> None:
         """Raise OwnershipError if a step has written the bytes beside a tensor."""
@@ -173,11 +175,9 @@ class Guard:
     def _collect(self) -> None:
         """Let the runtime read the outputs, and open work go on."""
         arena = self._arena
-        steps = [step for step, _ in self._open]
         outputs = arena.tensors((info.name for info in arena.graph.outputs), READ)
-        allowed = _merged([*map(self._own, steps), outputs, arena.callers(arena.outputs, WRITE)])
-        note = " or ".join(step.place for step in steps) or "the runtime, after the last layer,"
-        self._watch.allow(note, allowed)
+        more = (outputs, arena.callers(arena.outputs, WRITE))
+        self._allow([step for step, _ in self._open], "the runtime, after the last layer,", more)
 
     def _own(self, step: Step) -> Allowed:
         layer = self._layers.get(step.name)

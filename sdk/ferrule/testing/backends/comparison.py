@@ -17,8 +17,8 @@ def runs_of(graph: Graph, seed: int) -> Iterator[list[Array]]:
     """Yield inputs for one network: random values over the range of their types, all lowest, and all highest."""
     generator = np.random.default_rng(seed)
     yield [random_values(generator, info) for info in graph.inputs]
-    yield [_full(info, highest=False) for info in graph.inputs]
-    yield [_full(info, highest=True) for info in graph.inputs]
+    for end in range(2):
+        yield [np.full(info.shape, _ends(info.dtype)[end], info.dtype.numpy) for info in graph.inputs]
 
 
 def random_inputs(graph: Graph, seed: int) -> list[Array]:
@@ -62,10 +62,11 @@ def random_values(generator: np.random.Generator, info: TensorInfo) -> Array:
     return generator.integers(limits.min, limits.max, info.shape, dtype=info.dtype.numpy, endpoint=True)
 
 
-def _full(info: TensorInfo, *, highest: bool) -> Array:
-    if info.dtype.is_float:
-        return np.full(info.shape, 8.0 if highest else -8.0, info.dtype.numpy)
-    if info.dtype is DataType.BOOL:
-        return np.full(info.shape, highest, np.bool_)
-    limits = np.iinfo(info.dtype.numpy)
-    return np.full(info.shape, limits.max if highest else limits.min, info.dtype.numpy)
+def _ends(dtype: DataType) -> tuple[float, float]:
+    """Return the lowest and the highest value of a type, of floats those of a layer's usual inputs."""
+    if dtype.is_float:
+        return -8.0, 8.0
+    if dtype is DataType.BOOL:
+        return False, True
+    limits = np.iinfo(dtype.numpy)
+    return limits.min, limits.max

@@ -19,7 +19,7 @@ from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.allocators import DmaBufAllocator, MallocAllocator
 from ferrule.backends.tensor_handle import HandleCapability, MemoryRef, MemorySource, TensorHandleFactory
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, DataType, Graph, LayerType
+from ferrule.graph import DataType, Graph, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import EdgeStrategy, OptimizerOptions, optimize
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
@@ -80,14 +80,6 @@ class CountingAllocator(CustomAllocator):
     def free(self, memory: MemoryRef) -> None:
         self._inner.free(memory)
         self.held -= 1
-
-    @override
-    def populate_data(self, memory: MemoryRef, data: Array) -> None:
-        self._inner.populate_data(memory, data)
-
-    @override
-    def retrieve_data(self, memory: MemoryRef, data: Array) -> None:
-        self._inner.retrieve_data(memory, data)
 
 
 def shared_memory() -> tuple[int, int]:

@@ -131,7 +131,7 @@ def offset_weights(graph: Graph) -> Graph | None:
     """
     (layer,) = graph.layers
     names = [name for name in layer.present_inputs if graph.tensor(name).is_constant]
-    if not {"weights"} <= set(names) or graph.info("weights").dtype is not DataType.INT8:
+    if "weights" not in names or graph.info("weights").dtype is not DataType.INT8:
         return None
     weights = graph.info("weights").quantization
     if weights is None:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from ferrule.backends.backend import Backend
@@ -49,10 +47,10 @@ class SubgraphFamily(Family):
         """The backend supports at least one layer; otherwise all other tests here would pass vacuously."""
         some_taken(runtime)
 
-    def _offered(self, backend: Backend, graph: Graph) -> Iterator[SubgraphView]:
+    def _offered(self, backend: Backend, graph: Graph) -> tuple[SubgraphView, ...]:
         support, target = backend.layer_support(), default_target(backend.id)
         taken = [layer.name for layer in graph.layers if support.supports(graph, layer, target)]
-        yield from extract_subgraphs(graph, taken)
+        return extract_subgraphs(graph, taken)
 
     def _checked(self, runtime: SubjectRuntime, view: SubgraphView) -> OptimizationViews:
         backend = runtime.backend()
