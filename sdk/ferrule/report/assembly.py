@@ -97,17 +97,17 @@ def assemble(
     """
     artifact, network = firmware.artifact, firmware.network
     samples = tuple(_samples(done, expected))
-    layers, count = layer_parts(firmware, done), _count(done)
+    layers, count, build = layer_parts(firmware, done), _count(done), _build(firmware, done.build)
     return ReportDocument(
         ferrule_version=VERSION,
         verdict=worst(part.verdict for part in samples),
         engine=engine,
         input=source,
         model=ModelPart(name=network.name, digest=artifact.digest, macs=network.macs()),
-        build=_build(firmware, done.build),
+        build=build,
         count=count,
         layers=layers,
-        memory=_memory(firmware, done),
+        memory=_memory(firmware, done, is_own=build.build_s is not None),
         self_test="" if done.self_test is None else done.self_test.name.lower(),
         run_s=done.run_s,
         samples=samples,
@@ -224,13 +224,19 @@ def _scale(done: EngineRun) -> float:
     return done.counters.per_tick if done.info.counter is CounterSource.SYSTICK else 1.0
 
 
-def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
+def _memory(firmware: BuiltFirmware, done: EngineRun, *, is_own: bool) -> MemoryPart:
+    """Return the memory used; FerruleError if the run used more stack than the bound of the job's build, if it ran."""
     reserved = done.info.stack_bytes
-    sizes, is_own = None if done.build is None else done.build.sizes, done.build in read_identities(firmware.image)
+    sizes = None if done.build is None else done.build.sizes
     if sizes is None and is_own:
         sizes = linked_sizes(firmware.image, firmware.program.workspace_bytes)
     used = max(result.stack.peak_bytes for result in (done.profiled, *done.runs))
-    bound = _stack_bound(firmware, done.build, used)
+    bound = firmware.image.stack if is_own else StackBound(reason="the firmware is another build than the job's")
+    if bound.size_bytes is not None and used > bound.size_bytes:
+        raise FerruleError(
+            f"the run used {used:,} B of stack, and the bound from the call graph is {bound.size_bytes:,} B",
+            hint="docs/boards.md lists what the bound assumes, such as interrupts of one priority",
+        )
     flash, workspace, other, total = None, done.info.workspace_bytes, None, None
     link = fault_stack = None
     if sizes is not None:
@@ -257,15 +263,3 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
         arena=arena_of(firmware.artifact, firmware.job),
     )
 
-
-def _stack_bound(firmware: BuiltFirmware, build: BuildInfo | None, used_bytes: int) -> StackBound:
-    """Return the bound of the image that ran; FerruleError if the run used more."""
-    if build not in read_identities(firmware.image):
-        return StackBound(reason="the firmware is another build than the job's")
-    bound = firmware.image.stack
-    if bound.size_bytes is not None and used_bytes > bound.size_bytes:
-        raise FerruleError(
-            f"the run used {used_bytes:,} B of stack, and the bound from the call graph is {bound.size_bytes:,} B",
-            hint="docs/boards.md lists what the bound assumes, such as interrupts of one priority",
-        )
-    return bound

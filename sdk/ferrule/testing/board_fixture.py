@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ferrule._frozen import frozen
 from ferrule.boards import Board as Description
 from ferrule.boards import load_board
 from ferrule.emulation import AttachedDevice, AttachedWire, Engine, EngineOptions
 from ferrule.emulation import engine as engine_named
-from ferrule.link import DEFAULT_BAUD
 from ferrule.testing.board import Board, start, total
 
 if TYPE_CHECKING:
@@ -53,24 +51,16 @@ class KeptEngines:
         self._kept = {}
 
 
-@frozen
-class Port:
-    """The port of a real board, for the engine serial."""
-
-    url: str | None
-    baud: int = DEFAULT_BAUD
-
-
 class BoardFixture:
     """The fixture `ferrule_board`: starts firmware on the board and engine of a test; it ends with the test."""
 
-    def __init__(self, board: str, engine: str, engines: KeptEngines, port: Port) -> None:
+    def __init__(self, board: str, engine: str, engines: KeptEngines, options: EngineOptions) -> None:
         self.engine = engine
         """The engine's name."""
         self.description: Description = load_board(Path(board) if "/" in board else board)
         """The board's core, memories and peripherals."""
         self._engines = engines
-        self._port = port
+        self._options = options
         self.started: list[Board] = []
         """The boards that the test has started, in order."""
 
@@ -95,9 +85,8 @@ class BoardFixture:
         reason = chosen.refuses(self.description, names)
         if reason is not None:
             pytest.skip(f"engine {self.engine} cannot run this on board {self.name}: {reason}")
-        if options is None:
-            options = EngineOptions(port=self._port.url, baud=self._port.baud, semihosting=self.engine == "unicorn")
-        board = start(firmware, board=self.description, engine=chosen, devices=devices, wires=wires, options=options)
+        wanted = options or self._options
+        board = start(firmware, board=self.description, engine=chosen, devices=devices, wires=wires, options=wanted)
         self._engines.note(self.engine, chosen, board)
         self.started.append(board)
         return board

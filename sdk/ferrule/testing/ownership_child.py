@@ -48,15 +48,14 @@ class Arena:
         alignments = self._alignments(parts)
         self.inputs = [pages.of_tensor(info, alignments[info.name]) for info in graph.inputs]
         self.outputs = [pages.of_tensor(info, alignments.get(info.name, 1)) for info in graph.outputs]
-        self._lent: set[str] = set()
-        """The tensors whose handles may use the application's memory."""
         for tensor in graph.tensors:
             if not tensor.is_constant:
                 self._move(tensor.info, parts, alignments[tensor.info.name])
         for layer in graph.layers:
             if layer.type is LayerType.MEM_IMPORT:
                 self.regions[layer.outputs[0]] = self.regions[layer.present_inputs[0]]
-        held = {name for name, regions in self.regions.items() if regions or name in self._lent}
+        # the handles of lent tensors may use the application's memory
+        held = {name for name, regions in self.regions.items() if regions or parts.tensors[name].lent}
         self.report = OwnershipReport(
             checked=tuple(name for name in self.regions if name in held),
             unchecked=tuple(name for name in self.regions if name not in held),
@@ -78,8 +77,6 @@ class Arena:
     def _move(self, info: TensorInfo, parts: Parts, alignment_bytes: int) -> None:
         placed, root, user = parts.tensors[info.name], self.roots[info.name], parts.tensors.user(info.name)
         regions = self.regions[info.name] = set()
-        if placed.lent:
-            self._lent.add(info.name)
         if placed.fallback is not None:
             if root not in self.memory:
                 self.memory[root] = self.pages.of_tensor(self.graph.info(root), alignment_bytes)
@@ -250,8 +247,8 @@ def _with_constants(optimized: OptimizedNetwork, pages: Pages) -> OptimizedNetwo
 
 def _results(arena: Arena) -> Iterator[tuple[str, Array]]:
     """Yield the bytes of all tensors that layers wrote, in order; those of outputs are in the application's arrays."""
-    outputs = {info.name: memory for info, memory in zip(arena.graph.outputs, arena.outputs, strict=True)}
-    roots = {arena.roots[name]: memory for name, memory in outputs.items() if name in arena.roots}
+    outputs = zip(arena.graph.outputs, arena.outputs, strict=True)
+    roots = {arena.roots[info.name]: memory for info, memory in outputs if info.name in arena.roots}
     for layer in arena.graph.layers:
         for name in layer.outputs:
             memory = roots.get(name, arena.memory.get(name))

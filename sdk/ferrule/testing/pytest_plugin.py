@@ -215,11 +215,13 @@ def ferrule_board(request: pytest.FixtureRequest, _ferrule_engines: KeptEngines)
     Options (--ferrule-board, --ferrule-engine) and marks (`@pytest.mark.ferrule_board("mps2-an386", engine="qemu")`)
     choose the boards and engines. A process that an engine keeps, such as Renode's, serves all tests.
     """
-    from ferrule.testing.board_fixture import BoardFixture, Port
+    from ferrule.emulation import EngineOptions
+    from ferrule.testing.board_fixture import BoardFixture
 
     board, engine = request.param
-    port = Port(url=request.config.option.ferrule_port, baud=request.config.option.ferrule_baud)
-    starter = BoardFixture(board, engine, _ferrule_engines, port)
+    chosen = request.config.option
+    options = EngineOptions(port=chosen.ferrule_port, baud=chosen.ferrule_baud, semihosting=engine == "unicorn")
+    starter = BoardFixture(board, engine, _ferrule_engines, options)
     request.node.stash[_starter] = starter
     try:
         yield starter
@@ -239,27 +241,17 @@ class AdapterBuilder(Protocol):
         ...
 
 
-class _Library:
-    """The builds of this session."""
-
-    def __init__(self) -> None:
-        self._built: dict[str, Adapter[Any]] = {}
-
-    def get(self, build: Callable[..., Adapter[Any]], *arguments: object, **options: object) -> Adapter[Any]:
-        key = repr((build.__name__, arguments, sorted(options.items())))
-        if key not in self._built:
-            self._built[key] = build(*arguments, **options)
-        self._built[key].reset()
-        return self._built[key]
-
-
-def _building(build: Callable[..., Adapter[Any]], library: _Library, test: pytest.Item) -> Iterator[Any]:
-    """Yield a function that builds and notes adapters, and check them at the test's end."""
+def _building(build: Callable[..., Adapter[Any]], built: dict[str, Adapter[Any]], test: pytest.Item) -> Iterator[Any]:
+    """Yield a function that builds adapters, unless the session has `built` them, and check them at the test's end."""
     used: list[Adapter[Any]] = []
 
     def noted(*arguments: object, **options: object) -> Adapter[Any]:
-        used.append(library.get(build, *arguments, **options))
-        return used[-1]
+        key = repr((build.__name__, arguments, sorted(options.items())))
+        if key not in built:
+            built[key] = build(*arguments, **options)
+        built[key].reset()
+        used.append(built[key])
+        return built[key]
 
     yield noted
     for adapter in used:
@@ -270,26 +262,28 @@ def _building(build: Callable[..., Adapter[Any]], library: _Library, test: pytes
 
 
 @pytest.fixture(scope="session")
-def _ferrule_library() -> _Library:
-    return _Library()
+def _ferrule_adapters() -> dict[str, Adapter[Any]]:
+    return {}
 
 
 @pytest.fixture
-def ferrule_adapter(_ferrule_library: _Library, request: pytest.FixtureRequest) -> Iterator[AdapterBuilder]:
+def ferrule_adapter(
+    _ferrule_adapters: dict[str, Adapter[Any]], request: pytest.FixtureRequest
+) -> Iterator[AdapterBuilder]:
     """Return `build_adapter`; at the test's end, a misuse that no call raised and everything still held fail it."""
     from ferrule.testing import build_adapter
 
-    yield from _building(build_adapter, _ferrule_library, request.node)
+    yield from _building(build_adapter, _ferrule_adapters, request.node)
 
 
 @pytest.fixture
 def ferrule_driver(
-    _ferrule_library: _Library, request: pytest.FixtureRequest
+    _ferrule_adapters: dict[str, Adapter[Any]], request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Adapter[Fakes]]]:
     """Return `build_driver`; at the test's end, a misuse that no call raised and everything still held fail it."""
     from ferrule.testing import build_driver
 
-    yield from _building(build_driver, _ferrule_library, request.node)
+    yield from _building(build_driver, _ferrule_adapters, request.node)
 
 
 @pytest.fixture
