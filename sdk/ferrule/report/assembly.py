@@ -262,4 +262,3 @@ def _memory(firmware: BuiltFirmware, done: EngineRun, *, is_own: bool) -> Memory
         ),
         arena=arena_of(firmware.artifact, firmware.job),
     )
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -71,6 +71,10 @@ class Case:
     """The layer that is wrong, if it is known."""
     where: str = ""
     """What tells it from the same finding elsewhere, such as the board."""
+
+    def failing(self, rule: Rule, text: str = "") -> Case:
+        """Return the case as a failure; without another text, it keeps its own."""
+        return replace(self, outcome=Outcome.FAILURE, rule=rule, text=text or self.text)
 
 
 @frozen

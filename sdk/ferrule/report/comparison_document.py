@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from enum import StrEnum
 
 from ferrule._frozen import frozen
@@ -131,7 +131,7 @@ class ChangePart:
         """Return whether it is within its limit."""
         layer = self.place if self.scope == "layer" else ""
         case = Case(self.name, text=self.text, layer=layer, where=f"{board} {self.place} {self.counter}")
-        return replace(case, outcome=Outcome.FAILURE, rule=Rule.OVER_BUDGET) if self.failed else case
+        return case.failing(Rule.OVER_BUDGET) if self.failed else case
 
 
 @frozen

@@ -117,7 +117,7 @@ class MetricPart:
         """Return whether it is defined and keeps its limits."""
         case = Case(self.name, where=self.name)
         if self.failed:
-            return replace(case, outcome=Outcome.FAILURE, rule=Rule.OVER_BUDGET, text=self.broken_limit)
+            return case.failing(Rule.OVER_BUDGET, self.broken_limit)
         if self.value is None:
             text = f"it is undefined: {self.note}"
             return replace(case, outcome=Outcome.SKIPPED, rule=Rule.UNDEFINED_METRIC, text=text)
@@ -281,9 +281,9 @@ class ProofPart:
         report, text = self.report, f"{self.text}: {self.verdict.words} ({self.evidence.text})"
         case = Case("proof", text=text, where=report.place)
         if self.verdict is Verdict.NOTHING_COMPARED:
-            case = replace(case, outcome=Outcome.FAILURE, rule=Rule.NOTHING_COMPARED)
+            case = case.failing(Rule.NOTHING_COMPARED)
         elif self.verdict is Verdict.DIFFERENT:
-            case = replace(case, outcome=Outcome.FAILURE, rule=Rule.DIFFERENT)
+            case = case.failing(Rule.DIFFERENT)
             if report.verdict is not Verdict.DIFFERENT:
                 case = replace(case, where="fast path")
             elif report.first_difference is not None:

@@ -50,23 +50,22 @@ def explain_division(network: Network, job: Job) -> DivisionPart:
     for layer in hinted:
         network.layer(layer)
     names = dict.fromkeys((*job.backends, *(backend for backend, _, _ in hinted.values())))
-    found: dict[str, Backend | str] = {}
+    usable: dict[str, Backend] = {}
+    unusable: dict[str, str] = {}
     for name in names:
         try:
-            found[name] = guarded(job.backend_source().create(name))
+            usable[name] = guarded(job.backend_source().create(name))
         except BackendUnavailableError as error:
-            found[name] = str(error)
-    unusable = {name: backend for name, backend in found.items() if isinstance(backend, str)}
-    usable = [backend for backend in found.values() if not isinstance(backend, str)]
-    rows = explain(network, usable, job.optimizer_options(Face.FIRMWARE))
+            unusable[name] = str(error)
+    rows = explain(network, list(usable.values()), job.optimizer_options(Face.FIRMWARE))
     return DivisionPart(
         backends=tuple(
             BackendPart(
                 id=name,
-                host=not isinstance(backend, str) and backend.has_host_face(),
-                firmware=not isinstance(backend, str) and backend.firmware_target() is not None,
+                host=name in usable and usable[name].has_host_face(),
+                firmware=name in usable and usable[name].firmware_target() is not None,
             )
-            for name, backend in found.items()
+            for name in names
         ),
         layers=tuple(_taker(row, job, hinted.get(row.layer, ("", "", "")), unusable) for row in rows),
         finals=tuple(_final(network, job, face) for face in Face),

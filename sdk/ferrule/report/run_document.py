@@ -182,15 +182,14 @@ class ReportDocument(Document):
         if first is not None:
             case = replace(case, layer=first.layer)
             text += f"\nfirst difference: {first.text}"
-        return replace(case, outcome=Outcome.FAILURE, rule=Rule.DIFFERENT, text=text)
+        return case.failing(Rule.DIFFERENT, text)
 
     def device_call_cases(self) -> Iterator[Case]:
         """Yield the case of the calls of devices, if they were recorded."""
         if self.device_trace is not None:
             case = Case("device calls", where=self.place)
             text = "the calls of devices are not those that the generator scheduled"
-            wrong = replace(case, outcome=Outcome.FAILURE, rule=Rule.DEVICE_CALLS, text=text)
-            yield case if self.device_trace.as_planned else wrong
+            yield case if self.device_trace.as_planned else case.failing(Rule.DEVICE_CALLS, text)
 
     @override
     def sections(self) -> Part:

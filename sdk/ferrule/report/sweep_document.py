@@ -119,10 +119,9 @@ class SweepRow:
             return replace(case, text=joined(self.verdict, count))
         if self.failed:
             return replace(case, outcome=Outcome.ERROR, rule=Rule.FAILED_RUN, text=self.error)
-        case = replace(case, outcome=Outcome.FAILURE)
         if self.verdict == Verdict.DIFFERENT:
-            return replace(case, rule=Rule.DIFFERENT, text="the outputs differ from the numpy reference")
-        return replace(case, rule=Rule.NOTHING_COMPARED, text=self.evidence.nothing)
+            return case.failing(Rule.DIFFERENT, "the outputs differ from the numpy reference")
+        return case.failing(Rule.NOTHING_COMPARED, self.evidence.nothing)
 
     def measures(self) -> Iterator[Measure]:
         """Yield the values to compare with those of the same run of another sweep."""

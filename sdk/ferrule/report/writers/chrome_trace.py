@@ -16,9 +16,9 @@ from ferrule.report.document import LayerPart
 from ferrule.report.evaluation_document import report_of
 from ferrule.report.picture import BufferPart, RegionPlanPart
 from ferrule.report.run_document import ReportDocument
+from ferrule.report.timeline import CORE_TRACK
 
 _Event = dict[str, Any]
-_CORE = "core"
 
 
 def trace_text(documents: Sequence[Document]) -> str:
@@ -50,7 +50,7 @@ def _report(document: Document) -> ReportDocument:
 
 
 def _events(report: ReportDocument, process: int) -> Iterator[_Event]:
-    tracks = list(dict.fromkeys([_CORE, *(span.track for span in report.timeline)]))
+    tracks = list(dict.fromkeys([CORE_TRACK, *(span.track for span in report.timeline)]))
     title = f"{report.model.name} on {report.build.board} by {report.engine}, {report.count.unit}"
     yield _named("process_name", title, process, 0)
     for number, track in enumerate(tracks):
@@ -66,7 +66,7 @@ def _events(report: ReportDocument, process: int) -> Iterator[_Event]:
             "pid": process,
             "tid": tracks.index(span.track),
         }
-    starts = {span.layer: span.start for span in reversed(report.timeline) if span.track == _CORE}
+    starts = {span.layer: span.start for span in reversed(report.timeline) if span.track == CORE_TRACK}
     for region in report.plan:
         yield from _memory(region, starts, process)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ferrule.errors import FerruleError
 from ferrule.report.base import Document
@@ -49,10 +49,7 @@ def _numbered(stem: str, number: int) -> str:
 
 def _counters(document: Document) -> tuple[str, dict[str, _Values]]:
     if isinstance(document, Inspection):
-        return document.name, {
-            "macs": _values((layer, layer.macs) for layer in document.layers),
-            "constant-bytes": _values((layer, layer.constant_bytes) for layer in document.layers),
-        }
+        return document.name, _values(document.layers, "macs", "constant_bytes")
     report = report_of(document, "node data are values of layers")
     layers = report.layers
     if not any(layer.outputs for layer in layers):
@@ -60,21 +57,21 @@ def _counters(document: Document) -> tuple[str, dict[str, _Values]]:
             "node data need the tensors that each layer writes, and the report does not name them",
             hint="make the report again with this version of Ferrule",
         )
-    counters = {
-        report.count.unit: _values((layer, layer.count) for layer in layers),
-        "share": _values((layer, layer.share) for layer in layers),
-        "macs": _values((layer, layer.macs) for layer in layers),
-        "constant-bytes": _values((layer, layer.constant_bytes) for layer in layers),
-        "scratch-bytes": _values((layer, layer.scratch_bytes) for layer in layers),
-    }
-    worked = [(layer, layer.work) for layer in layers if layer.work is not None]
+    counters = _values(layers, "count", "share", "macs", "constant_bytes", "scratch_bytes")
+    counters = {report.count.unit: counters.pop("count"), **counters}
+    worked = [(layer.outputs, layer.work) for layer in layers if layer.work is not None]
     if worked:
-        counters["transferred-bytes"] = _values((layer, work.read_bytes + work.written_bytes) for layer, work in worked)
+        moved = {outputs[0]: work.read_bytes + work.written_bytes for outputs, work in worked if outputs}
+        counters["transferred-bytes"] = moved
     return report.model.name, counters
 
 
-def _values(pairs: Iterable[tuple[LayerPart | LayerInspection, int | float]]) -> _Values:
-    return {layer.outputs[0]: value for layer, value in pairs if layer.outputs}
+def _values(layers: Sequence[LayerPart | LayerInspection], *attributes: str) -> dict[str, _Values]:
+    """Return the values of attributes of layers by the names of counters."""
+    written = [layer for layer in layers if layer.outputs]
+    return {
+        name.replace("_", "-"): {layer.outputs[0]: getattr(layer, name) for layer in written} for name in attributes
+    }
 
 
 def _file(counter: str, values: _Values) -> str:
