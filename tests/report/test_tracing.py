@@ -96,7 +96,7 @@ def test_devices() -> None:
     ]
     work = {"npu1": DeviceWorkPart(read_bytes=3, written_bytes=2, busy=1)}
     parts = device_parts(
-        MODEL, layers, work, {"npu1": {"commands": 2}, "other": {"commands": 3}}, {"npu0": {"stalls": 7}}
+        MODEL, layers, work, {"npu1": {"commands": 2}, "other": {"commands": 3}}, {"npu0": {"stalls": 7}}, {}
     )
     assert [part.driver_counts for part in parts] == [{"stalls": 7}, {}]
     assert [(part.work, part.statistics) for part in parts] == [(None, {}), (work["npu1"], {"commands": 2})]

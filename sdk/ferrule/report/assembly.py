@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 
 from ferrule._frozen import frozen
 from ferrule._version import VERSION
@@ -59,19 +58,19 @@ class EngineRun:
     """Another run of the first sample with its device calls, if they were requested."""
     counters: Counters
     run_s: float
-    self_test: SelfTest | None = None
+    self_test: SelfTest | None
     """The result of the firmware's self-test; None if it has none."""
-    ownership: OwnershipCounts | None = None
+    ownership: OwnershipCounts | None
     """What the check of ownership has covered; None without it."""
-    contract: ContractPart | None = None
+    contract: ContractPart | None
     """What the check of the devices' contract has covered; None without devices."""
-    observations: Mapping[str, Observation] = field(default_factory=dict)
+    observations: Mapping[str, Observation]
     """What was remarkable about devices."""
-    work: Work | None = None
+    work: Work | None
     """What devices did in the profiled run; None if the engine cannot tell."""
-    statistics: Statistics = field(default_factory=dict)
+    statistics: Statistics
     """The counts of device models for that run."""
-    driver_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    driver_counts: Mapping[str, Mapping[str, int]]
     """Those of the drivers on the board."""
 
     def by_sample(self) -> Iterator[list[LinkRun]]:
@@ -148,9 +147,10 @@ def _refusals(firmware: BuiltFirmware) -> tuple[LayerRefusalsPart, ...]:
 
 def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ...]:
     """Return the description and the cost of each layer, in the order of execution."""
-    scale, graph = _scale(done), firmware.artifact.graph
+    scale, operators = _scale(done), firmware.artifact.operators
     counts = [round(count * scale) for count in done.profiled.counters]
     whole = sum(counts) or 1
+    layers = [firmware.artifact.graph.layer(record.layer) for record in operators]
     works = {place: part_of(DeviceWorkPart, work) for place, work in (done.work or {}).items()}
     return tuple(
         part_of(
@@ -162,13 +162,13 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             share=count / whole,
             beside=beside,
             work=works.get((record.device, index)),
-            rounding=graph.layer(record.layer).rounding.value,
-            outputs=tuple(graph.layer(record.layer).outputs),
-            estimate=estimate_part(graph.layer(record.layer)),
+            rounding=layer.rounding.value,
+            outputs=tuple(layer.outputs),
+            estimate=estimate_part(layer),
             copies=tuple(copy.text for copy in record.copies),
         )
-        for index, (record, count, beside) in enumerate(
-            zip(firmware.artifact.operators, counts, firmware.artifact.beside, strict=True)
+        for index, (record, layer, count, beside) in enumerate(
+            zip(operators, layers, counts, firmware.artifact.beside, strict=True)
         )
     )
 

@@ -50,14 +50,15 @@ def with_arena(inspection: Inspection, artifact: Artifact, job: Job) -> Inspecti
 
 
 def _tensor(info: TensorInfo, *, constant: bool) -> TensorPart:
-    quantization = info.quantization
+    found = info.quantization
+    scales, zero_points = ((), ()) if found is None else (found.scales, found.zero_points)
     return part_of(
         TensorPart,
         info,
         dtype=str(info.dtype),
-        scales=() if quantization is None else quantization.scales,
-        zero_points=() if quantization is None else quantization.zero_points,
-        axis=quantization.axis if quantization is not None and quantization.per_channel else None,
+        scales=scales,
+        zero_points=zero_points,
+        axis=found.axis if found is not None and found.per_channel else None,
         constant=constant,
     )
 

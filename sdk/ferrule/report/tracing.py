@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from ferrule.codegen import Artifact, Call, DeviceUse
 from ferrule.emulation import Observation
@@ -25,7 +24,7 @@ def device_parts(
     work: Mapping[str, DeviceWorkPart],
     statistics: Mapping[str, Mapping[str, int | float]],
     driver_counts: Mapping[str, Mapping[str, int]],
-    observations: Mapping[str, Observation] = MappingProxyType({}),
+    observations: Mapping[str, Observation],
 ) -> tuple[DevicePart, ...]:
     """Return the devices that run layers, with the cost of these layers and the planned use of device memory.
 

@@ -220,7 +220,7 @@ class RegisterSpace:
         self.contract.clear()
         self.memory = MemoryBus()
 
-    def share(self, data: Bytes, address: int | None, *, access: Access = "any", name: str = "memory") -> int:
+    def share(self, data: Bytes, address: int | None, *, access: Access, name: str) -> int:
         """Make an array of bytes accessible to devices, and return its bus address."""
         if access not in ACCESSES:
             raise unknown_name("access", access, ACCESSES)
