@@ -11,12 +11,12 @@ import pytest
 from board_programs import talker
 from needs import require_module
 
-from ferrule.emulation import EngineError, engine
+from ferrule.emulation import EngineError, EngineOptions, engine
 from ferrule.emulation.engine import Engine
 from ferrule.firmware import DEFAULT_BOARD
 from ferrule.link import DEFAULT_BAUD
 from ferrule.testing import pytest_plugin
-from ferrule.testing.board_fixture import BoardFixture, KeptEngines, Port
+from ferrule.testing.board_fixture import BoardFixture, KeptEngines
 
 pytest_plugins = ["pytester"]
 PLUGIN = "ferrule.testing.pytest_plugin"
@@ -209,7 +209,7 @@ def test_one_engine_serves_one_board_after_the_other(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("ferrule.testing.board_fixture.engine_named", lambda _: counted)
     engines = KeptEngines()
     for _ in range(2):
-        starter = BoardFixture("mps2-an386", "unicorn", engines, Port(url=None))
+        starter = BoardFixture("mps2-an386", "unicorn", engines, EngineOptions(semihosting=True))
         board = starter(talker())
         board.console.expect("ready")
         starter.close()

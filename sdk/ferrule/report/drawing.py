@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferrule.report.picture import RegionPlanPart
+from ferrule.report.picture import BufferPart, RegionPlanPart
 
 _NARROWEST = 80
 _FEWEST_COLUMNS = 16
@@ -42,16 +42,17 @@ def _draw_region(region: RegionPlanPart, width: int) -> str:
     lines = [heading, prefix + _ruler(steps, columns)]
     for row in rows:
         place = _PLACE.format(f"{row.offset:,}", f"{row.size_bytes:,}", f"{row.first}-{row.last}")
-        start, end = _column(row.first, steps, columns), _column(row.last, steps, columns)
-        bar = ("=" if row.kind == _SCRATCH else "#") * (end - start + 1)
-        lines.append(f"{place}{names[row.name]:<{name_width}}  {' ' * start}{bar}")
+        span = _span(row, steps, columns)
+        bar = ("=" if row.kind == _SCRATCH else "#") * len(span)
+        lines.append(f"{place}{names[row.name]:<{name_width}}  {' ' * span.start}{bar}")
     label = "in use, tenths of the peak"
     lines.append(f"{label:>{len(prefix) - 2}}  {_heights(region, steps, columns)}")
     return "\n".join(lines)
 
 
-def _column(step: int, steps: int, columns: int) -> int:
-    return step * columns // steps
+def _span(row: BufferPart, steps: int, columns: int) -> range:
+    """Return the columns of the steps at which a buffer is live."""
+    return range(row.first * columns // steps, row.last * columns // steps + 1)
 
 
 def _ruler(steps: int, columns: int) -> str:
@@ -68,7 +69,6 @@ def _heights(region: RegionPlanPart, steps: int, columns: int) -> str:
     highest = [0] * columns
     for row in region.buffers:
         end = row.offset + row.size_bytes
-        start, stop = _column(row.first, steps, columns), _column(row.last, steps, columns)
-        for column in range(start, stop + 1):
+        for column in _span(row, steps, columns):
             highest[column] = max(highest[column], end)
     return "".join(str(min(9, 10 * end // region.peak_bytes)) for end in highest)

@@ -37,10 +37,8 @@ class _Ground:
 
     def takes(self, source: str, defines: Mapping[str, str]) -> bool:
         """Return whether a build with these macros includes a source of the adapter."""
-        for name, macro in self.choices:
-            if name == source and (defines.get(macro.removeprefix("!"), "0") == "0") != macro.startswith("!"):
-                return False
-        return True
+        macro = dict(self.choices).get(source)
+        return macro is None or (defines.get(macro.removeprefix("!"), "0") == "0") == macro.startswith("!")
 
 
 _GROUNDS = {

@@ -16,7 +16,7 @@ from typing import Literal
 from ferrule._frozen import frozen
 from ferrule.devices import Bytes, DeviceFaultError
 from ferrule.devices.completeness import Completeness
-from ferrule.devices.contract import Account, Command, ContractError, Operand
+from ferrule.devices.contract import Account, Command, Operand
 from ferrule.testing.cdata import CData
 
 Access = Literal["any", "read", "write", "both"]
@@ -150,9 +150,8 @@ class KitContract:
             timeless = not self._handles or (not has_command and self._is_called(device))
             if not declared and (not touched or not write or has_command or timeless):
                 return None
-            if timeless:
-                return self._directed(device, address, size_bytes, write=write, cause=cause)
-            return self._account.judge(device, address, size_bytes, write=write, cause=cause)
+            account = self._timeless(device) if timeless else self._account
+            return account.judge(device, address, size_bytes, write=write, cause=cause)
 
     # ---- commands
 
@@ -195,15 +194,13 @@ class KitContract:
         """Return whether a call of the device API with the device goes on, such as its activation."""
         return any(each.calls and self._of.get(device, number) == number for number, each in self._handles.items())
 
-    def _directed(
-        self, device: str, address: int, size_bytes: int, *, write: bool, cause: Callable[[], str]
-    ) -> ContractError | None:
-        """Judge a transfer without regard to its time."""
+    def _timeless(self, device: str) -> Account:
+        """Return an account that judges a device's transfers without regard to their time."""
         always = Account()
         operands = [replace(each.operand, is_output=False) for each in self._shared]
         always.watch(((each.address, each.size_bytes) for each in operands), operands)
         always.begin(Command("its driver's work", [device], operands))
-        return always.judge(device, address, size_bytes, write=write, cause=cause)
+        return always
 
     def _memory(self, address: int, size_bytes: int) -> Bytes:
         shared = next(each for each in self._shared if each.address <= address < each.end)

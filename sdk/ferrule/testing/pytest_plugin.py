@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -241,49 +242,48 @@ class AdapterBuilder(Protocol):
         ...
 
 
-def _building(build: Callable[..., Adapter[Any]], built: dict[str, Adapter[Any]], test: pytest.Item) -> Iterator[Any]:
-    """Yield a function that builds adapters, unless the session has `built` them, and check them at the test's end."""
-    used: list[Adapter[Any]] = []
-
-    def noted(*arguments: object, **options: object) -> Adapter[Any]:
-        key = repr((build.__name__, arguments, sorted(options.items())))
-        if key not in built:
-            built[key] = build(*arguments, **options)
-        built[key].reset()
-        used.append(built[key])
-        return built[key]
-
-    yield noted
-    for adapter in used:
-        adapter.fakes.check()
-    if test.get_closest_marker(UNBALANCED) is None and _failed not in test.stash:
-        for adapter in used:
-            adapter.fakes.check_balance()
-
-
 @pytest.fixture(scope="session")
 def _ferrule_adapters() -> dict[str, Adapter[Any]]:
     return {}
 
 
 @pytest.fixture
-def ferrule_adapter(
+def _ferrule_building(
     _ferrule_adapters: dict[str, Adapter[Any]], request: pytest.FixtureRequest
-) -> Iterator[AdapterBuilder]:
-    """Return `build_adapter`; at the test's end, a misuse that no call raised and everything still held fail it."""
-    from ferrule.testing import build_adapter
+) -> Iterator[Callable[..., Adapter[Any]]]:
+    """Yield a function that builds adapters, unless the session has them already, and check them at the test's end."""
+    used: list[Adapter[Any]] = []
 
-    yield from _building(build_adapter, _ferrule_adapters, request.node)
+    def built(build: Callable[..., Adapter[Any]], *arguments: object, **options: object) -> Adapter[Any]:
+        key = repr((build.__name__, arguments, sorted(options.items())))
+        if key not in _ferrule_adapters:
+            _ferrule_adapters[key] = build(*arguments, **options)
+        _ferrule_adapters[key].reset()
+        used.append(_ferrule_adapters[key])
+        return used[-1]
+
+    yield built
+    for adapter in used:
+        adapter.fakes.check()
+    if request.node.get_closest_marker(UNBALANCED) is None and _failed not in request.node.stash:
+        for adapter in used:
+            adapter.fakes.check_balance()
 
 
 @pytest.fixture
-def ferrule_driver(
-    _ferrule_adapters: dict[str, Adapter[Any]], request: pytest.FixtureRequest
-) -> Iterator[Callable[..., Adapter[Fakes]]]:
+def ferrule_adapter(_ferrule_building: Callable[..., Adapter[Any]]) -> AdapterBuilder:
+    """Return `build_adapter`; at the test's end, a misuse that no call raised and everything still held fail it."""
+    from ferrule.testing import build_adapter
+
+    return partial(_ferrule_building, build_adapter)
+
+
+@pytest.fixture
+def ferrule_driver(_ferrule_building: Callable[..., Adapter[Any]]) -> Callable[..., Adapter[Fakes]]:
     """Return `build_driver`; at the test's end, a misuse that no call raised and everything still held fail it."""
     from ferrule.testing import build_driver
 
-    yield from _building(build_driver, _ferrule_adapters, request.node)
+    return partial(_ferrule_building, build_driver)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from ferrule.backends.tensor_handle import HandleCapability, MemoryRef, MemorySo
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, LayerType
 from ferrule.network import Network
-from ferrule.optimizer import EdgeStrategy, OptimizerOptions, optimize
+from ferrule.optimizer import EdgeStrategy, OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, add_case, renamed
@@ -192,8 +192,7 @@ class FallbackFamily(Family):
         self, runtime: SubjectRuntime, allocators: dict[str, CountingAllocator]
     ) -> None:
         """A load that finds no memory between backends holds none, and the next load works."""
-        network, options = between_partners(runtime)
-        optimized = optimize(network, [PartnerCpu.id], runtime.registry, options)
+        network, options, optimized = between_partners(runtime)
         for allocator in allocators.values():
             held, total, shared = allocator.held, allocator.total, shared_memory()
             runtime.unload_network(runtime.load_network(optimized))
@@ -213,8 +212,7 @@ class FallbackFamily(Family):
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """A partner that refuses to import, or whose work fails, ends the load or the run, and the next one works."""
-        network, options = between_partners(runtime)
-        optimized = optimize(network, [PartnerCpu.id], runtime.registry, options)
+        network, _, optimized = between_partners(runtime)
         before = held_by(allocators)
         imports = RefusingImports(monkeypatch)
         runtime.unload_network(runtime.load_network(optimized))
@@ -258,11 +256,12 @@ class RefusingImports:
         self.count, self._refused = 0, number
 
 
-def between_partners(runtime: SubjectRuntime) -> tuple[Network, OptimizerOptions]:
-    """Return a chain with the subject between a processor and an NPU, and a GPU at its end."""
+def between_partners(runtime: SubjectRuntime) -> tuple[Network, OptimizerOptions, OptimizedNetwork]:
+    """Return a chain with the subject between a processor and an NPU, and a GPU at its end; also how it is divided."""
     network = chain(some_link(runtime), "PSPP")
     hints = {"P0": PartnerCpu.id, "S1": runtime.subject.id, "P2": PartnerNpu.id, "P3": PartnerGpu.id}
-    return network, runtime.subject.optimizer_options(hints=hints, simplify=False, import_enabled=True)
+    options = runtime.subject.optimizer_options(hints=hints, simplify=False, import_enabled=True)
+    return network, options, optimize(network, [PartnerCpu.id], runtime.registry, options)
 
 
 def some_link(runtime: SubjectRuntime) -> Graph:
@@ -272,17 +271,11 @@ def some_link(runtime: SubjectRuntime) -> Graph:
         source, output = case.inputs[0], case.outputs[0]
         if len(case.outputs) > 1 or not output.shape or (source.shape, source.dtype) != (output.shape, output.dtype):
             continue
-        link = _with_output_like_input(case)
+        link = Graph(case.name)  # with the quantisation of its first input at its output
+        link.set_outputs(add_case(link, case, {output.name: replace(source, name=output.name)}))
         if not refusal_of_reference(link) and answer(runtime.backend(), link):
             return link
     raise AssertionError(f"{runtime.subject.id} supports no layer whose output has the shape and type of its input")
-
-
-def _with_output_like_input(case: Graph) -> Graph:
-    """Return the case with the quantisation of its first input at its output."""
-    graph, (output,) = Graph(case.name), case.outputs
-    graph.set_outputs(add_case(graph, case, {output.name: replace(case.inputs[0], name=output.name)}))
-    return graph
 
 
 def add_link(network: Network, case: Graph, source: str, name: str) -> str:

@@ -100,11 +100,6 @@ def renamed(case: Graph, prefix: str) -> dict[str, TensorInfo]:
     return {each.info.name: replace(each.info, name=f"{prefix}_{each.info.name}") for each in case.tensors}
 
 
-def computed_weights(graph: Graph) -> Graph:
-    """Return a copy of a graph of `layer_case` in which the constants are inputs of the network."""
-    return placed(graph, frozenset())
-
-
 def placed(graph: Graph, constants: Collection[str]) -> Graph:
     """Return a copy of a graph of `layer_case` in which exactly these inputs of the layer are constants.
 

@@ -21,7 +21,7 @@ from ferrule.operators.table import OPERATORS, having
 from ferrule.report.evidence import NO_EVIDENCE, evidence_of
 from ferrule.testing.backends.comparison import graph_difference, random_inputs, runs_of
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case, offset_weights
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, offset_weights, placed
 from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.subject import SubjectRuntime
 
@@ -143,7 +143,7 @@ class WorkloadFamily(Family):
     def test_weights_may_be_computed(self, runtime: SubjectRuntime, type_: LayerType) -> None:
         """A layer whose weights are computed by another layer is either refused or gives correct results."""
         for dtype, seed in product([DataType.FLOAT32, DataType.INT8, DataType.INT16], SEEDS):
-            graph = computed_weights(shared_case(type_, dtype, seed)[0])
+            graph = placed(shared_case(type_, dtype, seed)[0], ())
             if not refusal_of_reference(graph):
                 self._check(runtime, graph)
 

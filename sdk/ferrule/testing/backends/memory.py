@@ -15,7 +15,7 @@ from ferrule.backends.backend import Backend
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.shared.host_memory.canaries import Fenced
-from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
+from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandle
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.optimizer import optimize
 from ferrule.testing.backends.family import Family
@@ -80,40 +80,35 @@ class HandleFamily(Family):
     def test_what_is_written_is_read(self, backend: Backend, shape: tuple[int, ...]) -> None:
         """`map` returns an array of the tensor's shape and type, and written values persist."""
         for dtype in DataType:
-            self._check_map(backend, TensorInfo("x", shape, dtype))
-
-    def _check_map(self, backend: Backend, info: TensorInfo) -> None:
-        managers, (handle,) = managed(backend, info)
-        assert isinstance(handle, TensorHandle), f"{type(handle).__name__} is no handle"
-        assert handle.info == info, f"the handle is of {handle.info}, expected {info}"
-        wanted = values(info)
-        with held(managers):
-            write(handle, wanted)
-            for _ in range(2):
-                found = read(handle)
-                same = (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-                assert same, f"{info} is mapped as {found.dtype}{list(found.shape)}"
-                assert np.array_equal(found, wanted), f"the values read from {info} are not those written"
+            info = TensorInfo("x", shape, dtype)
+            managers, (handle,) = managed(backend, info)
+            assert isinstance(handle, TensorHandle), f"{type(handle).__name__} is no handle"
+            assert handle.info == info, f"the handle is of {handle.info}, expected {info}"
+            wanted = values(info)
+            with held(managers):
+                write(handle, wanted)
+                for _ in range(2):
+                    found = read(handle)
+                    same = (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+                    assert same, f"{info} is mapped as {found.dtype}{list(found.shape)}"
+                    assert np.array_equal(found, wanted), f"the values read from {info} are not those written"
 
     def test_import_is_as_promised(self, backend: Backend) -> None:
         """A factory with MALLOC among its import flags imports aligned memory; a factory without it refuses."""
-        for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
-            self._check_import(factory)
-
-    def _check_import(self, factory: TensorHandleFactory) -> None:
         info = TensorInfo("x", (4, 16), DataType.INT32)
-        handle = factory.create_handle(info, managed=False)
-        memory = aligned_empty(info.shape, info.dtype, max(factory.memory_alignment(MemorySource.MALLOC), 64))
-        np.copyto(memory, values(info, 3))
-        promised = MemorySource.MALLOC in factory.import_flags
-        able = handle.can_import(MemoryRef.of_array(memory))
-        assert handle.import_memory(MemoryRef.of_array(memory)) == able == promised, (
-            f"{factory.id}: import flags {factory.import_flags}, can_import said {able}"
-        )
-        if promised and factory.supports_map_unmap:
-            assert np.array_equal(read(handle), memory), "the values read are not those of the imported memory"
-        if promised:
-            handle.end_import()
+        for factory in backend.tensor_handle_factories(backend.memory_manager(None)):
+            handle = factory.create_handle(info, managed=False)
+            memory = aligned_empty(info.shape, info.dtype, max(factory.memory_alignment(MemorySource.MALLOC), 64))
+            np.copyto(memory, values(info, 3))
+            promised = MemorySource.MALLOC in factory.import_flags
+            able = handle.can_import(MemoryRef.of_array(memory))
+            assert handle.import_memory(MemoryRef.of_array(memory)) == able == promised, (
+                f"{factory.id}: import flags {factory.import_flags}, can_import said {able}"
+            )
+            if promised and factory.supports_map_unmap:
+                assert np.array_equal(read(handle), memory), "the values read are not those of the imported memory"
+            if promised:
+                handle.end_import()
 
     def test_foreign_memory_that_does_not_fit_is_refused(self, backend: Backend) -> None:
         """Memory of another shape or type, or with gaps between the elements, returns False and raises no error."""

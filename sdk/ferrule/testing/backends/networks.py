@@ -71,25 +71,22 @@ class EndToEndFamily(Family):
     @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
     def test_each_layer(self, runtime: SubjectRuntime, type_: LayerType) -> None:
         """The backend gets exactly the layers that it supports; the others go to the next backend, with the reason."""
+        backend, options = runtime.backend(), runtime.subject.optimizer_options(simplify=False)
         for dtype in DataType:
             graph, refusal = shared_case(type_, dtype, 0)
-            if not refusal:
-                self._check_layer(runtime, graph)
-
-    def _check_layer(self, runtime: SubjectRuntime, graph: Graph) -> None:
-        backend = runtime.backend()
-        support = answer(backend, graph)
-        options = runtime.subject.optimizer_options(simplify=False)
-        try:
-            optimized = check_network(runtime, graph, runtime.preferences, options)
-        except AssertionError as error:
-            error.add_note(f"the layer has {graph.layers[0].descriptor}")
-            raise
-        if not support:
-            refused = optimized.refusals["layer", backend.id]
-            assert refused == support.reason, f"the reason is {refused!r}, expected {support.reason!r}"
-        owners = {str(optimized.assignment[layer.name].backend) for layer in optimized.graph.layers}
-        assert not support or backend.id in owners, f"{graph.name} is supported, but runs on {owners}"
+            if refusal:
+                continue
+            support = answer(backend, graph)
+            try:
+                optimized = check_network(runtime, graph, runtime.preferences, options)
+            except AssertionError as error:
+                error.add_note(f"the layer has {graph.layers[0].descriptor}")
+                raise
+            if not support:
+                refused = optimized.refusals["layer", backend.id]
+                assert refused == support.reason, f"the reason is {refused!r}, expected {support.reason!r}"
+            owners = {str(optimized.assignment[layer.name].backend) for layer in optimized.graph.layers}
+            assert not support or backend.id in owners, f"{graph.name} is supported, but runs on {owners}"
 
     @pytest.mark.parametrize("shared", _SHARING)
     @pytest.mark.parametrize("seed", range(12))

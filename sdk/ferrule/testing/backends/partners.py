@@ -36,6 +36,7 @@ from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.graph import Array, TensorInfo
 
 REQUIRED = frozenset({HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED})
+_MAPPED = ("Mapped", MemorySource.UNDEFINED, 1)
 
 
 class PartnerHandle(TensorHandle):
@@ -85,8 +86,8 @@ class PartnerFactory(HostTensorHandleFactory):
         self,
         name: str,
         manager: MemoryManager | None,
-        imports: MemorySource = MemorySource.UNDEFINED,
-        alignment_bytes: int = 1,
+        imports: MemorySource,
+        alignment_bytes: int,
     ) -> None:
         super().__init__(
             FactoryId(name),
@@ -209,10 +210,12 @@ class PartnerMapper(CpuRef):
     """A processor whose handles are mapped and import nothing."""
 
     id: ClassVar[BackendId] = BackendId("PartnerMapper")
+    factories: ClassVar[Sequence[tuple[str, MemorySource, int]]] = (_MAPPED,)
+    """The name of each factory, the memory that its handles import, and the alignment of that."""
 
     @override
     def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        return (PartnerFactory(f"{self.id}/Mapped", memory),)
+        return [PartnerFactory(f"{self.id}/{name}", memory, imports, size) for name, imports, size in self.factories]
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
@@ -223,12 +226,7 @@ class PartnerNpu(PartnerMapper):
     """An NPU: its handles import dma-bufs and cannot be mapped."""
 
     id: ClassVar[BackendId] = BackendId("PartnerNpu")
-    imports: ClassVar[MemorySource] = MemorySource.DMA_BUF
-    alignment_bytes: ClassVar[int] = 256
-
-    @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        return (PartnerFactory(f"{self.id}/Import", memory, self.imports, self.alignment_bytes),)
+    factories = (("Import", MemorySource.DMA_BUF, 256),)
 
 
 class PartnerGpu(PartnerMapper):
@@ -237,18 +235,11 @@ class PartnerGpu(PartnerMapper):
     id: ClassVar[BackendId] = BackendId("PartnerGpu")
     failure: ClassVar[Exception | None] = None
     """The exception with which its work fails."""
-    imports: ClassVar[MemorySource] = MemorySource.MALLOC | MemorySource.DMA_BUF
+    factories = (_MAPPED, ("Import", MemorySource.MALLOC | MemorySource.DMA_BUF, 64))
 
     @override
     def capabilities(self) -> Capabilities:
         return {ASYNC_EXECUTION: True}
-
-    @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[TensorHandleFactory]:
-        return (
-            PartnerFactory(f"{self.id}/Mapped", memory),
-            PartnerFactory(f"{self.id}/Import", memory, self.imports, 64),
-        )
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:

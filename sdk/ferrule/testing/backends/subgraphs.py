@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from ferrule.backends.backend import Backend
 from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.backends.target import default_target
-from ferrule.graph import DataType, Graph, SubgraphView
+from ferrule.graph import DataType, SubgraphView
 from ferrule.optimizer.partition import extract_subgraphs
 from ferrule.optimizer.views import TakenNames, check_views
 from ferrule.testing.backends.family import Family
@@ -26,7 +25,10 @@ class SubgraphFamily(Family):
         """Each layer is in one of the four lists, replacements keep their borders, and the graph is unchanged."""
         graph = random_network(seed, 10)
         before = (graph.layers, graph.tensors, graph.outputs)
-        for view in self._offered(runtime.backend(), graph):
+        backend = runtime.backend()
+        support, target = backend.layer_support(), default_target(backend.id)
+        taken = [layer.name for layer in graph.layers if support.supports(graph, layer, target)]
+        for view in extract_subgraphs(graph, taken):
             views, again = (self._checked(runtime, view) for _ in range(2))
             assert _names(views) == _names(again), f"two objects of the backend differ: {views} and {again}"
         assert (graph.layers, graph.tensors, graph.outputs) == before, "optimize_subgraph changed the graph"
@@ -46,11 +48,6 @@ class SubgraphFamily(Family):
     def test_it_takes_something(self, runtime: SubjectRuntime) -> None:
         """The backend supports at least one layer; otherwise all other tests here would pass vacuously."""
         some_taken(runtime)
-
-    def _offered(self, backend: Backend, graph: Graph) -> tuple[SubgraphView, ...]:
-        support, target = backend.layer_support(), default_target(backend.id)
-        taken = [layer.name for layer in graph.layers if support.supports(graph, layer, target)]
-        return extract_subgraphs(graph, taken)
 
     def _checked(self, runtime: SubjectRuntime, view: SubgraphView) -> OptimizationViews:
         backend = runtime.backend()
