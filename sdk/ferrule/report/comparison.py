@@ -58,6 +58,7 @@ def compare_documents(
     limits.check(change.counter for change in found)
     changes = tuple(_judged(change, limits) for change in found)
     both = [change for change in changes if change.old is not None and change.new is not None]
+    layers, runs = ({change.place for change in both if change.scope == scope} for scope in ("layer", "run"))
     return Comparison(
         ferrule_version=VERSION,
         of=old.kind,
@@ -66,15 +67,10 @@ def compare_documents(
         limits={name: limit.text for name, limit in limits.by_counter.items()},
         differences=tuple(_differences(old.kind, before, after, found)),
         changes=changes,
-        evidence=_evidence(both),
+        evidence=Evidence(elements=len(both), numbers=len(both), layers=len(layers), runs=len(runs)),
         uncompared=tuple(_uncompared(changes, both, limits)),
         environment=environment(),
     )
-
-
-def _evidence(both: list[ChangePart]) -> Evidence:
-    places = {scope: {change.place for change in both if change.scope == scope} for scope in ("layer", "run")}
-    return Evidence(elements=len(both), numbers=len(both), layers=len(places["layer"]), runs=len(places["run"]))
 
 
 def _uncompared(changes: tuple[ChangePart, ...], both: list[ChangePart], limits: Limits) -> Iterator[str]:

@@ -32,6 +32,7 @@ from ferrule.report.sections import (
     joined,
     names,
     numbers,
+    page_part,
     part,
     plural,
     share,
@@ -457,7 +458,7 @@ class EvaluationDocument(Document):
             "data digest": data.digest,
             "model digest": self.model.digest,
         }
-        yield part("Data", Facts.known(known), only=Only.PAGES)
+        yield page_part("Data", Facts.known(known))
         yield surroundings(self.environment)
         if self.proof is not None:
             report = self.proof.report

@@ -26,7 +26,6 @@ from ferrule.report.picture import EnvironmentPart, RegionPlanPart, surroundings
 from ferrule.report.sections import (
     Cell,
     Column,
-    Only,
     Part,
     Picture,
     State,
@@ -35,6 +34,7 @@ from ferrule.report.sections import (
     joined,
     names,
     numbers,
+    page_part,
     part,
     plural,
     runner,
@@ -189,7 +189,7 @@ class Inspection(Document):
     def _plan(self) -> Part | None:
         whose = "the network's own activations" if self.arena is None else f"the firmware for {self.arena.board}"
         plans = (Picture("memory", region, region.caption) for region in self.plan)
-        return part("Memory over time", Text(f"The plan of {whose}."), *plans, only=Only.PAGES) if self.plan else None
+        return page_part("Memory over time", Text(f"The plan of {whose}."), *plans) if self.plan else None
 
     def _calls(self) -> Iterator[Part | None]:
         """Yield the calls of devices, and what becomes of the tensors that cross, if they were requested."""

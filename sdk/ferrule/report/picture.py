@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ferrule._frozen import frozen, positional
-from ferrule.report.sections import Code, Facts, Only, Part, joined, part, plural
+from ferrule.report.sections import Code, Facts, Part, joined, page_part, plural
 
 
 @frozen
@@ -112,4 +112,4 @@ def surroundings(environment: EnvironmentPart | None) -> Part | None:
         }
     )
     commands = Code("\n".join(environment.commands), "sh") if environment.commands else None
-    return part("Environment", commands, made, only=Only.PAGES)
+    return page_part("Environment", commands, made)

@@ -50,6 +50,7 @@ from ferrule.report.sections import (
     joined,
     names,
     numbers,
+    page_part,
     part,
     plural,
     share,
@@ -205,7 +206,7 @@ class ReportDocument(Document):
                 Facts(tuple(self._totals()), large=True),
                 *self._remarks(),
                 self._conclusion(),
-                part("Memory", *self._memory(), only=Only.PAGES),
+                page_part("Memory", *self._memory()),
                 *self._explained(),
             ),
             what="Run",
@@ -360,16 +361,16 @@ class ReportDocument(Document):
     def _explained(self) -> Iterator[Part | None]:
         """Yield the parts that only pages show: the plan, the division among backends, the timeline, and the build."""
         plan = (Picture("memory", region, region.caption) for region in self.plan)
-        yield part("Memory over time", *plan, only=Only.PAGES)
+        yield page_part("Memory over time", *plan)
         layers = [Assigned(layer.name, layer.runner, layer.share) for layer in self.layers]
         refusals = [(each.layer, backend, reason) for each in self.refusals for backend, reason in each.reasons.items()]
         why = reasons_table(refusals) if refusals else Text("No backend refused a layer.")
-        yield part("Division among backends", Picture("lanes", layers), why, only=Only.PAGES)
+        yield page_part("Division among backends", Picture("lanes", layers), why)
         if self.timeline:
             colours = group_colours([layer.runner for layer in self.layers])
             by_layer = {key: colours[layer.runner] for layer in self.layers for key in (layer.device, layer.name)}
             drawn = Picture("timeline", Timeline(self.timeline, by_layer, self.count.unit))
-            yield part("Timeline of one inference", drawn, only=Only.PAGES)
+            yield page_part("Timeline of one inference", drawn)
         build = self.build
         made = {
             "multiply-accumulates": f"{self.model.macs:,}",
@@ -380,7 +381,7 @@ class ReportDocument(Document):
             "plan digest": build.plan,
             "sources digest": build.sources,
         }
-        yield part("Model and build", Facts.known(made), only=Only.PAGES)
+        yield page_part("Model and build", Facts.known(made))
         yield surroundings(self.environment)
 
     @property

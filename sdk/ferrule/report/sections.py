@@ -224,9 +224,14 @@ class Part(Section):
         return sorted(kept, key=lambda each: 2 if isinstance(each, Part) else not isinstance(each, Conclusion))
 
 
-def part(title: str, *sections: Section | None, only: Only | None = None) -> Part | None:
+def part(title: str, *sections: Section | None) -> Part | None:
     """Return a part, unless all of its sections are None."""
-    return Part(title, sections, only=only) if any(sections) else None
+    return Part(title, sections) if any(sections) else None
+
+
+def page_part(title: str, *sections: Section | None) -> Part | None:
+    """Return a part that only pages show, unless all of its sections are None."""
+    return Part(title, sections, only=Only.PAGES) if any(sections) else None
 
 
 def plural(count: int, noun: str) -> str:

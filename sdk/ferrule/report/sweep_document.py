@@ -26,7 +26,7 @@ from ferrule.report.sections import (
     names,
     number,
     numbers,
-    part,
+    page_part,
     plural,
 )
 
@@ -249,13 +249,12 @@ class SweepDocument(Document):
             self.name,
             (
                 Conclusion(words, state, f"{counts}.", only=Only.PAGES),
-                part(
+                page_part(
                     f"{plural(len(failed), 'run')} failed",
                     Table("", (*_CHOICES, "error"), errors) if failed else None,
-                    only=Only.PAGES,
                 ),
-                part("By model and board", self._groups(), only=Only.PAGES),
-                part("Runs", _runs(self.rows), only=Only.PAGES),
+                page_part("By model and board", self._groups()),
+                page_part("Runs", _runs(self.rows)),
                 replace(_runs(listed), only=Only.TERMINAL) if listed else None,
                 *(Text(row.error, f"failed: {row.name}", State.BAD, only=Only.TERMINAL) for row in failed[:_LISTED]),
                 Text(self.evidence.text, "compared"),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ferrule.codegen import Artifact, Call, DeviceUse
 from ferrule.emulation import Observation
 from ferrule.link import LinkCall, LinkError, RunFailedError, status_text
+from ferrule.report.base import part_of
 from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, DeviceWorkPart, LayerPart
 from ferrule.report.sections import runner
 
@@ -122,10 +123,10 @@ def _call(artifact: Artifact, call: LinkCall) -> DeviceCallPart:
     operators = artifact.operators
     if call.operator > len(operators) or call.device >= len(artifact.devices) or call.call not in set(Call):
         raise LinkError(f"the firmware traced a call that the model does not make: {call}")
-    return DeviceCallPart(
-        operator=call.operator,
+    return part_of(
+        DeviceCallPart,
+        call,
         layer=operators[call.operator].layer if call.operator < len(operators) else "",
         device=artifact.devices[call.device].device.name,
         call=str(Call(call.call)),
-        status=call.status,
     )

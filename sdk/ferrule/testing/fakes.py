@@ -75,7 +75,8 @@ class Fakes:
 
     def note(self, name: str, result: int = 0) -> None:
         """Add an entry to the record, such as a call of the test's driver."""
-        self.library.ferrule_fake_note(self._text(name), self.ffi.NULL, result)
+        text = self._kept.setdefault(name, self.ffi.new("char[]", name.encode()))
+        self.library.ferrule_fake_note(text, self.ffi.NULL, result)
 
     def check(self) -> None:
         """Raise the exception of a hook or the misuse of a fake, if any; every call through `Adapter.lib` does so."""
@@ -271,9 +272,6 @@ class Fakes:
 
     def _string(self, text: object) -> str:
         return str(self.ffi.string(text).decode())
-
-    def _text(self, text: str) -> object:
-        return self._kept.setdefault(text, self.ffi.new("char[]", text.encode()))
 
 
 class Wire:

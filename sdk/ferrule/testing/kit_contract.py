@@ -127,14 +127,15 @@ class KitContract:
         """Follow a call of the device API."""
         with self._one_at_a_time:
             try:
-                handle = self._handles.setdefault(int(told.handle), _Handle())
+                number = int(told.handle)
+                handle = self._handles.setdefault(number, _Handle())
                 if told.ended:
                     handle.calls = max(handle.calls - 1, 0)
-                    self._returned(int(told.handle), handle, DeviceCall(told.call), told)
+                    self._returned(number, handle, DeviceCall(told.call), told)
                 else:
                     handle.calls += 1
                     if told.call == DeviceCall.SUBMITS and not handle.commands and told.is_open:
-                        self._begin(int(told.handle), handle, exclusive=told.depth > 1)
+                        self._begin(number, handle, exclusive=told.depth > 1)
             except BaseException as error:  # noqa: BLE001 C cannot pass it on
                 self._keep_error(error)
 
@@ -147,7 +148,11 @@ class KitContract:
             touched = [each for each in self._shared if each.address < end and address < each.end]
             declared = any(each.access != "any" for each in touched)
             has_command = any(device in each.devices for each in self._account.running)
-            timeless = not self._handles or (not has_command and self._is_called(device))
+            # a call of the device API with the device goes on, such as its activation
+            called = any(
+                each.calls and self._of.get(device, number) == number for number, each in self._handles.items()
+            )
+            timeless = not self._handles or (not has_command and called)
             if not declared and (not touched or not write or has_command or timeless):
                 return None
             account = self._timeless(device) if timeless else self._account
@@ -189,10 +194,6 @@ class KitContract:
                 errors.append(self._completeness.end(command))
         for error in filter(None, errors):
             raise error
-
-    def _is_called(self, device: str) -> bool:
-        """Return whether a call of the device API with the device goes on, such as its activation."""
-        return any(each.calls and self._of.get(device, number) == number for number, each in self._handles.items())
 
     def _timeless(self, device: str) -> Account:
         """Return an account that judges a device's transfers without regard to their time."""

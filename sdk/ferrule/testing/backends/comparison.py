@@ -9,7 +9,6 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Graph, TensorInfo
 from ferrule.network.bounds import outside, run_bounded
-from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OTHER_CODE, Arithmetic
 
 
@@ -41,15 +40,12 @@ def graph_difference(
         wrong = outside(one, other)
         if wrong.any():
             where = tuple(int(index) for index in np.argwhere(wrong)[0])
+            within = "" if other.error is None else f" within {other.error[where]:.3g}"
             return (
                 f"output '{info.name}' differs in {int(wrong.sum())} of {wrong.size} elements: "
-                f"at {list(where)} it is {one[where]}, expected {values[where]}{_spread(other, where)}"
+                f"at {list(where)} it is {one[where]}, expected {values[where]}{within}"
             )
     return ""
-
-
-def _spread(wanted: Bounded, where: tuple[int, ...]) -> str:
-    return "" if wanted.error is None else f" within {wanted.error[where]:.3g}"
 
 
 def random_values(generator: np.random.Generator, info: TensorInfo) -> Array:

@@ -15,6 +15,8 @@ from ferrule.operators.activation import Activation
 
 TYPES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
 _MOST_ELEMENTS = 2000
+_OWN = ("_weights", "_bias", "_alpha")
+"""How the names of a layer's own constants end, which no other layer reads."""
 
 
 def random_network(seed: int, layers: int = 8, dtype: DataType | None = None) -> Network:
@@ -35,7 +37,7 @@ def random_network(seed: int, layers: int = 8, dtype: DataType | None = None) ->
         pool = [
             tensor.info.name
             for tensor in network.tensors
-            if tensor.info.dtype is chosen and tensor.info.shape and _wanted(tensor.info.name)
+            if tensor.info.dtype is chosen and tensor.info.shape and not tensor.info.name.endswith(_OWN)
         ]
         try:
             dice.choice(_STEPS)(dice, network, dice.choice(pool))
@@ -44,10 +46,6 @@ def random_network(seed: int, layers: int = 8, dtype: DataType | None = None) ->
     written = [name for layer in network.layers for name in layer.outputs] or [network.inputs[0].name]
     network.set_outputs(dict.fromkeys([written[-1], *dice.sample(written, min(len(written), dice.randint(0, 2)))]))
     return network
-
-
-def _wanted(name: str) -> bool:
-    return not name.endswith(("_weights", "_bias", "_alpha"))
 
 
 def _scale(dice: random.Random, dtype: DataType) -> Quantization | None:
