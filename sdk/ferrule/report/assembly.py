@@ -135,9 +135,9 @@ def _refusals(firmware: BuiltFirmware) -> tuple[LayerRefusalsPart, ...]:
 
     A backend that only a hint names precedes the others, as it does for that layer.
     """
-    given = dict.fromkeys(layer.name for layer in (*firmware.network.layers, *firmware.optimized.graph.layers))
+    given = (*firmware.network.layers, *firmware.optimized.graph.layers)
     ranks = {name: rank for rank, name in enumerate(firmware.job.backends)}
-    found: dict[str, dict[str, str]] = {name: {} for name in given}
+    found: dict[str, dict[str, str]] = {layer.name: {} for layer in given}
     refusals = firmware.optimized.refusals.items()
     for (layer, backend), reason in sorted(refusals, key=lambda each: ranks.get(str(each[0][1]), -1)):
         if layer in found:

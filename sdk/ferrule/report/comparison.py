@@ -153,12 +153,8 @@ def _differences(kind: str, old: SidePart, new: SidePart, changes: list[ChangePa
         yield "The model's contents differ: its digest is another one."
     if old.data_digest != new.data_digest:
         yield "The data differ: the metrics are those of other samples."
-    units = {"instructions", "cycles"}
-    whole = {
-        change: {each.counter for each in changes if each.scope == "whole" and each.change is change}
-        for change in Change
-    }
-    if units & whole[Change.REMOVED] and units & whole[Change.ADDED]:
+    counts = [each for each in changes if each.scope == "whole" and each.counter in {"instructions", "cycles"}]
+    if {Change.REMOVED, Change.ADDED} <= {each.change for each in counts}:
         yield "One counts instructions and the other cycles, so that these are not compared."
 
 
@@ -193,9 +189,6 @@ def _change(old: Measure | None, new: Measure | None, note: str) -> ChangePart:
     value = new or old
     assert value is not None
     before, after = None if old is None else old.value, None if new is None else new.value
-    notes = [note]
-    if old is not None and new is not None and new.scope == "metric":
-        notes.append(_significance(old, new))
     relative = None
     if isinstance(before, (int, float)) and isinstance(after, (int, float)) and before:
         relative = (after - before) / abs(before)
@@ -206,7 +199,7 @@ def _change(old: Measure | None, new: Measure | None, note: str) -> ChangePart:
         new=after,
         relative=relative,
         change=Change.OTHER if note and before == after else _state(old, new),
-        note="; ".join(filter(None, notes)),
+        note=joined(note, _significance(old, new), by="; "),
     )
 
 
@@ -225,8 +218,9 @@ def _state(old: Measure | None, new: Measure | None) -> Change:
     return Change.BETTER if (after > before) == (new.better == "higher") else Change.WORSE
 
 
-def _significance(old: Measure, new: Measure) -> str:
-    if old.interval is None or new.interval is None or old.value == new.value:
+def _significance(old: Measure | None, new: Measure | None) -> str:
+    """Return whether the intervals of a metric are apart, in words; empty without a change or two intervals."""
+    if old is None or new is None or old.interval is None or new.interval is None or old.value == new.value:
         return ""
     apart = old.interval[1] < new.interval[0] or new.interval[1] < old.interval[0]
     return "significant: the intervals are apart" if apart else "not significant: the intervals overlap"

@@ -109,10 +109,9 @@ def _difference(output: Array, reference: Array) -> float:
     """Return the largest difference; infinity if it is undefined."""
     if output.shape != reference.shape:
         return math.inf
-    differ = output != reference
-    if not output.dtype.kind == reference.dtype.kind == "f":
-        exact = object if output.dtype.itemsize > 4 else np.float64
-        return float(np.abs(output[differ].astype(exact) - reference[differ].astype(exact)).max(initial=0.0))
-    differ &= ~(np.isnan(output) & np.isnan(reference))
-    gaps = np.abs(output[differ].astype(np.float64) - reference[differ].astype(np.float64))
-    return math.inf if np.isnan(gaps).any() else float(gaps.max(initial=0.0))
+    differ, floats = output != reference, output.dtype.kind == reference.dtype.kind == "f"
+    if floats:
+        differ &= ~(np.isnan(output) & np.isnan(reference))
+    exact = object if output.dtype.itemsize > 4 and not floats else np.float64
+    gaps = np.abs(output[differ].astype(exact) - reference[differ].astype(exact))
+    return math.inf if floats and np.isnan(gaps).any() else float(gaps.max(initial=0.0))
