@@ -238,7 +238,7 @@ def _uart(peripherals: dict[str, Peripheral], name: str, key: str) -> Peripheral
 
 def _placement(memories: tuple[Memory, ...], description: BoardDescription) -> Placement:
     wanted = description.placement
-    kinds = {memory.name: memory.kind for memory in memories}
+    by_name = {memory.name: memory for memory in memories}
     for part, kind in (
         ("code", MemoryKind.FLASH),
         ("weights", MemoryKind.FLASH),
@@ -247,12 +247,12 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription) -> P
         ("stack", MemoryKind.RAM),
     ):
         name = str(getattr(wanted, part))
-        if name not in kinds:
+        if name not in by_name:
             with place(f"placement.{part}"):
-                raise unknown_name("memory", name, kinds)
-        if kinds[name] is not kind:
-            raise FerruleError(f"placement.{part}: '{name}' is {kinds[name]}, but {kind} is needed")
-    stack = next(memory for memory in memories if memory.name == wanted.stack)
+                raise unknown_name("memory", name, by_name)
+        if by_name[name].kind is not kind:
+            raise FerruleError(f"placement.{part}: '{name}' is {by_name[name].kind}, but {kind} is needed")
+    stack = by_name[wanted.stack]
     stack_bytes = DEFAULT_STACK_BYTES if wanted.stack_bytes is None else wanted.stack_bytes
     if stack_bytes > stack.size_bytes:
         by_default = " by default" if wanted.stack_bytes is None else ""
@@ -287,9 +287,9 @@ def _check_expansions(places: tuple[Memory | Peripheral | Tag, ...], description
                 raise FerruleError(f"{where}: at {each.address:#010x} is '{name}'")
         if each.interrupt in lines:
             raise FerruleError(f"{where}: interrupt {each.interrupt} is used by '{lines[each.interrupt]}'")
-        if each.interrupt >= CORES[core.type].interrupts:
-            lines_of = f"a {core.type} has 0 to {CORES[core.type].interrupts - 1}"
-            raise FerruleError(f"{where}: interrupt {each.interrupt} does not exist: {lines_of}")
+        most = CORES[core.type].interrupts
+        if each.interrupt >= most:
+            raise FerruleError(f"{where}: interrupt {each.interrupt} does not exist: a {core.type} has 0 to {most - 1}")
         spans.append((each.address, end, where))
         lines[each.interrupt] = where
 

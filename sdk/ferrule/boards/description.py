@@ -130,14 +130,9 @@ def read_description(file: Path) -> BoardDescription:
         raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml")
     hint = "docs/boards.md describes every key"
     description = convert(str(file), read_toml(file, hint=hint), BoardDescription, hint=hint)
-    _check(description, file)
-    return description
-
-
-def _check(description: BoardDescription, file: Path) -> None:
-    """Raise FerruleError for a text that may not reach a compiler, an emulator or a page."""
     check_text(description.title, f"{file}: title", longest=LONGEST_TITLE)
     check_flags(description.flags.zig, f"{file}: flags.zig")
     check_flags(description.flags.arm_none_eabi_gcc, f"{file}: flags.arm-none-eabi-gcc")
     if description.qemu is not None:
         check_machine(description.qemu.machine, f"{file}: qemu.machine")
+    return description

@@ -9,7 +9,7 @@ board's), its parent, the folder of Ferrule's own boards and, for files that Ren
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def read_platform(file: Path) -> Platform:
     """
     entries: dict[str, _Draft] = {}
     files: list[Path] = []
-    _read_into(entries, files, file, parents=())
+    _Parser(file, entries, files, ()).parse()
     for draft in entries.values():
         for interrupt in draft.interrupts:
             if interrupt.target not in entries:
@@ -64,19 +64,6 @@ def read_platform(file: Path) -> Platform:
     return Platform(
         file=file, files=tuple(dict.fromkeys(files)), entries={name: draft.entry() for name, draft in entries.items()}
     )
-
-
-def _read_into(entries: dict[str, _Draft], files: list[Path], file: Path, *, parents: tuple[Path, ...]) -> None:
-    if len(files) >= _MAX_FILES:
-        raise FerruleError(f"{file}: the description includes more than {_MAX_FILES} files")
-    try:
-        if not exists(file):
-            raise FerruleError(f"there is no platform description {file}")
-        text = file_bytes(file).decode("utf-8-sig")
-        files.append(file.resolve())
-    except (OSError, ValueError) as error:  # ValueError: invalid UTF-8, or a null character in the path
-        raise FerruleError(f"cannot read {str(file)!r}: {error}") from None
-    _Parser(text, file, entries, files, parents).parse()
 
 
 @dataclass(kw_only=True)
@@ -97,9 +84,17 @@ class _Draft:
 
 
 class _Parser:
-    def __init__(
-        self, text: str, file: Path, entries: dict[str, _Draft], files: list[Path], parents: tuple[Path, ...]
-    ) -> None:
+    def __init__(self, file: Path, entries: dict[str, _Draft], files: list[Path], parents: tuple[Path, ...]) -> None:
+        """Read a file, which is added to `files`; its entries are added to `entries`, and `parents` include it."""
+        if len(files) >= _MAX_FILES:
+            raise FerruleError(f"{file}: the description includes more than {_MAX_FILES} files")
+        try:
+            if not exists(file):
+                raise FerruleError(f"there is no platform description {file}")
+            text = file_bytes(file).decode("utf-8-sig")
+            files.append(file.resolve())
+        except (OSError, ValueError) as error:  # ValueError: invalid UTF-8, or a null character in the path
+            raise FerruleError(f"cannot read {str(file)!r}: {error}") from None
         self._file = file
         self._tokens = tokenize(text, file)
         self._at = 0
@@ -185,7 +180,7 @@ class _Parser:
             raise self._error(token, f"there is no file '{_text(token)}'", hint)
         if path in self._parents:
             raise self._error(token, f"'{_text(token)}' includes itself")
-        _read_into(self._entries, self._files, path, parents=self._parents)
+        _Parser(path, self._entries, self._files, self._parents).parse()
 
     def _entry(self) -> None:
         token = self._peek()
@@ -337,9 +332,7 @@ class _Parser:
 
     def _interrupts(self, draft: _Draft) -> None:
         token = self._peek()
-        sources: list[str | int] | list[None] = [None]
-        if not self._is("->"):
-            sources = self._outputs()
+        sources: Sequence[str | int | None] = [None] if self._is("->") else self._outputs()
         self._expect("->", "between the output and the input of an interrupt")
         if self._peek().text == "none":
             self._next()
@@ -389,8 +382,7 @@ class _Parser:
     def _span(self, what: str) -> list[int]:
         """Parse `n` or `n-m`; the lexer reads the second half of `0-1` as a negative number."""
         token = self._peek()
-        first = self._integer(what)
-        last = first
+        first = last = self._integer(what)
         if self._take("-"):
             last = self._integer(what)
         elif self._peek().kind is TokenKind.NUMBER and self._peek().text.startswith("-"):
