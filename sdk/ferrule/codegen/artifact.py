@@ -133,14 +133,19 @@ class Artifact:
         return tuple(call for record in self.operators for call in record.device_calls)
 
     @property
-    def beside(self) -> tuple[tuple[str, ...], ...]:
-        """By operator: the layers, begun before it, that devices go on with while it runs."""
-        ends = {
+    def ends(self) -> dict[int, int]:
+        """By index of an operator that its device only begins there: that of the one after which it ends."""
+        return {
             call.operator: index
             for index, record in enumerate(self.operators)
             for call in record.device_calls
             if call.call is Call.FINISH
         }
+
+    @property
+    def beside(self) -> tuple[tuple[str, ...], ...]:
+        """By operator: the layers, begun before it, that devices go on with while it runs."""
+        ends = self.ends
         return tuple(
             tuple(self.operators[begun].layer for begun, end in sorted(ends.items()) if begun < index <= end)
             for index in range(len(self.operators))

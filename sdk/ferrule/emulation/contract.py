@@ -14,7 +14,7 @@ from ferrule.codegen import Artifact, Call, Program
 from ferrule.devices import Range
 from ferrule.devices.contract import Operand
 from ferrule.emulation.crash import EngineError
-from ferrule.emulation.ownership import FINISH, NEXT, OF_DEVICES, RAN, UNCHECKED, OwnershipPlan, ends, owned_storage
+from ferrule.emulation.ownership import FINISH, NEXT, OF_DEVICES, RAN, UNCHECKED, OwnershipPlan, owned_storage
 from ferrule.firmware import Image
 
 END, WAIT = "ferrule_held_end", "ferrule_platform_wait"
@@ -133,7 +133,7 @@ def contract_plan(program: Program, image: Image) -> ContractPlan:
 def _model(artifact: Artifact, image: Image) -> ModelContract:
     owned = owned_storage(artifact, image)
     tensors = tuple(_operand(owned, name) for name in owned.numbers)
-    begun, graph = ends(artifact), artifact.graph
+    begun, graph = artifact.ends, artifact.graph
     ports = {info.name for info in (*graph.sources, *graph.results)}
     return ModelContract(
         runs=tuple(each for each in (owned.run, owned.until) if each),

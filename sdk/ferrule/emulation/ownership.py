@@ -258,7 +258,7 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
     last = len(artifact.operators)
     users: dict[str, int] = {}
     """By tensor or scratch: the end of the last layer that uses it beside others."""
-    for operator, end in ends(artifact).items():
+    for operator, end in artifact.ends.items():
         layer = graph.layer(artifact.operators[operator].layer)
         for name in (*layer.present_inputs, *layer.outputs, *storage.scratches(layer.name)):
             users[name] = max(users.get(name, 0), end)
@@ -303,18 +303,8 @@ def _size(artifact: Artifact, request: Request) -> int:
     return min(request.size_bytes, artifact.graph.info(request.name).size_bytes)
 
 
-def ends(artifact: Artifact) -> dict[int, int]:
-    """Return, by index of an operator that its device only begins there, that of the one after which it ends."""
-    return {
-        call.operator: index
-        for index, record in enumerate(artifact.operators)
-        for call in record.device_calls
-        if call.call is Call.FINISH
-    }
-
-
 def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:
-    after = ends(artifact)
+    begun = artifact.ends
     overlaps = {(each.output, each.input) for each in artifact.storage.overlaps}
     lost = {(tie.scratch, tie.buffer) for tie in artifact.storage.ties if not tie.preserved}
     for index, record in enumerate(artifact.operators):
@@ -327,7 +317,7 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
         yield OwnedStep(
             layer=record.layer,
             device=record.device if any(call.call in OF_DEVICES for call in record.device_calls) else None,
-            begun=index in after,
+            begun=index in begun,
             reads=_numbers(layer.present_inputs, groups),
             writes=_numbers(writes, groups),
             replaces=_numbers(replaced, groups),
