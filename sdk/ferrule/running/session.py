@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from ferrule._typing import override
-from ferrule.boards import Board
 from ferrule.closing import Closing
+from ferrule.devices import Fault
 from ferrule.emulation import EngineError, Machine, OwnershipPlan, Session
 from ferrule.emulation.attached import attached_devices, attached_wires, failures, inject
 from ferrule.emulation.contract import contract_plan
@@ -37,14 +37,10 @@ class RunningFirmware(Closing):
         request = request or RunRequest()
         self.firmware = firmware
         engine = request.engine_for(firmware.board, firmware.program)
-        self.machine = Machine(
-            board=linked_board(firmware),
-            elf=firmware.image.path,
-            devices=attached_devices(firmware.artifact, firmware.image, request.faults, program=firmware.program),
-            wires=attached_wires(firmware.program),
+        self.machine = replace(
+            linked_machine(firmware, request.faults),
             options=request.options,
             ownership=ownership,
-            contract=contract_plan(firmware.program, firmware.image),
             callback_s=request.timeout_s,
         )
         with ExitStack() as stack:
@@ -87,10 +83,19 @@ class RunningFirmware(Closing):
         self._stack.close()
 
 
-def linked_board(firmware: BuiltFirmware) -> Board:
-    """Return the board with its link on the UART that the firmware uses for it."""
-    board, chosen = firmware.board, platform(firmware.project.manifest.platform)
-    return replace(board, link_uart=chosen.link_uart(firmware.program, board))
+def linked_machine(firmware: BuiltFirmware, faults: Mapping[str, Fault]) -> Machine:
+    """Return the board with its link on the UART that the firmware uses for it, and with models of its devices.
+
+    Those in `faults` can be given a fault by `inject`.
+    """
+    board, program, chosen = firmware.board, firmware.program, platform(firmware.project.manifest.platform)
+    return Machine(
+        board=replace(board, link_uart=chosen.link_uart(program, board)),
+        elf=firmware.image.path,
+        devices=attached_devices(firmware.artifact, firmware.image, faults, program=program),
+        wires=attached_wires(program),
+        contract=contract_plan(program, firmware.image),
+    )
 
 
 def connect(firmware: BuiltFirmware, session: Session, machine: Machine, timeout_s: float) -> LinkSession:

@@ -30,9 +30,8 @@ from ferrule.emulation import (
     fitting_engine,
 )
 from ferrule.emulation import engine as engine_of
-from ferrule.emulation.attached import attached_devices, attached_wires, own_devices
+from ferrule.emulation.attached import own_devices
 from ferrule.emulation.console import TAIL_LINES, Console
-from ferrule.emulation.contract import contract_plan
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware import DEFAULT_BOARD, Image, read_image
 from ferrule.graph import Array
@@ -312,13 +311,12 @@ def _own_machine(
 
 
 def _compiled_machine(firmware: Firmware, board: str | Path | Description | None, devices: Sequence[Device]) -> Machine:
-    from ferrule.running.session import linked_board
+    from ferrule.running.session import linked_machine
 
-    description = linked_board(firmware)
     name = board.name if isinstance(board, Description) else board
-    if name is not None and load_board(name).name != description.name:
+    if name is not None and load_board(name).name != firmware.board.name:
         raise FerruleError(
-            f"the firmware was compiled for {description.name}, not for {name}",
+            f"the firmware was compiled for {firmware.board.name}, not for {name}",
             hint="compile it for the board of the test: ferrule.compile(network, board=ferrule_board.name)",
         )
     if devices:
@@ -326,14 +324,7 @@ def _compiled_machine(firmware: Firmware, board: str | Path | Description | None
             "a compiled firmware has the models of its devices already", hint="add models at addresses: AttachedDevice"
         )
     names = [use.device.name for use in firmware.program.devices]
-    own = attached_devices(firmware.artifact, firmware.image, dict.fromkeys(names, Fault()), program=firmware.program)
-    return Machine(
-        board=description,
-        elf=firmware.elf,
-        devices=tuple(own),
-        wires=tuple(attached_wires(firmware.program)),
-        contract=contract_plan(firmware.program, firmware.image),
-    )
+    return linked_machine(firmware, dict.fromkeys(names, Fault()))
 
 
 def check_machine(chosen: Engine, machine: Machine) -> None:
