@@ -80,8 +80,7 @@ class _Hosted:
 
     def wrong_answer(self, answer: object, expected: str, call: str, offset: int | None = None) -> NoReturn:
         """Raise the fault for a value that the contract does not allow."""
-        what = f"its model returned {_shown(answer)}, expected {expected},"
-        raise self._wrong(what, call, offset)
+        raise self._wrong(f"its model returned {_shown(answer)}, expected {expected},", call, offset)
 
     def host_failed(self, error: FerruleError) -> None:
         """Note an error of the host that passes through the model."""

@@ -69,10 +69,9 @@ class FieldReader:
             self.note(f".{name}: {text}")
 
         lowest, width = _bits(element)
-        own = element.words("access")
         access = None
-        if own or element.child("modifiedWriteValues") is not None:
-            access = access_of(element, own or self.access, self.effect, note)
+        if element.words("access") or element.child("modifiedWriteValues") is not None:
+            access = access_of(element, self.access, self.effect, note)
         return Field(
             name=name,
             bit=lowest,
@@ -87,11 +86,9 @@ class FieldReader:
         kept: dict[str, EnumeratedValue] = {}
         for child in field.all("enumeratedValues"):
             element = self.derivation.resolved(child, (*self.scopes, field))
-            usage = element.words("usage") or Usage.READ_WRITE
-            if usage not in set(Usage):
-                raise element.wrong(f"<usage> is {usage[:80]!a}, expected one of {', '.join(Usage)}")
+            usage = Usage(element.choice("usage", list(Usage), Usage.READ_WRITE))
             for each in element.all("enumeratedValue"):
-                value = _value(each, width, Usage(usage), note)
+                value = _value(each, width, usage, note)
                 if value is None:
                     continue
                 same = kept.setdefault(value.name, value)

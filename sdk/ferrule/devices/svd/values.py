@@ -125,22 +125,18 @@ class Properties:
 
     def of(self, element: Element) -> Properties:
         """Return the properties within an element."""
-        access = element.words("access") or self.access
-        if access not in _ACCESS:
-            raise element.wrong(f"<access> is {access[:80]!a}, expected one of {', '.join(_ACCESS)}")
         return replace(
             self,
+            access=element.choice("access", _ACCESS, self.access),
             size=number(element, "size", default=self.size),
-            access=access,
             reset=number(element, "resetValue", default=self.reset),
             reset_mask=number(element, "resetMask", default=self.reset_mask),
         )
 
 
-def access_of(element: Element, access: str, outer_effect: str, note: Note) -> Access:
-    """Return the access to a register or a field; `outer_effect` is what a write does unless the element states it."""
-    if access not in _ACCESS:
-        raise element.wrong(f"<access> is {access[:80]!a}, expected one of {', '.join(_ACCESS)}")
+def access_of(element: Element, outer_access: str, outer_effect: str, note: Note) -> Access:
+    """Return the access to a register or a field, and what a write does; an element that states none has the outer."""
+    access = element.choice("access", _ACCESS, outer_access)
     effect = element.words("modifiedWriteValues") or outer_effect
     if effect and effect not in _KNOWN_EFFECTS:
         raise element.wrong(f"<modifiedWriteValues> is {effect[:80]!a}")

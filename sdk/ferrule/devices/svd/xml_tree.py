@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +44,13 @@ class Element:
         """Return the text of a child with single spaces between its words; empty without the child."""
         found = self.child(tag)
         return "" if found is None else " ".join(found.text.split())
+
+    def choice(self, tag: str, choices: Collection[str], default: str) -> str:
+        """Return the text of a child, or the default if it is empty; FerruleError if that is none of the choices."""
+        text = self.words(tag) or default
+        if text not in choices:
+            raise self.wrong(f"<{tag}> is {text[:80]!a}, expected one of {', '.join(choices)}")
+        return text
 
     def wrong(self, message: str, hint: str | None = None) -> FerruleError:
         """Return an error that names the file and the element's line."""
