@@ -337,12 +337,12 @@ def _compile(
             )
         if engine is not None:
             engine_for(engine, board, program)
-        started = time.perf_counter()
+        started, build_s = time.perf_counter(), 0.0
         if adopted is None:
             project, image = make_firmware(program, placed, progress)
+            build_s = time.perf_counter() - started
         else:
             project, image = write_project(program, placed), adopted
-        build_s = 0.0 if adopted is not None else time.perf_counter() - started
         by_compiler = tools is None and adopted is None
         firmwares = tuple(
             Firmware(

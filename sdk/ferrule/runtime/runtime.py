@@ -49,10 +49,17 @@ class Runtime(Closing):
         Raises:
             FerruleError: the options name an unknown backend.
         """
-        self._options = options or CreationOptions()
+        from ferrule.backends.dynamic.load import load_dynamic_backends
+
+        self._options = given = options or CreationOptions()
         self._registry = (registry or default_registry()).scope()
         try:
-            self._dynamic_report = _load_dynamic(self._registry, self._options)
+            self._dynamic_report = load_dynamic_backends(
+                self._registry,
+                given.dynamic_backends_path,
+                isolate=given.isolate_dynamic_backends,
+                answer_s=given.isolated_timeout_s,
+            )
             self._admitted, self._rows = admit_all(self._registry, self._options)
         except BaseException:
             self._registry.close()
@@ -201,10 +208,3 @@ class Runtime(Closing):
     def _check_open(self) -> None:
         if self._closed:
             raise FerruleError("the runtime is closed", hint="make a new one")
-
-
-def _load_dynamic(registry: BackendRegistry, options: CreationOptions) -> tuple[LoadReport, ...]:
-    from ferrule.backends.dynamic.load import load_dynamic_backends
-
-    path, isolate = options.dynamic_backends_path, options.isolate_dynamic_backends
-    return load_dynamic_backends(registry, path, isolate=isolate, answer_s=options.isolated_timeout_s)

@@ -36,8 +36,10 @@ class QemuEngine(Engine):
             return "its board.toml names no QEMU machine"
         if devices:
             names = ", ".join(devices)
-            models = f"device models on the board's bus ({names})"
-            return f"{models} can't be put into QEMU; the engines unicorn and renode have them"
+            return (
+                f"device models on the board's bus ({names}) can't be put into QEMU; "
+                "the engines unicorn and renode have them"
+            )
         return None
 
     @override

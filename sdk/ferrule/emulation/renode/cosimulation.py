@@ -328,9 +328,8 @@ class CosimulationPeer:
             return
         edges, self._edges = self._edges, []
         for level in edges:
-            self._send(Message(action=Action.INTERRUPT, address=0, data=int(level), index=self._index))
-        self._send(Message(action=Action.GET_DOUBLE_WORD, address=0, index=self._index))
-        self._await(Action.WRITE_TO_BUS)
+            self._send(Message(action=Action.INTERRUPT, data=int(level), index=self._index))
+        self.get(0, 4)
 
     # ---- messages
 

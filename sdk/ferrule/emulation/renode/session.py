@@ -77,10 +77,9 @@ class RenodeSession(ProcessSession):
             self._server = start()
             self._load(self._server, machine, kind)
         except (RenodeError, OSError) as error:
-            raised = self._raised(error)
-            self._failure = raised
+            self._failure = self._raised(error)
             self.stop()
-            raise raised from error
+            raise self._failure from error
         except BaseException:
             self._keep = False
             self.stop()

@@ -50,9 +50,9 @@ class BoardDevice:
         processor: Processor,
         device: AttachedDevice,
         limit_s: float | None,
-        contract: DeviceContract | None = None,
-        ownership: Ownership | None = None,
-        describe: Callable[[int], str] | None = None,
+        contract: DeviceContract | None,
+        ownership: Ownership | None,
+        describe: Callable[[int], str],
     ) -> None:
         self._device = device
         judge = None if contract is None else contract.judge(device.name, lambda: self.model.cause)

@@ -12,7 +12,6 @@ from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.processor import NVIC_TYPE, Processor
 from ferrule.emulation.unicorn.uart import KINDS, Uart
 
-UART_TYPES = tuple(KINDS)
 TRACE_TYPE = "Miscellaneous.DWT"
 BIT_BAND_TYPE = "Miscellaneous.BitBanding"
 TRACE_BYTES = 0x1000
@@ -66,8 +65,8 @@ def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:
     """Attach the board's peripherals to the guest and return its UARTs by name."""
     uarts: dict[str, Uart] = {}
     for peripheral in board.peripherals:
-        if peripheral.uart_class in UART_TYPES:
-            kind = KINDS[peripheral.uart_class]
+        kind = KINDS.get(peripheral.uart_class)
+        if kind is not None:
             transmit = interrupt_line(peripheral, kind.transmit_output, board)
             receive = interrupt_line(peripheral, kind.receive_output, board)
             uarts[peripheral.name] = Uart(guest, peripheral, transmit, receive)

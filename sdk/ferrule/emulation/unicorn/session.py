@@ -31,9 +31,9 @@ from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
 from ferrule.emulation.unicorn.observer import Observer
 from ferrule.emulation.unicorn.ownership import Ownership, memory_at
-from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
+from ferrule.emulation.unicorn.peripherals import attach
 from ferrule.emulation.unicorn.processor import Processor
-from ferrule.emulation.unicorn.uart import Uart, UartWire
+from ferrule.emulation.unicorn.uart import KINDS, Uart, UartWire
 from ferrule.link import BoardMemory, Channel, LinkError
 
 SLICE_INSTRUCTIONS = 2_000_000
@@ -167,7 +167,7 @@ class UnicornSession(EmulatorSession):
         return UnicornChannel(self, self._uart(name))
 
     def _uart(self, name: str, purpose: str = "") -> Uart:
-        where = f"{purpose}that the unicorn engine models ({', '.join(UART_TYPES)})"
+        where = f"{purpose}that the unicorn engine models ({', '.join(KINDS)})"
         return self._find_uart(name, self._uarts, where)
 
     @override
