@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 
 from ferrule import formats
 from ferrule.errors import FerruleError
-from ferrule.formats.tflite.versions import VERSIONS, Version
+from ferrule.formats.tflite.versions import VERSIONS, rule_of
 from ferrule.graph import DataType, Quantization, Rounding, TensorInfo
 from ferrule.network import Network
 
@@ -49,9 +49,8 @@ def test_weights_from_run_time_keep_the_rule() -> None:
     weights = np.ones((3, 4), np.int8)
     network.add_fully_connected_layer(source, weights, weights_quantization=quantization, quantization=quantization)
     (layer,) = network.layers
-    version = Version.named(LITERT)
-    assert version.rule(network, layer) is Rounding.ONNX
-    assert version.rule(network, replace(layer, inputs=("x", "x"))) is Rounding.TFLM
+    assert rule_of(LITERT, network, layer) is Rounding.ONNX
+    assert rule_of(LITERT, network, replace(layer, inputs=("x", "x"))) is Rounding.TFLM
 
 
 def test_an_unknown_version_is_refused() -> None:

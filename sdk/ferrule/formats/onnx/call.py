@@ -122,6 +122,10 @@ class Value:
         self.call.pending = Value(self.call, axes=self.axes, made=self._made(what, others, dtype, rounding))
         return self.call.pending
 
+    def cast(self, dtype: DataType) -> Value:
+        """Return the elements in another type."""
+        return self if self.dtype is dtype else self.then(LayerType.CAST, dtype=dtype)
+
     def select(self, chosen: Value, other: Value) -> Value:
         """Return the elements of `chosen` where this tensor is true, and else those of `other`."""
         return self.then(LayerType.SELECT_V2, chosen, other, dtype=chosen.dtype)

@@ -153,6 +153,7 @@ class _Loop:
 
     def __init__(self, call: Call, body: GraphRecord) -> None:
         self._call, self._body = call, body
+        self._made = replace(call.node, name="").made
         self._first = 1 if call.node.has_input(1) else 2
         """The first of the inputs that the loop carries: the condition, if there is one."""
         self._trips = call.node.source
@@ -191,7 +192,7 @@ class _Loop:
     def _condition_record(self) -> GraphRecord:
         """Return the graph of: count < trip count, and condition."""
         constants: dict[str, Array] = {}
-        trips, counter, made = self._trips, self._count, replace(self._call.node, name="").made
+        trips, counter, made = self._trips, self._count, self._made
         result, nodes = self._body.inputs[1].name, []
         has_condition = self._first == 1
         if not trips and not has_condition:
@@ -213,7 +214,7 @@ class _Loop:
 
     def _body_record(self) -> GraphRecord:
         """Return the body, which counts, and passes on what it reads from outside."""
-        body, number, made = self._body, self._body.inputs[0], replace(self._call.node, name="").made
+        body, number, made = self._body, self._body.inputs[0], self._made
         shape = np.array([1] * len(number.shape or ()), np.int64)
         constants = {**body.constants, self._one: np.ones((), np.int32), self._less: shape}
         nodes = [made("Cast", [self._count], self._wide, to=_NUMBERS[DataType.INT64])]

@@ -148,12 +148,12 @@ def _cast(call: Call) -> Value:
             f"it converts to {type_name(number)}, expected one of {', '.join(TYPES.values())}",
             hint="export the model in float32",
         )
-    return _cast_to(call, dtype)
+    return call.value().cast(dtype)
 
 
-def _cast_to(call: Call, dtype: DataType) -> Value:
-    x = call.value()
-    return x if x.dtype is dtype else x.then(LayerType.CAST, dtype=dtype)
+def _cast_like(call: Call) -> Value:
+    dtype = call.dtype(1)
+    return call.value().cast(dtype)
 
 
 def _is_inf(call: Call) -> Value:
@@ -191,7 +191,7 @@ _LAYERS: Mapping[str, LayerType] = {
 ROWS: Mapping[str, Row] = {
     **{op: unary(type_) for op, type_ in _LAYERS.items()},
     "Cast": Row(_cast),
-    "CastLike": Row(lambda call: _cast_to(call, call.dtype(1)), 2),
+    "CastLike": Row(_cast_like, 2),
     "Celu": function(_celu, alpha=1.0),
     "Clip": Row(_clip, 1, 3),
     "DequantizeLinear": replace(function(lambda x: x.then(LayerType.DEQUANTIZE)), most=3),

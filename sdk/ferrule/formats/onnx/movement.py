@@ -184,10 +184,7 @@ def check_indices(indices: Array, extent: int) -> None:
 
 def _positions(call: Call, extents: Array) -> Value:
     """Return the second input, indices from run time, as int32; those that are negative count from the end."""
-    indices = call.tensor(1)
-    if indices.dtype is not DataType.INT32:
-        indices = indices.then(LayerType.CAST, dtype=DataType.INT32)
-    return indices.then(LayerType.FLOOR_MOD, call.array(extents, "extents"))
+    return call.tensor(1).cast(DataType.INT32).then(LayerType.FLOOR_MOD, call.array(extents, "extents"))
 
 
 def _gather_nd(call: Call) -> Value:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -44,40 +45,35 @@ def _lp_normalization(call: Call) -> Value | None:
     return x / abs(x).then(LayerType.SUM, x.over({axis}))
 
 
-def _reduce_log_sum_exp(call: Call) -> Value:
-    """Add the largest element along the axes, and the logarithm of the sum of exp(x - largest)."""
-    chosen = reduced(call.node, call.integers(1, "axes"), call.rank())
-    x = call.ordered()
-    if chosen is None:
-        raise UnsupportedError("it has no axes, expected one or more")
-    order, reduce = x.order, x.over(chosen)
-    largest = x.then(LayerType.REDUCE_MAX, reduce)
-    total = (x - largest).then(LayerType.EXP).then(LayerType.SUM, reduce).then(LayerType.LOG)
-    result = largest + total
-    if call.node.flag("keepdims", default=True):
+def _squares(x: Value, reduce: ReduceDescriptor) -> Value:
+    return x.then(LayerType.SQUARE).then(LayerType.SUM, reduce)
+
+
+def _log_sum_exp(x: Value, reduce: ReduceDescriptor) -> Value:
+    """Return the largest element along axes, plus the logarithm of the sum of exp(x - largest)."""
+    kept = replace(reduce, keep_dims=True)
+    largest = x.then(LayerType.REDUCE_MAX, kept)
+    result = largest + (x - largest).then(LayerType.EXP).then(LayerType.SUM, kept).then(LayerType.LOG)
+    if reduce.keep_dims:
         return result
-    shape = tuple(call.shape()[axis] for axis in order if axis not in chosen)
-    return result.then(ReshapeDescriptor(shape=shape)).ordered(without(order, chosen))
+    shape = tuple(extent for axis, extent in enumerate(x.shape) if axis not in reduce.axes)
+    return result.then(ReshapeDescriptor(shape=shape))
 
 
-def _reduction(
-    type_: LayerType, before: LayerType | None = None, after: LayerType | None = None, layer: LayerType | None = None
-) -> Row:
-    """Return the row of a reduction, with functions of each element before and after it."""
+def _reduction(compute: LayerType | Callable[[Value, ReduceDescriptor], Value], layer: LayerType | None = None) -> Row:
+    """Return the row of a reduction, or of an expression with one."""
 
     def emit(call: Call) -> Value:
         chosen = reduced(call.node, call.integers(1, "axes"), call.rank())
         x = call.ordered()
         if chosen is None:
-            if before is not None or after is not None:
+            if not isinstance(compute, LayerType):
                 raise UnsupportedError("it has no axes, expected one or more")
             return call.value()
-        order, keep = x.order, call.node.flag("keepdims", default=True)
+        keep = call.node.flag("keepdims", default=True)
         reduce = x.over(chosen, keep=keep)
-        if before is not None:
-            x = x.then(before)
-        x = x.then(type_, reduce).ordered(order if keep else without(order, chosen))
-        return x if after is None else x.then(after)
+        result = x.then(compute, reduce) if isinstance(compute, LayerType) else compute(x, reduce)
+        return result.ordered(x.order if keep else without(x.order, chosen))
 
     return Row(emit, 1, 2, layer=layer)
 
@@ -199,14 +195,14 @@ ROWS: Mapping[str, Row] = {
     "LpNormalization": Row(_lp_normalization),
     "MeanVarianceNormalization": Row(_mean_variance_normalization),
     "RMSNormalization": Row(_layer_normalization, 2),
-    "ReduceL1": _reduction(LayerType.SUM, before=LayerType.ABS),
-    "ReduceL2": _reduction(LayerType.SUM, before=LayerType.SQUARE, after=LayerType.SQRT),
-    "ReduceLogSum": _reduction(LayerType.SUM, after=LayerType.LOG),
-    "ReduceLogSumExp": Row(_reduce_log_sum_exp, 1, 2),
+    "ReduceL1": _reduction(lambda x, reduce: abs(x).then(LayerType.SUM, reduce)),
+    "ReduceL2": _reduction(lambda x, reduce: _squares(x, reduce).then(LayerType.SQRT)),
+    "ReduceLogSum": _reduction(lambda x, reduce: x.then(LayerType.SUM, reduce).then(LayerType.LOG)),
+    "ReduceLogSumExp": _reduction(_log_sum_exp),
     "ReduceMax": _reduction(LayerType.REDUCE_MAX),
     "ReduceMean": _reduction(LayerType.MEAN, layer=LayerType.MEAN),
     "ReduceMin": _reduction(LayerType.REDUCE_MIN),
     "ReduceSum": _reduction(LayerType.SUM),
-    "ReduceSumSquare": _reduction(LayerType.SUM, before=LayerType.SQUARE),
+    "ReduceSumSquare": _reduction(_squares),
     "Softmax": _along(LayerType.SOFTMAX),
 }

@@ -59,9 +59,7 @@ def _one_hot(call: Call) -> Value:
     rank = call.rank()
     axis = front_axis(call.node.integer("axis", -1), rank + 1)
     shape = (*call.shape()[:axis], 1, *call.shape()[axis:])
-    indices = call.tensor(0, None, shape)
-    if indices.dtype is not DataType.INT32:
-        indices = indices.then(LayerType.CAST, dtype=DataType.INT32)
+    indices = call.tensor(0, None, shape).cast(DataType.INT32)
     numbers = np.arange(depth, dtype=np.int32).reshape(depth, *(1,) * (rank - axis))
     front, back = (indices.then(LayerType.EQUAL, call.array(each, "numbers")) for each in (numbers, numbers - depth))
     either = front.then(LayerType.LOGICAL_OR, back)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -89,12 +90,14 @@ class _Writer:
 
     def write(self, record: ModelContent) -> bytes:
         buffers, places = self._buffers([tensor for graph in record.subgraphs for tensor in graph.tensors])
-        codes, numbers = self._operator_codes(record.subgraphs)
+        codes = dict.fromkeys(operator.code for graph in record.subgraphs for operator in graph.operators)
+        offsets = [self._operator_code(*code) for code in codes]
+        numbers = {code: number for number, code in enumerate(codes)}
         subgraphs = [self._subgraph(graph, places, numbers) for graph in record.subgraphs]
         model = self._table(
             "Model",
             Version=SCHEMA_VERSION,
-            OperatorCodes=self._offsets(codes),
+            OperatorCodes=self._offsets(offsets),
             Subgraphs=self._offsets(subgraphs),
             Description=self._string(record.description),
             Buffers=self._offsets(buffers),
@@ -128,39 +131,23 @@ class _Writer:
 
     def _buffers(self, tensors: Sequence[Tensor]) -> tuple[list[int], dict[bytes, int]]:
         """Return the buffers' offsets and their numbers by content; buffer 0 is empty, and equal data is shared."""
-        offsets = [self._table("Buffer")]
-        known = {b"": 0}
-        for tensor in tensors:
-            data = _bytes(tensor)
-            if data not in known:
-                known[data] = len(offsets)
-                offsets.append(self._table("Buffer", Data=self._data(data)))
-        return offsets, known
+        contents = dict.fromkeys(chain((b"",), map(_bytes, tensors)))
+        offsets = [self._table("Buffer", Data=self._data(data) if data else None) for data in contents]
+        return offsets, {data: number for number, data in enumerate(contents)}
 
     def _data(self, data: bytes) -> int:
         self._builder.Prep(BUFFER_ALIGNMENT_BYTES, len(data))
         return int(self._builder.CreateByteVector(data))
 
-    def _operator_codes(
-        self, subgraphs: Sequence[SubgraphContent]
-    ) -> tuple[list[int], dict[tuple[str, str, int], int]]:
-        """Return the offsets of the operator codes and their numbers by `OperatorContent.code`."""
-        known: dict[tuple[str, str, int], int] = {}
-        offsets: list[int] = []
-        for operator in (operator for graph in subgraphs for operator in graph.operators):
-            if operator.code not in known:
-                known[operator.code] = len(offsets)
-                custom = operator.custom
-                code = int(getattr(self._schema.BuiltinOperator, "CUSTOM" if custom else operator.type))
-                table = self._table(
-                    "OperatorCode",
-                    DeprecatedBuiltinCode=min(code, _DEPRECATED_CODE_LIMIT),
-                    CustomCode=self._string(custom) if custom else None,
-                    Version=operator.version,
-                    BuiltinCode=code,
-                )
-                offsets.append(table)
-        return offsets, known
+    def _operator_code(self, custom: str, type_: str, version: int) -> int:
+        code = int(getattr(self._schema.BuiltinOperator, "CUSTOM" if custom else type_))
+        return self._table(
+            "OperatorCode",
+            DeprecatedBuiltinCode=min(code, _DEPRECATED_CODE_LIMIT),
+            CustomCode=self._string(custom) if custom else None,
+            Version=version,
+            BuiltinCode=code,
+        )
 
     def _tensor(self, tensor: Tensor, buffer: int, is_variable: bool, *, empty: bool) -> int:
         info = tensor.info

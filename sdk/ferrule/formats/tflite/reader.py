@@ -24,7 +24,7 @@ from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
 from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
-from ferrule.formats.tflite.versions import Version
+from ferrule.formats.tflite.versions import check_version, rule_of
 from ferrule.formats.tflite.windows import needs_narrow_bias
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.interface import option
@@ -57,7 +57,9 @@ def read_tflite(
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
-    file = _File(read_model(data), dequantize_weights, max_iterations, Version.named(rounding))
+    subgraphs = read_model(data)
+    check_version(rounding)
+    file = _File(subgraphs, dequantize_weights, max_iterations, rounding)
     network = file.reader(file.choose(signature), name).network()
     file.require_one_signature()
     network.signatures = file.signatures()
@@ -72,7 +74,7 @@ class _File:
         subgraphs: tuple[SubgraphRecord, ...],
         dequantize_weights: bool,
         max_iterations: int,
-        version: Version,
+        version: str,
     ) -> None:
         self._subgraphs = subgraphs
         self.folded = Tally()
@@ -357,7 +359,7 @@ class _Reader:
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
         )
-        layer = replace(layer, rounding=self._file.version.rule(self._network, layer))
+        layer = replace(layer, rounding=rule_of(self._file.version, self._network, layer))
         self._append(record, layer, outputs)
         for key, info in states.items():
             self._variables.replace_value(key, info.name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
 from ferrule.operators.table import having
@@ -18,26 +17,15 @@ VERSIONS: Mapping[str, frozenset[LayerType]] = {"tflm": frozenset(), "litert-2.3
 """By name of a version: the layers of int8 with constant weights that round by ONNX's rule; all others are TFLM's."""
 
 
-@frozen
-class Version:
-    """A program whose results the layers of a model are to have."""
+def check_version(name: str) -> None:
+    """Raise FerruleError if there is no version of this name."""
+    if name not in VERSIONS:
+        raise FerruleError(f"there is no rounding '{name}', expected {' or '.join(VERSIONS)}")
 
-    once: frozenset[LayerType]
 
-    @classmethod
-    def named(cls, name: str) -> Version:
-        """Return a version of `VERSIONS`.
-
-        Raises:
-            FerruleError: there is none of this name.
-        """
-        if name not in VERSIONS:
-            raise FerruleError(f"there is no rounding '{name}', expected {' or '.join(VERSIONS)}")
-        return cls(once=VERSIONS[name])
-
-    def rule(self, graph: Graph, layer: Layer) -> Rounding:
-        """Return the rule of a layer whose inputs the graph has."""
-        if layer.type not in self.once or layer.inputs[0] is None or layer.inputs[1] is None:
-            return Rounding.TFLM
-        narrow = graph.info(layer.inputs[0]).dtype is DataType.INT8
-        return Rounding.ONNX if narrow and graph.tensor(layer.inputs[1]).data is not None else Rounding.TFLM
+def rule_of(version: str, graph: Graph, layer: Layer) -> Rounding:
+    """Return the rule of a layer whose inputs the graph has, by a version of `VERSIONS`."""
+    if layer.type not in VERSIONS[version] or layer.inputs[0] is None or layer.inputs[1] is None:
+        return Rounding.TFLM
+    narrow = graph.info(layer.inputs[0]).dtype is DataType.INT8
+    return Rounding.ONNX if narrow and graph.tensor(layer.inputs[1]).data is not None else Rounding.TFLM
