@@ -8,36 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.backends.dynamic import load_dynamic_backends
+from ferrule.backends.dynamic import load_dynamic_backends, paths
 from ferrule.backends.dynamic.paths import PATHS_VARIABLE, check_path, find_candidates, search_paths
 from ferrule.backends.dynamic.report import LoadReport, Reason
 from ferrule.backends.registry import BackendRegistry
 
 
-def test_without_anything_there_is_nothing_to_look_in() -> None:
-    assert search_paths(environment={}, build_paths="") == ()
-
-
-def test_the_build_has_a_list() -> None:
-    assert search_paths(environment={}, build_paths="/one:/two") == ("/one", "/two")
-
-
-def test_the_environment_replaces_the_list_of_the_build() -> None:
-    assert search_paths(environment={PATHS_VARIABLE: "/three:/four"}, build_paths="/one") == ("/three", "/four")
-    assert search_paths(environment={PATHS_VARIABLE: ""}, build_paths="/one") == ()
-
-
-def test_one_override_replaces_everything_and_is_not_split() -> None:
-    environment = {PATHS_VARIABLE: "/three"}
-    assert search_paths("/five:/six", environment=environment, build_paths="/one") == ("/five:/six",)
-
-
-def test_an_empty_override_is_none() -> None:
-    assert search_paths("", environment={}, build_paths="/one") == ("/one",)
-
-
-def test_a_folder_that_is_listed_twice_counts_once() -> None:
-    assert search_paths(environment={}, build_paths="/one:/two:/one") == ("/one", "/two")
+@pytest.mark.parametrize(
+    ("override", "environment", "build_paths", "expected"),
+    [
+        (None, None, "", ()),
+        (None, None, "/one:/two:/one", ("/one", "/two")),
+        (None, "/three:/four", "/one", ("/three", "/four")),
+        (None, "", "/one", ()),
+        ("/five:/six", "/three", "/one", ("/five:/six",)),
+        ("", None, "/one", ("/one",)),
+    ],
+)
+def test_an_override_replaces_the_environment_which_replaces_the_list_of_the_build(
+    override: str | None, environment: str | None, build_paths: str, expected: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "BUILD_PATHS", build_paths)
+    monkeypatch.delenv(PATHS_VARIABLE, raising=False)
+    if environment is not None:
+        monkeypatch.setenv(PATHS_VARIABLE, environment)
+    assert search_paths(override) == expected
 
 
 def test_an_empty_entry_is_refused() -> None:

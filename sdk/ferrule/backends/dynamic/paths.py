@@ -7,7 +7,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from ferrule.backends.dynamic.build_paths import BUILD_PATHS
@@ -31,12 +31,7 @@ def resembles_backend(name: str) -> bool:
     return "backend" in lowered or ".so" in lowered
 
 
-def search_paths(
-    override: Path | str | None = None,
-    *,
-    environment: Mapping[str, str] | None = None,
-    build_paths: str = BUILD_PATHS,
-) -> tuple[str, ...]:
+def search_paths(override: Path | str | None = None) -> tuple[str, ...]:
     """Return the folders to search, unchecked and without duplicates.
 
     The override is a single folder, even if it contains colons, and replaces everything else; an empty one is ignored.
@@ -44,9 +39,8 @@ def search_paths(
     """
     if override is not None and str(override):
         return (str(override),)
-    if environment is None:
-        _variable(PATHS_VARIABLE)
-    listed = (os.environ if environment is None else environment).get(PATHS_VARIABLE, build_paths)
+    _variable(PATHS_VARIABLE)
+    listed = os.environ.get(PATHS_VARIABLE, BUILD_PATHS)
     return tuple(dict.fromkeys(listed.split(":"))) if listed else ()
 
 

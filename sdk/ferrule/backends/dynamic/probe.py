@@ -116,5 +116,8 @@ def _judge(report: LoadReport, lines: list[dict[str, Any]], code: int | None, ti
         return replace(report, reason=Reason.TIMED_OUT, message=f"{step} took longer than {timeout_s:g} s")
     if last.get("done") and code == 0:
         return report
+    if not lines:  # it has not yet opened the file
+        message = f"the child process that tries it ended with {ending(code)}"
+        return replace(report, reason=Reason.NOT_PROBED, message=message)
     reason = Reason.CRASHED if code < 0 else Reason.EXITED
     return replace(report, reason=reason, message=f"{step} ended the process with {ending(code)}")
