@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from ferrule._frozen import frozen
+from ferrule.backends.conforming import IDENTIFIER
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.reading import files_below, is_file, is_folder, list_folder, read_bytes
 from ferrule.resources import root
 
 _LICENCE = re.compile(r"[\w.+:() -]+", re.ASCII)
-_MACRO = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PATH = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./+@=-]*")
 _VALUE = re.compile(r"[\w.+-]*", re.ASCII)
 
@@ -71,7 +71,7 @@ class Contribution:
                 hint='give an identifier of spdx.org/licenses, such as "BSD-3-Clause"',
             )
         for macro, value in self.defines.items():
-            if not (_MACRO.fullmatch(macro) and _VALUE.fullmatch(value)):
+            if not (IDENTIFIER.holds(macro) and _VALUE.fullmatch(value)):
                 raise FerruleError(
                     f"contribution '{self.name}' defines {macro} as '{value}', expected a C identifier, and a value "
                     "of letters, digits and '_.+-'",

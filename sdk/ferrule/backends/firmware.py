@@ -470,12 +470,8 @@ class DeviceDriver:
 
 def address_fields(driver: DeviceDriver) -> tuple[str, ...]:
     """Return the members of a driver's context whose initial value is the address of the device's registers."""
-    numbers = {
-        member: value.value if isinstance(value, Integer) else value
-        for member, value in driver.context_fields
-        if isinstance(value, Integer | int) and not isinstance(value, bool)
-    }
-    return tuple(member for member, number in numbers.items() if number and number == driver.base)
+    fields = ((member, _expression(value)) for member, value in driver.context_fields if driver.base)
+    return tuple(member for member, value in fields if isinstance(value, Integer) and value.value == driver.base)
 
 
 def device_declarations(name: str, driver: DeviceDriver, address: Expression | None = None) -> tuple[Declaration, ...]:

@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import TypeVar
 
-from ferrule.backends.conforming import ALIGNMENT, LAST_ADDRESS
+from ferrule.backends.conforming import ALIGNMENT, IDENTIFIER, LAST_ADDRESS, UINT32
 from ferrule.backends.firmware import (
     SCALARS,
     Blob,
@@ -22,9 +21,6 @@ from ferrule.backends.firmware import (
 )
 from ferrule.dom import Class, ClassType, Construct, QualifiedName, Reference
 
-T = TypeVar("T")
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[^\"<>\s]+")
 _ELEMENTS = tuple(sorted(SCALARS, key=str))
 
@@ -156,7 +152,7 @@ def _meet(one: PlacedTensor, two: PlacedTensor, context: LoweringContext) -> boo
 
 
 def _wrong_blob(path: str, blob: Blob, prefix: str) -> Iterator[str]:
-    if not _NAME.fullmatch(blob.name) or not blob.name.startswith(prefix):
+    if not IDENTIFIER.holds(blob.name) or not blob.name.startswith(prefix):
         yield f"{path}.name is '{blob.name}', expected a C identifier that starts with '{prefix}'"
     if blob.data.dtype.name not in _ELEMENTS:
         yield f"{path}.data is an array of {blob.data.dtype}, expected one of {', '.join(_ELEMENTS)}"
@@ -176,16 +172,16 @@ def wrong_driver(driver: DeviceDriver) -> Iterator[str]:
             "with its own memory and a depth of at least 1"
         )
     for index, part in enumerate(driver.reach):
-        if part.size_bytes < 0 or part.offset_bytes < 0 or not _NAME.fullmatch(f"_{part.storage}"):
+        if part.size_bytes < 0 or part.offset_bytes < 0 or not IDENTIFIER.holds(f"_{part.storage}"):
             yield (
                 f"reach[{index}] ({part.name}) has {part.size_bytes} B at offset {part.offset_bytes} of "
                 f"'{part.storage}', expected 0 or more at 0 or more of the end of a C identifier"
             )
-    if driver.base is not None and not 0 <= driver.base <= LAST_ADDRESS:
+    if driver.base is not None and not UINT32.holds(driver.base):
         yield f"base is {driver.base:#x}, expected an address of 32 bits"
     if not 1 <= driver.window_bytes <= LAST_ADDRESS + 1 - (driver.base or 0):
         yield f"window_bytes is {driver.window_bytes}, expected 1 or more, up to the end of the addresses of 32 bits"
-    if (driver.interrupt is not None or driver.handler) and not _NAME.fullmatch(driver.handler):
+    if (driver.interrupt is not None or driver.handler) and not IDENTIFIER.holds(driver.handler):
         yield f"handler is '{driver.handler}', expected the C identifier of the interrupt's handler"
     yield from itertools.chain.from_iterable(each.missing() for each in driver.contributions)
 

@@ -87,18 +87,19 @@ class Convolution(Computing):
         )
         self._seen: list[tuple[bytes, bytes]] = []
         self.matrix: NDArray[Any] = np.zeros(0)
-        self.scales = Scales(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self.scales = Scales(*np.zeros((3, 0), np.int64))
 
     def _cores(self, registers: Registers, configuration: Configuration) -> list[CoreWeights]:
         cores = []
         block = registers[Short.OFM_BLK_DEPTH_M1] + 1
-        for core in range(configuration.cores):
+        for core, (base, length, scale) in enumerate(_CORES[: configuration.cores]):
             channels = -(-(self.ofm.depth - core) // configuration.cores)
-            if channels < 1 or (core and not registers.is_set(_CORES[core][1])):
+            if channels < 1 or (core and not registers.is_set(length)):
                 continue
             depth = (block + configuration.cores - 1 - core) // configuration.cores
+            size_bytes, _ = registers.payload(length)
             order = None
-            if registers.payload(_CORES[core][1])[0]:
+            if size_bytes:
                 if depth < 1:
                     raise StreamError(f"the OFM block has {block} channels, which gives core {core} none")
                 order = WeightOrder(
@@ -110,13 +111,11 @@ class Convolution(Computing):
                     ofm_ublock_depth=configuration.ofm_ublock_depth,
                     ifm_ublock_depth=configuration.ifm_ublock_depth,
                     ifm_bits=8 * self.ifm.dtype.itemsize,
-                    part_kernel=bool(registers[Short.KERNEL_STRIDE] & 4) and not self.depthwise,
+                    part_kernel=bool(registers[Short.KERNEL_STRIDE] & 4),
                     depthwise=self.depthwise,
                     dilation_height=self.window.dilation_y,
                     dilation_width=self.window.dilation_x,
                 )
-            base, length, scale = _CORES[core]
-            size_bytes = registers.payload(length)[0] if order is not None else 0
             cores.append(
                 CoreWeights(
                     number=core,
@@ -149,15 +148,16 @@ class Convolution(Computing):
             return False
         depth, taps = self.ofm.depth, self.window.taps
         matrix = np.zeros((depth, self.window.taps_y, self.window.taps_x, self.channels), np.int16)
-        bias, factor, shift = (np.zeros(depth, np.int64) for _ in range(3))
+        found_scales = Scales(*np.zeros((3, depth), np.int64))
         for core, (weights, scale) in zip(self.cores, found, strict=True):
             own = slice(core.number, None, machine.configuration.cores)
-            bias[own], factor[own], shift[own] = scales(scale, core.channels)
+            for every, part in zip(found_scales, scales(scale, core.channels), strict=True):
+                every[own] = part
             if core.order is not None:
                 matrix[own] = WEIGHTS.weights(weights, core.order)
         if self._scale is not None:
-            factor[:], shift[:] = self._scale.factor, self._scale.shift
-        self.scales = Scales(bias, factor, shift)
+            found_scales.scale[:], found_scales.shift[:] = self._scale.factor, self._scale.shift
+        self.scales = found_scales
         self.matrix = self._converted(matrix.reshape(depth, taps * self.channels))
         self._seen = found
         return True

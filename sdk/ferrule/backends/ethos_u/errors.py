@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ferrule.errors import FerruleError
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 class StreamError(FerruleError):
     """A command stream is malformed; `word_offset` counts 32-bit words from the first command."""
 
+    usual_hint: ClassVar[str | None] = None
+
     def __init__(
         self, message: str, *, word_offset: int | None = None, opcode: int | None = None, hint: str | None = None
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint or self.usual_hint)
         self.word_offset: int | None = None
         self.opcode: int | None = None
         if word_offset is not None:
@@ -35,13 +37,7 @@ class StreamError(FerruleError):
 class UnsupportedModeError(StreamError):
     """A stream asks for a mode that Vela never emits, so that its result is not established."""
 
-    def __init__(self, message: str, *, word_offset: int | None = None, opcode: int | None = None) -> None:
-        super().__init__(
-            message,
-            word_offset=word_offset,
-            opcode=opcode,
-            hint="the model computes what Vela emits: compile the network with the version of Vela that Ferrule names",
-        )
+    usual_hint = "the model computes what Vela emits: compile the network with the version of Vela that Ferrule names"
 
 
 class NpuBusError(FerruleError):

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ferrule._frozen import frozen
 from ferrule.backends.contribution import Contribution
 from ferrule.backends.device import BindingNumber, Device, read_binding
 from ferrule.backends.ethos_u import arm_driver
 from ferrule.backends.ethos_u.arm_driver import find_arm_driver
-from ferrule.backends.ethos_u.compiled import FAST_SCRATCH_REGION, SCRATCH_REGION, CompiledStream
+from ferrule.backends.ethos_u.compiled import FAST_SCRATCH_REGION, SCRATCH_REGION, CompiledStream, StreamTensor
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.machine import Range
 from ferrule.backends.ethos_u.model import EthosUModel
@@ -49,7 +48,7 @@ from ferrule.dom import (
     unsigned,
 )
 from ferrule.errors import FerruleError, UnsupportedError, place, unknown_name
-from ferrule.graph import Shape
+from ferrule.graph import TensorInfo
 
 FOLDER = Path(__file__).parent
 HEADER = "ethos_u/ethos_u.h"
@@ -65,6 +64,13 @@ _BINDING = {
     "nonsecure": BindingNumber(high=1, default=0),
     "unprivileged": BindingNumber(high=1, default=0),
 }
+_OWN = "ferrule"
+_DRIVERS = {
+    _OWN: (OWN_HEADER, "ethos_u", "ethos_u_interrupt"),
+    "arm": (arm_driver.HEADER, arm_driver.CONTEXT, arm_driver.HANDLER),
+}
+"""The header, the tag of the context and the interrupt handler of each driver in C. Each has the symbol
+`ethos_u_driver`, so that the calls of the layers do not depend on it."""
 _TEXTS = {"configuration": "a text such as 'ethos-u55-128'", "driver": "'ferrule' or 'arm'"}
 
 
@@ -127,66 +133,41 @@ class EthosUTarget(OnBus):
         numbers = binding.numbers
         found = configuration_of_device(device)
         base, interrupt = base_and_interrupt(device, numbers)
+        chosen = binding.texts.get("driver", _OWN)
         with place(f"device '{device.name}'"):
-            chosen = _driver_in_c(binding.texts.get("driver", "ferrule"), found)
+            if chosen not in _DRIVERS:
+                raise unknown_name("driver", chosen, _DRIVERS)
+            contributions = _contributions(chosen, found)
+        header, context, handler = _DRIVERS[chosen]
         fields: list[tuple[str, FieldValue]] = []
         if base is not None:
             fields.append(("base", unsigned(base)))
-        if chosen.expects_config:
+        if chosen == _OWN:  # the context of Arm's has no member for the CONFIG that the NPU must have
             fields.append(("config", unsigned(found.register)))
         fields += [(name, True) for name in ("use_interrupt", "nonsecure", "unprivileged") if numbers[name]]
         return DeviceDriver(
             driver="ethos_u_driver",
-            header=chosen.header,
-            context=chosen.context,
+            header=header,
+            context=context,
             context_fields=tuple(fields),
-            contributions=chosen.contributions,
+            contributions=contributions,
             depth=1,
             activation_lead=numbers["activation_lead"],
             base=base,
             base_member="base",
             interrupt=interrupt,
-            handler=chosen.handler,
+            handler=handler,
             model=partial(EthosUModel, found),
             estimated=True,
         )
 
 
-@frozen
-class _DriverInC:
-    """The C of a driver; each has the symbol `ethos_u_driver`, so that the calls of the layers do not depend on it."""
-
-    header: str
-    context: str
-    handler: str
-    contributions: tuple[Contribution, ...]
-    expects_config: bool
-    """Whether the context has a member for the CONFIG that the NPU must have."""
-
-
-def _driver_in_c(name: str, present: Configuration) -> _DriverInC:
+def _contributions(driver: str, present: Configuration) -> tuple[Contribution, ...]:
     """Return Ferrule's driver or Arm's; the macro lets a firmware with both fail with a sentence."""
-    own = tuple(replace(part, defines={"ETHOS_U_DRIVER": name}) for part in read_manifest(FOLDER).contributions())
-    match name:
-        case "ferrule":
-            return _DriverInC(
-                header=OWN_HEADER,
-                context="ethos_u",
-                handler="ethos_u_interrupt",
-                contributions=own,
-                expects_config=True,
-            )
-        case "arm":
-            shared = tuple(part.without(OWN_SOURCE) for part in own)
-            return _DriverInC(
-                header=arm_driver.HEADER,
-                context=arm_driver.CONTEXT,
-                handler=arm_driver.HANDLER,
-                contributions=(*shared, *find_arm_driver().contributions(present.product)),
-                expects_config=False,
-            )
-        case _:
-            raise unknown_name("driver", name, ("ferrule", "arm"))
+    own = tuple(replace(part, defines={"ETHOS_U_DRIVER": driver}) for part in read_manifest(FOLDER).contributions())
+    if driver == _OWN:
+        return own
+    return (*(part.without(OWN_SOURCE) for part in own), *find_arm_driver().contributions(present.product))
 
 
 def _program(context: LoweringContext) -> EthosUProgram:
@@ -254,12 +235,8 @@ def _written(stream: CompiledStream) -> Iterator[Range]:
             yield replace(each, region=SCRATCH_REGION) if shared else each
 
 
-def _listed(tensors: Sequence[object]) -> str:
-    def one(tensor: object) -> str:
-        shape: Shape = tensor.shape  # type: ignore[attr-defined]
-        return f"{tensor.name} {tensor.dtype}{list(shape)}"  # type: ignore[attr-defined]
-
-    return ", ".join(map(one, tensors)) or "none"
+def _listed(tensors: Sequence[TensorInfo | StreamTensor]) -> str:
+    return ", ".join(f"{each.name} {each.dtype}{list(each.shape)}" for each in tensors) or "none"
 
 
 def _scratch(context: LoweringContext, stream: CompiledStream) -> tuple[int, tuple[Scratch, ...], Expression]:

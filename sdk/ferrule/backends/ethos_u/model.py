@@ -20,8 +20,8 @@ from ferrule.backends.ethos_u.machine import Bytes, Range
 from ferrule.backends.ethos_u.npu import Npu, Step
 from ferrule.backends.ethos_u.pmu import Event, Monitor
 from ferrule.backends.ethos_u.registers import REGIONS, TABLE
-from ferrule.backends.ethos_u.stream import Operation, operations
-from ferrule.backends.ethos_u.timing import AXI_BYTES, KNOWN, estimate, takes_time
+from ferrule.backends.ethos_u.stream import WORKING, Operation, operations
+from ferrule.backends.ethos_u.timing import AXI_BYTES, KNOWN, estimate
 from ferrule.backends.ethos_u.weights import WeightError
 from ferrule.devices import Bus, BusError, Register, RegisterModel
 from ferrule.devices.model import NoBus
@@ -307,7 +307,7 @@ class EthosUModel(RegisterModel):
     def _count(self, run: _Run, operation: Operation, step: Step) -> None:
         counts = self._counts
         counts.hazards += len(step.hazards)
-        if not takes_time(operation):
+        if operation.kind not in WORKING:
             return
         counts.operations += 1
         counts.macs += step.macs

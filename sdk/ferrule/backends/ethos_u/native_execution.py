@@ -47,11 +47,10 @@ class Workspace:
             self._slots[slot] = array, place
         return place
 
-    def array(self, slot: str, dtype: type[np.float32], count: int) -> NDArray[np.float32]:
+    def array(self, slot: str, count: int) -> NDArray[np.float32]:
         """Return an array of a slot, valid until the next call with this slot."""
-        size_bytes = count * np.dtype(dtype).itemsize
-        self.address(slot, size_bytes)
-        return self._slots[slot][0][:size_bytes].view(dtype)
+        self.address(slot, 4 * count)
+        return self._slots[slot][0][: 4 * count].view(np.float32)
 
 
 class _Native:
@@ -132,7 +131,7 @@ class NativeConvolution(_Native):
 
     def _dense(self, row: int) -> None:
         kernel, functions = self._kernel, self._functions
-        extended = self._workspace.array("extended", np.float32, self._extended)
+        extended = self._workspace.array("extended", self._extended)
         functions["ferrule_ethos_u_extend"](self._pointer, row, address(extended))
         matrix = kernel.matrix
         finish = functions["ferrule_ethos_u_finish" if matrix.dtype == np.float32 else "ferrule_ethos_u_finish_wide"]
@@ -141,7 +140,7 @@ class NativeConvolution(_Native):
             if self._is_point:
                 patches = extended[y0 * self._per_row : y0 * self._per_row + count]
             else:
-                patches = self._workspace.array("patches", np.float32, count)
+                patches = self._workspace.array("patches", count)
                 functions["ferrule_ethos_u_patches"](self._pointer, address(extended), y0, y1, address(patches))
             rows = patches.reshape((y1 - y0) * kernel.ofm.width, -1)
             if matrix.dtype != np.float32:

@@ -49,7 +49,7 @@ class Registers:
 
     def signed(self, code: Short) -> int:
         """Return the 16 bits of a register without payload as a signed number."""
-        return sign_extend(self._short.get(code, 0), 16)
+        return sign_extend(self[code], 16)
 
     def is_set(self, code: Long) -> bool:
         """Return whether the stream has set a register with payload."""
@@ -61,17 +61,16 @@ class Registers:
 
     def address(self, code: Long) -> int:
         """Return a register as an unsigned address of 48 bits."""
-        payload, parameter = self._long.get(code, (0, 0))
+        payload, parameter = self.payload(code)
         return payload | parameter << 32
 
     def stride(self, code: Long) -> int:
         """Return a register as a signed distance, of 32 bits if its parameter is 0, else of 40 or 48 bits."""
-        payload, parameter = self._long.get(code, (0, 0))
-        value = payload | parameter << 32
+        value = self.address(code)
         for bits in (48, 40):
             if value >= 1 << (bits - 1):
                 return value - (1 << bits)
-        return sign_extend(payload, 32) if not parameter else value
+        return value if value >> 32 else sign_extend(value, 32)
 
 
 @frozen(eq=False)

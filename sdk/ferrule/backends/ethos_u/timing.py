@@ -25,13 +25,8 @@ _LENGTHS = (Long.WEIGHT_LENGTH, Long.SCALE_LENGTH, Long.WEIGHT1_LENGTH, Long.SCA
 _REMEMBERED = 256
 
 
-def takes_time(operation: Operation) -> bool:
-    """Return whether an operation computes or copies; waits and STOP take no time of their own."""
-    return operation.kind in WORKING
-
-
 def work_of(operation: Operation) -> tuple[int, int]:
-    """Return the size of an operation, from its registers: what it computes, and the bytes that it moves.
+    """Return the size of an operation of `WORKING`, from its registers: what it computes, and the bytes that it moves.
 
     The first are multiply-accumulates, or the elements that an operation without any computes; the second are those of
     feature maps, weights and scales, or of a copy.
@@ -39,8 +34,6 @@ def work_of(operation: Operation) -> tuple[int, int]:
     registers = operation.registers
     if operation.kind is Kind.DMA_START:
         return 0, registers.payload(Long.DMA0_LEN)[0]
-    if not takes_time(operation):
-        return 0, 0
     out = math.prod(registers[code] + 1 for code in OFM_EXTENT)
     out_bytes = out << (registers[Short.OFM_PRECISION] >> 1 & 3)
     element = 1 << (registers[Short.IFM_PRECISION] >> 2 & 3)
@@ -60,7 +53,7 @@ def estimate(operation: Operation, configuration: Configuration) -> int:
     A convolution keeps all multipliers busy, an operation without a sum over channels an eighth of them, and an
     elementwise one a 32nd.
     """
-    if not takes_time(operation):
+    if operation.kind not in WORKING:
         return 0
     computed, moved_bytes = work_of(operation)
     share = {Kind.CONV: 1, Kind.ELEMENTWISE: 32}.get(operation.kind, 8)

@@ -50,10 +50,9 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
     without an `end` stays live. The block is in the custom allocator's memory if there is one.
     """
 
-    def __init__(self, allocator: CustomAllocator | None = None, *, effort: Effort | None = None) -> None:
+    def __init__(self, allocator: CustomAllocator | None = None) -> None:
         self._allocator = allocator
         self._custom: MemoryRef | None = None
-        self._effort = effort or QUICK
         self._lives: dict[int, _Life[Block]] = {}
         self._calls = 0
         self._offsets: dict[int, int] | None = None
@@ -135,7 +134,7 @@ class PlannedMemoryManager(MemoryManager, Generic[Block]):
             for key, life in self._lives.items()
         ]
         region = Region(name="block", size_bytes=sys.maxsize, alignment=ALIGNMENT_BYTES)
-        found = plan(requests, [region], effort=self._effort)
+        found = plan(requests, [region], effort=QUICK)
         self._size_bytes = found.peak_bytes
         return {key: found.placements[str(key)].offset for key in self._lives}
 
