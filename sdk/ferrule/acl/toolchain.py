@@ -129,8 +129,8 @@ def _status(name: str, purpose: str, find: Callable[[], tuple[str, Path]]) -> To
     try:
         version, path = find()
     except MissingToolError as error:
-        return ToolStatus(name=name, purpose=purpose, remedy=error.hint or remedy(), found=False)
-    return ToolStatus(name=name, purpose=purpose, remedy=remedy(), found=True, version=version, path=str(path))
+        return ToolStatus(name, purpose, error.hint or remedy())
+    return ToolStatus(name, purpose, remedy(), found=True, version=version, path=str(path))
 
 
 def _is_native() -> bool:

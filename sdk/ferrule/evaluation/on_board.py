@@ -41,9 +41,8 @@ def beginnings(data: DataSet, indices: Sequence[int]) -> list[bool]:
     """Return by sample whether it begins with the initial state: all of them, or the first of each sequence."""
     if data.sequences is None:
         return [True] * len(indices)
-    numbers = data.sequences[[data.order[index] for index in indices]]
-    before = [data.sequences[data.order[index - 1]] if index else None for index in indices]
-    return [bool(number != other) for number, other in zip(numbers, before, strict=True)]
+    numbers, order = data.sequences, data.order
+    return [not index or bool(numbers[order[index]] != numbers[order[index - 1]]) for index in indices]
 
 
 def drawn_for_proof(data: DataSet, count: int, seed: int, *, stateful: bool) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
@@ -220,9 +221,9 @@ def _measure(link: LinkStep, board: Board, commands: Commands) -> TooLargeError 
     for memory, sections in _by_memory(image, board).items():
         need = max(end for _, end in sections) - begins[memory]
         if need > board.memory(memory).size_bytes:
-            parts: dict[str, int] = {}
+            parts: Counter[str] = Counter()
             for section, _ in sections:
-                parts[section.group] = parts.get(section.group, 0) + section.size_bytes
+                parts[section.group] += section.size_bytes
             return TooLargeError(board, memory, need, tuple(parts.items()), _roomier(image))
     return None
 

@@ -24,7 +24,7 @@ def linker_script(board: Board, *, memories: tuple[Memory, ...] | None = None, e
         "linker.ld.j2",
         header=f"Memory map of {board.name}, made by Ferrule from {board.platform.name} and board.toml.",
         entry=entry,
-        memories=board.memories if memories is None else memories,
+        memories=memories or board.memories,
         placement=board.placement,
         others=[
             each for each in board.memories if each.kind is MemoryKind.RAM and each.name != board.placement.workspace

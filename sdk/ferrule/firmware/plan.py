@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -186,12 +187,12 @@ def _link_step(
 
 
 def _outputs(sources: Sequence[Path], folder: Path) -> list[Path]:
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     outputs = []
     for source in sources:
         if not is_file(source):
             raise FerruleError(f"there is no source {source}")
-        count = seen.get(source.stem, 0)
-        seen[source.stem] = count + 1
+        count = seen[source.stem]
+        seen[source.stem] += 1
         outputs.append(folder / (f"{source.stem}.o" if not count else f"{source.stem}~{count}.o"))
     return outputs

@@ -59,9 +59,9 @@ def newlib_status(gcc: ToolStatus) -> ToolStatus:
     """Return the status of the C library of arm-none-eabi-gcc, which distributions install by itself."""
     problem = "no compiler" if gcc.path is None else _compiles((gcc.path, *_CORE, *_NEWLIB), _COPIES, link=True)
     return ToolStatus(
-        name="newlib",
-        purpose="builds projects for cmsis, freertos and threadx: the C library of arm-none-eabi-gcc",
-        remedy="apt-get install libnewlib-arm-none-eabi",
+        "newlib",
+        "builds projects for cmsis, freertos and threadx: the C library of arm-none-eabi-gcc",
+        "apt-get install libnewlib-arm-none-eabi",
         found=problem is None,
         path=gcc.path if problem is None else None,
     )

@@ -39,8 +39,7 @@ def wires(program: Program | Artifact, board: Board) -> tuple[WireUse, ...]:
         FerruleError: a UART does not exist, is the link's or the console's, or is used by two devices.
     """
     spare = {each.name: each for each in spare_uarts(board)}
-    owners: dict[str, str] = {}
-    found = []
+    found: dict[str, WireUse] = {}
     for use in program.devices:
         wire, device = use.driver.wire, use.device.name
         if wire is None:
@@ -54,8 +53,7 @@ def wires(program: Program | Artifact, board: Board) -> tuple[WireUse, ...]:
         if name not in spare:
             where = f"on board {board.name} for device '{device}', beside link and console"
             raise unknown_name("UART", name, spare, where=where)
-        if name in owners:
-            raise FerruleError(f"devices '{owners[name]}' and '{device}' are both behind {name}")
-        owners[name] = device
-        found.append(WireUse(use=use, uart=spare[name], baud=wire.baud))
-    return tuple(found)
+        if name in found:
+            raise FerruleError(f"devices '{found[name].use.device.name}' and '{device}' are both behind {name}")
+        found[name] = WireUse(use=use, uart=spare[name], baud=wire.baud)
+    return tuple(found.values())

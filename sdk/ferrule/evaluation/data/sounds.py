@@ -234,9 +234,9 @@ def _check(path: Path, file: wave.Wave_read, settings: AudioSettings, size_bytes
         raise InputError(f"{path} has {channels} channels, expected 1", hint="set channel in [data.audio] to take one")
     if wanted is not None and channels > 1 and wanted >= channels:
         raise InputError(f"{path} has the channels 0 to {channels - 1}, and [data.audio] channel is {wanted}")
-    stated, present = file.getnframes() * file.getsampwidth() * channels, size_bytes
-    if stated > present:
-        raise InputError(f"{path} is cut off: it has {present} bytes, and its header states {stated} bytes of sound")
+    stated = file.getnframes() * file.getsampwidth() * channels
+    if stated > size_bytes:
+        raise InputError(f"{path} is cut off: it has {size_bytes} bytes, and its header states {stated} bytes of sound")
     afford(Resource.BYTES, _HELD_PER_BYTE * stated, str(path))
 
 

@@ -62,16 +62,18 @@ class _Keeper:
 
     def __init__(self, entry: LeaseEntry) -> None:
         self._entry = entry
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, str(Path(lease_keeper.__file__).resolve())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,  # Ctrl-C must not end it before the place is released
         )
-        assert self._process.stdin is not None
-        self._process.stdin.write(msgspec.json.encode(entry).decode() + "\n")
-        self._process.stdin.flush()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
+        self._stdin.write(msgspec.json.encode(entry).decode() + "\n")
+        self._stdin.flush()
 
     def wait_until_held(self) -> None:
         """Return when the place is held; LeaseError if it is not in time."""
@@ -82,13 +84,10 @@ class _Keeper:
 
     def end(self) -> dict[str, str]:
         """Let the place be released, and return the last message of the process."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         with self._process:
-            self._process.stdin.close()
+            self._stdin.close()
             return self._next()
 
     def _next(self) -> dict[str, str]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = self._stdout.readline()
         return json.loads(line) if line else {}

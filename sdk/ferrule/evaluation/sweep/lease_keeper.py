@@ -15,6 +15,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 
 OWN_VARIABLES = ("PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
 """The variables of this Python's environment, which the client's Python must not read."""
@@ -24,6 +26,8 @@ AGAIN_S = 1.0
 """Pause before the place is tried again."""
 RELEASES = 3
 """How often a release that fails is tried."""
+_Call = Callable[[str], tuple[int | None, str]]
+"""Calls the client with a verb for the place."""
 
 
 def keep() -> int:
@@ -32,9 +36,10 @@ def keep() -> int:
     if not line.endswith("\n"):  # the other process has ended before it asked for anything
         return 0
     settings = json.loads(line)
+    call = partial(_call, settings["command"], settings["place"], settings["environment"])
     ended: queue.SimpleQueue[None] = queue.SimpleQueue()
     threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
-    reason = _acquire(settings, ended)
+    reason = _acquire(call, settings["wait_s"], ended)
     if reason is None:
         return 0
     if reason:
@@ -42,16 +47,16 @@ def keep() -> int:
         return 1
     _say({"state": "held"})
     expired = not _ends_within(ended, settings["limit_s"])
-    problem = _release(settings)
+    problem = _release(call)
     _say({"state": "expired" if expired else "released", "reason": problem})
     return bool(problem)
 
 
-def _acquire(settings: dict[str, object], ended: queue.SimpleQueue[None]) -> str | None:
+def _acquire(call: _Call, wait_s: float, ended: queue.SimpleQueue[None]) -> str | None:
     """Return "" once the place is held, a reason if it is not, or None if the other process has ended meanwhile."""
-    give_up = time.monotonic() + float(str(settings["wait_s"]))
+    give_up = time.monotonic() + wait_s
     while True:
-        code, said = _call(settings, "acquire")
+        code, said = call("acquire")
         if code == 0:
             return ""
         if code is None or time.monotonic() >= give_up:
@@ -60,10 +65,10 @@ def _acquire(settings: dict[str, object], ended: queue.SimpleQueue[None]) -> str
             return None
 
 
-def _release(settings: dict[str, object]) -> str:
+def _release(call: _Call) -> str:
     said = ""
     for attempt in range(RELEASES):
-        code, said = _call(settings, "release")
+        code, said = call("release")
         if code == 0:
             return ""
         if attempt + 1 < RELEASES:
@@ -71,15 +76,12 @@ def _release(settings: dict[str, object]) -> str:
     return said
 
 
-def _call(settings: dict[str, object], verb: str) -> tuple[int | None, str]:
+def _call(command: list[str], place: str, extra: dict[str, str], verb: str) -> tuple[int | None, str]:
     """Return the client's exit code, None if it cannot be started, and what it said."""
-    command, extra = settings["command"], settings["environment"]
-    assert isinstance(command, list)
-    assert isinstance(extra, dict)
     environment = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
     try:
         done = subprocess.run(
-            [*command, "-p", str(settings["place"]), verb],
+            [*command, "-p", place, verb],
             env={**environment, **extra},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -100,9 +102,9 @@ def _wait_for_end(ended: queue.SimpleQueue[None]) -> None:
     ended.put(None)
 
 
-def _ends_within(ended: queue.SimpleQueue[None], limit_s: object) -> bool:
+def _ends_within(ended: queue.SimpleQueue[None], limit_s: float) -> bool:
     try:
-        ended.get(timeout=float(str(limit_s)))
+        ended.get(timeout=limit_s)
     except queue.Empty:
         return False
     return True

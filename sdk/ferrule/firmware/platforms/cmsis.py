@@ -81,18 +81,8 @@ def _pack_version(path: Path) -> str | None:
 
 
 TREES = (
-    Tree(
-        variable="CMSIS_PATH",
-        what="a checkout of ARM-software/CMSIS_6",
-        marker="ARM.CMSIS.pdsc",
-        version=_pack_version,
-    ),
-    Tree(
-        variable="CMSIS_RTX_PATH",
-        what="a checkout of ARM-software/CMSIS-RTX",
-        marker="ARM.CMSIS-RTX.pdsc",
-        version=_pack_version,
-    ),
+    Tree("CMSIS_PATH", "a checkout of ARM-software/CMSIS_6", "ARM.CMSIS.pdsc", _pack_version),
+    Tree("CMSIS_RTX_PATH", "a checkout of ARM-software/CMSIS-RTX", "ARM.CMSIS-RTX.pdsc", _pack_version),
 )
 
 

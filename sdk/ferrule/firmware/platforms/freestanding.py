@@ -53,19 +53,21 @@ def device_interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
     Raises:
         FerruleError: two devices share an interrupt, or the vector table has no entry for it.
     """
-    uses = tuple(use for use in request.program.devices if use.driver.interrupt is not None)
-    owners: dict[int, str] = {}
-    for use in uses:
+    owners: dict[int, DeviceUse] = {}
+    for use in request.program.devices:
         line = use.driver.interrupt
-        assert line is not None
+        if line is None:
+            continue
         if line in owners:
-            raise FerruleError(f"devices '{owners[line]}' and '{use.device.name}' both have interrupt {line}")
+            raise FerruleError(
+                f"devices '{owners[line].device.name}' and '{use.device.name}' both have interrupt {line}"
+            )
         if line >= _INTERRUPT_LINES:
             raise FerruleError(
                 f"device '{use.device.name}' has interrupt {line}, the vector table has 0 to {_INTERRUPT_LINES - 1}"
             )
-        owners[line] = use.device.name
-    return uses
+        owners[line] = use
+    return tuple(owners.values())
 
 
 def freestanding_library(request: ProjectRequest, runtime: Contribution, *own: Contribution) -> Library:

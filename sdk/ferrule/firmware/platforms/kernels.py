@@ -38,10 +38,10 @@ FREERTOS_KERNEL = Kernel(
     name="freertos",
     title="FreeRTOS",
     tree=Tree(
-        variable="FREERTOS_KERNEL_PATH",
-        what="a checkout of FreeRTOS/FreeRTOS-Kernel, 11 or later",
-        marker="include/FreeRTOS.h",
-        version=_stated("include/task.h", r'tskKERNEL_VERSION_NUMBER\s+"V([^"]+)"'),
+        "FREERTOS_KERNEL_PATH",
+        "a checkout of FreeRTOS/FreeRTOS-Kernel, 11 or later",
+        "include/FreeRTOS.h",
+        _stated("include/task.h", r'tskKERNEL_VERSION_NUMBER\s+"V([^"]+)"'),
         oldest=(11,),  # the first whose kernel provides the memory of its own tasks
     ),
     adapter=FREERTOS,
@@ -52,10 +52,10 @@ THREADX_KERNEL = Kernel(
     name="threadx",
     title="ThreadX",
     tree=Tree(
-        variable="THREADX_PATH",
-        what="a checkout of eclipse-threadx/threadx, 6.2 or later",
-        marker="common/inc/tx_api.h",
-        version=_stated("common/inc/tx_api.h", r"#define\s+THREADX_(?:MAJOR|MINOR|PATCH)_VERSION\s+(\d+)"),
+        "THREADX_PATH",
+        "a checkout of eclipse-threadx/threadx, 6.2 or later",
+        "common/inc/tx_api.h",
+        _stated("common/inc/tx_api.h", r"#define\s+THREADX_(?:MAJOR|MINOR|PATCH)_VERSION\s+(\d+)"),
         oldest=(6, 2),  # the first with all of these ports
     ),
     adapter=THREADX,

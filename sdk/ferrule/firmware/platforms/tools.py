@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ferrule._frozen import frozen
+from ferrule._frozen import frozen, positional
 from ferrule._typing import override
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.firmware.build import Commands
@@ -65,7 +65,7 @@ class PlatformTools(Protocol):
         ...
 
 
-@frozen
+@positional
 class Tree:
     """A tree of sources that a variable of the environment names."""
 
@@ -89,9 +89,9 @@ class Tree:
         path, value = self.find(), os.environ.get(self.variable)
         wrong = f" (it is {value!r}, where {self.marker} is missing)" if value and path is None else ""
         return ToolStatus(
-            name=self.variable,
-            purpose=f"builds firmware for {platform}: {self.what}",
-            remedy=f"set {self.variable} to {self.what}{wrong}",
+            self.variable,
+            f"builds firmware for {platform}: {self.what}",
+            f"set {self.variable} to {self.what}{wrong}",
             found=path is not None,
             version=None if path is None else self.version(path),
             path=None if path is None else str(path),

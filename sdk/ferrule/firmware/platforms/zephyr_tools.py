@@ -173,7 +173,7 @@ def _version(base: Path) -> str | None:
         return None
 
 
-ZEPHYR_BASE = Tree(variable="ZEPHYR_BASE", what="a tree of Zephyr 3.5 or later", marker="VERSION", version=_version)
+ZEPHYR_BASE = Tree("ZEPHYR_BASE", "a tree of Zephyr 3.5 or later", "VERSION", _version)
 
 
 class ZephyrTools(PlatformTools):
@@ -279,9 +279,9 @@ def _modules_status(base: Path) -> ToolStatus:
     elif named and module not in _modules():
         problem = f"it lists {', '.join(_modules())}, and this tree needs {module}"
     return ToolStatus(
-        name=_MODULES,
-        purpose=f"builds firmware for zephyr: its module {module}, if the tree is in no west workspace",
-        remedy=f"set {_MODULES} to Zephyr's module {module}, in a folder of that name, and the board's modules",
+        _MODULES,
+        f"builds firmware for zephyr: its module {module}, if the tree is in no west workspace",
+        f"set {_MODULES} to Zephyr's module {module}, in a folder of that name, and the board's modules",
         found=bool(named) or _has_workspace(base),
         path=named or None,
         problem=problem,
@@ -295,9 +295,9 @@ def _python_status(base: Path) -> ToolStatus:
     remedies = [f"put a python3 of version {oldest} or later first on PATH"] if _TOO_OLD in lacking else []
     remedies += [f"{python} -m pip install {names}"] if names else []
     return ToolStatus(
-        name=_PYTHON,
-        purpose=f"builds firmware for zephyr: runs the tree's scripts, which import {', '.join(_imported(base))}",
-        remedy="; ".join(remedies) or f"{python} -m pip install {' '.join(_PACKAGES.values())}",
+        _PYTHON,
+        f"builds firmware for zephyr: runs the tree's scripts, which import {', '.join(_imported(base))}",
+        "; ".join(remedies) or f"{python} -m pip install {' '.join(_PACKAGES.values())}",
         found=not lacking,
         version=None if lacking else "with all packages",
         path=python,
