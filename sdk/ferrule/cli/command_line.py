@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-_NAMES = ("--hint",)
-"""Options whose values have names of layers, which may look like paths."""
+_HINT = "--hint"
+"""The option whose values have names of layers, which may look like paths."""
 _ABSOLUTE = re.compile(r"[/~\\]|[A-Za-z]:[/\\]")
 _UPWARDS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://.*", re.DOTALL)
@@ -33,8 +33,7 @@ def this_command() -> tuple[str, ...]:
 def _shared(arguments: Sequence[str]) -> Iterator[str]:
     before = ""
     for word in arguments:
-        kept = before in _NAMES or word.startswith(tuple(f"{name}=" for name in _NAMES))
-        yield word if kept else _without_place(word)
+        yield word if before == _HINT or word.startswith(f"{_HINT}=") else _without_place(word)
         before = word
 
 

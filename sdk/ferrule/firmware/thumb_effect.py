@@ -199,7 +199,7 @@ def _multiple(first: int, second: int) -> Effect:
 def _dual(first: int, second: int) -> Effect:
     if first & 0xFFF0 == 0xE8D0 and second & 0xFFE0 == 0xF000:
         return Effect(Flow.TABLE, 2 if second & 0x10 else 1) if first & 0xF == _PC else Effect(Flow.POINTER_JUMP)
-    if first & 0x120 and first & 0x20 and first & 0xF == _SP:
+    if first & 0x20 and first & 0xF == _SP:
         size = 4 * (second & 0xFF)
         return Effect(pushed=-size if first & 0x80 else size)
     return PLAIN

@@ -118,9 +118,7 @@ def array_source(form: str, arrays: Sequence[tuple[str, Array]], conversions: Se
         form,
         [
             Rows(
-                values=array
-                if len(array) == counts[0]
-                else array.reshape(counts[0], len(array) // counts[0], *array.shape[1:]),
+                values=array.reshape(counts[0], -1, *array.shape[1:]),
                 conversion=each,
                 rule=rule,
                 steps=each.steps(rule),

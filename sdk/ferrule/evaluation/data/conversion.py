@@ -213,11 +213,8 @@ def _number(name: str, value: float | str | None) -> float | None:
     if value is None:
         return None
     try:
-        if isinstance(value, str):
-            match = _QUOTIENT.fullmatch(value)
-            number = float(match[1]) / float(match[2]) if match else float(value)
-        else:
-            number = float(value)
+        match = _QUOTIENT.fullmatch(str(value))
+        number = float(match[1]) / float(match[2]) if match else float(value)
     except (ValueError, ZeroDivisionError):
         number = math.nan
     if not _is_float32(number) or (name == "scale" and number == 0):

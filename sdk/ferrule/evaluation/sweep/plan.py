@@ -209,14 +209,13 @@ def _models(path: Path, file: SweepFile) -> dict[str, tuple[str, str]]:
 
 
 def _model(path: Path, name: str) -> tuple[str, str]:
-    file = (path.parent / name).resolve()
+    file, hint = (path.parent / name).resolve(), f"paths are relative to {path.parent}"
     try:
         if not is_file(file):
-            raise FerruleError(f"model {name} is not a file", hint=f"paths are relative to {path.parent}")
+            raise FerruleError(f"model {name} is not a file", hint=hint)
         with open_file(file) as stream:
             return str(file), hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        hint = f"paths are relative to {path.parent}"
         raise FerruleError(f"model {name} cannot be read: {error.strerror or error}", hint=hint) from error
 
 

@@ -42,12 +42,12 @@ BOARD_FOLDER = "board"
 CMAKE_FOLDER = "cmake"
 PLATFORM_LAYER = "platform.clayer.yml"
 
-DEFINITIONS: tuple[tuple[str, str], ...] = (
-    ("FERRULE_CMSIS_RTOS2", "1"),
-    ("FERRULE_CMSIS_MUTEX_BYTES", "28"),  # RTX5's size; nothing is allocated
-    ("FERRULE_CMSIS_EVENT_FLAGS_BYTES", "16"),
-    ("FERRULE_PORT_H", "<ferrule/platform/cmsis_port.h>"),  # not every tool passes quotes on
-)
+DEFINITIONS = {
+    "FERRULE_CMSIS_RTOS2": "1",
+    "FERRULE_CMSIS_MUTEX_BYTES": "28",  # RTX5's size; nothing is allocated
+    "FERRULE_CMSIS_EVENT_FLAGS_BYTES": "16",
+    "FERRULE_PORT_H": "<ferrule/platform/cmsis_port.h>",  # not every tool passes quotes on
+}
 _PLATFORM = (
     CMSIS,
     DEVICE.part("device"),
@@ -172,7 +172,7 @@ def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
             code=SourceSet(
                 include_dirs=(*((".",) if devices else ()), *platform.code().include_dirs),
                 defines={
-                    **dict(DEFINITIONS),
+                    **DEFINITIONS,
                     **startup(request.board.cache_line_bytes).defines,
                     **link_of(program).defines,
                 },
@@ -197,7 +197,7 @@ def _values(request: ProjectRequest, board: CmsisBoard, layers: Sequence[LayerFi
     return {
         **shared_values(request),
         "cmsis": board,
-        "macro_width": max(len(name) for name, _ in board.macros),
+        "macro_width": max(map(len, board.macros)),
         "interrupts": {vector.number: vector.stem for vector in board.devices},
         "wires": {wire.use.name: (wire, board.usart(wire.uart)) for wire in wires(program, request.board)},
         "device_headers": sorted({"ferrule/platform/cmsis.h", *usart, *(use.driver.header for use in program.devices)}),

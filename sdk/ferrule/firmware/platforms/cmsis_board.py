@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from ferrule._frozen import frozen, positional
 from ferrule.boards import Board, Peripheral
@@ -27,7 +28,7 @@ class CmsisCore:
     revision: str
     rtx_handlers: str
     """Name of RTX5's file with the exception handlers for GCC."""
-    macros: tuple[tuple[str, str], ...] = ()
+    macros: Mapping[str, str] = field(default_factory=dict)
     """The macros that only devices with this core define, as `CmsisBoard.macros`."""
     secure: bool = False
     """Whether the core has security states; the firmware runs in the secure state."""
@@ -71,7 +72,7 @@ class CmsisBoard:
     """A board as CMSIS sees it."""
 
     core: CmsisCore
-    macros: tuple[tuple[str, str], ...]
+    macros: Mapping[str, str]
     """Names and values of the macros that a device's header defines before it includes CMSIS-Core's header."""
     usarts: tuple[Usart, ...]
     link_usart: int
@@ -138,7 +139,7 @@ def cmsis_board(board: Board, interrupts: Sequence[tuple[str, int]] = ()) -> Cms
     }
     found = CmsisBoard(
         core=core,
-        macros=(*macros.items(), *core.macros),
+        macros={**macros, **core.macros},
         usarts=usarts,
         link_usart=link,
         devices=tuple(Vector(number, f"Interrupt{number}", name) for name, number in interrupts),
@@ -164,13 +165,13 @@ _CORES: Mapping[str, CmsisCore] = {
         "M7",
         "0x0101U",
         "irq_armv7m.S",
-        macros=(("__ICACHE_PRESENT", "1U"), ("__DCACHE_PRESENT", "1U"), ("__DTCM_PRESENT", "0U")),
+        macros={"__ICACHE_PRESENT": "1U", "__DCACHE_PRESENT": "1U", "__DTCM_PRESENT": "0U"},
     ),
     "cortex-m33": CmsisCore(
         "M33",
         "0x0004U",
         "irq_armv8mml.S",
-        macros=(("__SAUREGION_PRESENT", "1U"),),
+        macros={"__SAUREGION_PRESENT": "1U"},
         secure=True,
     ),
 }

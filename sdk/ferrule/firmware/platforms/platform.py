@@ -54,7 +54,7 @@ class ProjectFiles:
     """The folder with the board's description if `ferrule build` can build the project, otherwise empty."""
     build_hint: str = ""
     """The command that builds the project, with {folder} in place of the project's folder."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """Notes for the user, one line each, such as a feature that the board does not support."""
 
 
