@@ -13,25 +13,22 @@ from ferrule.operators.elementwise.comparison import term_of
 from ferrule.operators.elementwise.select import MAX_AXES
 
 _HEADER = "ferrule/kernels/compare.h"
-_IN_ORDER, _SWAPPED = (0, 1), (1, 0)
-_COMPARISONS: Mapping[LayerType, tuple[str, tuple[int, int]]] = {
-    LayerType.EQUAL: ("equal", _IN_ORDER),
-    LayerType.GREATER: ("less", _SWAPPED),
-    LayerType.GREATER_EQUAL: ("less_equal", _SWAPPED),
-    LayerType.LESS: ("less", _IN_ORDER),
-    LayerType.LESS_EQUAL: ("less_equal", _IN_ORDER),
-    LayerType.NOT_EQUAL: ("not_equal", _IN_ORDER),
+_MIRRORED: Mapping[LayerType, LayerType] = {
+    LayerType.GREATER: LayerType.LESS,
+    LayerType.GREATER_EQUAL: LayerType.LESS_EQUAL,
 }
+"""The comparisons that are another one of exchanged inputs."""
 
 
 def lower_comparison(context: LoweringContext) -> LoweredOp:
     """Return the call for a comparison; x > y is y < x."""
-    name, order = _COMPARISONS[context.layer.type]
-    dtype, fields, table = context.source.dtype, {}, ""
+    type_, dtype, fields, table = context.layer.type, context.source.dtype, {}, ""
+    order = (1, 0) if type_ in _MIRRORED else (0, 1)
     if dtype is DataType.INT8:
         first, second = (term_fields(term_of(context.input(index))) for index in order)
         fields, table = {"first": first, "second": second}, "compare_params"
-    return binary_call(context, KernelCall(f"{name}_{SUFFIXES[dtype]}", _HEADER, fields, table=table), order)
+    kernel = f"{_MIRRORED.get(type_, type_).lower()}_{SUFFIXES[dtype]}"
+    return binary_call(context, KernelCall(kernel, _HEADER, fields, table=table), order)
 
 
 def lower_logical(context: LoweringContext) -> LoweredOp:
