@@ -25,7 +25,7 @@ from ferrule.backends.cpu_acc.lowering.proofs.dyadic_scales import dyadic_consta
 from ferrule.backends.cpu_acc.lowering.proofs.scaled_product import scaled_product
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import ONNX_ROUNDINGS, LayerType, Rounding
+from ferrule.graph import ONNX_ROUNDINGS, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import activation_range
 from ferrule.operators.elementwise.binary import BinaryDescriptor, float_limits
@@ -52,15 +52,6 @@ def _scaled_sum(context: LoweringContext) -> Candidate | str:
 
 def _exact(context: LoweringContext) -> Candidate:
     """Return the kernel with the float32 steps of the rule."""
-    kernel = _ONNX_KERNELS[context.layer.type]
-    if context.operands.rounding is Rounding.ONNX_FLOAT:  # a sum is the difference of a negated value
-        kernel = "real_product_s8" if context.layer.type is LayerType.MUL else "float_difference_s8"
-    call = _exact_call(context, kernel)
-    fast = context.target.core is None or context.target.core.fpu
-    return binary_candidate(context, call, (_FPU_COSTS if fast else _SOFT_FLOAT_COSTS)[call.kernel])
-
-
-def _exact_call(context: LoweringContext, kernel: str) -> KernelCall:
     match combination(context):
         case FusedSum() as total:
             fields: dict[str, Member] = {
@@ -69,9 +60,10 @@ def _exact_call(context: LoweringContext, kernel: str) -> KernelCall:
                 "constant": total.constant,
                 "rounded": _rounded_fields(total.output),
             }
-            return KernelCall(kernel, _HEADER, fields, table="fused_sum_params")
+            call, with_fpu, without = KernelCall("fused_sum_s8", _HEADER, fields, table="fused_sum_params"), 30, 500
         case FloatDifference() | RealProduct() as pair:
-            return _pair_call(context, kernel, pair.first_scale, pair.second_scale)
+            kernel = "real_product_s8" if isinstance(pair, RealProduct) else "float_difference_s8"
+            call, with_fpu, without = _pair_call(context, kernel, pair.first_scale, pair.second_scale), 50, 600
         case FloatProduct() as product:
             fields = {
                 "first_offset": product.first_offset,
@@ -80,14 +72,17 @@ def _exact_call(context: LoweringContext, kernel: str) -> KernelCall:
                 "zero_point": float(product.output.zero_point),
                 "rounded": _rounded_fields(product.output),
             }
-            return KernelCall(kernel, _HEADER, fields, table="float_product_params")
+            call = KernelCall("float_product_s8", _HEADER, fields, table="float_product_params")
+            with_fpu, without = 30, 300
         case other:
             raise UnsupportedError(f"layer '{context.layer.name}' has no kernel for {type(other).__name__}")
+    fast = context.target.core is None or context.target.core.fpu
+    return binary_candidate(context, call, with_fpu if fast else without)
 
 
 def lower_onnx_pair(context: LoweringContext) -> LoweredOp:
     """Return the call of the kernel that computes DIV or PRELU with float32 values."""
-    kernel = _ONNX_KERNELS[context.layer.type]
+    kernel = "float_quotient_s8" if context.layer.type is LayerType.DIV else "float_prelu_s8"
     return binary_call(context, _pair_call(context, kernel, context.source.scale, context.input(1).scale))
 
 
@@ -142,20 +137,6 @@ def _dyadic(context: LoweringContext) -> Candidate | str:
     return binary_candidate(context, KernelCall(kernel, _HEADER, asdict(constants), table="even_params"), 18)
 
 
-_ONNX_KERNELS = {
-    LayerType.ADD: "fused_sum_s8",
-    LayerType.SUB: "float_difference_s8",
-    LayerType.DIV: "float_quotient_s8",
-    LayerType.PRELU: "float_prelu_s8",
-    LayerType.MUL: "float_product_s8",
-}
-_FPU_COSTS = {"fused_sum_s8": 30, "float_difference_s8": 50, "float_product_s8": 30, "real_product_s8": 50}
-_SOFT_FLOAT_COSTS = {
-    "fused_sum_s8": 500,
-    "float_difference_s8": 600,
-    "float_product_s8": 300,
-    "real_product_s8": 600,
-}
 ONNX_SUM_ROWS: tuple[Row, ...] = (
     Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=ONNX_ROUNDINGS, candidate=_scaled_sum),
     Row(kernel="sum_table_s8", rules=ONNX_ROUNDINGS, candidate=table_candidate),
