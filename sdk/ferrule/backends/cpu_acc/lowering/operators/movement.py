@@ -11,11 +11,13 @@ import numpy as np
 from ferrule.backends.cpu_acc.lowering.kernel_call import descriptor_of, wrong_descriptor
 from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.graph import Array, LayerType, TensorInfo
+from ferrule.graph import LayerType, TensorInfo
 from ferrule.operators.movement.block import DepthToSpaceDescriptor, SpaceToDepthDescriptor
+from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.movement.mirror import MirrorPadDescriptor
 from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor, fill_value
 from ferrule.operators.movement.repeat import TileDescriptor
+from ferrule.operators.movement.stack import PackDescriptor
 from ferrule.operators.table import OPERATORS
 
 _NAMES = {LayerType.REVERSE_V2: "reverse", LayerType.SPLIT_V: "split"}
@@ -42,36 +44,31 @@ def lower_strided(context: LoweringContext) -> LoweredOp:
     """
     source, type_ = context.source, context.layer.type
     copies = Copies(context)
-    for index, places in enumerate(_moved(context, [np.arange(source.elements).reshape(source.shape)])):
-        strides, start = _strides(places)
+    numbers = np.arange(source.elements).reshape(source.shape)
+    moved = OPERATORS[type_].kernel(context.layer.descriptor, context.operands, [numbers])
+    for index, places in enumerate(moved):
+        start = places.flat[0]
+        along = (np.take(places, min(extent, 2) - 1, axis).flat[0] for axis, extent in enumerate(places.shape))
+        strides = [int(each - start) for each in along]
         target = context.output_pointer(index)
-        copies.copy(places.shape, strides, dense_strides(places.shape), start, target=target)
+        copies.copy(places.shape, strides, dense_strides(places.shape), int(start), target=target)
     return copies.lowered(_NAMES.get(type_, type_.lower()))
 
 
 def lower_join(context: LoweringContext) -> LoweredOp:
     """Return the copies for CONCATENATION or PACK, one per input."""
-    shapes = [context.input(index).shape for index in range(len(context.layer.inputs))]
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    numbers = np.split(np.arange(context.output.elements), ends[:-1])
-    (moved,) = _moved(context, [part.reshape(shape) for part, shape in zip(numbers, shapes, strict=True)])
-    copies = Copies(context)
-    places = np.argsort(moved, axis=None)
-    for index, (part, shape) in enumerate(zip(numbers, shapes, strict=True)):
-        strides, start = _strides(places[part].reshape(shape))
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, ConcatenationDescriptor | PackDescriptor):
+        raise wrong_descriptor(context)
+    axis, strides = descriptor.axis, dense_strides(context.output.shape)
+    if isinstance(descriptor, PackDescriptor):
+        strides = (*strides[:axis], *strides[axis + 1 :])
+    copies, start = Copies(context), 0
+    for index in range(len(context.layer.inputs)):
+        shape = context.input(index).shape
         copies.copy(shape, dense_strides(shape), strides, output_offset=start, source=copies.source(index))
+        start += math.prod(shape[axis:])
     return copies.lowered(context.layer.type.lower())
-
-
-def _moved(context: LoweringContext, numbers: list[Array]) -> list[Array]:
-    return OPERATORS[context.layer.type].kernel(context.layer.descriptor, context.operands, numbers)
-
-
-def _strides(places: Array) -> tuple[list[int], int]:
-    """Return the distances between the places of neighbours along each axis, and the first place."""
-    start = places.flat[0]
-    along = (np.take(places, min(extent, 2) - 1, axis).flat[0] for axis, extent in enumerate(places.shape))
-    return [int(each - start) for each in along], int(start)
 
 
 def lower_depth(context: LoweringContext) -> LoweredOp:
