@@ -18,6 +18,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     can_scale,
     int8_channels,
     is_plain,
+    used_inputs,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.firmware import LoweringContext
@@ -40,7 +41,6 @@ _LEAST_COLLECTED, _LEAST_WINDOWS, _MOST_COLLECTED = 256, 640, 1024
 """Limits of the scratch for the windows that are collected at once, unless two of them need more."""
 _MOST_PIXELS = 32
 _GENERAL, _LISTED = 1, 2
-_WORTH_LISTING = 0.75
 
 
 def _conv2d(layer: Convolution) -> Candidate | str:
@@ -56,11 +56,10 @@ def _conv2d(layer: Convolution) -> Candidate | str:
 def _pointwise(layer: Convolution, channels: Channels, live: Array) -> Candidate:
     context, inputs, input_c = layer.context, None, layer.image.shape[3]
     matrix = channels.matrix[live]
-    used = np.flatnonzero(matrix.any(axis=0))
-    if input_c <= 256 and _vectors(max(used.size, 1)) <= _WORTH_LISTING * _vectors(input_c):
-        inputs = np.zeros(_VECTOR * _vectors(max(used.size, 1)), np.uint8)
-        inputs[: used.size] = used
-        matrix = matrix[:, used] if used.size else matrix[:, :1]
+    used = used_inputs(filled(matrix, 1, _VECTOR), _VECTOR) if input_c <= 256 else None
+    if used is not None:
+        inputs = np.pad(used, (0, -used.size % _VECTOR)).astype(np.uint8)
+        matrix = matrix[:, used]
     row_bytes = input_c if inputs is None else len(inputs)
     count = layer.pixels
     pixels = _pixels(context, count, _LEAST_COLLECTED, lambda number: number * row_bytes)
