@@ -100,9 +100,7 @@ class _Search:
         drop = np.where(away, np.exp2(self.shifts.astype(np.float64)), 0.0)
         around = (-most, most, np.full_like(most, -1), np.zeros_like(most), first, first - 1)
         sums = np.clip(np.concatenate(around, axis=1), -most, most)
-        check = _Check(
-            sums + shift, np.clip(self.rule(sums), self.low, self.high), self.zero_point, self.low, self.high
-        )
+        shifted, wanted = sums + shift, np.clip(self.rule(sums), self.low, self.high)
         middle = _middle(first, steps, real, drop, most) - shift * real
         rows, proved = np.zeros((3, count), np.float32), np.zeros(count, np.bool_)
         left = np.arange(count)
@@ -112,12 +110,21 @@ class _Search:
             if trial == _FIRST_TRIALS and not proved.any():
                 break
             tried = np.concatenate((scale, offset, drop), axis=1, dtype=np.float32)[left]
-            good = check.equal(left, tried)
+            good = self.equal(shifted[left], tried, wanted[left])
             rows[:, left[good]], proved[left[good]] = tried[good].T, True
             left = left[~good]
             if not left.size:
                 break
         return shift[:, 0], rows, proved
+
+    def equal(self, sums: Array, rows: Array, wanted: Array) -> Array:
+        """Return, by channel, whether the float32 rule with `rows` has the wanted results; `sums` include the shift."""
+        scale, offset, drop = (rows[:, [index]] for index in range(3))
+        wide = sums * scale.astype(np.float64) + offset.astype(np.float64)  # exact
+        value = wide.astype(np.float32)
+        value = np.where(value < self.zero_point, value - drop, value)
+        same: Array = (np.clip(np.rint(value), self.low, self.high) == wanted).all(axis=1)
+        return same
 
     def _first_sums(self, real: Array, steps: Array) -> Array:
         """Return the least sum with which the rule reaches each step, [channels, steps]; most + 1 if none does."""
@@ -156,24 +163,3 @@ def _candidates(real: Array, middle: Array) -> Iterator[tuple[Array, Array]]:
         pair = (nudged.astype(np.float64), middle + more_offset * _OFFSET_UNIT)
         grained = [(np.rint(each * _GRAIN) / _GRAIN).astype(np.float32) for each in pair]
         yield grained[0], grained[1]
-
-
-@frozen(eq=False, kw_only=False)
-class _Check:
-    """The sums at which the two rules are compared, and the integer rule's results."""
-
-    sums: Array
-    """[channels, sums], with the shift."""
-    wanted: Array
-    zero_point: int
-    low: int
-    high: int
-
-    def equal(self, channels: Array, rows: Array) -> Array:
-        """Return, for each of the channels, whether the float32 rule has the wanted results; `rows` are theirs."""
-        scale, offset, drop = (rows[:, [index]] for index in range(3))
-        wide = self.sums[channels] * scale.astype(np.float64) + offset.astype(np.float64)  # exact
-        value = wide.astype(np.float32)
-        value = np.where(value < self.zero_point, value - drop, value)
-        same: Array = (np.clip(np.rint(value), self.low, self.high) == self.wanted[channels]).all(axis=1)
-        return same
