@@ -37,7 +37,7 @@ class CpuAccSupport:
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether a C kernel exists for the layer and accepts it."""
-        if layer.type not in (LOWERINGS.keys() | CONTROL_FLOW) or layer.type not in OPERATORS:
+        if layer.type not in (LOWERINGS.keys() | CONTROL_FLOW):
             return Support(f"there is no C kernel for {layer.type}")
         operands = Operands.of(graph, layer)
         for info in (*operands.inputs, *operands.outputs):

@@ -65,7 +65,6 @@ class _Run:
         self._pushed = pushed
         count = len(chain.tensors)
         self._ends = [0] * count
-        self._firsts = [0] * count
         self._bands = [0] * len(chain.stages)
         self._step = 0
         self._since: list[int | None] = [None] * count
