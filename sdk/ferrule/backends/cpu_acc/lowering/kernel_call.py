@@ -38,7 +38,7 @@ from ferrule.dom import (
     elements,
 )
 from ferrule.errors import FerruleError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Rounding, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import activation_range
@@ -58,6 +58,8 @@ SUFFIXES: Mapping[DataType, str] = {
     DataType.BOOL: "bool",
 }
 """The names of element types in the names of kernels."""
+RULE_KERNELS: Mapping[Rounding, str] = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}
+"""The part of an int8 kernel's name that tells its rule."""
 D = TypeVar("D", bound=Descriptor)
 Member: TypeAlias = "FieldValue | Array | Mapping[str, Member] | Sequence[Mapping[str, Member]]"
 """A member of a parameter table: a constant array that is named after it, a struct or an array of structs, too."""
@@ -92,11 +94,22 @@ class KernelCall:
     further: tuple[Expression, ...] = ()
     bytes_as: Scalar | None = None
     """The type that the kernel has for uint8 elements, if it is another."""
+    ruled: bool = False
+    """Whether `kernel` is the part of an int8 kernel's name before the layer's rule; the table has no rule."""
     local: bool = False
     """Whether members may point to tensors: then the table is a local variable, which is made for each call."""
 
     def lowered(self, context: LoweringContext) -> LoweredOp:
         """Return the layer as this call; UnsupportedError if there is no such kernel."""
+        if self.ruled:
+            rule = context.layer.rounding
+            return replace(
+                self,
+                kernel=f"{self.kernel}_{RULE_KERNELS[rule]}s8",
+                table=self.table or f"{self.kernel}_s8_params",
+                sources=(*self.sources, *rule_sources(rule)),
+                ruled=False,
+            ).lowered(context)
         try:
             contribution = self.contribution or KERNELS.part(self.kernel, *self.sources)
         except FerruleError as error:
@@ -166,6 +179,11 @@ def _value(context: LoweringContext, name: str, member: Member, blobs: list[Blob
 
 def _struct(context: LoweringContext, members: Mapping[str, Member], blobs: list[Blob]) -> Aggregate:
     return struct_value({name: _value(context, name, member, blobs) for name, member in members.items()})
+
+
+def rule_sources(rule: Rounding) -> tuple[str, ...]:
+    """Return the sources that int8 kernels of a rule need besides their own."""
+    return () if rule is Rounding.TFLM else ("requantize_once",)
 
 
 def together(ops: Sequence[LoweredOp]) -> LoweredOp:

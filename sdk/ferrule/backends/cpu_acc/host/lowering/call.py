@@ -101,17 +101,14 @@ class Int8Scales:
 
 def int8_scales(layer: Convolution, matrix: Array, instructions: InstructionSet) -> Int8Scales:
     """Return the scales of a layer with the weights `matrix`, [channels, products]."""
-    context, channel_factors = layer.context, layer.factors()
-    bias = np.zeros(len(matrix), np.int64)
-    given = context.constant(2)
-    if given is not None:
-        bias += given.reshape(-1)
+    channel_factors = layer.factors()
+    bias = layer.bias(np.int64)
     reach = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DIFFERENCE + np.abs(bias)
     if instructions.unsigned:
         # The kernels multiply x + 128 instead of x - zero point; the correction is exact modulo 2**32.
         bias -= (layer.image.zero_point + _UNSIGNED_OFFSET) * matrix.sum(axis=1, dtype=np.int64)
     multipliers, shifts = factor_arrays(channel_factors)
-    rounding = context.layer.rounding
+    rounding = layer.context.layer.rounding
     if rounding is Rounding.ONNX:
         exact = np.ldexp(multipliers.astype(np.float64), shifts - 31).astype(np.float32)
         table = np.zeros((4, len(bias)), np.int32)
@@ -126,9 +123,3 @@ def int8_scales(layer: Convolution, matrix: Array, instructions: InstructionSet)
         float_rows=np.stack((wrap_int32(bias + rule.shift), *rule.rows.view(np.int32))).astype(np.int32),
         proved=rule.proved,
     )
-
-
-def float_bias(context: LoweringContext, channels: int) -> Array:
-    """Return the bias as float32 [1, channels]."""
-    given = context.constant(2)
-    return np.zeros((1, channels), np.float32) if given is None else given.reshape(1, -1).astype(np.float32)

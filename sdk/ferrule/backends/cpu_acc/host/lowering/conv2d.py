@@ -13,7 +13,6 @@ from ferrule.backends.cpu_acc.host.lowering.call import (
     PIECES,
     POOL,
     Host,
-    float_bias,
     host_call,
     int8_scales,
 )
@@ -62,7 +61,7 @@ def lower_products(layer: Convolution, host: Host, weights: Array) -> LoweredOp 
     closing: Mapping[str, Member]
     if dtype.is_float:
         kernel, element_bytes, word_elements = "conv2d_f32", 4, 1
-        scales = pack_scales(float_bias(context, len(segments)), lanes)
+        scales = pack_scales(layer.bias(np.float32)[None], lanes)
         closing = limit_fields(layer.output, layer.activation)
     else:
         kernel, element_bytes = "conv2d_s8", host.instructions.element_bytes

@@ -14,7 +14,6 @@ from ferrule.backends.cpu_acc.host.lowering.call import (
     PIECES,
     POOL,
     Host,
-    float_bias,
     host_call,
     int8_scales,
 )
@@ -50,11 +49,10 @@ def lower_depthwise_conv2d(context: LoweringContext, host: Host) -> LoweredOp | 
     members: Mapping[str, Member]
     if is_float:
         kernel, element_bytes, taps = "depthwise_f32", 4, len(offsets)
-        bias = float_bias(context, count)[0, channels]
         members = {
             "offsets": offsets,
             "weights": matrix[:, channels].transpose(1, 0, 2),
-            "scales": bias,
+            "scales": layer.bias(np.float32)[channels],
             **limit_fields(layer.output, layer.activation),
         }
     else:

@@ -25,6 +25,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     can_pair,
     channel_words,
     extreme_channel_sums,
+    has_full_range,
     int8_channels,
     pair_weights,
     used_inputs,
@@ -55,44 +56,50 @@ class BlockWeights:
 
     words: int
     """Products per output / 4, rounded up."""
-    channels: int
-    """Channels in blocks, repetitions included."""
-    proved: bool
-    """Whether the constants have the proved form, not the exact one."""
+    constants: Array
+    """Words of each channel in blocks, repetitions included."""
     data: Array
     """int32."""
     wide: bool = False
     """Whether the weights have 16 bits."""
 
+    @property
+    def channels(self) -> int:
+        """Channels in blocks, repetitions included."""
+        return len(self.constants)
 
-def block_weights(channels: Channels, layer: Convolution) -> BlockWeights | str:
+    @property
+    def proved(self) -> bool:
+        """Whether the constants have the proved form, not the exact one."""
+        return len(self.constants[0]) == _PROVED_WORDS
+
+
+def block_weights(channels: Channels) -> BlockWeights | str:
     """Return the weights of whole blocks, the last channel repeated; the reason as a string if that is impossible."""
-    if (layer.output_fields["low"], layer.output_fields["high"]) != (-128, 127):
+    if not has_full_range(channels.layer):
         return "the output is clamped within int8"
-    whole = np.minimum(np.arange(-(-len(channels.matrix) // _CHANNELS) * _CHANNELS), len(channels.matrix) - 1)
-    if not can_pair(channels.chosen(whole), layer):
+    whole = channels.in_blocks(_CHANNELS)
+    if not can_pair(whole):
         return NOT_PAIRED
-    constants = requantization_constants(channels, layer)
+    constants = requantization_constants(whole)
     if constants is None:
         return "an output is scaled up" if channels.rounding is Rounding.TFLM else NOT_PROVED
-    blocks = len(whole) // _CHANNELS
-    weights = pair_weights(channels.matrix[whole], _CHANNELS).reshape(blocks, -1)
-    after = constants[whole].reshape(blocks, -1)
+    blocks = len(constants) // _CHANNELS
+    weights = pair_weights(whole.matrix, _CHANNELS).reshape(blocks, -1)
+    found = BlockWeights(words=weights.shape[1] // _CHANNELS, constants=constants, data=weights)
+    after = constants.reshape(blocks, -1)
     before = after[:, :0]
-    proved = constants.shape[1] == _PROVED_WORDS
-    if proved:
+    if found.proved:
         before, after = after[:, [3, 7]], after[:, [0, 1, 2, 4, 5, 6]]
-    data = np.concatenate([before, weights, after], axis=1).reshape(-1)
-    return BlockWeights(words=weights.shape[1] // _CHANNELS, channels=len(whole), proved=proved, data=data)
+    return replace(found, data=np.concatenate([before, weights, after], axis=1).reshape(-1))
 
 
-def wide_weights(channels: Channels, layer: Convolution) -> BlockWeights | str:
+def wide_weights(channels: Channels) -> BlockWeights | str:
     """Return weights of 16 bits, times 256; the reason as a string if that is impossible or takes longer."""
-    narrow = block_weights(channels, layer)
+    narrow = block_weights(channels)
     if isinstance(narrow, str):
         return narrow
-    constants = requantization_constants(channels, layer)
-    if constants is None or not narrow.proved:
+    if not narrow.proved:
         return "an output needs two roundings"
     if narrow.words > _WIDE_WORDS:
         return (
@@ -105,17 +112,17 @@ def wide_weights(channels: Channels, layer: Convolution) -> BlockWeights | str:
     # [block, channel, word, half of a pair, parity] -> [block, word, parity, channel, half of a pair]
     split = products.reshape(blocks, _CHANNELS, narrow.words, 2, 2).transpose(0, 2, 4, 1, 3)
     weights = words(split).reshape(blocks, -1)
-    each = constants.reshape(blocks, _CHANNELS, _PROVED_WORDS)
+    each = narrow.constants.reshape(blocks, _CHANNELS, _PROVED_WORDS)
     data = np.concatenate([each[:, :, 1], weights, each[:, :, 0]], axis=1).reshape(-1)
     return replace(narrow, data=data, wide=True)
 
 
-def requantization_constants(channels: Channels, layer: Convolution, *, always: bool = False) -> Array | None:
+def requantization_constants(channels: Channels, *, always: bool = False) -> Array | None:
     """Return int32 words of each channel: two in the proved form if there is one, otherwise four in TFLM's exact form.
 
     Without `always`, the proved form is not searched where few channels have it. None if there is neither form.
     """
-    zero_point = layer.output.zero_point
+    zero_point = channels.layer.output.zero_point
     if always or zero_point == -128 or channels.rounding is not Rounding.TFLM:
         proved = proved_words(*extreme_channel_sums(channels), channels.factors, zero_point, channels.rounding)
         if proved is not None:
@@ -129,15 +136,13 @@ def requantization_constants(channels: Channels, layer: Convolution, *, always: 
 # ---- CONV_2D
 
 
-def _planned(
-    layer: Convolution, channels: Channels, live: Array, inputs: Array | None, line_bytes: int, weights: BlockWeights
-) -> Candidate:
-    """Return the kernel for the output channels `live`; of the input channels of a 1x1 convolution, for `inputs`."""
+def _planned(channels: Channels, inputs: Array | None, line_bytes: int, weights: BlockWeights) -> Candidate:
+    """Return the kernel for output channels; of the input channels of a 1x1 convolution, for `inputs`."""
+    layer, whole = channels.layer, channels.in_blocks(_CHANNELS).places
     image, window = layer.image, layer.window
     pointwise = line_bytes == 0 and window.is_pointwise
     kernel = "conv2d_1x1_block_s8" if pointwise else _KERNEL
-    whole = np.minimum(np.arange(weights.channels), live.size - 1)
-    listed = not weights.channels == live.size == len(channels.matrix) or bool(channels.dead.any())
+    listed = not whole.size == channels.places.size == layer.output.shape[3] or bool(channels.dead.any())
     form, requantize, step = "proved" if weights.proved else "exact", (37 if weights.proved else 64) + 4 * listed, 24
     if weights.wide:
         form, requantize, step = "wide", 30, 22
@@ -160,9 +165,8 @@ def _planned(
             kernel,
             "ferrule/kernels/conv2d.h",
             {
-                "window": layer.window_fields,
-                "input_zero_point": image.zero_point,
-                "inputs": None if inputs is None else np.pad(inputs, (0, -inputs.size % 4)).astype(np.int16),
+                **layer.image_fields,
+                "inputs": None if inputs is None else filled(inputs, 4).astype(np.int16),
                 "line_bytes": line_bytes,
                 "rows": {
                     "count": window.height,
@@ -175,8 +179,8 @@ def _planned(
                     "weights": weights.data,
                     "weight_bytes": weights.data.nbytes,
                     "words": weights.words,
-                    "output_c": len(channels.matrix),
-                    "positions": live[whole].astype(np.int16) if listed else None,
+                    "output_c": layer.output.shape[3],
+                    "positions": whole.astype(np.int16) if listed else None,
                     "fixed": channels.fixed_pixel,
                     "store": Identifier(f"ferrule_block_{form}{'_listed' if listed else ''}"),
                 },
@@ -187,16 +191,15 @@ def _planned(
     )
 
 
-def _candidate(layer: Convolution, *, wide: bool = False, live: Array | None = None) -> Candidate | str:
-    """Return the kernel for the channels `live`, by default all that are not dead; or why it cannot.
+def _candidate(layer: Convolution, *, wide: bool = False, chosen: Channels | None = None) -> Candidate | str:
+    """Return the kernel for the channels `chosen`, by default all that are not dead; or why it cannot.
 
     It writes the dead channels, too.
     """
     image, output, window = layer.image, layer.output, layer.window
-    channels = int8_channels(layer)
-    if live is None:
-        live = channels.live if not channels.dead.all() else np.zeros(1, np.intp)
-    chosen = channels.chosen(live)
+    if chosen is None:
+        channels = int8_channels(layer)
+        chosen = channels.live if not channels.dead.all() else channels.chosen(np.zeros(1, np.intp))
     inputs = used_inputs(chosen.matrix, 4) if window.is_pointwise else None
     line_bytes = 0
     if inputs is not None:
@@ -207,12 +210,12 @@ def _candidate(layer: Convolution, *, wide: bool = False, live: Array | None = N
         line_bytes = ((output.shape[2] - 1) * window.stride_w + window.width) * image.shape[3]
         order = _row_order(window.height, window.width * image.shape[3])
         chosen = replace(chosen, matrix=np.pad(chosen.matrix, ((0, 0), (0, 1)))[:, order])
-    weights = (wide_weights if wide else block_weights)(chosen, layer)
+    weights = (wide_weights if wide else block_weights)(chosen)
     if isinstance(weights, str):
         return weights
-    if wide and channels.dead.any():
+    if wide and chosen.dead.any():
         return "some channels have no weights"
-    return _planned(layer, channels, live, inputs, line_bytes, weights)
+    return _planned(chosen, inputs, line_bytes, weights)
 
 
 def _row_order(rows: int, row_bytes: int) -> Array:
@@ -229,13 +232,12 @@ def _conv2d(layer: Convolution) -> Candidate | str:
     found = _candidate(layer)
     if found != NOT_PROVED:
         return found
-    channels, zero_point = int8_channels(layer), layer.output.zero_point
+    channels, zero_point = int8_channels(layer).live, layer.output.zero_point
     proved = proved_channels(*extreme_channel_sums(channels), channels.factors, zero_point, channels.rounding)
-    first, second = (np.flatnonzero(kind & ~channels.dead) for kind in (proved, ~proved))
-    if not first.size or not second.size:
+    if proved.all() or not proved.any():
         return NOT_PROVED
-    mine = _candidate(layer, live=first)
-    theirs = paired_conv2d(layer, replace(channels, dead=np.zeros_like(channels.dead)), second)
+    mine = _candidate(layer, chosen=channels.chosen(proved))
+    theirs = paired_conv2d(replace(channels.chosen(~proved), dead=np.zeros_like(channels.dead)))
     return mine if isinstance(mine, str) else theirs if isinstance(theirs, str) else both(mine, theirs)
 
 
@@ -258,7 +260,7 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
     if direct and products % _LOAD != 0:
         return "the inputs are not a multiple of eight"
     padded = np.pad(channels.matrix, ((0, 0), (0, -products % _LOAD)))
-    weights = block_weights(replace(channels, matrix=padded), layer)
+    weights = block_weights(replace(channels, matrix=padded))
     if isinstance(weights, str):
         return weights
     kernel, blocks, form = _DIRECT if direct else _WIDENED, weights.channels // _CHANNELS, "direct_" if direct else ""

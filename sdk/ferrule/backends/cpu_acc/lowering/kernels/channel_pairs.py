@@ -15,17 +15,16 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     has_dsp,
     weighted_row,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_pair,
     channel_words,
     int8_channels,
     pair_weights,
-    positions,
     used_inputs,
 )
-from ferrule.graph import Array
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
 
 NOT_PAIRED = "a weight or a sum is too large to be paired, or an output is scaled up"
 
@@ -33,54 +32,54 @@ NOT_PAIRED = "a weight or a sum is too large to be paired, or an output is scale
 def _conv2d(layer: Convolution) -> Candidate | str:
     if not has_dsp(layer.context.target.core):
         return SLOWER_WITHOUT_DSP
-    channels = int8_channels(layer)
-    return paired_conv2d(layer, channels, channels.live)
+    return paired_conv2d(int8_channels(layer).live)
 
 
-def paired_conv2d(layer: Convolution, channels: Channels, live: Array) -> Candidate | str:
+def paired_conv2d(channels: Channels) -> Candidate | str:
     """Return the kernel for some channels of a CONV_2D of int8; or why it cannot compute them."""
-    if not can_pair(channels.chosen(live), layer):
+    if not can_pair(channels):
         return NOT_PAIRED
-    products, whole_words = channels.matrix.shape[1], layer.image.shape[3] % 4 == 0
+    layer, (count, products) = channels.layer, channels.matrix.shape
+    whole_words = layer.image.shape[3] % 4 == 0
     words = -(-products // 4)
     gather = 20 * words + 80 if whole_words else 90 * words
     return Candidate(
         kernel="conv2d_paired_s8",
-        instructions=-(-layer.pixels // 2) * (-(-live.size // 2) * (15 * words + 46) + gather),
-        weight_bytes=live.size * products + 14 * live.size,
+        instructions=-(-layer.pixels // 2) * (-(-count // 2) * (15 * words + 46) + gather),
+        weight_bytes=count * products + 14 * count,
         scratch_bytes=words * (16 if whole_words else 20),
         overlaps=partial(layer.overlaps, pixels=2),
-        call=lambda: _conv2d_call(layer, channels, live),
+        call=lambda: _conv2d_call(channels),
     )
 
 
-def _conv2d_call(layer: Convolution, channels: Channels, live: Array) -> KernelCall:
-    chosen = channels.chosen(live)
-    used = used_inputs(chosen.matrix, 4) if layer.window.is_pointwise else None
-    matrix = chosen.matrix if used is None else chosen.matrix[:, used]
+def _conv2d_call(channels: Channels) -> KernelCall:
+    layer, matrix = channels.layer, channels.matrix
+    used = used_inputs(matrix, 4) if layer.window.is_pointwise else None
+    if used is not None:
+        matrix = matrix[:, used]
     words = max(-(-matrix.shape[1] // 4), 1)
     by_words = layer.image.shape[3] % 4 == 0 or used is not None
     return KernelCall(
-        layer.ruled("conv2d_1x1_paired" if layer.window.is_pointwise and by_words else "conv2d_paired"),
+        "conv2d_1x1_paired" if layer.window.is_pointwise and by_words else "conv2d_paired",
         "ferrule/kernels/conv2d.h",
         {
-            "window": layer.window_fields,
-            "input_zero_point": layer.image.zero_point,
-            "inputs": None if used is None else np.pad(used, (0, -used.size % 4)).astype(np.int16),
+            **layer.image_fields,
+            "inputs": None if used is None else filled(used, 4).astype(np.int16),
             "paired": {
                 "weights": pair_weights(matrix, 2),
-                "channels": channel_words(chosen, 2),
-                "positions": positions(live),
+                "channels": channel_words(channels, 2),
+                "positions": filled(channels.places, 1).astype(np.int16),
                 "fixed": channels.fixed_pixel,
                 "words": words,
-                "live_c": len(live),
-                "output_c": len(channels.matrix),
+                "live_c": len(matrix),
+                "output_c": layer.output.shape[3],
                 "output": layer.output_fields,
             },
         },
         table="conv2d_paired_s8_params",
         scratch_bytes=words * (16 if by_words else 20),
-        sources=rule_sources(channels.rounding),
+        ruled=True,
     )
 
 
@@ -88,7 +87,7 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
     if not has_dsp(layer.context.target.core):
         return SLOWER_WITHOUT_DSP
     channels = int8_channels(layer)
-    if not can_pair(channels, layer):
+    if not can_pair(channels):
         return NOT_PAIRED
     count, products = channels.matrix.shape
     words = -(-products // 4)
@@ -100,7 +99,7 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
         scratch_bytes=8 * words,
         overlaps=layer.overlaps,
         call=lambda: KernelCall(
-            layer.ruled("fully_connected_paired"),
+            "fully_connected_paired",
             "ferrule/kernels/fully_connected.h",
             {
                 "rows": layer.pixels,
@@ -111,8 +110,7 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
                 "channels": channel_words(channels, 4),
                 "output": layer.output_fields,
             },
-            table="fully_connected_paired_s8_params",
-            sources=rule_sources(channels.rounding),
+            ruled=True,
         ),
     )
 

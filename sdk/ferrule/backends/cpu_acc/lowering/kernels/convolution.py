@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.lowering.kernel_call import output_fields, window_fields
+from ferrule.backends.cpu_acc.lowering.kernel_call import Member, output_fields, window_fields
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_axis
 from ferrule.backends.firmware import LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Rounding
+from ferrule.graph import Array
 from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.fixed_point import Factor
 from ferrule.operators.table import OPERATORS
@@ -19,8 +22,6 @@ from ferrule.operators.weighted.convolved import Convolved, convolved
 from ferrule.operators.weighted.products import centred, factors
 
 TOO_LARGE = "a sum is too large, or an output is scaled up"
-RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}
-"""The part of an int8 kernel's name that tells its rule."""
 
 
 @frozen(eq=False)
@@ -53,6 +54,11 @@ class Convolution(Convolved):
         return window_fields(self.window, self.image, self.output)
 
     @property
+    def image_fields(self) -> Mapping[str, Member]:
+        """The members for the window and the zero point of the image."""
+        return {"window": self.window_fields, "input_zero_point": self.image.zero_point}
+
+    @property
     def output_fields(self) -> Mapping[str, int]:
         """The members of a `struct ferrule_output_s8`."""
         return output_fields(self.output, self.activation)
@@ -61,20 +67,16 @@ class Convolution(Convolved):
         """Return the output multiplier of each channel."""
         return factors(self.context.operands, channel_axis(self.context.layer))
 
+    def bias(self, dtype: type[np.number[Any]]) -> Array:
+        """Return the constant bias of each channel as a type; zeros if there is none."""
+        given = self.context.constant(2)
+        return np.zeros(self.output.shape[3], dtype) if given is None else given.reshape(-1).astype(dtype)
+
     def overlaps(
         self, *, reads: Reads = Reads.BEFORE, pixels: int = 1, tile: tuple[int, int] | None = None
     ) -> tuple[Overlap, ...]:
         """Return the overlap of a kernel that goes pixel by pixel, see `pixel_overlaps`."""
         return pixel_overlaps(self.context, self.window, self.image, self.output, reads=reads, pixels=pixels, tile=tile)
-
-    def ruled(self, form: str) -> str:
-        """Return the name of the int8 kernel of that form for the layer's rule."""
-        return f"{form}_{RULE_KERNELS[self.context.layer.rounding]}s8"
-
-
-def rule_sources(rule: Rounding) -> tuple[str, ...]:
-    """Return the sources that int8 kernels of a rule need besides their own."""
-    return () if rule is Rounding.TFLM else ("requantize_once",)
 
 
 def from_run_time(context: LoweringContext) -> bool:

@@ -26,16 +26,16 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     has_dsp,
     weighted_row,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_scale,
     channel_words,
     extreme_channel_sums,
+    has_full_range,
     int8_channels,
-    positions,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.packing import words
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import cost_on, plain_scales
 from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
@@ -106,8 +106,7 @@ class Sliding:
 
     def taps(self, channels: Channels) -> Array:
         """Return the weights as [channels, lines, steps], of one channel at least: C has no empty arrays."""
-        matrix = channels.matrix if len(channels.matrix) else np.zeros((1, _LINES * _LINES), np.int8)
-        taps = matrix.reshape(-1, _LINES, _LINES)
+        taps = filled(channels.matrix, 1, 1).reshape(-1, _LINES, _LINES)
         return taps.transpose(0, 2, 1) if self.transposed else taps
 
     def line_words(self, channels: Channels) -> Array:
@@ -151,18 +150,19 @@ def _lines(layer: Convolution, stride: int) -> Candidate | str:
     ways = _slidings(layer, (stride,))
     if not ways:
         return _NO_WAY.format(stride)
-    channels = int8_channels(layer)
-    alive = channels.live
-    found = _proved_scales(channels.chosen(alive), layer)
-    if found is None or (alive.size and not found[1].any()):
+    alive = int8_channels(layer).live
+    found = _proved_scales(alive)
+    if found is None or (found[1].size and not found[1].any()):
         return "the output is clamped to less than int8, or a channel has no proved constants"
-    scales, live = found[0][found[1]], alive[found[1]]
-    way = min(ways, key=lambda each: _line_instructions(each, live))
+    scales, proved = found[0][found[1]], found[1]
+    channels = alive.chosen(proved)
+    count = len(scales)
+    way = min(ways, key=lambda each: _line_instructions(each, count))
     kernel = f"depthwise_conv2d_3x3_by{stride}_s8"
     candidate = Candidate(
         kernel=kernel,
-        instructions=layer.image.shape[0] * _line_instructions(way, live),
-        weight_bytes=22 * live.size + (channels.dead.size if channels.dead.any() else 0),
+        instructions=layer.image.shape[0] * _line_instructions(way, count),
+        weight_bytes=22 * count + (channels.dead.size if channels.dead.any() else 0),
         scratch_bytes=_WIDENED_BYTES * way.words,
         overlaps=way.overlaps,
         call=lambda: KernelCall(
@@ -172,36 +172,35 @@ def _lines(layer: Convolution, stride: int) -> Candidate | str:
                 **way.fields(with_step_stride=False),
                 "words": way.words,
                 "input_zero_point": layer.image.zero_point,
-                "live_c": live.size,
-                "positions": positions(live),
+                "live_c": count,
+                "positions": filled(channels.places, 1).astype(np.int16),
                 "fixed": channels.fixed_pixel,
-                "weights": way.line_words(channels.chosen(live)),
-                "scales": scales.reshape(-1) if scales.size else np.zeros(1, np.int32),
+                "weights": way.line_words(channels),
+                "scales": filled(scales.reshape(-1), 1),
             },
             table="depthwise_lines_params",
             contribution=KERNELS.part("depthwise_lines", kernel),
         ),
     )
-    others = alive[~found[1]]
-    if not others.size:
+    if proved.all():
         return candidate
-    second = _single_channels(layer, replace(channels, dead=np.zeros_like(channels.dead)), others)
+    second = _single_channels(replace(alive.chosen(~proved), dead=np.zeros_like(alive.dead)))
     return second if isinstance(second, str) else both(candidate, second)
 
 
-def _proved_scales(channels: Channels, layer: Convolution) -> tuple[Array, Array] | None:
+def _proved_scales(channels: Channels) -> tuple[Array, Array] | None:
     """Return multiplier and bias of each channel, as the C has them, and which channels have them.
 
     None if they do not suffice for any channel, or not for all by TFLM's rule.
     """
-    if (layer.output_fields["low"], layer.output_fields["high"]) != (-128, 127):
+    if not has_full_range(channels.layer):
         return None
     low, high = extreme_channel_sums(channels)
     found, proved = np.zeros((len(low), 2), np.int64), np.ones(len(low), bool)
     for index, factor in enumerate(channels.factors):
         one = slice(index, index + 1)
         for shift in _SUM_SHIFTS:
-            zero_point, rule = layer.output.zero_point, channels.rounding
+            zero_point, rule = channels.layer.output.zero_point, channels.rounding
             words = proved_words(low[one], high[one], [factor], zero_point, rule, sum_shift=shift)
             if words is not None and (int(channels.reach[index]) << shift) + abs(int(words[0, 1])) < 1 << 31:
                 halved = 0 if shift == _SUM_SHIFTS[0] else 1 << 31
@@ -214,12 +213,12 @@ def _proved_scales(channels: Channels, layer: Convolution) -> tuple[Array, Array
     return found.astype(np.int32), proved
 
 
-def _line_instructions(way: Sliding, live: Array) -> int:
+def _line_instructions(way: Sliding, live: int) -> int:
     """Return an estimate for one image."""
     lines, steps = way.lines.output_extent, way.steps.output_extent
     line = 220 + 60 * steps if way.steps.window_stride == 1 else 240 + 90 * steps
-    dead = way.layer.image.shape[3] - live.size
-    return -(-live.size // _CHANNELS) * (600 + lines * line) + dead * 2 * lines * steps
+    dead = way.layer.image.shape[3] - live
+    return -(-live // _CHANNELS) * (600 + lines * line) + dead * 2 * lines * steps
 
 
 # ---- single channels
@@ -228,17 +227,16 @@ def _line_instructions(way: Sliding, live: Array) -> int:
 def _3x3(layer: Convolution) -> Candidate | str:
     if not has_dsp(layer.context.target.core):
         return SLOWER_WITHOUT_DSP
-    channels = int8_channels(layer)
-    return _single_channels(layer, channels, channels.live)
+    return _single_channels(int8_channels(layer).live)
 
 
-def _single_channels(layer: Convolution, channels: Channels, live: Array) -> Candidate | str:
+def _single_channels(channels: Channels) -> Candidate | str:
     """Return the kernel for some channels of a layer; or why it cannot compute them."""
+    layer, live = channels.layer, channels.places
     way = max(_slidings(layer, (1, 2)), key=lambda each: each.steps.output_extent, default=None)
     if way is None:
         return _NO_WAY.format("1 or 2")
-    chosen = channels.chosen(live)
-    if not can_scale(chosen, layer):
+    if not can_scale(channels):
         return TOO_LARGE
     steps = way.steps
     line = 140 + 26 * steps.output_extent if steps.window_stride == 1 else 215 + 53 * steps.output_extent
@@ -249,21 +247,20 @@ def _single_channels(layer: Convolution, channels: Channels, live: Array) -> Can
         scratch_bytes=12 * way.words,
         overlaps=lambda: () if channels.dead.any() else way.overlaps(),
         call=lambda: KernelCall(
-            layer.ruled("depthwise_conv2d_3x3"),
+            "depthwise_conv2d_3x3",
             "ferrule/kernels/depthwise_conv2d.h",
             {
                 **way.fields(),
                 "words": way.words,
                 "input_zero_point": layer.image.zero_point,
                 "live_c": len(live),
-                "positions": positions(live),
+                "positions": filled(live, 1).astype(np.int16),
                 "fixed": channels.fixed_pixel,
-                "weights": way.line_words(chosen),
-                "scales": channel_words(chosen, 1),
+                "weights": way.line_words(channels),
+                "scales": channel_words(channels, 1),
                 "output": layer.output_fields,
             },
-            table="depthwise_conv2d_3x3_s8_params",
-            sources=rule_sources(channels.rounding),
+            ruled=True,
         ),
     )
 
@@ -275,36 +272,35 @@ def _columns(layer: Convolution) -> Candidate | str:
     ways = _slidings(layer, (1, 2), most_pad=max(layer.window.padding.top, layer.window.padding.left))
     if not ways:
         return _NO_WAY.format("1 or 2")
-    channels = int8_channels(layer)
-    live = channels.live
-    chosen = channels.chosen(live)
-    if not can_scale(chosen, layer):
+    channels = int8_channels(layer).live
+    if not can_scale(channels):
         return TOO_LARGE
+    count = channels.places.size
     way = max(ways, key=lambda each: each.steps.output_extent)
     outputs = way.steps.output_extent + way.steps.output_extent % 2
     read = outputs + 2 if way.steps.window_stride == 1 else 2 * outputs + 1
     once = "" if channels.rounding is Rounding.TFLM else "_once"
     return Candidate(
         kernel="depthwise_conv2d_columns_s8",
-        instructions=cost_on(layer, 33 * layer.pixels * live.size),
-        weight_bytes=29 * live.size,
+        instructions=cost_on(layer, 33 * layer.pixels * count),
+        weight_bytes=29 * count,
         scratch_bytes=4 * (_LINES * read + outputs),
         overlaps=lambda: () if channels.dead.any() else way.overlaps(),
         call=lambda: KernelCall(
-            layer.ruled("depthwise_conv2d_columns"),
+            "depthwise_conv2d_columns",
             "ferrule/kernels/columns.h",
             {
                 **way.fields(),
                 "columns": read,
                 "input_zero_point": layer.image.zero_point,
-                "live_c": len(live),
+                "live_c": count,
                 "fixed": channels.fixed_pixel,
-                "weights": np.ascontiguousarray(way.taps(chosen).transpose(0, 2, 1)).reshape(-1),
-                "scales": plain_scales(chosen, layer, live),
+                "weights": np.ascontiguousarray(way.taps(channels).transpose(0, 2, 1)).reshape(-1),
+                "scales": plain_scales(channels),
                 "output": layer.output_fields,
             },
-            table="depthwise_conv2d_columns_s8_params",
-            sources=("multiply_columns", f"store_sums{once}", *rule_sources(channels.rounding)),
+            sources=("multiply_columns", f"store_sums{once}"),
+            ruled=True,
         ),
     )
 

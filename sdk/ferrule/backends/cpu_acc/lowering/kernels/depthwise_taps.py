@@ -7,7 +7,7 @@ from functools import partial
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import can_scale, channel_words, int8_channels
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
@@ -21,7 +21,7 @@ def _taps(layer: Convolution) -> Candidate | str:
     if layer.depth_multiplier != 1:
         return "channels are multiplied"
     channels = int8_channels(layer)
-    if not can_scale(channels, layer):
+    if not can_scale(channels):
         return TOO_LARGE
     taps, weights = channels.matrix.shape[1], tap_words(channels.matrix)
 
@@ -32,18 +32,16 @@ def _taps(layer: Convolution) -> Candidate | str:
         scratch_bytes=_POINTER_BYTES * (taps + taps % 2) + layer.image.shape[3],
         overlaps=partial(layer.overlaps, reads=Reads.PER_CHANNEL),
         call=lambda: KernelCall(
-            layer.ruled("depthwise_conv2d_taps"),
+            "depthwise_conv2d_taps",
             "ferrule/kernels/depthwise_conv2d.h",
             {
-                "window": layer.window_fields,
-                "input_zero_point": layer.image.zero_point,
+                **layer.image_fields,
                 "weights": weights,
                 "scales": channel_words(channels, 1),
                 "output": layer.output_fields,
             },
-            table="depthwise_conv2d_taps_s8_params",
             scratch_alignment=_POINTER_BYTES,
-            sources=rule_sources(channels.rounding),
+            ruled=True,
         ),
     )
 

@@ -35,8 +35,7 @@ def _scales(layer: Convolution, matrix: Array) -> Array | str:
     bits is scaled by the high word of its product with a shifted multiplier, which rounds it once, as the reference.
     """
     count = len(matrix)
-    bias = layer.context.constant(2)
-    offsets = np.zeros(count, np.int64) if bias is None else bias.astype(np.int64).reshape(-1)
+    offsets = layer.bias(np.int64)
     if (np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA + np.abs(offsets)).max() >= _LARGEST_REACH:
         return "a sum does not fit into 30 bits"
     multipliers, shifts = factor_arrays(layer.factors())

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member, limit_fields
+from ferrule.backends.cpu_acc.lowering.kernel_call import (
+    RULE_KERNELS,
+    SUFFIXES,
+    KernelCall,
+    Member,
+    limit_fields,
+    rule_sources,
+)
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import (
-    RULE_KERNELS,
     Convolution,
     from_run_time,
-    rule_sources,
     stored_weights,
     weights_of,
 )
@@ -64,7 +69,7 @@ def _call(layer: Convolution, operator: str, fields: dict[str, int]) -> KernelCa
         "window": layer.window_fields,
         **fields,
         "weights": _weights(context),
-        "bias": _bias(context, layer.output.shape[3]),
+        "bias": _bias(layer, wide=wide),
     }
     if not dtype.is_float:
         multipliers, shifts = factor_arrays(layer.factors())
@@ -98,12 +103,9 @@ def _weights(context: LoweringContext) -> Member:
     return stored_weights(context) if context.is_constant(1) else context.input_pointer(1)
 
 
-def _bias(context: LoweringContext, channels: int) -> Member:
+def _bias(layer: Convolution, *, wide: bool) -> Member:
     """Return the bias as `_weights` returns weights; zeros if there is none."""
+    context = layer.context
     if len(context.layer.inputs) > _BIAS and context.layer.inputs[_BIAS] is not None and not context.is_constant(_BIAS):
         return context.input_pointer(_BIAS)
-    bias = context.constant(_BIAS)
-    if bias is not None:
-        return bias.reshape(-1)
-    dtypes = {DataType.INT8: np.int32, DataType.INT16: np.int64}
-    return np.zeros(channels, dtypes.get(context.source.dtype, np.float32))
+    return layer.bias(np.float32 if layer.output.dtype.is_float else np.int64 if wide else np.int32)

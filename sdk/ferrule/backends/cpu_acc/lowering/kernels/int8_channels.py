@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,27 +34,33 @@ _QUARTER = Factor(multiplier=1 << 30, shift=-1)
 
 @frozen(eq=False)
 class Channels:
-    """The weights and scales that turn int8 data into the stored values of each output channel.
+    """The weights and scales that turn int8 data into the stored values of output channels of a layer.
 
     A dead channel always stores the same value. The weights of dead channels and of constant data are zero.
     """
 
+    layer: Convolution
+    places: Array
+    """The indices of the channels in an output pixel."""
     matrix: Array
     """int8 weights, [channels, products]."""
     bias: Array
     """int64, one per channel; includes the contribution of the data's zero point."""
     factors: Sequence[Factor]
     dead: Array
-    """bool, one per channel: whether the channel is dead."""
+    """bool, one per channel of an output pixel: whether the channel is dead."""
     fixed: Array
-    """int8, one per channel: the value that a dead channel stores; undefined for other channels."""
-    rounding: Rounding
-    """The layer's rule."""
+    """int8, one per channel of an output pixel: the value that a dead channel stores; undefined for other channels."""
 
     @property
-    def live(self) -> Array:
-        """The indices of the channels that are not dead."""
-        return np.flatnonzero(~self.dead)
+    def rounding(self) -> Rounding:
+        """The layer's rule."""
+        return self.layer.context.layer.rounding
+
+    @property
+    def live(self) -> Channels:
+        """The channels that are not dead."""
+        return self.chosen(~self.dead[self.places])
 
     @property
     def reach(self) -> Array:
@@ -67,15 +74,20 @@ class Channels:
         return self.fixed if self.dead.any() else None
 
     def chosen(self, channels: Array) -> Channels:
-        """Return the channels with the given indices."""
-        return Channels(
-            matrix=self.matrix[channels],
-            bias=self.bias[channels],
-            factors=[self.factors[channel] for channel in channels],
-            dead=self.dead[channels],
-            fixed=self.fixed[channels],
-            rounding=self.rounding,
+        """Return those of these channels that have the given indices, or for which a bool is true."""
+        indices = np.arange(len(self.places))[channels]
+        return replace(
+            self,
+            places=self.places[indices],
+            matrix=self.matrix[indices],
+            bias=self.bias[indices],
+            factors=[self.factors[index] for index in indices],
         )
+
+    def in_blocks(self, size: int) -> Channels:
+        """Return the channels, the last one repeated up to whole blocks of so many."""
+        count = len(self.places)
+        return self.chosen(np.minimum(np.arange(-(-count // size) * size), count - 1))
 
 
 def int8_channels(layer: Convolution) -> Channels:
@@ -92,12 +104,13 @@ def int8_channels(layer: Convolution) -> Channels:
     same = np.broadcast_to(given.constant, matrix.shape)
     bias = bias + np.where(same, matrix.astype(np.int64) * given.low, 0).sum(axis=1)
     return Channels(
+        layer=layer,
+        places=np.arange(len(matrix)),
         matrix=np.where(same | stored.constant[:, None], 0, matrix).astype(np.int8),
         bias=np.where(stored.constant, 4 * (stored.low - output.zero_point), bias),
         factors=[_QUARTER if dead else f for dead, f in zip(stored.constant, layer.factors(), strict=True)],
         dead=stored.constant,
         fixed=stored.low.astype(np.int8),
-        rounding=context.operands.rounding,
     )
 
 
@@ -106,23 +119,28 @@ def is_plain(layer: Convolution) -> bool:
     return tuple(layer.output_fields.values()) == (-128, -128, 127)
 
 
+def has_full_range(layer: Convolution) -> bool:
+    """Return whether an output is clamped to int8 only."""
+    return tuple(layer.output_fields.values())[1:] == (-128, 127)
+
+
 def extreme_channel_sums(channels: Channels) -> tuple[Array, Array]:
     """Return the lowest and the highest sum of each channel, for any int8 data."""
     return extreme_sums(channels.matrix, channels.bias, Ranges(low=np.array(-128), high=np.array(127)))
 
 
-def can_pair(channels: Channels, layer: Convolution) -> bool:
+def can_pair(channels: Channels) -> bool:
     """Return whether every channel is within the limits of the packed form."""
     second = channels.matrix[1::2].astype(np.int64)
     if np.abs(second).sum(axis=1).max(initial=0) * _LARGEST_DATA >= 1 << 23 or (second == -128).any():
         return False
-    return can_scale(channels, layer)
+    return can_scale(channels)
 
 
-def can_scale(channels: Channels, layer: Convolution) -> bool:
+def can_scale(channels: Channels) -> bool:
     """Return whether `ferrule_store_s8`, or its like for other rules, has the results of the layer's rule."""
     # With zero point -128 and limits -128 and 127, TFLM's halves below zero are clamped; otherwise they need a shift.
-    plain = is_plain(layer)
+    plain = is_plain(channels.layer)
     right = np.array([-factor.shift for factor in channels.factors] or [1], np.int64)
     least = 0 if plain and channels.rounding is Rounding.TFLM else 1
     if right.min() < least or right.max() > _LARGEST_RIGHT_SHIFT:
@@ -156,8 +174,3 @@ def used_inputs(matrix: Array, lanes: int = 1) -> Array | None:
     """
     used = np.flatnonzero(matrix.any(axis=0)) if matrix.any() else np.zeros(1, np.intp)
     return None if -(-used.size // lanes) * lanes > _WORTH_LISTING * matrix.shape[1] else used
-
-
-def positions(live: Array) -> Array:
-    """Return the indices of the live channels, or a single zero: C has no empty arrays."""
-    return (live if live.size else np.zeros(1)).astype(np.int16)

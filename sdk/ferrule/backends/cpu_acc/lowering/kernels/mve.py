@@ -44,26 +44,24 @@ _GENERAL, _LISTED = 1, 2
 
 
 def _conv2d(layer: Convolution) -> Candidate | str:
-    channels = int8_channels(layer)
-    live = channels.live
-    if not live.size:
+    channels = int8_channels(layer).live
+    if not channels.places.size:
         return "all channels are dead"
-    if not can_scale(channels.chosen(live), layer):
+    if not can_scale(channels):
         return TOO_LARGE
-    return (_pointwise if layer.window.is_pointwise else _windows)(layer, channels, live)
+    return (_pointwise if layer.window.is_pointwise else _windows)(channels)
 
 
-def _pointwise(layer: Convolution, channels: Channels, live: Array) -> Candidate:
-    context, inputs, input_c = layer.context, None, layer.image.shape[3]
-    matrix = channels.matrix[live]
-    used = used_inputs(filled(matrix, 1, _VECTOR), _VECTOR) if input_c <= 256 else None
+def _pointwise(channels: Channels) -> Candidate:
+    layer, inputs, input_c = channels.layer, None, channels.layer.image.shape[3]
+    used = used_inputs(filled(channels.matrix, 1, _VECTOR), _VECTOR) if input_c <= 256 else None
     if used is not None:
-        inputs = np.pad(used, (0, -used.size % _VECTOR)).astype(np.uint8)
-        matrix = matrix[:, used]
+        inputs = filled(used, _VECTOR).astype(np.uint8)
+        channels = replace(channels, matrix=channels.matrix[:, used])
     row_bytes = input_c if inputs is None else len(inputs)
     count = layer.pixels
-    pixels = _pixels(context, count, _LEAST_COLLECTED, lambda number: number * row_bytes)
-    weights = _Weights(layer, channels, live, matrix)
+    pixels = _pixels(layer.context, count, _LEAST_COLLECTED, lambda number: number * row_bytes)
+    weights = _Weights(channels)
     copied = 3 * row_bytes // _VECTOR if inputs is None else 4 * len(inputs) // _VECTOR + 10
 
     return Candidate(
@@ -81,14 +79,15 @@ def _pointwise(layer: Convolution, channels: Channels, live: Array) -> Candidate
     )
 
 
-def _windows(layer: Convolution, channels: Channels, live: Array) -> Candidate:
-    context, window, output = layer.context, layer.window, layer.output.shape
+def _windows(channels: Channels) -> Candidate:
+    layer = channels.layer
+    window, output = layer.window, layer.output.shape
     way = _Way(window=window, channels=layer.image.shape[3])
-    matrix = channels.matrix[live]
     if not way.by_rows:
-        matrix = matrix.reshape(live.size, window.height, window.width, -1).transpose(0, 2, 1, 3)
-    weights = _Weights(layer, channels, live, matrix.reshape(live.size, -1))
-    rows, pixels = output[0] * output[1], _pixels(context, output[2], _LEAST_WINDOWS, way.scratch)
+        matrix = channels.matrix.reshape(-1, window.height, window.width, way.channels).transpose(0, 2, 1, 3)
+        channels = replace(channels, matrix=matrix.reshape(len(matrix), -1))
+    weights = _Weights(channels)
+    rows, pixels = output[0] * output[1], _pixels(layer.context, output[2], _LEAST_WINDOWS, way.scratch)
 
     return Candidate(
         kernel="conv2d_mve_s8",
@@ -101,8 +100,7 @@ def _windows(layer: Convolution, channels: Channels, live: Array) -> Candidate:
             "conv2d_mve_s8",
             "ferrule/kernels/conv2d_mve.h",
             {
-                "window": layer.window_fields,
-                "input_zero_point": layer.image.zero_point,
+                **layer.image_fields,
                 "pixels": pixels,
                 "shared": int(way.shared),
                 "by_rows": int(way.by_rows),
@@ -151,7 +149,7 @@ class _Way:
 
 def _fully_connected(layer: Convolution) -> Candidate | str:
     channels = int8_channels(layer)
-    if not can_scale(channels, layer):
+    if not can_scale(channels):
         return TOO_LARGE
     count, products = channels.matrix.shape
     vectors, blocks, rows = _vectors(products), -(-count // len(_EIGHT)), layer.pixels
@@ -187,14 +185,14 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
 class _Weights:
     """The weights and scales of a convolution, four channels and two pixels at a time."""
 
-    def __init__(self, layer: Convolution, channels: Channels, live: Array, matrix: Array) -> None:
-        self._layer, self._channels, self._general = layer, channels, not is_plain(layer)
-        self._listed = bool(channels.dead.any() or live.size % _LANES)
-        self._vectors = _vectors(matrix.shape[1])
-        self._blocks = -(-live.size // _LANES)
-        order = np.minimum(np.arange(self._blocks * _LANES), live.size - 1)  # the last block repeats the last channel
-        chosen = replace(channels.chosen(live[order]), matrix=matrix[order])
-        self.stream = _stream(chosen, _LANES, live[order] if self._listed else None)
+    def __init__(self, channels: Channels) -> None:
+        self._channels, self._general = channels, not is_plain(channels.layer)
+        count, products = channels.matrix.shape
+        self._listed = bool(channels.dead.any() or count % _LANES)
+        self._vectors = _vectors(products)
+        whole = channels.in_blocks(_LANES)
+        self._blocks = len(whole.places) // _LANES
+        self.stream = _stream(whole, _LANES, whole.places if self._listed else None)
 
     def instructions(self, count: int, together: int, pixels: int) -> int:
         """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
@@ -206,15 +204,15 @@ class _Weights:
 
     def fields(self) -> Mapping[str, Member]:
         """Return the members of a `struct ferrule_mve_weights`."""
-        channels = self._channels
+        layer = self._channels.layer
         return {
-            "stream": self._layer.context.blob("weights", self.stream),
+            "stream": layer.context.blob("weights", self.stream),
             "words": self.stream.size,
             "vectors": self._vectors,
             "kind": _LISTED * self._listed + _GENERAL * self._general,
-            "fixed": channels.fixed_pixel,
-            "output_c": len(channels.matrix),
-            "output": self._layer.output_fields,
+            "fixed": self._channels.fixed_pixel,
+            "output_c": layer.output.shape[3],
+            "output": layer.output_fields,
         }
 
 

@@ -33,7 +33,7 @@ def _candidate(layer: Convolution) -> Candidate | str:
     if count % _WORD:
         return "the channels are not in fours"
     channels = int8_channels(layer)
-    if not can_scale(channels, layer):
+    if not can_scale(channels):
         return TOO_LARGE
     taps = _taps(channels.matrix)
     if np.abs(taps.astype(np.int64)).reshape(len(taps), -1, 2).sum(axis=2).max() > _LARGEST_PAIR:
@@ -53,8 +53,7 @@ def _candidate(layer: Convolution) -> Candidate | str:
             "depthwise_conv2d_mve_s8",
             "ferrule/kernels/depthwise_conv2d_mve.h",
             {
-                "window": layer.window_fields,
-                "input_zero_point": layer.image.zero_point,
+                **layer.image_fields,
                 "stream": layer.context.blob("weights", _stream(channels, taps, together)),
                 "general": int(general),
                 "together": together,

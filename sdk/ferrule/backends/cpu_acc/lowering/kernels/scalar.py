@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp, weighted_row
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_scale,
@@ -30,11 +30,11 @@ _LARGEST_PAIR = 255
 """The largest magnitude of two weights whose products with any int8 data add up to 16 bits."""
 
 
-def plain_scales(channels: Channels, layer: Convolution, places: Array) -> Array:
-    """Return FERRULE_PLAIN_SCALE_WORDS words of each channel; `places` are their indices in an output pixel."""
+def plain_scales(channels: Channels) -> Array:
+    """Return FERRULE_PLAIN_SCALE_WORDS words of each channel."""
     multipliers, shifts = factor_arrays(channels.factors)
-    rounding = ((2 * layer.output.zero_point + 1) << -shifts) >> 1
-    rows = np.column_stack([2 * channels.bias, multipliers, -shifts, rounding, places])
+    rounding = ((2 * channels.layer.output.zero_point + 1) << -shifts) >> 1
+    rows = np.column_stack([2 * channels.bias, multipliers, -shifts, rounding, channels.places])
     return filled(rows, 1, 5).reshape(-1).astype(np.int32)
 
 
@@ -50,42 +50,39 @@ def interleaved(matrix: Array, block: int, run: int = 1) -> Array:
 
 
 def _conv2d(layer: Convolution, form: str, block: int, cost: float) -> Candidate | str:
-    channels = int8_channels(layer)
-    live = channels.live
-    live = np.concatenate([live, live[-1:].repeat(-live.size % block)])  # the last one is repeated up to a whole block
-    chosen = channels.chosen(live)
-    if not can_scale(chosen, layer):
+    channels = int8_channels(layer).live.in_blocks(block)
+    if not can_scale(channels):
         return TOO_LARGE
-    used = used_inputs(chosen.matrix) if layer.window.is_pointwise else None
-    matrix = chosen.matrix if used is None else chosen.matrix[:, used]
+    used = used_inputs(channels.matrix) if layer.window.is_pointwise else None
+    matrix = channels.matrix if used is None else channels.matrix[:, used]
     if block == DUO and not _fits_duo(matrix):
         return "two neighbouring weights are -128"
     run = 2 if block == DUO else 1
-    products = matrix.shape[1] + matrix.shape[1] % run
+    count, products = len(matrix), matrix.shape[1] + matrix.shape[1] % run
 
     return Candidate(
         kernel=f"conv2d_{form}_s8",
-        instructions=cost_on(layer, int(layer.pixels * (products * (cost * live.size + 3) + 20 * live.size))),
-        weight_bytes=live.size * (products + 20),
+        instructions=cost_on(layer, int(layer.pixels * (products * (cost * count + 3) + 20 * count))),
+        weight_bytes=count * (products + 20),
         scratch_bytes=4 * products,
         overlaps=partial(layer.overlaps, pixels=2),
         call=lambda: KernelCall(
-            layer.ruled(f"conv2d_{form}"),
+            f"conv2d_{form}",
             _HEADER,
             {
-                "window": layer.window_fields,
-                "input_zero_point": layer.image.zero_point,
-                "inputs": None if used is None else np.pad(used, (0, products - used.size)).astype(np.int16),
+                **layer.image_fields,
+                "inputs": None if used is None else filled(used, run).astype(np.int16),
                 "products": products,
                 "weights": interleaved(matrix, block, run),
-                "scales": plain_scales(chosen, layer, live),
+                "scales": plain_scales(channels),
                 "fixed": channels.fixed_pixel,
-                "blocks": live.size // block,
-                "output_c": len(channels.matrix),
+                "blocks": count // block,
+                "output_c": layer.output.shape[3],
                 "output": layer.output_fields,
             },
             table="conv2d_blocks_s8_params",
-            sources=(f"multiply_{form}", *rule_sources(channels.rounding)),
+            sources=(f"multiply_{form}",),
+            ruled=True,
         ),
     )
 
@@ -104,7 +101,7 @@ def _duo(context: LoweringContext) -> Candidate | str:
 def _octet(layer: Convolution) -> Candidate | str:
     context = layer.context
     channels = int8_channels(layer)
-    if not can_scale(channels, layer):
+    if not can_scale(channels):
         return TOO_LARGE
     count, products = channels.matrix.shape
 
@@ -115,18 +112,18 @@ def _octet(layer: Convolution) -> Candidate | str:
         weight_bytes=-(-count // OCTET) * OCTET * products + 20 * count,
         overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT),
         call=lambda: KernelCall(
-            layer.ruled("fully_connected_octet"),
+            "fully_connected_octet",
             _HEADER,
             {
                 "rows": layer.pixels,
                 "input_c": products,
                 "output_c": count,
                 "weights": interleaved(channels.matrix, OCTET),
-                "scales": plain_scales(channels, layer, np.arange(count)),
+                "scales": plain_scales(channels),
                 "output": layer.output_fields,
             },
-            table="fully_connected_octet_s8_params",
-            sources=("multiply_octet", *rule_sources(channels.rounding)),
+            sources=("multiply_octet",),
+            ruled=True,
         ),
     )
 

@@ -37,9 +37,9 @@ def _candidate(convolution: Convolution, *, transforming: bool) -> Candidate | s
     if max(window.padding.top, window.padding.left) > 1 or input_c % 4 or output_c % _BLOCK:
         return "the padding is more than 1, or the channels are not a multiple of 4"
     channels = int8_channels(convolution)
-    if not can_scale(channels, convolution) or channels.reach.max() >= _LARGEST_REACH:
+    if not can_scale(channels) or channels.reach.max() >= _LARGEST_REACH:
         return TOO_LARGE
-    constants = requantization_constants(channels, convolution, always=True)
+    constants = requantization_constants(channels, always=True)
     if constants is None:
         return NOT_PROVED
     taps, blocks = channels.matrix.reshape(output_c, 3, 3, input_c), output_c // _BLOCK

@@ -6,8 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of, int32s
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import RULE_KERNELS, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernel_call import (
+    RULE_KERNELS,
+    KernelCall,
+    Member,
+    descriptor_of,
+    int32s,
+    rule_sources,
+)
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, Shape
 from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
