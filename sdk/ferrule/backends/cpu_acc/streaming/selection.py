@@ -169,7 +169,8 @@ class _Division:
         read = dict.fromkeys(name for name in data_inputs(graph, layer) if self._last[name] <= index)
         source = sum(graph.info(name).size_bytes for name in read) if self._fed not in read else _NEVER
         distance: int | None = None
-        if OPERATORS[layer.type].view and read:
+        operator = OPERATORS.get(layer.type)  # other backends have compiled layers
+        if operator is not None and operator.view and read:
             distance = 0
         elif self._able[index]:
             context = LoweringContext(
