@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
 from typing import TypeAlias, TypeVar
 
@@ -61,6 +61,8 @@ SUFFIXES: Mapping[DataType, str] = {
 RULE_KERNELS: Mapping[Rounding, str] = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}
 """The part of an int8 kernel's name that tells its rule."""
 D = TypeVar("D", bound=Descriptor)
+Lowering: TypeAlias = Callable[[LoweringContext], LoweredOp]
+"""Returns the context's layer as C."""
 Member: TypeAlias = "FieldValue | Array | Mapping[str, Member] | Sequence[Mapping[str, Member]]"
 """A member of a parameter table: a constant array that is named after it, a struct or an array of structs, too."""
 
@@ -124,13 +126,7 @@ class KernelCall:
         blobs = {blob.name: blob for blob in (*nested, *own)}
         arguments: list[Expression] = []
         for index in self.inputs:
-            if context.is_constant(index):
-                name = "input" if self.inputs == (0,) else f"input_{index}"
-                blob = context.blob(name, bytes_for_c(np.asarray(context.constant(index))))
-                blobs[blob.name] = blob
-                place: Expression = Identifier(blob.name)
-            else:
-                place = context.input_pointer(index)
+            place = input_place(context, index, blobs, "input" if self.inputs == (0,) else "")
             arguments.append(self._cast(place, context.input(index), is_input=True))
         for index, output in enumerate(context.operands.outputs):
             arguments.append(self._cast(context.output_pointer(index), output, is_input=False))
@@ -162,6 +158,18 @@ class KernelCall:
         if self.bytes_as is None or info.dtype is not DataType.UINT8:
             return pointer
         return Cast(Pointer(Const(self.bytes_as) if is_input else self.bytes_as), pointer)
+
+
+def input_place(context: LoweringContext, index: int, blobs: dict[str, Blob], name: str = "") -> Expression:
+    """Return a pointer to an input's elements; a constant gets into `blobs`, by the name of its array.
+
+    `name` names the array, by default after the input's position.
+    """
+    if not context.is_constant(index):
+        return context.input_pointer(index)
+    blob = context.blob(name or f"input_{index}", bytes_for_c(np.asarray(context.constant(index))))
+    blobs[blob.name] = blob
+    return Identifier(blob.name)
 
 
 def _value(context: LoweringContext, name: str, member: Member, blobs: list[Blob]) -> FieldValue:

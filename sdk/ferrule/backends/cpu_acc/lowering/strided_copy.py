@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.kernel_call import bytes_for_c, int32s
+from ferrule.backends.cpu_acc.lowering.kernel_call import input_place, int32s
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, struct_value
 from ferrule.dom import (
     AddressOf,
@@ -65,10 +65,7 @@ class Copies:
 
     def source(self, index: int) -> Expression:
         """Return a pointer to an input's elements, whether it is a constant or a tensor."""
-        data = self._context.constant(index) if self._context.is_constant(index) else None
-        if data is None:
-            return self._context.input_pointer(index)
-        return self._constant(f"input_{index}", bytes_for_c(data))
+        return input_place(self._context, index, self._blobs)
 
     def copy(
         self,
@@ -99,7 +96,9 @@ class Copies:
     def fill(self, value: Array, count: int) -> None:
         """Add a call that sets the first `count` elements of the output to `value`, an array of one element."""
         if value.itemsize == _NO_FILL_BYTES:
-            self.copy((count,), (0,), (1,), source=self._constant("fill", value))
+            blob = self._context.blob("fill", value)
+            self._blobs[blob.name] = blob
+            self.copy((count,), (0,), (1,), source=Identifier(blob.name))
             return
         bits = unsigned(int.from_bytes(value.tobytes(), "little"))
         fields: dict[str, FieldValue] = {"count": count, "value": bits}
@@ -137,11 +136,6 @@ class Copies:
             headers=(header,),
             contributions=(KERNELS.part(*self._kernels),),
         )
-
-    def _constant(self, role: str, data: Array) -> Expression:
-        blob = self._context.blob(role, data)
-        self._blobs[blob.name] = blob
-        return Identifier(blob.name)
 
     def _run_fields(self, axes: Axes, offsets: tuple[int, int]) -> Mapping[str, FieldValue]:
         """Return the members for copies of runs: of the elements on the last axis, if they are neighbours."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import numpy as np
-
 from ferrule.backends.contribution import KERNELS
+from ferrule.backends.cpu_acc.lowering.kernel_call import input_place
 from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
-from ferrule.backends.firmware import LoweredOp, LoweringContext, parameter_table, struct_value
-from ferrule.dom import Evaluate, Expression, Identifier, call_of
+from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, parameter_table, struct_value
+from ferrule.dom import Evaluate, Expression, call_of
 from ferrule.graph import DataType
 from ferrule.operators.elementwise.add_n import integer_sum
 
@@ -19,14 +18,8 @@ def lower_add_n(context: LoweringContext) -> LoweredOp:
     """Return ADD_N as one call per further float32 input, or as one call per int8 input with sums in scratch."""
     operands, output = context.operands, context.output_pointer()
     names, elements = context.layer.inputs, operands.output.elements
-    blobs = {
-        index: context.blob(f"input_{index}", np.asarray(context.constant(index)))
-        for index in range(len(names))
-        if context.is_constant(index)
-    }
-    sources: list[Expression] = [
-        Identifier(blobs[index].name) if index in blobs else context.input_pointer(index) for index in range(len(names))
-    ]
+    blobs: dict[str, Blob] = {}
+    sources = [input_place(context, index, blobs) for index in range(len(names))]
     calls: list[tuple[str, tuple[Expression, ...]]]
     scratch_bytes = 0
     if operands.output.dtype is DataType.INT8:

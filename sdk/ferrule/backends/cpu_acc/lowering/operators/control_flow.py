@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.lowering.kernel_call import together, wrong_descriptor
+from ferrule.backends.cpu_acc.lowering.kernel_call import Lowering, together, wrong_descriptor
 from ferrule.backends.firmware import SCALARS, Blob, LoweredOp, LoweringContext
 from ferrule.dom import (
     AddressOf,
@@ -37,7 +37,6 @@ from ferrule.dom import (
     Return,
     Scalar,
     Statement,
-    Type,
     While,
     call_of,
     return_if,
@@ -49,8 +48,6 @@ from ferrule.memory import Region, Requirements, ScratchNeed, plan_graph, scratc
 from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
 from ferrule.rendering import one_line
 
-Lower = Callable[[LoweringContext], LoweredOp]
-
 CONTROL_FLOW = frozenset({LayerType.IF, LayerType.WHILE})
 _SCRATCH, _STATUS, _COUNT = map(Identifier, ("scratch", "status", "iterations"))
 _OK = Identifier("FERRULE_OK")
@@ -58,7 +55,7 @@ _ALIGNMENT = 16
 _ARENA, _GIVEN = "scratch", "given"
 
 
-def lower_control_flow(context: LoweringContext, lower: Lower) -> LoweredOp:
+def lower_control_flow(context: LoweringContext, lower: Lowering) -> LoweredOp:
     """Return an IF or WHILE as C; `lower` lowers the layers of its graphs."""
     match context.layer.descriptor:
         case IfDescriptor() as descriptor:
@@ -105,7 +102,7 @@ class _LoopContext(LoweringContext):
     """The context of a layer inside a loop, in a function that can have the parameter for the count of iterations."""
 
 
-def _lower_if(context: LoweringContext, descriptor: IfDescriptor, lower: Lower) -> LoweredOp:
+def _lower_if(context: LoweringContext, descriptor: IfDescriptor, lower: Lowering) -> LoweredOp:
     kind = type(context)  # a loop around the layer counts the iterations inside, too
     then, other = (
         _part(context, graph, name.removesuffix("_branch"), lower, kind) for name, graph in descriptor.graphs.items()
@@ -121,7 +118,7 @@ def _lower_if(context: LoweringContext, descriptor: IfDescriptor, lower: Lower) 
     return _joined(context, "if", places, body, (then, other), scratch_bytes, doc)
 
 
-def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: Lower) -> LoweredOp:
+def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: Lowering) -> LoweredOp:
     body = descriptor.body
     kept = [index for index, (old, new) in enumerate(zip(body.inputs, body.outputs, strict=True)) if old == new]
     parts = (
@@ -186,15 +183,16 @@ class _Places:
                 self.inputs[index] = Identifier(self.blobs[-1].name)
                 continue
             type_ = Pointer(Const(SCALARS[context.input(index).dtype]))
-            self.inputs[index] = self._parameter(f"in_{index}", type_, context.input_pointer(index))
+            self.inputs[index] = self.take(Parameter(f"in_{index}", type_), context.input_pointer(index))
         for index, info in enumerate(context.operands.outputs):
-            place = self._parameter(f"out_{index}", Pointer(SCALARS[info.dtype]), context.output_pointer(index))
-            self.outputs.append(place)
+            parameter = Parameter(f"out_{index}", Pointer(SCALARS[info.dtype]))
+            self.outputs.append(self.take(parameter, context.output_pointer(index)))
 
-    def _parameter(self, name: str, type_: Type, argument: Expression) -> Expression:
-        self.parameters.append(Parameter(name, type_))
+    def take(self, parameter: Parameter, argument: Expression) -> Expression:
+        """Return the name of a further parameter, for which the call has the argument."""
+        self.parameters.append(parameter)
         self.arguments.append(argument)
-        return Identifier(name)
+        return Identifier(parameter.name)
 
 
 _FAIL = return_if(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), _STATUS)
@@ -212,22 +210,21 @@ def _joined(
     doc: str,
 ) -> LoweredOp:
     """Return the layer's own function and its call, with all that its graphs need."""
-    further: list[tuple[Parameter, Expression]] = []
     if scratch_bytes:
-        further.append((_SCRATCH_PARAMETER, context.scratch))
+        places.take(_SCRATCH_PARAMETER, context.scratch)
     if isinstance(context, _LoopContext) and _COUNT.name in names_in(body):
-        further.append((_COUNT_PARAMETER, _COUNT))
+        places.take(_COUNT_PARAMETER, _COUNT)
     function = Function(
         context.symbol(kind),
         Scalar.INT32,
-        parameters=(*places.parameters, *(parameter for parameter, _ in further)),
+        parameters=tuple(places.parameters),
         body=body,
         doc=doc,
     )
     inside = together([op for part in parts for op in part.ops])
     return LoweredOp(
         kernel=kind,
-        status=call_of(function.name, *places.arguments, *(argument for _, argument in further)),
+        status=call_of(function.name, *places.arguments),
         declarations=(
             *inside.declarations,
             *(each for part in parts for each in part.offsets),
@@ -250,7 +247,7 @@ def _part(
     context: LoweringContext,
     graph: Graph,
     tag: str,
-    lower: Lower,
+    lower: Lowering,
     kind: type[LoweringContext],
     without: Collection[int] = (),
 ) -> _Part:

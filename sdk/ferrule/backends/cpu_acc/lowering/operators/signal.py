@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, D, KernelCall, Member, descriptor_of
+from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, D, KernelCall, Lowering, Member, descriptor_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext, numbers
 from ferrule.dom import ArrayData
 from ferrule.graph import Descriptor, LayerType
@@ -28,8 +28,6 @@ from ferrule.operators.signal.frames import (
     SignalWindowDescriptor,
 )
 from ferrule.operators.signal.spectrum import SignalEnergyDescriptor, SignalIrfftDescriptor, SignalRfftDescriptor
-
-Lowering = Callable[[LoweringContext], LoweredOp]
 
 
 def _row(
