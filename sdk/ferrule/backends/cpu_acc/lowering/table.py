@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ferrule.backends.cpu_acc.lowering.kernel_call import Lowering
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose
 from ferrule.backends.cpu_acc.lowering.operators import signal
 from ferrule.backends.cpu_acc.lowering.operators.activation import (
@@ -65,11 +66,12 @@ from ferrule.backends.cpu_acc.lowering.operators.unary import (
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Layer, LayerType, Rounding
+from ferrule.operators.elementwise.comparison import ComparisonDescriptor
 from ferrule.operators.elementwise.functions import ElementwiseUnaryDescriptor
 from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor
-from ferrule.operators.table import family
-
-Lowering = Callable[[LoweringContext], LoweredOp]
+from ferrule.operators.elementwise.rectify import ReluDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
+from ferrule.operators.table import family, having
 
 
 def _by_rule(tflm: Lowering, onnx: Lowering) -> Lowering:
@@ -102,18 +104,13 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.HARD_SWISH: lower_nonlinear,
     LayerType.QUANTIZE: lower_quantize,
     LayerType.DEQUANTIZE: lower_dequantize,
+    **dict.fromkeys(family(ReduceDescriptor), lower_reduce_select),
     LayerType.MEAN: lower_reduce,
     LayerType.SUM: lower_reduce,
-    LayerType.REDUCE_MAX: lower_reduce_select,
-    LayerType.REDUCE_MIN: lower_reduce_select,
-    LayerType.REDUCE_ANY: lower_reduce_select,
-    LayerType.REDUCE_ALL: lower_reduce_select,
     LayerType.ARG_MAX: lower_arg_select,
     LayerType.ARG_MIN: lower_arg_select,
     LayerType.CUMSUM: lower_cumsum,
-    LayerType.RESHAPE: lower_view,
-    LayerType.SQUEEZE: lower_view,
-    LayerType.EXPAND_DIMS: lower_view,
+    **dict.fromkeys(having(view=True), lower_view),
     LayerType.TRANSPOSE_CONV: lower_transpose_conv,
     LayerType.BATCH_MATMUL: lower_batch_matmul,
     LayerType.AVERAGE_POOL_2D: _by_rule(_chosen, lower_onnx_pool2d),
@@ -147,9 +144,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided,
     LayerType.PRELU: _by_rule(lower_prelu, lower_onnx_pair),
-    LayerType.RELU: lower_rectify,
-    LayerType.RELU6: lower_rectify,
-    LayerType.RELU_N1_TO_1: lower_rectify,
+    **dict.fromkeys(family(ReluDescriptor), lower_rectify),
     LayerType.LEAKY_RELU: lower_rectify,
     LayerType.DETECTION_POSTPROCESS: lower_detection_postprocess,
     LayerType.CIRCULAR_BUFFER: lower_circular_buffer,
@@ -160,12 +155,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.ADD_N: lower_add_n,
     LayerType.L2_NORMALIZATION: lower_l2_normalization,
     LayerType.LOG_SOFTMAX: lower_log_softmax,
-    LayerType.EQUAL: lower_comparison,
-    LayerType.GREATER: lower_comparison,
-    LayerType.GREATER_EQUAL: lower_comparison,
-    LayerType.LESS: lower_comparison,
-    LayerType.LESS_EQUAL: lower_comparison,
-    LayerType.NOT_EQUAL: lower_comparison,
+    **dict.fromkeys(family(ComparisonDescriptor), lower_comparison),
     LayerType.LOGICAL_AND: lower_logical,
     LayerType.LOGICAL_OR: lower_logical,
     LayerType.SELECT_V2: lower_select,
