@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby
 
 from ferrule._frozen import frozen
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding, TensorInfo
-from ferrule.operators.arithmetic.window import Window
+from ferrule.operators.arithmetic.window import NO_PADDING, Window
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 
 _LARGEST_COUNT = 1 << 15
 """Rows are counted in 16 bits, also beyond the end of a tensor."""
-_MOST_STAGES = 120
-"""Stages and tensors are numbered in 8 bits."""
+MOST_STAGES = 120
+"""Of a chain: stages and tensors are numbered in 8 bits."""
 _PIXEL = Window(height=1, width=1, stride_h=1, stride_w=1)
 """The window of a layer without one."""
 
@@ -70,8 +69,6 @@ class Stage:
     """Index in `Chain.tensors`."""
     rows: int
     """Output rows per band; the last band may write fewer."""
-    late: int = 0
-    """Bands that write no row, before the first one that does."""
     each: tuple[Part, ...]
     """The part of each band."""
     sums_bytes: int = 0
@@ -94,10 +91,6 @@ class Stage:
         """The parts in the order of the bands: one of all equal bands, and one of each other band."""
         return (*self.each[: self.equal.start + 1], *self.each[self.equal.stop :])
 
-    def written(self, band: int, height: int) -> int:
-        """Return the number of rows that a band writes to a tensor with so many rows."""
-        return 0 if band < self.late else min(self.rows, height - (band - self.late) * self.rows)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
@@ -115,8 +108,7 @@ class Chain:
         layers = graph.layers
         tensors = (graph.inputs[0], *(graph.info(layer.outputs[0]) for layer in layers))
         index = {info.name: number for number, info in enumerate(tensors)}
-        stages = tuple(_stage(graph, layer, number + 1, index, rows) for number, layer in enumerate(layers))
-        return cls(graph=graph, tensors=tensors, stages=stages)
+        return cls(graph=graph, tensors=tensors, stages=tuple(_stage(graph, layer, index, rows) for layer in layers))
 
     @cached_property
     def readers(self) -> tuple[tuple[tuple[int, Reach], ...], ...]:
@@ -145,21 +137,16 @@ class Chain:
 class Streamed:
     """The payload of the layer that stands for a chain."""
 
-    graph: Graph
-    """The chain's layers."""
+    layers: Graph
+    """The chain's layers; see `LayeredPayload`."""
     rows: int
     """Rows that the stages compute at once."""
     fed: bool = False
     """Whether the rows of the input are given one by one."""
 
-    @property
-    def layers(self) -> Graph:
-        """The chain's layers; see `LayeredPayload`."""
-        return self.graph
-
     def chain(self) -> Chain:
         """Return the stages."""
-        return Chain.of(self.graph, self.rows)
+        return Chain.of(self.layers, self.rows)
 
 
 def refusal(graph: Graph, layer: Layer) -> str:
@@ -186,11 +173,6 @@ def _is_image(info: TensorInfo) -> bool:
     return info.dtype is DataType.INT8 and len(info.shape) == 4 and info.shape[0] == 1 and min(info.shape) > 0
 
 
-def fits(layers: Sequence[Layer]) -> bool:
-    """Return whether a chain can have so many stages."""
-    return len(layers) <= _MOST_STAGES
-
-
 def data_inputs(graph: Graph, layer: Layer) -> tuple[str, ...]:
     """Return the inputs of a layer that are not constants."""
     return tuple(name for name in layer.present_inputs if not graph.tensor(name).is_constant)
@@ -210,54 +192,36 @@ def window_of(graph: Graph, layer: Layer) -> Window | None:
             return None
 
 
-def _stage(graph: Graph, layer: Layer, output: int, index: dict[str, int], rows: int) -> Stage:
+def _stage(graph: Graph, layer: Layer, index: dict[str, int], rows: int) -> Stage:
     window = window_of(graph, layer) or _PIXEL
     names = tuple(dict.fromkeys(data_inputs(graph, layer)))
     source, result = graph.info(names[0]), graph.info(layer.outputs[0])
-    if layer.type is LayerType.AVERAGE_POOL_2D and result.shape[1:3] == (1, 1) and _is_whole(window, source):
-        return _mean_stage(layer, source, index[names[0]], output, rows)
     height, count = source.shape[1], result.shape[1]
-    rows = min(rows, count)
-    step, pad, taps = rows * window.stride_h, window.padding.top, (window.height - 1) * window.dilation_h + 1
+    whole = (window.height, window.width) == source.shape[1:3] and window.padding == NO_PADDING
+    is_mean = layer.type is LayerType.AVERAGE_POOL_2D and result.shape[1:3] == (1, 1) and whole
     parts = []
-    for start in range(0, count, rows):
-        made = min(rows, count - start)
-        low = start * window.stride_h - pad
-        high = low + (made - 1) * window.stride_h + taps
-        inside = min(high, height) - max(low, 0)
-        if inside > 0:
-            parts.append(Part(input_rows=inside, output_rows=made, top=max(-low, 0), bottom=max(high - height, 0)))
-        else:
-            parts.append(Part(input_rows=0, output_rows=made))
-    reach = (rows - 1) * window.stride_h + taps
+    if is_mean:
+        written, reach, step = 1, rows, rows
+        for start in range(0, height, rows):
+            end = min(start + rows, height)
+            parts.append(Part(input_rows=end - start, output_rows=int(end == height), first=start == 0))
+    else:
+        written, taps = min(rows, count), (window.height - 1) * window.dilation_h + 1
+        reach, step = (written - 1) * window.stride_h + taps, written * window.stride_h
+        for start in range(0, count, written):
+            made = min(written, count - start)
+            low = start * window.stride_h - window.padding.top
+            high = low + (made - 1) * window.stride_h + taps
+            inside = min(high, height) - max(low, 0)
+            if inside > 0:
+                parts.append(Part(input_rows=inside, output_rows=made, top=max(-low, 0), bottom=max(high - height, 0)))
+            else:
+                parts.append(Part(input_rows=0, output_rows=made))
     return Stage(
         layer=layer,
-        inputs=tuple(Reach(tensor=index[name], rows=reach, step=step, pad=pad) for name in names),
-        output=output,
-        rows=rows,
+        inputs=tuple(Reach(tensor=index[name], rows=reach, step=step, pad=window.padding.top) for name in names),
+        output=index[layer.outputs[0]],
+        rows=written,
         each=tuple(parts),
-    )
-
-
-def _is_whole(window: Window, image: TensorInfo) -> bool:
-    return (window.height, window.width) == image.shape[1:3] and not any(
-        (window.padding.top, window.padding.bottom, window.padding.left, window.padding.right)
-    )
-
-
-def _mean_stage(layer: Layer, source: TensorInfo, tensor: int, output: int, rows: int) -> Stage:
-    height = source.shape[1]
-    starts = range(0, height, min(rows, height))
-    parts = tuple(
-        Part(input_rows=min(rows, height - start), output_rows=int(start == starts[-1]), first=start == 0)
-        for start in starts
-    )
-    return Stage(
-        layer=layer,
-        inputs=(Reach(tensor=tensor, rows=rows, step=rows, pad=0),),
-        output=output,
-        rows=1,
-        late=len(parts) - 1,
-        each=parts,
-        sums_bytes=4 * source.shape[3],
+        sums_bytes=4 * source.shape[3] if is_mean else 0,
     )

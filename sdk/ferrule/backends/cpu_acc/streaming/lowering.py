@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, descriptor_of, limit_fields, together
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Lowering, descriptor_of, limit_fields, together
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges, seed_ranges
 from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, Streamed, data_inputs, window_of
 from ferrule.backends.cpu_acc.streaming.timeline import Buffer, Timeline, timeline
@@ -58,12 +58,11 @@ from ferrule.graph import Array, Graph, Layer, LayerType, Tensor, TensorInfo, as
 from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.window import NO_PADDING
 from ferrule.operators.movement.repeat import BroadcastToDescriptor
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import Operands, values_of
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.rendering import one_line
 
-Lower = Callable[[LoweringContext], LoweredOp]
 _Ops = dict[Part, LoweredOp]
 """A stage as C, by its different parts."""
 
@@ -98,13 +97,13 @@ class _BandContext(LoweringContext):
         return self.shared.setdefault((str(data.dtype), alignment, data.tobytes()), made)
 
 
-def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
+def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
     """Return a chain as C; `lower` lowers single layers."""
     payload = streamed(context)
     chain = payload.chain()
     times = timeline(chain, pushed=payload.fed)
     source, (output, lines) = chain.tensors[0].name, context.layer.outputs
-    seed_ranges(payload.graph, source, channel_ranges(context.graph, source))
+    seed_ranges(chain.graph, source, channel_ranges(context.graph, source))
     state = _up(_STATE_BYTES + 4 * len(chain.tensors) + 2 * len(chain.stages))
     stages = [_lowered(context, chain, number, times, lower) for number in range(len(chain.stages))]
     ops = [op for stage in stages for op in stage.values()]
@@ -134,7 +133,7 @@ def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
     )
 
 
-def _lowered(context: LoweringContext, chain: Chain, number: int, times: Timeline, lower: Lower) -> _Ops:
+def _lowered(context: LoweringContext, chain: Chain, number: int, times: Timeline, lower: Lowering) -> _Ops:
     """Return a stage as C; equal parts, such as bands of padding only, are lowered once."""
     stage = chain.stages[number]
     shared: dict[tuple[str, int, bytes], Blob] = {}
@@ -211,7 +210,6 @@ def _padding_pixel(graph: Graph, layer: Layer) -> Array:
     image = operands.source
     taps = (window.height - 1) * window.dilation_h + 1, (window.width - 1) * window.dilation_w + 1
     shape = (1, *taps, image.shape[3])
-    constants = [None if name is None else graph.tensor(name).data for name in layer.inputs[1:]]
     (pixel,) = OPERATORS[layer.type].kernel(
         replace(layer.descriptor, padding=NO_PADDING),  # type: ignore[call-arg]
         replace(
@@ -219,7 +217,7 @@ def _padding_pixel(graph: Graph, layer: Layer) -> Array:
             inputs=(replace(image, shape=shape), *operands.inputs[1:]),
             outputs=(replace(operands.output, shape=(1, 1, 1, operands.output.shape[3])),),
         ),
-        [np.full(shape, image.zero_point, image.dtype.numpy), *constants],
+        [np.full(shape, image.zero_point, image.dtype.numpy), *values_of(graph, layer)[1:]],
     )
     return pixel
 
@@ -300,7 +298,7 @@ def _stage(chain: Chain, stage: Stage) -> Expression:
         {
             "inputs": Aggregate(inputs),
             "bands": stage.bands,
-            "late": stage.late,
+            "late": sum(not part.output_rows for part in stage.each),
             "rows": stage.rows,
             "top": stage.equal.start,
             "middle": len(stage.equal),

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 
 from ferrule.backends.cpu_acc.lowering.kernels.choice import MEMORY_COST, overlaps_of_choice
 from ferrule.backends.cpu_acc.lowering.table import ROWS
-from ferrule.backends.cpu_acc.streaming.chain import Chain, Streamed, data_inputs, fits, refusal
+from ferrule.backends.cpu_acc.streaming.chain import MOST_STAGES, Chain, Streamed, data_inputs, refusal
 from ferrule.backends.cpu_acc.streaming.cost import instructions_of, overhead_of
 from ferrule.backends.cpu_acc.streaming.part import Part
 from ferrule.backends.cpu_acc.streaming.timeline import timeline
@@ -77,7 +77,7 @@ def substitution(view: SubgraphView, rows: int, *, fed: bool = False) -> Substit
 
     With `fed`, the rows of its input are given one by one.
     """
-    payload = Streamed(graph=view.to_graph(), rows=rows, fed=fed)
+    payload = Streamed(layers=view.to_graph(), rows=rows, fed=fed)
     lines = TensorInfo(
         view.graph.unique_name(f"{view.outputs[0]}_lines"),
         (max(timeline(payload.chain(), pushed=fed).lines_bytes, 1),),
@@ -146,7 +146,7 @@ class _Division:
         """Return, by tensor that is not a constant, the index of its last reader, or of its writer."""
         last = {info.name: 0 for info in self._graph.sources}
         for index, layer in enumerate(self._layers):
-            last |= dict.fromkeys((*data_inputs(self._graph, layer), *layer.outputs), index)
+            last |= dict.fromkeys((*self._read[index], *layer.outputs), index)
         return last | {info.name: len(self._layers) for info in self._graph.results}
 
     @cached_property
@@ -166,7 +166,7 @@ class _Division:
 
     def _single(self, index: int) -> Part:
         layer, graph = self._layers[index], self._graph
-        read = dict.fromkeys(name for name in data_inputs(graph, layer) if self._last[name] <= index)
+        read = {name for name in self._read[index] if self._last[name] <= index}
         source = sum(graph.info(name).size_bytes for name in read) if self._fed not in read else _NEVER
         distance: int | None = None
         operator = OPERATORS.get(layer.type)  # other backends have compiled layers
@@ -200,9 +200,9 @@ class _Division:
     def _bound(self, first: int, end: int) -> int:
         """Return a lower bound of the peak of a chain, without running through its bands."""
         graph = self._graph
-        inside = [self._layers[first + index].outputs[0] for index in range(end - first)]
-        rows = dict.fromkeys(inside[:-1], 1)
         chain = self._layers[first:end]
+        inside = [layer.outputs[0] for layer in chain]
+        rows = dict.fromkeys(inside[:-1], 1)
         for layer, read in zip(chain, self._read[first:end], strict=True):
             taps = getattr(layer.descriptor, "pool_h", 1)
             if layer.type in {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D}:
@@ -216,16 +216,17 @@ class _Division:
     def _new_part(self, first: int, end: int, rows: int) -> Part | None:
         """Return a chain of layers; None if they cannot be one."""
         border = self._border(first, end)
-        if border is None or not fits(self._layers[first:end]):
+        if border is None or end - first > MOST_STAGES:
             return None
-        fed = border[0] == self._fed
-        if fed and (self._last[border[0]] >= end or self._last[border[1]] >= len(self._layers)):
+        read, written = border
+        fed = read == self._fed
+        if fed and (self._last[read] >= end or self._last[written] >= len(self._layers)):
             return None
         view = SubgraphView.of(self._graph, (layer.name for layer in self._layers[first:end]))
         chain = Chain.of(view.to_graph(), rows)
         times = timeline(chain, pushed=fed)
         source, output = (self._graph.info(name).size_bytes for name in border)
-        last = self._last[border[0]] < end and not fed
+        last = self._last[read] < end and not fed
         part = Part(
             first=first,
             end=end,

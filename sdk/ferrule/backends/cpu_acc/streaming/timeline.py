@@ -8,7 +8,7 @@ rows of the input are pushed, the next row comes when no band can be computed, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.streaming.chain import Chain
@@ -57,28 +57,42 @@ class Timeline:
     """The same for the line buffers."""
 
 
+@dataclass
+class _Lines:
+    """The rows of a tensor during a run, and the buffer that they need."""
+
+    end: int = 0
+    """The rows that are written so far."""
+    capacity: int = 0
+    """The most rows that are needed at once."""
+    since: int | None = None
+    """The step since which the buffer is in use; None if it is not."""
+    live: int = 0
+    """The steps during which the buffer was in use, as bits."""
+
+    def close(self, step: int) -> None:
+        """End the use of the buffer."""
+        if self.since is not None:
+            self.live |= _bits(self.since, step)
+            self.since = None
+
+
 class _Run:
     """A simulated run of a chain."""
 
     def __init__(self, chain: Chain, *, pushed: bool) -> None:
         self._chain = chain
         self._pushed = pushed
-        count = len(chain.tensors)
-        self._ends = [0] * count
         self._bands = [0] * len(chain.stages)
         self._step = 0
-        self._since: list[int | None] = [None] * count
-        self.capacities = [0] * count
-        self.live = [0] * count
-        """By tensor: the steps during which its buffer is in use, as bits."""
-        self.sums = [0] * len(chain.stages)
-        """By stage: the same for its sums."""
+        self.lines = [_Lines() for _ in chain.tensors]
+        """By tensor."""
         self.writes: list[tuple[int, int, int, int]] = []
         """By step: the stage or _PUSH, the tensor, the end of its rows, and the first row needed of the input."""
 
     def kept(self, tensor: int) -> int:
         """Return the first row of a tensor that is still needed."""
-        kept = self._ends[tensor]
+        kept = self.lines[tensor].end
         for stage, reach in self._chain.readers[tensor]:
             band = self._bands[stage]
             if band < self._chain.stages[stage].bands:
@@ -91,27 +105,25 @@ class _Run:
         if self._pushed:
             self._push()
         else:
-            self._ends[0] = chain.height(0)
-            self._since[0] = 0
+            self.lines[0] = _Lines(end=chain.height(0), since=0)
         start = chain.last_reader(0)
         while True:
             stage = next((number for number in range(start, -1, -1) if self._ready(number)), None)
             if stage is not None:
                 self._fire(stage)
                 start = chain.last_reader(chain.stages[stage].output)
-            elif self._pushed and self._ends[0] < chain.height(0):
+            elif self._pushed and self.lines[0].end < chain.height(0):
                 self._push()
                 start = chain.last_reader(0)
             else:
                 break
-        for tensor, since in enumerate(self._since):
-            if since is not None:
-                self.live[tensor] |= _bits(since, self._step)
+        for lines in self.lines:
+            lines.close(self._step)
 
     def _ready(self, number: int) -> bool:
         stage, band = self._chain.stages[number], self._bands[number]
         return band < stage.bands and all(
-            self._ends[reach.tensor] >= reach.end(band, self._chain.height(reach.tensor)) for reach in stage.inputs
+            self.lines[reach.tensor].end >= reach.end(band, self._chain.height(reach.tensor)) for reach in stage.inputs
         )
 
     def _push(self) -> None:
@@ -120,29 +132,25 @@ class _Run:
 
     def _fire(self, number: int) -> None:
         stage, band = self._chain.stages[number], self._bands[number]
-        self._write(number, stage.output, stage.written(band, self._chain.height(stage.output)))
-        if stage.sums_bytes:
-            self.sums[number] |= 1 << (self._step - 1) if band == 0 else _bits(_lowest(self.sums[number]), self._step)
+        self._write(number, stage.output, stage.each[band].output_rows)
         self._bands[number] += 1
         self._close(tuple(reach.tensor for reach in stage.inputs))
 
     def _write(self, stage: int, tensor: int, rows: int) -> None:
         """Append rows to a tensor, whose buffer is measured here."""
-        kept = self.kept(tensor)
-        if self._since[tensor] is None and rows:
-            self._since[tensor] = self._step
-        self._ends[tensor] += rows
-        self.capacities[tensor] = max(self.capacities[tensor], self._ends[tensor] - kept)
-        self.writes.append((stage, tensor, self._ends[tensor], self.kept(0)))
+        lines, kept = self.lines[tensor], self.kept(tensor)
+        if lines.since is None and rows:
+            lines.since = self._step
+        lines.end += rows
+        lines.capacity = max(lines.capacity, lines.end - kept)
+        self.writes.append((stage, tensor, lines.end, self.kept(0)))
         self._step += 1
 
     def _close(self, tensors: Sequence[int]) -> None:
         """End the use of the buffers whose rows are all done."""
         for tensor in tensors:
-            since = self._since[tensor]
-            if since is not None and self.kept(tensor) == self._ends[tensor]:
-                self.live[tensor] |= _bits(since, self._step)
-                self._since[tensor] = None
+            if self.kept(tensor) == self.lines[tensor].end:
+                self.lines[tensor].close(self._step)
 
 
 def timeline(chain: Chain, *, pushed: bool = False) -> Timeline:
@@ -151,19 +159,18 @@ def timeline(chain: Chain, *, pushed: bool = False) -> Timeline:
     run.whole()
     last = len(chain.tensors) - 1
     inner = [*([0] if pushed else []), *range(1, last)]
-    wanted = {
+    wanted: dict[_Key, Buffer] = {
         ("rows", tensor): Buffer(
-            size_bytes=run.capacities[tensor] * chain.row_bytes(tensor),
-            rows=run.capacities[tensor],
-            live=run.live[tensor],
+            size_bytes=run.lines[tensor].capacity * chain.row_bytes(tensor),
+            rows=run.lines[tensor].capacity,
+            live=run.lines[tensor].live,
         )
         for tensor in inner
     }
-    wanted |= {
-        ("sums", number): Buffer(size_bytes=stage.sums_bytes, live=run.sums[number])
-        for number, stage in enumerate(chain.stages)
-        if stage.sums_bytes
-    }
+    for number, stage in enumerate(chain.stages):
+        if stage.sums_bytes:
+            added = [step for step, (writer, *_) in enumerate(run.writes) if writer == number]
+            wanted["sums", number] = Buffer(size_bytes=stage.sums_bytes, live=_bits(added[0], added[-1] + 1))
     placed = _placed(wanted)
     buffers = tuple(placed.get(("rows", tensor)) for tensor in range(len(chain.tensors)))
     sums = tuple(placed.get(("sums", number)) for number in range(len(chain.stages)))

@@ -19,13 +19,13 @@ from ferrule.graph import Array, DataType, Graph, Layer, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import activation_range, factor_arrays, rescale
 from ferrule.operators.arithmetic.window import NO_PADDING
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import Operands, optional_array, values_of
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.weighted.products import centred, factors, folded_bias
+from ferrule.operators.weighted.products import bias_info, centred, factors, folded_bias
 
 
 @frozen(eq=False)
@@ -146,12 +146,9 @@ def extreme_sums(matrix: Array, bias: Array, given: Ranges) -> tuple[Array, Arra
 
 def _weighted(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
     descriptor = layer.descriptor
-    name = layer.inputs[1]
-    weights = None if name is None else graph.tensor(name).data
-    bias_name = layer.inputs[2] if len(layer.inputs) > 2 else None
-    bias = None if bias_name is None else graph.tensor(bias_name).data
-    operands = Operands.of(graph, layer)
-    if weights is None or (bias is None and bias_name is not None):
+    operands, values = Operands.of(graph, layer), values_of(graph, layer)
+    weights, bias = values[1], optional_array(values, 2)
+    if weights is None or (bias is None and bias_info(operands) is not None):
         return None
     if not isinstance(descriptor, Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor):
         return None
@@ -181,6 +178,6 @@ def _chain(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
     descriptor = layer.descriptor
     if not isinstance(descriptor, PreCompiledDescriptor) or not isinstance(descriptor.payload, Streamed):
         return None
-    inside = descriptor.payload.graph
+    inside = descriptor.payload.layers
     seed_ranges(inside, inside.inputs[0].name, given)
     return channel_ranges(inside, inside.outputs[0].name)
