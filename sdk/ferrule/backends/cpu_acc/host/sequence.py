@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ferrule._frozen import frozen
@@ -46,6 +47,17 @@ class Part:
     scratch: Scratch
 
 
+@dataclass(slots=True)
+class _Mapped:
+    """A handle that is mapped in each run."""
+
+    handle: TensorHandle
+    places: list[Any] = field(default_factory=list)
+    """Where the address of its tensor is stored."""
+    array: Array | None = None
+    """The memory of the last run."""
+
+
 class KernelWorkload:
     """Runs the kernel calls of one layer or of several by one native call.
 
@@ -53,7 +65,7 @@ class KernelWorkload:
     handles are mapped in each run.
     """
 
-    __slots__ = ("_arrays", "_calls", "_ffi", "_mapped", "_run", "_scratch", "_settled", "_written", "parts")
+    __slots__ = ("_calls", "_ffi", "_mapped", "_run", "_scratch", "_settled", "_written", "parts")
 
     def __init__(self, library: HostLibrary, parts: Sequence[Part]) -> None:
         self.parts = parts
@@ -62,7 +74,7 @@ class KernelWorkload:
         self._calls = ffi.new("struct ferrule_host_call[]", sum(len(part.calls.calls) for part in parts))
         self._scratch: list[Any] = []
         self._written = {id(part.handles[name]) for part in parts for name in part.outputs}
-        tensors: dict[int, tuple[TensorHandle, list[Any]]] = {}
+        tensors: dict[int, _Mapped] = {}
         entries = iter(self._calls)
         for part in parts:
             own = [self._filled(next(entries), *call) for call in part.calls.calls]
@@ -72,11 +84,9 @@ class KernelWorkload:
             }
             self._scratch += pointers[SCRATCH]
             for name, handle in part.handles.items():
-                tensors.setdefault(id(handle), (handle, []))[1].extend(pointers[name] + part.calls.members[name])
+                tensors.setdefault(id(handle), _Mapped(handle)).places += pointers[name] + part.calls.members[name]
         self._settled = False
         self._mapped = list(tensors.values())
-        """Handles, and the places in memory of the addresses of their tensors."""
-        self._arrays: list[Array | None] = [None] * len(self._mapped)
 
     def _filled(self, entry: Any, function: object, arguments: Sequence[object]) -> Any:  # noqa: ANN401 - cffi's
         entry.function = self._ffi.cast("void (*)(void)", function)
@@ -88,19 +98,18 @@ class KernelWorkload:
 
     def execute(self) -> None:
         """Run the kernels; the interpreter lock is released while they run."""
-        arrays = self._arrays
-        for index, (handle, places) in enumerate(self._mapped):
-            array = handle.map()
-            if array is not arrays[index]:
+        for each in self._mapped:
+            array = each.handle.map()
+            if array is not each.array:
                 if not array.flags.c_contiguous:
-                    raise ValueError(f"tensor '{handle.info.name}' is not contiguous")
-                self._set(address(array), places)
-                arrays[index] = array
+                    raise ValueError(f"tensor '{each.handle.info.name}' is not contiguous")
+                self._set(address(array), each.places)
+                each.array = array
         if not self._settled:
             self._settle()
         self._run(self._calls, len(self._calls))
-        for handle, _ in self._mapped:
-            handle.unmap()
+        for each in self._mapped:
+            each.handle.unmap()
 
     def _set(self, address_: int, places: Sequence[Any]) -> None:
         pointer = self._ffi.cast("void *", address_)
@@ -112,11 +121,11 @@ class KernelWorkload:
         if self._scratch:
             self._set(self.parts[0].scratch.address(), self._scratch)
         moving = []
-        for (handle, places), array in zip(self._mapped, self._arrays, strict=True):
+        for each in self._mapped:
+            handle = each.handle
             if id(handle) in self._written and isinstance(handle, HostTensorHandle) and handle.has_fixed_memory:
                 handle.unmap()
             else:
-                moving.append(((handle, places), array))
-        self._mapped = [entry for entry, _ in moving]
-        self._arrays = [array for _, array in moving]
+                moving.append(each)
+        self._mapped = moving
         self._settled = True
