@@ -59,10 +59,11 @@ def float_rule(
     multipliers, shifts = (each[:, None] for each in factor_arrays(channel_factors))
     most = np.maximum(reach.astype(np.int64), 1)[:, None]
     real = multipliers * np.exp2(shifts.astype(np.float64) - 31)
-    able = ((most < _EXACT_SUM) & (most * np.exp2(np.maximum(shifts, 0)) < 2.0**31) & (real < 1))[:, 0]
+    whole = most * np.exp2(np.maximum(shifts, 0)) < 2.0**31
+    able = ((most < _EXACT_SUM) & whole & (real < 1))[:, 0]
     found = FloatRule(np.zeros(count, np.int64), np.zeros((3, count), np.float32), np.zeros(count, np.bool_))
     ends = [np.clip(rescale(end, multipliers, shifts, rounding) + zero_point, low, high) for end in (-most, most)]
-    constant = (ends[0] == ends[1])[:, 0] & (most * np.exp2(np.maximum(shifts, 0)) < 2.0**31)[:, 0]
+    constant = ((ends[0] == ends[1]) & whole)[:, 0]
     found.rows[1, constant], found.proved[constant] = ends[0][constant, 0], True
     able &= ~constant
     if able.any():

@@ -39,8 +39,10 @@ def lower_sum(context: LoweringContext, host: Host) -> LoweredOp | None:
     if output.dtype is not DataType.INT8 or any(context.input(i).elements != output.elements for i in range(2)):
         return None
     total = combination(context)
-    line = linear_sum(total) if isinstance(total, Sum) else None
-    if line is None or not isinstance(total, Sum):
+    if not isinstance(total, Sum):
+        return None
+    line = linear_sum(total)
+    if line is None:
         return None
     limits = {"low": total.result.low, "high": total.result.high}
     fields = {"elements": output.elements, **asdict(line), **limits}
