@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import accumulate, groupby
 
 from ferrule._frozen import frozen
+from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding, TensorInfo
 from ferrule.operators.arithmetic.window import NO_PADDING, Window
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
@@ -147,6 +148,12 @@ class Streamed:
     def chain(self) -> Chain:
         """Return the stages."""
         return Chain.of(self.layers, self.rows)
+
+
+def streamed(layer: Layer) -> Streamed | None:
+    """Return the payload of a layer that stands for a chain; None for other layers."""
+    payload = layer.descriptor.payload if isinstance(layer.descriptor, PreCompiledDescriptor) else None
+    return payload if isinstance(payload, Streamed) else None
 
 
 def refusal(graph: Graph, layer: Layer) -> str:

@@ -33,8 +33,7 @@ def overhead_of(chain: Chain, times: Timeline) -> float:
     """Return the estimated instructions that a chain adds to those of its layers."""
     total = _PER_BAND * times.steps + _PER_MOVED_BYTE * times.moved_bytes
     for stage in chain.stages:
-        channels = chain.tensors[stage.output].shape[3]
-        width = chain.tensors[stage.output].shape[2]
+        _, _, width, channels = chain.tensors[stage.output].shape
         if stage.layer.type is LayerType.DEPTHWISE_CONV_2D:
             (reach,) = stage.inputs
             common = max(reach.rows - reach.step, 0) * chain.tensors[reach.tensor].shape[2]

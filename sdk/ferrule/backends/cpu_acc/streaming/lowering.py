@@ -13,10 +13,9 @@ from ferrule._typing import override
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Lowering, descriptor_of, limit_fields, together
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges, seed_ranges
-from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, Streamed, data_inputs, window_of
+from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, data_inputs, streamed, window_of
 from ferrule.backends.cpu_acc.streaming.timeline import Buffer, Timeline, timeline
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, struct_value
-from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -77,14 +76,6 @@ _SPARE_BYTES = 2048
 """Kernel scratch that counts as none in a chain: its stages share one scratch."""
 
 
-def streamed(context: LoweringContext) -> Streamed:
-    """Return the payload of the context's layer; UnsupportedError if the layer is not a chain."""
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, PreCompiledDescriptor) or not isinstance(descriptor.payload, Streamed):
-        raise UnsupportedError(f"layer '{context.layer.name}' was compiled by another backend")
-    return descriptor.payload
-
-
 @frozen
 class _BandContext(LoweringContext):
     """The context of a part of a stage; the parts of a stage share equal blobs."""
@@ -99,7 +90,9 @@ class _BandContext(LoweringContext):
 
 def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
     """Return a chain as C; `lower` lowers single layers."""
-    payload = streamed(context)
+    payload = streamed(context.layer)
+    if payload is None:
+        raise UnsupportedError(f"layer '{context.layer.name}' was compiled by another backend")
     chain = payload.chain()
     times = timeline(chain, pushed=payload.fed)
     source, (output, lines) = chain.tensors[0].name, context.layer.outputs
@@ -316,7 +309,8 @@ def _functions(
     context: LoweringContext, chain: Chain, times: Timeline, stages: Sequence[_Ops], *, fed: bool
 ) -> Iterator[Function]:
     """Yield the function that computes all bands that can be computed, and those that the executor calls."""
-    stream, bands = AddressOf(_STREAM), Evaluate(call_of(context.symbol("bands"), AddressOf(_STREAM)))
+    stream = AddressOf(_STREAM)
+    bands = Evaluate(call_of(context.symbol("bands"), stream))
     code = (each for number, stage in enumerate(stages) for each in _stage_code(chain, times, number, stage))
     yield _function(
         context,

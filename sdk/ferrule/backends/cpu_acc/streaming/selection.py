@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache
 
 from ferrule.backends.cpu_acc.lowering.kernels.choice import MEMORY_COST, overlaps_of_choice
 from ferrule.backends.cpu_acc.lowering.table import ROWS
@@ -101,7 +101,7 @@ def substitution(view: SubgraphView, rows: int, *, fed: bool = False) -> Substit
 class _Division:
     """The search for the best division of a graph's layers."""
 
-    def __init__(self, view: SubgraphView, target: Target, fed: str = "") -> None:
+    def __init__(self, view: SubgraphView, target: Target, fed: str) -> None:
         """`fed` is the input whose rows are given one by one; "" if there is none."""
         self._graph = view.graph
         self._fed = fed
@@ -115,7 +115,15 @@ class _Division:
         self._least = cache(self._bound)
         self._read = [data_inputs(view.graph, layer) for layer in self._layers]
         """By layer: its inputs that are not constants."""
-        self._last = self._last_uses()
+        sources = [info.name for info in view.graph.sources]
+        self._last = dict.fromkeys(sources, 0)
+        """By tensor that is not a constant: the index of its last reader, or of its writer; the end for an output."""
+        self._firsts = dict.fromkeys(sources, -1)
+        """By tensor: the index of its writer; -1 for an input."""
+        for index, layer in enumerate(self._layers):
+            self._last |= dict.fromkeys((*self._read[index], *layer.outputs), index)
+            self._firsts |= dict.fromkeys(layer.outputs, index)
+        self._last |= {info.name: len(self._layers) for info in view.graph.results}
         self._singles = [self._single(index) for index in range(len(self._layers))]
 
     def parts(self) -> list[Part]:
@@ -141,19 +149,6 @@ class _Division:
                 hint=f"leave out {name_of('input_rows')}",
             )
         return parts
-
-    def _last_uses(self) -> dict[str, int]:
-        """Return, by tensor that is not a constant, the index of its last reader, or of its writer."""
-        last = {info.name: 0 for info in self._graph.sources}
-        for index, layer in enumerate(self._layers):
-            last |= dict.fromkeys((*self._read[index], *layer.outputs), index)
-        return last | {info.name: len(self._layers) for info in self._graph.results}
-
-    @cached_property
-    def _firsts(self) -> dict[str, int]:
-        """By tensor: the index of its writer; -1 for an input."""
-        made = {name: index for index, layer in enumerate(self._layers) for name in layer.outputs}
-        return {info.name: -1 for info in self._graph.sources} | made
 
     def _others(self, first: int, end: int) -> int:
         """Return the bytes of tensors that live throughout some layers and are not read by them last, or not at all."""

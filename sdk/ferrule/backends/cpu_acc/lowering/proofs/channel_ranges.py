@@ -13,8 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.streaming.chain import Streamed
-from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.backends.cpu_acc.streaming.chain import streamed
 from ferrule.graph import Array, DataType, Graph, Layer, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import activation_range, factor_arrays, rescale
@@ -175,9 +174,9 @@ def _view(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
 def _chain(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
     """Return the ranges behind a chain of layers that runs row by row."""
     del graph
-    descriptor = layer.descriptor
-    if not isinstance(descriptor, PreCompiledDescriptor) or not isinstance(descriptor.payload, Streamed):
+    payload = streamed(layer)
+    if payload is None:
         return None
-    inside = descriptor.payload.layers
+    inside = payload.layers
     seed_ranges(inside, inside.inputs[0].name, given)
     return channel_ranges(inside, inside.outputs[0].name)
