@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import Lowering, together, wrong_descriptor
@@ -255,26 +256,20 @@ def _part(
 
     The outputs in `without` are its inputs and need no place.
     """
-    inputs = {info.name: index for index, info in enumerate(graph.inputs)}
-    outputs: dict[str, int] = {}
+    pointers: dict[str, Expression] = {info.name: Identifier(f"in_{index}") for index, info in enumerate(graph.inputs)}
     for index, info in enumerate(graph.outputs):
         if graph.producer(info.name) is not None:
-            outputs.setdefault(info.name, index)
-    own = [
-        tensor.info.name
-        for tensor in graph.tensors
-        if not tensor.is_constant and tensor.info.name not in inputs and tensor.info.name not in outputs
-    ]
-    offset = {name: Identifier(context.symbol(f"{tag}_t{index}").upper()) for index, name in enumerate(own)}
-    pointers: dict[str, Expression] = {
-        name: Cast(Pointer(SCALARS[graph.info(name).dtype]), AddressOf(Index(_SCRATCH, place)))
-        for name, place in offset.items()
-    }
-    pointers |= {name: Identifier(f"in_{index}") for name, index in inputs.items()}
-    pointers |= {name: Identifier(f"out_{index}") for name, index in outputs.items()}
-    ops, scratch = [], {}
+            pointers.setdefault(info.name, Identifier(f"out_{index}"))
+    given = frozenset(pointers)
+    own = [tensor.info for tensor in graph.tensors if not tensor.is_constant and tensor.info.name not in given]
+    offsets: dict[str, Identifier] = {}
+    for index, info in enumerate(own):
+        offsets[info.name] = Identifier(context.symbol(f"{tag}_t{index}").upper())
+        pointers[info.name] = Cast(Pointer(SCALARS[info.dtype]), AddressOf(Index(_SCRATCH, offsets[info.name])))
+    ops = []
     for index, layer in enumerate(graph.layers):
-        scratch[layer.name] = Identifier(context.symbol(f"{tag}_{index}_scratch").upper())
+        scratch = Identifier(context.symbol(f"{tag}_{index}_scratch").upper())
+        offsets[scratch_name(layer.name)] = scratch
         ops.append(
             lower(
                 kind(
@@ -283,16 +278,13 @@ def _part(
                     target=context.target,
                     prefix=context.symbol(f"{tag}_{index}"),
                     pointers=pointers,
-                    scratch=AddressOf(Index(_SCRATCH, scratch[layer.name])),
+                    scratch=AddressOf(Index(_SCRATCH, scratch)),
                     spare_bytes=context.spare_bytes,
                 )
             )
         )
-    places = _plan(graph, ops, {*inputs, *outputs})
-    offsets = {place.name: places[name] for name, place in offset.items()}
-    offsets |= {
-        place.name: places[scratch_name(name)] for name, place in scratch.items() if scratch_name(name) in places
-    }
+    places = _plan(graph, ops, given)
+    named_places = {place.name: places[name] for name, place in offsets.items() if name in places}
     blobs: list[Blob] = []
     body = [*_body(graph, ops, pointers), *_late_outputs(context, graph, tag, pointers, without, blobs)]
     named = set(names_in(tuple(body)))
@@ -312,7 +304,7 @@ def _part(
     )
     return _Part(
         function=function,
-        offsets=(Enumeration(tuple(Enumerator(name, at) for name, at in offsets.items())),) if offsets else (),
+        offsets=(Enumeration(tuple(starmap(Enumerator, named_places.items()))),) if named_places else (),
         scratch_bytes=places[""] if _SCRATCH.name in named else 0,
         ops=tuple(ops),
         blobs=tuple(blobs),
