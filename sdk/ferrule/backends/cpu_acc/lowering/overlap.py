@@ -95,14 +95,12 @@ def plane_overlaps(context: LoweringContext, window: Window, *, transposed: bool
         return ()
     image, output = context.operands.ends
     pixel_bytes = image.shape[3] * image.dtype.size_bytes
-    if transposed:
+    if not transposed:
+        step, distance = pixel_bytes, max(_line_distance(window, image, output) * pixel_bytes, -image.size_bytes)
+    elif _replaces_columns(window, image, output):
         # Columns are not in the order of memory, so only the same place may be safe; no other multiple of the step is.
-        step = max(image.size_bytes, output.size_bytes)
-        distance: int | None = 0 if _replaces_columns(window, image, output) else None
+        step, distance = max(image.size_bytes, output.size_bytes), 0
     else:
-        step = pixel_bytes
-        distance = max(_line_distance(window, image, output) * pixel_bytes, -image.size_bytes)
-    if distance is None:
         return ()
     return (Overlap(input=image.name, output=output.name, distance_bytes=distance, step_bytes=step),)
 
