@@ -241,6 +241,11 @@ def limit_fields(info: TensorInfo, activation: Activation) -> Mapping[str, float
     return {"low": low, "high": high}
 
 
+def kernel_of(context: LoweringContext) -> str:
+    """Return the kernel that is named after the layer's type and that of its first input."""
+    return f"{context.layer.type.lower()}_{SUFFIXES[context.source.dtype]}"
+
+
 def descriptor_of(context: LoweringContext, kind: type[D]) -> D:
     """Return the layer's descriptor; UnsupportedError if it is of another kind."""
     descriptor = context.layer.descriptor

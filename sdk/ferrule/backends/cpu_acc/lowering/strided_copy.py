@@ -85,7 +85,7 @@ class Copies:
         axes, size_bytes = merged_axes(shape, input_strides, output_strides), self._size_bytes
         offsets = input_offset, output_offset
         if not axes or (axes[-1][1:] == (1, 1) and axes[-1][0] * size_bytes >= MIN_RUN_BYTES):
-            kernel, fields = "copy_runs", self._run_fields(axes, offsets)
+            kernel, fields = "copy_runs", self.run_fields(axes, offsets)
         else:
             # The longest axis comes last, since the kernel's inner loop is the fastest.
             ordered = sorted(axes, key=lambda axis: axis[0])
@@ -120,12 +120,6 @@ class Copies:
         call = call_of(f"ferrule_{kernel}", AddressOf(Identifier(name)), *arguments)
         self._statements.append(Evaluate(call))
 
-    def run_fields(
-        self, shape: Sequence[int], input_strides: Sequence[int], output_strides: Sequence[int]
-    ) -> Mapping[str, FieldValue]:
-        """Return the members of a table for `copy_runs`, for a caller that calls it from another kernel."""
-        return self._run_fields(merged_axes(shape, input_strides, output_strides), (0, 0))
-
     def lowered(self, what: str, header: str = "ferrule/kernels/copy.h") -> LoweredOp:
         """Return the lowering; reports name it after `what` and the last kernel."""
         return LoweredOp(
@@ -137,8 +131,11 @@ class Copies:
             contributions=(KERNELS.part(*self._kernels),),
         )
 
-    def _run_fields(self, axes: Axes, offsets: tuple[int, int]) -> Mapping[str, FieldValue]:
-        """Return the members for copies of runs: of the elements on the last axis, if they are neighbours."""
+    def run_fields(self, axes: Axes, offsets: tuple[int, int] = (0, 0)) -> Mapping[str, FieldValue]:
+        """Return the members of a table for `copy_runs`: runs of the elements on the last axis, if they are neighbours.
+
+        `axes` are those that `merged_axes` returns.
+        """
         size_bytes = self._size_bytes
         if axes and axes[-1][1:] == (1, 1):
             return self._fields(axes[:-1], offsets, size_bytes, axes[-1][0] * size_bytes)

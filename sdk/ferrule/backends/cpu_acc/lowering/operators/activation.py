@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member, kernel_of
 from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call
 from ferrule.backends.cpu_acc.lowering.operators.unary import BYTES, lower_table
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -30,23 +30,14 @@ def lower_nonlinear(context: LoweringContext) -> LoweredOp:
     type_, source = context.layer.type, context.source
     if source.dtype in BYTES:
         return lower_table(context)
-    kernel, elements = type_.lower(), source.elements
+    fields: dict[str, Member] = {}
+    table, sources = "nonlinear_f32_params", _SOURCES.get(type_, ())
     if source.dtype is DataType.INT16 and type_ in _EXACT_SHIFTS:
         multiplier, shift = sigmoid_multiplier(source.scale, _EXACT_SHIFTS[type_])
-        fields: dict[str, Member] = {
-            "table": SIGMOID,
-            "multiplier": multiplier,
-            "shift": shift,
-            "elements": elements,
-        }
-        return KernelCall(f"{kernel}_s16", _NONLINEAR, fields, table="sigmoid_s16_params").elementwise(context)
-    return KernelCall(
-        f"{kernel}_{SUFFIXES[source.dtype]}",
-        _NONLINEAR,
-        {"elements": elements},
-        table="nonlinear_f32_params",
-        sources=_SOURCES.get(type_, ()),
-    ).elementwise(context)
+        fields = {"table": SIGMOID, "multiplier": multiplier, "shift": shift}
+        table, sources = "sigmoid_s16_params", ()
+    fields["elements"] = source.elements
+    return KernelCall(kernel_of(context), _NONLINEAR, fields, table=table, sources=sources).elementwise(context)
 
 
 SIGMOID = np.asarray(SIGMOID_TABLE - 32768, np.int16)
@@ -55,27 +46,29 @@ SIGMOID = np.asarray(SIGMOID_TABLE - 32768, np.int16)
 
 def lower_rectify(context: LoweringContext) -> LoweredOp:
     """Return the call for RELU, RELU6, RELU_N1_TO_1 or LEAKY_RELU."""
-    layer = context.layer
-    elements: dict[str, Member] = {"elements": context.source.elements}
-    if not context.output.dtype.is_float:
-        if context.output.dtype in BYTES:
-            return lower_table(context)
+    layer, dtype = context.layer, context.output.dtype
+    if dtype in BYTES:
+        return lower_table(context)
+    fields: dict[str, Member]
+    if not dtype.is_float:
         rectifier = rectifier_of(layer.type, layer.descriptor, context.operands)
-        fields: dict[str, Member] = {
-            "positive": asdict(rectifier.positive),
-            "negative": asdict(rectifier.negative),
-            "low": rectifier.low,
-            "high": rectifier.high,
-        }
-        return KernelCall("rectify_s16", _RECTIFY, fields | elements).elementwise(context)
-    if isinstance(layer.descriptor, LeakyReluDescriptor):
-        return KernelCall("leaky_relu_f32", _RECTIFY, {"alpha": layer.descriptor.alpha, **elements}).elementwise(
-            context
+        kernel, fields = (
+            "rectify_s16",
+            {
+                "positive": asdict(rectifier.positive),
+                "negative": asdict(rectifier.negative),
+                "low": rectifier.low,
+                "high": rectifier.high,
+            },
         )
-    low, high = Activation(layer.type.value).limits
-    if high is None:
-        return KernelCall("relu_f32", _RECTIFY, elements).elementwise(context)
-    return KernelCall("bounded_relu_f32", _RECTIFY, {"low": low, "high": high, **elements}).elementwise(context)
+    elif isinstance(layer.descriptor, LeakyReluDescriptor):
+        kernel, fields = "leaky_relu_f32", {"alpha": layer.descriptor.alpha}
+    else:
+        low, high = Activation(layer.type.value).limits
+        kernel, fields = "bounded_relu_f32", {"low": low, "high": high}
+        if high is None:
+            kernel, fields = "relu_f32", {}
+    return KernelCall(kernel, _RECTIFY, {**fields, "elements": context.source.elements}).elementwise(context)
 
 
 def lower_prelu(context: LoweringContext) -> LoweredOp:

@@ -12,11 +12,11 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import (
-    SUFFIXES,
     KernelCall,
     Member,
     descriptor_of,
     int32s,
+    kernel_of,
     limit_fields,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
@@ -96,11 +96,6 @@ def _strides_in(info: TensorInfo, output: TensorInfo) -> tuple[int, ...]:
     own = zip(info.shape, dense_strides(info.shape), strict=True)
     missing = len(output.shape) - len(info.shape)
     return (0,) * missing + tuple(0 if extent == 1 else stride for extent, stride in own)
-
-
-def kernel_of(context: LoweringContext) -> str:
-    """Return the kernel that is named after the layer's type and the output's."""
-    return f"{context.layer.type.lower()}_{SUFFIXES[context.output.dtype]}"
 
 
 def lower_arithmetic(context: LoweringContext) -> LoweredOp:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall
+from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, kernel_of
 from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call, broadcast_axes, term_fields
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType
@@ -33,7 +33,7 @@ def lower_comparison(context: LoweringContext) -> LoweredOp:
 
 def lower_logical(context: LoweringContext) -> LoweredOp:
     """Return the call for LOGICAL_AND or LOGICAL_OR."""
-    return binary_call(context, KernelCall(f"{context.layer.type.lower()}_bool", _HEADER, {}))
+    return binary_call(context, KernelCall(kernel_of(context), _HEADER, {}))
 
 
 def lower_select(context: LoweringContext) -> LoweredOp:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import int32s
 from ferrule.backends.cpu_acc.lowering.operators.movement import lower_strided
-from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
+from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides, merged_axes
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, struct_value
 from ferrule.dom import Expression
 from ferrule.graph import LayerType, Shape
@@ -73,7 +73,7 @@ def _with_part(
     """
     size_bytes = context.output.dtype.size_bytes
     fields: Mapping[str, FieldValue] = {
-        "copy": struct_value(copies.run_fields(part, *strides)),
+        "copy": struct_value(copies.run_fields(merged_axes(part, *strides))),
         "axes": len(whole),
         "limits": _padded(np.subtract(whole, part).tolist()),
         "strides": _padded([stride * size_bytes for stride in dense_strides(whole)]),

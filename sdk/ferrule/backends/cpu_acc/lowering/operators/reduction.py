@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member, descriptor_of, int32s
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of, int32s, kernel_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Rounding, Shape
@@ -63,13 +63,9 @@ def _loop_fields(context: LoweringContext) -> Mapping[str, Member]:
     }
 
 
-def _select_kernel(context: LoweringContext) -> str:
-    return f"{context.layer.type.lower()}_{SUFFIXES[context.source.dtype]}"
-
-
 def lower_reduce_select(context: LoweringContext) -> LoweredOp:
     """Return the call of the reduction that is named after the layer's type and the type of its elements."""
-    call = KernelCall(_select_kernel(context), _SELECT, _loop_fields(context), table="reduce_select_params")
+    call = KernelCall(kernel_of(context), _SELECT, _loop_fields(context), table="reduce_select_params")
     return call.elementwise(context)
 
 
@@ -81,7 +77,7 @@ def _axis_fields(shape: Shape, axis: int) -> Mapping[str, int]:
 def lower_arg_select(context: LoweringContext) -> LoweredOp:
     """Return the call for ARG_MAX or ARG_MIN."""
     fields = _axis_fields(context.source.shape, descriptor_of(context, ArgSelectDescriptor).axis)
-    return KernelCall(_select_kernel(context), _SELECT, fields, table="arg_select_params").lowered(context)
+    return KernelCall(kernel_of(context), _SELECT, fields, table="arg_select_params").lowered(context)
 
 
 def lower_cumsum(context: LoweringContext) -> LoweredOp:

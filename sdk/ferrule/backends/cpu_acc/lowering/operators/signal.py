@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, D, KernelCall, Lowering, Member, descriptor_of
+from ferrule.backends.cpu_acc.lowering.kernel_call import D, KernelCall, Lowering, Member, descriptor_of, kernel_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext, numbers
 from ferrule.dom import ArrayData
 from ferrule.graph import Descriptor, LayerType
@@ -46,7 +46,7 @@ def _row(
     def lower(context: LoweringContext) -> LoweredOp:
         name = context.layer.type.lower()
         return KernelCall(
-            f"{name}_{SUFFIXES[context.source.dtype]}" if typed else name,
+            kernel_of(context) if typed else name,
             "ferrule/kernels/signal.h",
             fields(context, descriptor_of(context, kind)),
             table=f"{table or name}_params",
