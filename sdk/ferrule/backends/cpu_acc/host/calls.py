@@ -51,6 +51,8 @@ class Calls:
         pointers.
         """
         self._ffi = library.ffi
+        self._functions = library.functions
+        self._kernel = op.kernel
         self._keep: list[object] = []
         self._symbols: dict[str, Any] = dict(symbols)
         self.places: dict[str, list[tuple[int, int]]] = {name: [] for name in (*tensors, SCRATCH)}
@@ -61,11 +63,11 @@ class Calls:
         for blob in op.blobs:
             self._symbols[blob.name] = self._constant(blob.data)
         for declaration in op.declarations:
-            self._declare(op, declaration)
+            self._declare(declaration)
         self.calls: list[tuple[object, list[Any]]] = []
         """Functions and their arguments, None for those in `places`."""
         for statement in op.statements:
-            self._call(op, statement, library)
+            self._call(statement)
 
     def _constant(self, data: Array) -> object:
         """Return a pointer to a copy of a constant; the copy is aligned to a cache line."""
@@ -74,39 +76,41 @@ class Calls:
         self._keep.append(copy)
         return self._ffi.cast("void *", address(copy))
 
-    def _declare(self, op: LoweredOp, declaration: object) -> None:
+    def _declare(self, declaration: object) -> None:
         match declaration:
             case Variable(name=name, type=Const(StructType(tag)), value=Aggregate() as value):
                 table = self._ffi.new(f"struct {tag} *", self._value(value))
                 self._symbols[name] = table
                 self._keep.append(table)
             case _:
-                raise UnsupportedError(f"kernel {op.kernel} needs more than parameter tables, which the host can't run")
+                raise UnsupportedError(
+                    f"kernel {self._kernel} needs more than parameter tables, which the host can't run"
+                )
 
-    def _local(self, op: LoweredOp, declaration: Declare) -> None:
+    def _local(self, declaration: Declare) -> None:
         """Make a table of its own for a local variable, some of whose members point to tensors."""
         match declaration:
             case Declare(name, Const(StructType()) as type_, Aggregate(fields)):
                 bound = {str(each.name): self._tensor(each.value) for each in fields}
                 constant = Aggregate(tuple(each for each in fields if bound[str(each.name)] is None))
-                self._declare(op, Variable(name, type_, value=constant))
+                self._declare(Variable(name, type_, value=constant))
                 for member, tensor in bound.items():
                     if tensor is not None:
                         place = self._ffi.addressof(self._symbols[name][0], member)
                         self.members[tensor].append(self._ffi.cast("void **", place))
             case _:
-                raise UnsupportedError(f"kernel {op.kernel} has a local variable that is no parameter table")
+                raise UnsupportedError(f"kernel {self._kernel} has a local variable that is no parameter table")
 
     def _tensor(self, node: Expression | None) -> str | None:
         """Return the name of the tensor to which an expression points; None for others."""
         pointer = node.operand if isinstance(node, Cast) else node
         return self._tensors.get(pointer.name) if isinstance(pointer, Identifier) else None
 
-    def _call(self, op: LoweredOp, statement: Statement, library: HostLibrary) -> None:
+    def _call(self, statement: Statement) -> None:
         match statement:
             case Block((Declare() as declaration, call)):
-                self._local(op, declaration)
-                self._call(op, call, library)
+                self._local(declaration)
+                self._call(call)
             case Evaluate(Call(Identifier(name), arguments)):
                 values: list[Any] = []
                 for index, given in enumerate(arguments):
@@ -114,9 +118,9 @@ class Calls:
                     if tensor is not None:
                         self.places[tensor].append((len(self.calls), index))
                     values.append(self._value(given) if tensor is None else None)
-                self.calls.append((getattr(library.functions, name), values))
+                self.calls.append((getattr(self._functions, name), values))
             case _:
-                raise UnsupportedError(f"kernel {op.kernel} needs more than calls, which the host can't run")
+                raise UnsupportedError(f"kernel {self._kernel} needs more than calls, which the host can't run")
 
     def _value(self, node: Expression) -> Any:  # noqa: ANN401 - see evaluate
         return evaluate(node, self._symbols, self._ffi.NULL)
