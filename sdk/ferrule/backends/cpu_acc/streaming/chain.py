@@ -18,7 +18,7 @@ from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescripto
 _LARGEST_COUNT = 1 << 15
 """Rows are counted in 16 bits, also beyond the end of a tensor."""
 MOST_STAGES = 120
-"""Of a chain: stages and tensors are numbered in 8 bits."""
+"""Of a chain, whose stages and tensors are numbered in 8 bits."""
 _PIXEL = Window(height=1, width=1, stride_h=1, stride_w=1)
 """The window of a layer without one."""
 

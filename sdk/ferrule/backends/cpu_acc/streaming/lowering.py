@@ -99,15 +99,11 @@ def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
     seed_ranges(chain.graph, source, channel_ranges(context.graph, source))
     state = _up(_STATE_BYTES + 4 * len(chain.tensors) + 2 * len(chain.stages))
     stages = [_lowered(context, chain, number, times, lower) for number in range(len(chain.stages))]
-    ops = [op for stage in stages for op in stage.values()]
-    inside = together(ops)
+    inside = together([each for stage in stages for each in stage.values()])
     memories = context.pointer(lines), context.pointer(output), context.scratch
     call = call_of(context.symbol("rows"), context.pointer(source), *memories)
-    return LoweredOp(
+    op = LoweredOp(
         kernel="stream",
-        statements=() if payload.fed else (Evaluate(call),),
-        status=call if payload.fed else None,
-        feed=call_of(context.symbol("feed"), *memories) if payload.fed else None,
         declarations=(
             *inside.declarations,
             *_tables(context, chain, times, state),
@@ -115,15 +111,16 @@ def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
         ),
         blobs=inside.blobs,
         scratch_bytes=state + inside.scratch_bytes,
-        overlaps=()
-        if payload.fed
-        else (
-            Overlap(output=output, input=source, distance_bytes=times.output_distance),
-            Overlap(output=lines, input=source, distance_bytes=times.lines_distance),
-        ),
         headers=(_HEADER, "ferrule/status.h", *inside.headers),
         contributions=(KERNELS.part("stream"), *inside.contributions),
     )
+    if payload.fed:
+        return replace(op, status=call, feed=call_of(context.symbol("feed"), *memories))
+    overlaps = (
+        Overlap(output=output, input=source, distance_bytes=times.output_distance),
+        Overlap(output=lines, input=source, distance_bytes=times.lines_distance),
+    )
+    return replace(op, statements=(Evaluate(call),), overlaps=overlaps)
 
 
 def _lowered(context: LoweringContext, chain: Chain, number: int, times: Timeline, lower: Lowering) -> _Ops:
