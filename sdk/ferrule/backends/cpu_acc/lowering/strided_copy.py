@@ -120,10 +120,10 @@ class Copies:
         call = call_of(f"ferrule_{kernel}", AddressOf(Identifier(name)), *arguments)
         self._statements.append(Evaluate(call))
 
-    def lowered(self, what: str, header: str = "ferrule/kernels/copy.h") -> LoweredOp:
-        """Return the lowering; reports name it after `what` and the last kernel."""
+    def lowered(self, what: str = "", header: str = "ferrule/kernels/copy.h") -> LoweredOp:
+        """Return the lowering; reports name it after `what`, by default the layer's type, and the last kernel."""
         return LoweredOp(
-            kernel=f"{what}_{[*self._kernels][-1]}",
+            kernel=f"{what or self._context.layer.type.lower()}_{[*self._kernels][-1]}",
             statements=tuple(self._statements),
             declarations=tuple(self._declarations),
             blobs=tuple(self._blobs.values()),

@@ -52,15 +52,13 @@ def lower_rectify(context: LoweringContext) -> LoweredOp:
     fields: dict[str, Member]
     if not dtype.is_float:
         rectifier = rectifier_of(layer.type, layer.descriptor, context.operands)
-        kernel, fields = (
-            "rectify_s16",
-            {
-                "positive": asdict(rectifier.positive),
-                "negative": asdict(rectifier.negative),
-                "low": rectifier.low,
-                "high": rectifier.high,
-            },
-        )
+        kernel = "rectify_s16"
+        fields = {
+            "positive": asdict(rectifier.positive),
+            "negative": asdict(rectifier.negative),
+            "low": rectifier.low,
+            "high": rectifier.high,
+        }
     elif isinstance(layer.descriptor, LeakyReluDescriptor):
         kernel, fields = "leaky_relu_f32", {"alpha": layer.descriptor.alpha}
     else:

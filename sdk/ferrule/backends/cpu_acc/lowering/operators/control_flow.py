@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import starmap
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import Lowering, together, wrong_descriptor
@@ -284,7 +283,7 @@ def _part(
             )
         )
     places = _plan(graph, ops, given)
-    named_places = {place.name: places[name] for name, place in offsets.items() if name in places}
+    enumerators = tuple(Enumerator(place.name, places[name]) for name, place in offsets.items() if name in places)
     blobs: list[Blob] = []
     body = [*_body(graph, ops, pointers), *_late_outputs(context, graph, tag, pointers, without, blobs)]
     named = set(names_in(tuple(body)))
@@ -304,7 +303,7 @@ def _part(
     )
     return _Part(
         function=function,
-        offsets=(Enumeration(tuple(starmap(Enumerator, named_places.items()))),) if named_places else (),
+        offsets=(Enumeration(enumerators),) if enumerators else (),
         scratch_bytes=places[""] if _SCRATCH.name in named else 0,
         ops=tuple(ops),
         blobs=tuple(blobs),

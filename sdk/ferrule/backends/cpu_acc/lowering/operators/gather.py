@@ -39,7 +39,7 @@ def lower_gather(context: LoweringContext) -> LoweredOp:
     }
     source, indices = copies.source(position), copies.source(1 - position)
     copies.call("gather", "gather_params", fields, source, indices, context.output_pointer())
-    return copies.lowered(context.layer.type.lower(), header=_HEADER)
+    return copies.lowered(header=_HEADER)
 
 
 def lower_update_slice(context: LoweringContext) -> LoweredOp:
@@ -81,7 +81,7 @@ def _with_part(
     last = len(context.layer.inputs) - 1
     arguments: list[Expression] = [copies.source(last - 1), copies.source(last), context.output_pointer()]
     copies.call(kernel, "update_slice_params", fields, *arguments, uses=("copy_runs",))
-    return copies.lowered(context.layer.type.lower(), header=_HEADER)
+    return copies.lowered(header=_HEADER)
 
 
 def _padded(values: Sequence[int]) -> FieldValue:

@@ -52,7 +52,7 @@ def lower_strided(context: LoweringContext) -> LoweredOp:
         strides = [int(each - start) for each in along]
         target = context.output_pointer(index)
         copies.copy(places.shape, strides, dense_strides(places.shape), int(start), target=target)
-    return copies.lowered(_NAMES.get(type_, type_.lower()))
+    return copies.lowered(_NAMES.get(type_, ""))
 
 
 def lower_join(context: LoweringContext) -> LoweredOp:
@@ -68,7 +68,7 @@ def lower_join(context: LoweringContext) -> LoweredOp:
         shape = context.input(index).shape
         copies.copy(shape, dense_strides(shape), strides, output_offset=start, source=copies.source(index))
         start += math.prod(shape[axis:])
-    return copies.lowered(context.layer.type.lower())
+    return copies.lowered()
 
 
 def lower_depth(context: LoweringContext) -> LoweredOp:
@@ -86,7 +86,7 @@ def lower_depth(context: LoweringContext) -> LoweredOp:
     strides = [tuple(own[axis] for axis in (0, 1, 3, 2, 4, 5)), dense_strides(shape)]
     copies = Copies(context)
     copies.copy(shape, *(strides if to_depth else reversed(strides)))
-    return copies.lowered(context.layer.type.lower())
+    return copies.lowered()
 
 
 def lower_pad(context: LoweringContext) -> LoweredOp:
@@ -133,7 +133,7 @@ def lower_mirror_pad(context: LoweringContext) -> LoweredOp:
                     base + edge * step,
                     source=target,
                 )
-    return copies.lowered("mirror_pad")
+    return copies.lowered()
 
 
 def lower_tile(context: LoweringContext) -> LoweredOp:
@@ -149,11 +149,11 @@ def lower_tile(context: LoweringContext) -> LoweredOp:
             step = source.shape[axis] * strides[axis]
             repeated, reads, writes = (multiples[axis] - 1, *done), (0, *strides), (step, *strides)
             copies.copy(repeated, reads, writes, output_offset=step, source=context.output_pointer())
-    return copies.lowered("tile")
+    return copies.lowered()
 
 
 def lower_zeros_like(context: LoweringContext) -> LoweredOp:
     """Return the call that clears the output's bytes."""
     copies = Copies(context)
     copies.fill(np.zeros(1, np.uint8), context.output.size_bytes)
-    return copies.lowered("zeros_like")
+    return copies.lowered()

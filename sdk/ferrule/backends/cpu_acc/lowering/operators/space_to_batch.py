@@ -69,7 +69,7 @@ def lower_space_to_batch(context: LoweringContext) -> LoweredOp:
         copies.fill(np.array([fill_value(context.operands)], output.dtype.numpy), output.elements)
     for copy in _copies(source.shape, output.shape, descriptor.block, descriptor.before):
         copies.copy(*copy)
-    return copies.lowered("space_to_batch_nd")
+    return copies.lowered()
 
 
 def lower_batch_to_space(context: LoweringContext) -> LoweredOp:
@@ -81,4 +81,4 @@ def lower_batch_to_space(context: LoweringContext) -> LoweredOp:
         context.output.shape, divided, descriptor.block, descriptor.before
     ):
         copies.copy(shape, theirs, mine, there, start)
-    return copies.lowered("batch_to_space_nd")
+    return copies.lowered()
