@@ -179,7 +179,8 @@ class FinalPart:
 
     def section(self) -> Part:
         """Return the layers that finally run there."""
-        where, title = ("on the host", "On the host") if self.face == "host" else ("in firmware", "In firmware")
+        where = "on the host" if self.face == "host" else "in firmware"
+        title = where.capitalize()
         if self.problem:
             return Part(title, (Text(self.problem, f"it cannot run {where}", State.BAD),))
         layers = Table(
@@ -253,10 +254,9 @@ class DivisionPart:
                 for index, taker in enumerate(self.layers)
             ],
         )
-        counts = [sum(taker.backend == each.id for taker in self.layers) for each in self.backends]
-        taken = zip(self.backends, counts, strict=True)
         faces = []
-        for each, count in taken:
+        for each in self.backends:
+            count = sum(taker.backend == each.id for taker in self.layers)
             where = joined("host" if each.host else "", "firmware" if each.firmware else "", by=" and ") or "nothing"
             faces.append(Text(f"{each.id}: {count} layers, runs on {where}"))
         return Part("Division among backends", (takers, *faces, *(final.section() for final in self.finals)))

@@ -304,16 +304,13 @@ def fan(case: Graph, subject: str) -> tuple[Network, dict[str, str]]:
     network = Network("fan")
     x = network.add_input(replace(case.inputs[0], name="x"))
     a, b = add_link(network, case, x, "a"), add_link(network, case, x, "b")
-    hints = {"a": subject, "b": subject}
-    written = []
-    for partner in (PartnerCpu, PartnerGpu, PartnerNpu, PartnerMapper):
-        name = f"on_{partner.id}"
-        hints[name] = str(partner.id)
-        written.append(network.add_maximum_layer(a, b, name=name))
+    partners = (PartnerCpu, PartnerGpu, PartnerNpu, PartnerMapper)
+    written = [network.add_maximum_layer(a, b, name=f"on_{partner.id}") for partner in partners]
     ends = [add_link(network, case, tensor, f"back_{index}") for index, tensor in enumerate(written)]
-    hints |= {f"back_{index}": subject for index in range(len(ends))}
     network.set_outputs([*ends, a, written[1], written[2], x])
-    return network, hints
+    return network, dict.fromkeys((layer.name for layer in network.layers), subject) | {
+        f"on_{partner.id}": str(partner.id) for partner in partners
+    }
 
 
 def divided(runtime: SubjectRuntime, network: Network, partner: type[Backend], kinds: MemorySource) -> OptimizerOptions:
