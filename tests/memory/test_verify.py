@@ -362,7 +362,7 @@ def test_the_size_of_an_arena_does_not_matter_to_the_replay() -> None:
 def test_a_layer_that_goes_on_keeps_its_tensors() -> None:
     """Until its end, nothing overwrites its input, and its output may be written at any time."""
 
-    def found(end: int | None, c: int, reads: tuple[str, ...] = ()) -> str:
+    def found(end: int, c: int, reads: tuple[str, ...] = ()) -> str:
         steps = (
             Step(name="npu", reads=("a",), writes=("b",), end=end),
             Step(name="core", reads=reads, writes=("c",)),
@@ -370,7 +370,7 @@ def test_a_layer_that_goes_on_keeps_its_tensors() -> None:
         )
         return fault([A, B, C], lay([A, B, C], {"a": 0, "b": 10, "c": c}), *steps, inputs=("a",))
 
-    assert found(None, 0) == found(0, 0) == found(1, 20) == ""
+    assert found(0, 0) == found(1, 20) == ""
     assert found(1, 4).startswith("at 'core', beside which 'npu' goes on: byte 4 of 'a'")
     assert found(1, 14).startswith("at 'core', beside which 'npu' goes on: byte 4 of 'b'")
     assert found(1, 20, reads=("a",)) == ""
@@ -388,7 +388,7 @@ def test_only_later_layers_of_its_queue_and_views_read_what_a_layer_that_goes_on
     ended = (Step(name="x"), Step(name="y"), Step(name="z", reads=("c",)))
     assert found(reader, *ended) == ""
     assert "is read before" in found(replace(reader, queue="npu1"), *ended)
-    assert "is read before" in found(replace(reader, queue="", end=None), *ended)
+    assert "is read before" in found(replace(reader, queue="", end=0), *ended)
     assert found(Step(name="view", reads=("b",), writes=("c",)), *ended, aliases=view) == ""
     of_view = Step(name="reader", reads=("c",))
     assert "'c' is read before" in found(Step(name="view", reads=("b",), writes=("c",)), of_view, aliases=view)

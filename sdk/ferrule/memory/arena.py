@@ -133,7 +133,7 @@ class Arena:
         ending = np.argsort(self.lasts, kind="stable")
         started = np.concatenate([[0], np.cumsum(values[self._by_start])])
         ended = np.concatenate([[0], np.cumsum(values[ending])])
-        begun = np.searchsorted(self.firsts[self._by_start], last, side="right")
+        begun = np.searchsorted(self._starting, last, side="right")
         gone = np.searchsorted(self.lasts[ending], first, side="left")
         return [int(value) for value in started[begun] - ended[gone]]
 

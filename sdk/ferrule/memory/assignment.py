@@ -117,10 +117,9 @@ class _Assigner:
         live at the same time as one that ends outside the region.
         """
         arena = self._arena_of(region, choice)
-        need = lower_bound(arena)
+        need, full = fullest(arena)
         if need > region.size_bytes:
-            crowd = fullest(arena)
-            return [arena.storages[number] for number in crowd], _error(region, arena, need, crowd)
+            return [arena.storages[number] for number in full], _error(region, arena, need, full)
         result = self._result(region, arena)
         if result.peak <= region.size_bytes:
             return None

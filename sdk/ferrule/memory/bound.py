@@ -14,16 +14,14 @@ _MOST_STACKED = 8
 
 def lower_bound(arena: Arena) -> int:
     """Return the most bytes that are needed at any one step; no layout of the arena is smaller."""
-    return _fullest(arena)[0]
+    return fullest(arena)[0]
 
 
-def fullest(arena: Arena) -> Sequence[int]:
-    """Return the storages that are live at the first step that attains the bound."""
-    return _fullest(arena)[1]
+def fullest(arena: Arena) -> tuple[int, tuple[int, ...]]:
+    """Return the bound, and the storages that are live at the first step that attains it.
 
-
-def _fullest(arena: Arena) -> tuple[int, tuple[int, ...]]:
-    """Return the bound and its storages; steps that cannot exceed the best found are skipped."""
+    Steps that cannot exceed the best found are skipped.
+    """
     best, first = 0, -1
     crowd: tuple[int, ...] = ()
     if isinstance(arena, TiedArena):

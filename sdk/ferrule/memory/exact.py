@@ -56,8 +56,8 @@ def _leads(arena: Arena) -> list[int] | None:
 
 def _leads_of_parts(arena: TiedArena) -> list[int] | None:
     """Return the lead of each storage, as `_leads` does; None if a storage can lie between two parts of another one."""
-    if arena.has_gaps:
-        return None
+    if any(len({other for other, _, _ in beside}) < len(beside) for beside in arena.neighbours):
+        return None  # a storage can lie in the gap
     leads = [0] * len(arena.storages)
     for _ in range(len(leads) + 1):
         before = list(leads)
@@ -161,7 +161,7 @@ class _Search:
 def _crowds(arena: Arena) -> list[frozenset[int]]:
     """Return the maximal sets of storages that are live at one step and may not overlap, as a whole."""
     lapping = {output for output, _ in arena.overlaps}
-    if isinstance(arena, TiedArena):
-        lapping |= arena.composed  # they do not use all their bytes at once
+    # What consists of parts does not use all its bytes at once.
+    lapping.update(number for number, storage in enumerate(arena.storages) if storage.parts)
     crowds = {frozenset(crowd).difference(lapping) for crowd in map(arena.live_at, arena.starts)}
     return sorted((crowd for crowd in crowds if not any(crowd < other for other in crowds)), key=sorted)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -135,7 +135,7 @@ def plan_graph(graph: Graph, regions: Sequence[Region], needs: Requirements = _P
         group = view_groups(graph, aliases)
         overlaps = tuple(each for each in overlaps if group[each.input] not in kept)
         persistent, lives, run = _persistent(kept, lives, run, state, steps=len(order))
-    plain = (*_tensors(graph, lives, regions, needs, _askew(aliases, lives, needs)), *_scratch(order, regions, needs))
+    plain = _plain_requests(graph, order, aliases, lives, regions, needs)
     requests = (*(_with_access(request, needs.accesses.get(request.name)) for request in plain), *persistent)
     places = regions if state is None else (*regions, state)
     forbidden = forbidden_ties(graph, order, aliases, needs.ties, lives, needs.ends)
@@ -265,15 +265,16 @@ def _persistent(
     return (word,), lives | dict.fromkeys(kept, whole), run
 
 
-def _tensors(
+def _plain_requests(
     graph: Graph,
+    order: Sequence[str],
+    aliases: Sequence[Alias],
     lives: Mapping[str, Lifetime],
     regions: Sequence[Region],
     needs: Requirements,
-    askew: Collection[str],
 ) -> Iterator[Request]:
-    """Yield the requests of the tensors; those in `askew` are aligned for their elements only."""
-    anywhere = tuple(region.name for region in regions)
+    """Yield the requests of the tensors and of the scratch, which disregard the masters that use them."""
+    anywhere, askew = tuple(region.name for region in regions), _askew(aliases, lives, needs)
     for name, lifetime in lives.items():
         info = graph.info(name)
         yield Request(
@@ -283,10 +284,6 @@ def _tensors(
             lifetime=lifetime,
             regions=needs.allowed.get(name, anywhere),
         )
-
-
-def _scratch(order: Sequence[str], regions: Sequence[Region], needs: Requirements) -> Iterator[Request]:
-    anywhere = tuple(region.name for region in regions)
     for step, layer in enumerate(order):
         for need in needs.scratch.get(layer, ()):
             name = scratch_name(layer, need.part)

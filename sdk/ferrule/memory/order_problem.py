@@ -105,8 +105,11 @@ class OrderProblem:
                 saved[output] = saved.get(output, 0) + most
         return sum(min(most, self.sizes[output]) for output, most in saved.items())
 
-    def step(self, done: int, live: int, layer: int) -> tuple[int, int]:
-        """Return the live bytes while a layer runs and after it; `live` is the number before it."""
+    def step(self, done: int, live: int, layer: int) -> tuple[int, int, int]:
+        """Return the live bytes while a layer runs and after it, and the layers that have run by then, as bits.
+
+        `done` and `live` are the layers and the bytes before it.
+        """
         after = done | 1 << layer
         during = live
         left = live if done else live - self.unread
@@ -119,7 +122,7 @@ class OrderProblem:
                 left -= size
         if layer in self._laps:
             during -= self._saved(layer, lambda one: not self._user_bits[one] & ~after)
-        return during + self.scratch[layer], left
+        return during + self.scratch[layer], left, after
 
     def peak(self, order: Sequence[int]) -> int:
         """Return the most live bytes at any one step of an order."""

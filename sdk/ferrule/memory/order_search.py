@@ -75,11 +75,6 @@ class _Walk:
         ready = tuple(layer for layer in sorted(segment.layers) if not problem.needs[layer] & ~segment.done)
         self.start = _State(segment.done, segment.live, ready, None)
 
-    def step(self, state: _State, layer: int) -> tuple[int, int, int]:
-        """Return the live bytes while a layer runs and after it, and the layers that have run by then."""
-        during, left = self._problem.step(state.done, state.live, layer)
-        return during, left, state.done | 1 << layer
-
     def after(self, move: _Move, done: int) -> _State:
         """Return the state after a move, in which the layers `done` have run."""
         state, layer, left = move
@@ -110,7 +105,7 @@ def best_first(problem: OrderProblem, segment: Segment, bound: int, steps: Steps
         if not steps.take(len(state.ready)):
             return None, peak
         for layer in state.ready:
-            during, left, after = walk.step(state, layer)
+            during, left, after = problem.step(done, state.live, layer)
             if max(peak, during) < segment.peak and after not in seen:
                 heapq.heappush(queue, (max(peak, during), depth - 1, next(ranks), after, (state, layer, left)))
     return None, segment.peak
@@ -168,7 +163,7 @@ def beam(problem: OrderProblem, segment: Segment, steps: Steps) -> Segment:
         best: dict[int, tuple[int, int, _Move]] = {}
         for peak, state in states:
             for layer in state.ready:
-                during, left, done = walk.step(state, layer)
+                during, left, done = problem.step(state.done, state.live, layer)
                 if done not in best or max(peak, during) < best[done][0]:
                     best[done] = (max(peak, during), left, (state, layer, left))
         chosen = sorted(best.items(), key=lambda one: (one[1][0], one[1][1]))[:width]
@@ -178,27 +173,18 @@ def beam(problem: OrderProblem, segment: Segment, steps: Steps) -> Segment:
 
 
 def _tried(problem: OrderProblem, segment: Segment) -> int:
-    """Return the approximate steps of a beam of width 1: the ready layers, summed over the segment's own order."""
-    walk = _Walk(problem, segment)
-    ready = set(walk.start.ready)
-    own = set(segment.layers)
-    missing = {layer: sum(source in own for source in problem.sources[layer]) for layer in segment.layers}
-    total = 0
-    for layer in segment.layers:
-        total += len(ready)
-        ready.discard(layer)
-        for reader in problem.readers[layer]:
-            if reader in own:
-                missing[reader] -= 1
-                if not missing[reader]:
-                    ready.add(reader)
-    return total
+    """Return the approximate steps of a beam of width 1: the ready layers, summed over the segment's own order.
+
+    A layer is ready from the place behind the last one whose output it reads to its own.
+    """
+    places = {layer: place for place, layer in enumerate(segment.layers)}
+    sources = ((places[source] for source in problem.sources[layer] if source in places) for layer in places)
+    return sum(place - max(found, default=-1) for place, found in enumerate(sources))
 
 
 def _measured(problem: OrderProblem, segment: Segment, order: tuple[int, ...]) -> Segment:
     done, live, peak = segment.done, segment.live, 0
     for layer in order:
-        during, live = problem.step(done, live, layer)
-        done |= 1 << layer
+        during, live, done = problem.step(done, live, layer)
         peak = max(peak, during)
     return replace(segment, layers=order, peak=peak)

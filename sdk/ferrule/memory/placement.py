@@ -81,10 +81,7 @@ class MemoryPlan:
 
     def region(self, name: str) -> RegionPlan:
         """Return the arena of a region; KeyError if the plan has no such region."""
-        for region in self.regions:
-            if region.region == name:
-                return region
-        raise KeyError(name)
+        return {region.region: region for region in self.regions}[name]
 
     @property
     def peak_bytes(self) -> int:

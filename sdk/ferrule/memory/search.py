@@ -54,9 +54,8 @@ class _Dice:
 def search(arena: Arena, effort: Effort) -> Layout:
     """Return the smallest layout found; its bound equals its peak if it is proved optimal."""
     bound = lower_bound(arena)
-    offsets, order = _greedy(arena, range(len(arena.storages)), fixed=None, bound=bound, looks=effort.looks)
-    climb = _Climb(arena=arena, order=order, offsets=offsets, bound=bound, fixed=None)
-    climb.run(effort, part=_SHORT)
+    climb = _greedy(arena, range(len(arena.storages)), fixed=None, bound=bound, effort=effort)
+    offsets = climb.offsets
     if climb.peak > bound:
         found, proved = prove(arena, climb.offsets, bound=bound, nodes=effort.nodes, looks=effort.looks)
         bound = arena.peak(found) if proved else bound
@@ -73,10 +72,7 @@ def fill(arena: Arena, fixed: Offsets, effort: Effort) -> Offsets:
     """Return offsets that keep the storages placed in `fixed` and place all others around them."""
     free = [number for number, offset in enumerate(fixed) if offset < 0]
     bound = max(lower_bound(arena), arena.peak(fixed))
-    offsets, order = _greedy(arena, free, fixed=fixed, bound=bound, looks=effort.looks)
-    climb = _Climb(arena=arena, order=order, offsets=offsets, bound=bound, fixed=fixed)
-    climb.run(effort, part=_SHORT)
-    return climb.offsets
+    return _greedy(arena, free, fixed=fixed, bound=bound, effort=effort).offsets
 
 
 def _tie_orders(arena: Arena) -> list[Callable[[int], tuple[int, ...]]]:
@@ -93,13 +89,12 @@ def _tie_orders(arena: Arena) -> list[Callable[[int], tuple[int, ...]]]:
     ]
 
 
-def _greedy(
-    arena: Arena, free: Sequence[int], *, fixed: Offsets | None, bound: int, looks: int
-) -> tuple[Offsets, list[int]]:
-    """Return the best layout from several simple orders of placement, and the order that leads to it.
+def _greedy(arena: Arena, free: Sequence[int], *, fixed: Offsets | None, bound: int, effort: Effort) -> _Climb:
+    """Return a climb that begins with the best layout from several simple orders of placement, after a short run.
 
-    The search ends with the first layout that reaches the bound, or when `looks` are used up.
+    The search ends with the first layout that reaches the bound, or when the looks are used up.
     """
+    looks = effort.looks
     best: tuple[Offsets, list[int]] | None = None
     for order in _orders(arena, free, both_ends=fixed is None, height=bound):
         offsets = arena.place(order, fixed=fixed)
@@ -109,7 +104,9 @@ def _greedy(
         if arena.peak(offsets) <= bound or looks < 0:
             break
     assert best is not None  # there is always at least one order
-    return best
+    climb = _Climb(arena=arena, order=best[1], offsets=best[0], bound=bound, fixed=fixed)
+    climb.run(effort, part=_SHORT)
+    return climb
 
 
 def _orders(arena: Arena, free: Sequence[int], *, both_ends: bool, height: int) -> Iterator[list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
@@ -77,9 +78,9 @@ def group_names(names: Iterable[str], aliases: Iterable[Alias]) -> dict[str, str
 
 def shared(members: Sequence[Request | Storage]) -> tuple[Lifetime, tuple[str, ...]]:
     """Return the shortest lifetime that contains those of all members, and the regions allowed for each of them."""
-    first, last = min(each.lifetime.first for each in members), max(each.lifetime.last for each in members)
+    lifetime = reduce(Lifetime.hull, (each.lifetime for each in members))
     regions = (name for name in members[0].regions if all(name in each.regions for each in members))
-    return Lifetime(first=first, last=last), tuple(regions)
+    return lifetime, tuple(regions)
 
 
 def merge(requests: Sequence[Request], aliases: Sequence[Alias]) -> list[Storage]:

@@ -68,16 +68,6 @@ class TiedArena(Arena):
             [(two, -low, high) for two, intervals in each.items() for low, high in _joined(intervals)] for each in found
         ]
 
-    @cached_property
-    def has_gaps(self) -> bool:
-        """Whether a storage can lie between two parts of another one that are live at the same time as it."""
-        return any(len({other for other, _, _ in beside}) < len(beside) for beside in self.neighbours)
-
-    @property
-    def composed(self) -> frozenset[int]:
-        """The storages that consist of parts."""
-        return frozenset(number for number, storage in enumerate(self.storages) if storage.parts)
-
     def activations(self) -> Arena:
         """Return the arena of the tensors alone, without scratch; ties between tensors stay."""
         storages = [_without_scratch(storage) for storage in self.storages if storage.parts or not storage.is_scratch]

@@ -20,8 +20,6 @@ from ferrule.memory.region import Region
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie
 
 _NOTHING = -1
-_Overlaps = dict[tuple[str, str], list[Overlap]]
-"""By output and input; the storage must keep to all of them."""
 
 
 class PlanError(Exception):
@@ -37,8 +35,8 @@ class Step:
     """Buffers read in full, while the step writes."""
     writes: tuple[str, ...] = ()
     """Outputs and scratch, written in full."""
-    end: int | None = None
-    """The index of the step until whose end it goes on; None if it ends before the next one begins."""
+    end: int = 0
+    """The index of the step until whose end it goes on; 0 or its own if it ends before the next one begins."""
     queue: str = ""
     """The queue whose steps are carried out one after the other; empty for a step that ends before the next begins."""
 
@@ -73,7 +71,7 @@ def schedule_of_graph(
                 name=layer.name,
                 reads=tuple(dict.fromkeys(reads)),
                 writes=(*layer.outputs, *scratch.get(layer.name, ())),
-                end=ends.get(layer.name),
+                end=ends.get(layer.name, 0),
                 queue=queues.get(layer.name, ""),
             )
         )
@@ -105,13 +103,16 @@ def verify(
     """
     _check_placements(plan, requests, regions)
     _check_figures(plan, requests)
-    replay = _Replay(plan=plan, requests={request.name: request for request in requests})
+    replay = _Replay(
+        plan=plan,
+        requests={request.name: request for request in requests},
+        aliases={alias.output: alias for alias in aliases},
+    )
     for tie in ties:
         replay.ties.setdefault(tie.scratch, []).append(tie)
-    stated: _Overlaps = {}
     for overlap in overlaps:
-        stated.setdefault((overlap.output, overlap.input), []).append(overlap)
-    replay.run(schedule, aliases={alias.output: alias for alias in aliases}, overlaps=stated)
+        replay.overlaps.setdefault((overlap.output, overlap.input), []).append(overlap)
+    replay.run(schedule)
 
 
 def _check_placements(plan: MemoryPlan, requests: Sequence[Request], regions: Sequence[Region]) -> None:
@@ -156,9 +157,10 @@ def _check_figures(plan: MemoryPlan, requests: Sequence[Request]) -> None:
                 raise PlanError(
                     f"region '{region.region}' promises alignment {region.alignment}, '{request.name}' more"
                 )
-            peak = max(peak, placement.offset + request.size_bytes)
+            end = placement.offset + request.size_bytes
+            peak = max(peak, end)
             if request.kind is BufferKind.ACTIVATION:
-                activations = max(activations, placement.offset + request.size_bytes)
+                activations = max(activations, end)
         if peak != region.peak_bytes or region.activation_peak_bytes > activations:
             raise PlanError(
                 f"region '{region.region}' has peak {peak} B and activations up to {activations} B, "
@@ -183,6 +185,8 @@ class _Going:
 class _Replay:
     plan: MemoryPlan
     requests: Mapping[str, Request]
+    aliases: Mapping[str, Alias]
+    """By output."""
     memories: dict[str, _Tags] = field(default_factory=dict)
     """The tags of each region's memory."""
     tags: dict[str, int] = field(default_factory=dict)
@@ -191,8 +195,10 @@ class _Replay:
     """By tag: the buffer it stands for."""
     ties: dict[str, list[Tie]] = field(default_factory=dict)
     """By scratch."""
+    overlaps: dict[tuple[str, str], list[Overlap]] = field(default_factory=dict)
+    """By output and input; the storage must keep to all of them."""
 
-    def run(self, schedule: Schedule, aliases: Mapping[str, Alias], overlaps: _Overlaps) -> None:
+    def run(self, schedule: Schedule) -> None:
         for region in self.plan.regions:
             self.memories[region.region] = _Tags()
         for name in schedule.inputs:
@@ -202,34 +208,33 @@ class _Replay:
         going: list[_Going] = []
         for index, step in enumerate(schedule.steps):
             for other in going:
-                self._check_ended(step, other, aliases)
-            permitted = self._step(step, aliases, overlaps)
+                self._check_ended(step, other)
+            permitted = self._step(step)
             for other in going:
-                self._go_on(f"at '{step.name}', beside which '{other.step.name}' goes on", other)
-            if step.end is not None and step.end > index:
-                going.append(_Going(step, permitted, frozenset(self.tags[name] for name in step.writes)))
-            going = [other for other in going if other.step.end is not None and other.step.end > index]
+                where = f"at '{step.name}', beside which '{other.step.name}' goes on"
+                self._check_kept(where, other.step, other.permitted)
+            going.append(_Going(step, permitted, frozenset(self.tags[name] for name in step.writes)))
+            going = [other for other in going if other.step.end > index]
         for name in schedule.outputs:
             self._read("after the last step", name)
 
-    def _check_ended(self, step: Step, going: _Going, aliases: Mapping[str, Alias]) -> None:
+    def _check_ended(self, step: Step, going: _Going) -> None:
         """Check that a step reads no output of one that goes on, unless both are in one queue or it is only a view."""
         if step.queue and step.queue == going.step.queue:
             return
+        aliases = self.aliases
         if step.writes and all(name in aliases and aliases[name].kind is AliasKind.VIEW for name in step.writes):
             return
         for name in step.reads:
             if self.tags.get(name) in going.written:
                 raise PlanError(f"at '{step.name}': '{name}' is read before '{going.step.name}' ends")
 
-    def _go_on(self, where: str, going: _Going) -> None:
-        """Check that a step that goes on still has its inputs, and that its outputs may be written until it ends."""
-        for name in going.step.reads:
-            self._read(where, name, permitted=going.permitted[name])
-        for name in going.step.writes:
-            self._read(where, name, permitted=going.permitted.get(name, ()))
+    def _check_kept(self, where: str, step: Step, permitted: Mapping[str, Collection[int]]) -> None:
+        """Check that a step still has its inputs, and that its outputs may be written until it ends."""
+        for name in (*step.reads, *step.writes):
+            self._read(where, name, permitted=permitted.get(name, ()))
 
-    def _step(self, step: Step, aliases: Mapping[str, Alias], overlaps: _Overlaps) -> Mapping[str, Collection[int]]:
+    def _step(self, step: Step) -> Mapping[str, Collection[int]]:
         """Replay a step, and return by input the tags that may have replaced its own."""
         where = f"at '{step.name}'"
         for name in step.reads:
@@ -239,38 +244,33 @@ class _Replay:
         for name in held:
             self._write_around(where, step, name, permitted)
         for name in (name for name in step.writes if name not in held):
-            alias = aliases.get(name)
+            alias = self.aliases.get(name)
             if alias is not None:
                 self._check_same_place(where, alias)
             if alias is not None and alias.kind is AliasKind.VIEW:
                 self._read(where, alias.input, size_bytes=self.requests[name].size_bytes)
                 self.tags[name] = self.tags[alias.input]
                 continue
-            over = {source for source in step.reads if (name, source) in overlaps}
+            over = {source for source in step.reads if (name, source) in self.overlaps}
             for source in sorted(over):
-                for overlap in overlaps[name, source]:
+                for overlap in self.overlaps[name, source]:
                     self._check_overlap(where, overlap)
             self._write(where, name)
             for source in over | {alias.input} if alias is not None and alias.kind is AliasKind.IN_PLACE else over:
                 permitted.setdefault(source, set()).add(self.tags[name])
         for scratch in held:
             self._permit_tied(step, scratch, permitted)
-        for name in step.reads:
-            self._read(where, name, permitted=permitted[name])
-        for name in step.writes:
-            self._read(where, name, permitted=permitted.get(name, ()))
+        self._check_kept(where, step, permitted)
         return permitted
 
     def _write_around(self, where: str, step: Step, scratch: str, permitted: dict[str, set[int]]) -> None:
         """Write scratch, but not over inputs that are preserved; check that its tied buffers are at their places."""
         for tie in self.ties[scratch]:
             self._check_tie(where, tie)
-        kept = [tie.buffer for tie in self.ties[scratch] if tie.preserved and tie.buffer in step.reads]
         self._write(where, scratch)
-        for name in kept:
-            placement = self.plan.placements[name]
-            end = placement.offset + self.requests[name].size_bytes
-            self.memories[placement.region].write(placement.offset, end, self.tags[name])
+        for tie in self.ties[scratch]:
+            if tie.preserved and tie.buffer in step.reads:
+                self._mark(tie.buffer)
 
     def _permit_tied(self, step: Step, scratch: str, permitted: dict[str, set[int]]) -> None:
         """Permit what a step does to the bytes of its scratch: it holds inputs and outputs, and inputs may be lost."""
@@ -296,6 +296,10 @@ class _Replay:
             raise PlanError(f"{where}: '{name}' is written, but no request names it")
         self.tags[name] = len(self.names)
         self.names.append(name)
+        self._mark(name)
+
+    def _mark(self, name: str) -> None:
+        """Put a buffer's tag on all of its bytes."""
         placement = self.plan.placements[name]
         end = placement.offset + self.requests[name].size_bytes
         self.memories[placement.region].write(placement.offset, end, self.tags[name])
