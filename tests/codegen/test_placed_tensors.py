@@ -77,14 +77,14 @@ def one(*, preserved: tuple[str, ...] = (), elsewhere: int = 32) -> Graph:
 
 
 def reasons(artifact: Artifact) -> dict[str, str]:
-    return {each.tie.buffer: each.reason for each in artifact.storage.copied}
+    return {each.tie.buffer: each.reason for each in artifact.storage.untied}
 
 
 def test_a_tensor_may_lie_in_the_scratch_of_two_programs_at_different_places() -> None:
     artifact = emit(one())
     storage = artifact.storage
-    assert not storage.copied
-    assert [record.placed for record in artifact.operators] == [(), ("a", "y"), ("y", "z")]
+    assert not storage.untied
+    assert [tie.buffer for tie in storage.ties] == ["a", "y", "y", "z"]
     place = storage.offset("second:scratch")
     assert storage.offset("a") == storage.offset("y") == place + 16
     assert storage.offset("third:scratch") == place + 16 - 32

@@ -66,10 +66,8 @@ class OperatorRecord:
     """The kernels among which the lowering chose; empty if there was one."""
     overlaps: tuple[Overlap, ...] = ()
     """How far an output may overlap an input whose last reader is the operator."""
-    placed: tuple[str, ...] = field(default=(), repr=False)
-    """The inputs and outputs that lie inside its scratch, where it expects them."""
     copies: tuple[ScratchCopy, ...] = field(default=(), repr=False)
-    """Those that it expects there, but that the core copies."""
+    """The inputs and outputs that it expects inside its scratch, but that the core copies."""
 
 
 @frozen

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ferrule._frozen import frozen
-from ferrule.codegen.lowered import LoweredLayer, scratches
+from ferrule.codegen.lowered import scratches
 from ferrule.codegen.storage import StoragePlan
 
 
@@ -39,7 +39,7 @@ def upkeep(storage: StoragePlan) -> tuple[Upkeep, ...]:
     for item in lowered.layers:
         outputs = item.layer.outputs
         if not item.is_shared:
-            if not _is_view(item, storage):
+            if not storage.is_view(item):
                 dirty.update(storage.root(name) for name in outputs if name not in lowered.memories)
             steps.append(Upkeep())
             continue
@@ -76,13 +76,9 @@ def _read_by_core(storage: StoragePlan) -> frozenset[str]:
 
     def names() -> Iterator[str]:
         yield from (info.name for info in storage.lowered.graph.results)
-        yield from (each.tie.buffer for each in storage.copied)
+        yield from (each.tie.buffer for each in storage.untied)
         for item in storage.lowered.layers:
-            if not (item.is_shared or _is_view(item, storage)):
+            if not (item.is_shared or storage.is_view(item)):
                 yield from item.layer.present_inputs
 
     return frozenset(map(storage.root, names()))
-
-
-def _is_view(item: LoweredLayer, storage: StoragePlan) -> bool:
-    return item.layer.outputs[0] in storage.views

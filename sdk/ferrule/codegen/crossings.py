@@ -48,7 +48,11 @@ class Crossing:
 
 def crossings(storage: StoragePlan) -> tuple[Crossing, ...]:
     """Return the crossings in the order in which the layers run, once for each tensor and pair of ends."""
-    return _Crossings(storage).all()
+    found: dict[tuple[str, str, str], Crossing] = {}
+    for crossing in _Crossings(storage).each():
+        if crossing.writer != crossing.reader:
+            found.setdefault((crossing.tensor, crossing.writer, crossing.reader), crossing)
+    return tuple(found.values())
 
 
 class _Crossings:
@@ -59,25 +63,19 @@ class _Crossings:
         self._storage = storage
         self._writers = {name: _runner(item) for item in lowered.layers for name in item.layer.outputs}
         for item in lowered.layers:
-            copied = (each.tie.buffer for each in storage.untied(item.layer.name) if _writes(item, each))
+            copied = (each.tie.buffer for each in storage.untied_of(item.layer.name) if _writes(item, each))
             self._writers.update(dict.fromkeys(copied, THE_CORE))
 
-    def all(self) -> tuple[Crossing, ...]:
-        found: dict[tuple[str, str, str], Crossing] = {}
-        for crossing in self._each():
-            if crossing.writer != crossing.reader:
-                found.setdefault((crossing.tensor, crossing.writer, crossing.reader), crossing)
-        return tuple(found.values())
-
-    def _each(self) -> Iterator[Crossing]:
+    def each(self) -> Iterator[Crossing]:
         graph, storage = self._lowered.graph, self._storage
         for item, lines in zip(self._lowered.layers, upkeep(storage), strict=True):
             if item.use is not None and item.is_copy:
                 yield self._copied(item, item.use)
             elif item.layer.type is LayerType.MEM_COPY:
                 yield self._copied_by_core(item)
-            elif item.layer.outputs[0] not in storage.views:
-                copied = {each.tie.buffer: self._to_scratch(item, each) for each in storage.untied(item.layer.name)}
+            elif not storage.is_view(item):
+                untied = storage.untied_of(item.layer.name)
+                copied = {each.tie.buffer: self._to_scratch(item, each) for each in untied}
                 yield from copied.values()
                 for name in item.layer.present_inputs:
                     if not graph.tensor(name).is_constant and name not in {*self._lowered.memories, *copied}:

@@ -7,7 +7,7 @@ that writes its source or reads its result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ferrule.codegen.lowered import LoweredGraph
@@ -34,7 +34,7 @@ def with_copies_close(lowered: LoweredGraph) -> StoragePlan:
     copies = [item for item in lowered.layers if item.is_copy]
     for item in copies[: min(MOST_COPIES, _MOST_PLANNED // max(len(lowered.layers), 1))]:
         names = [other.layer.name for other in storage.lowered.layers]
-        order = list(_with_copy_close(lowered.graph, names, item.layer, out=item.call is Call.COPY_FROM))
+        order = _with_copy_close(lowered.graph, names, item.layer, out=item.call is Call.COPY_FROM)
         if order == names or hard >= _MOST_HARD:
             continue
         planned = plan_storage(replace(lowered, layers=lowered.in_order(order)))
@@ -48,19 +48,9 @@ def _is_hard(storage: StoragePlan) -> bool:
     return any(part.peak_bytes > part.bound_bytes for part in storage.plan.regions)
 
 
-def _with_copy_close(graph: Graph, order: Sequence[str], layer: Layer, *, out: bool) -> Iterator[str]:
-    """Yield the order with a copy right after its writer (if `out` is set) or right before its first reader."""
-    writer = graph.producer(layer.present_inputs[0])
-    readers = {reader.name for reader in graph.consumers(layer.outputs[0])}
-    done = False
-    for name in order:
-        if not out and not done and name in readers:
-            yield layer.name
-            done = True
-        if name != layer.name:
-            yield name
-        if out and writer is not None and name == writer.name:
-            yield layer.name
-            done = True
-    if not done:
-        yield layer.name
+def _with_copy_close(graph: Graph, order: Sequence[str], layer: Layer, *, out: bool) -> list[str]:
+    """Return the order with a copy right after its writer (if `out` is set) or right before its first reader."""
+    others = [name for name in order if name != layer.name]
+    beside = [graph.producer(layer.present_inputs[0])] if out else graph.consumers(layer.outputs[0])
+    place = min((others.index(each.name) + out for each in beside if each is not None), default=len(others))
+    return [*others[:place], layer.name, *others[place:]]

@@ -27,7 +27,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
 from ferrule.graph.tensor import little_endian
 from ferrule.interface import either
-from ferrule.memory import ArenaOverflowError, Lifetime, Overlap, measure_order, order_layers, scratch_name, views
+from ferrule.memory import ArenaOverflowError, Lifetime, Overlap, measure_order, order_layers, views
 from ferrule.optimizer.effort import macs
 from ferrule.rendering import one_line
 
@@ -131,7 +131,7 @@ def _tables(modules: Iterable[Module]) -> Iterator[tuple[str, bytes]]:
 def _check_copies(storage: StoragePlan) -> None:
     """Raise UnsupportedError if a tensor would have to be copied inside a device's own memory, which nothing can do."""
     lowered = storage.lowered
-    for item, each in ((one, untied) for one in lowered.layers for untied in storage.untied(one.layer.name)):
+    for item, each in ((one, untied) for one in lowered.layers for untied in storage.untied_of(one.layer.name)):
         if each.tie.buffer in lowered.memories or item.is_apart:
             raise UnsupportedError(
                 f"layer '{item.layer.name}' ({item.layer.type}) on device {item.device} expects tensor "
@@ -176,7 +176,7 @@ def schedule_devices(storage: StoragePlan) -> Schedule:
             else Use(device=item.use.name, call=item.call, end=lowered.ends.get(item.layer.name))
             for item in lowered.layers
         ],
-        idle=[n for n, item in enumerate(lowered.layers) if item.layer.outputs[0] in storage.views],
+        idle=[n for n, item in enumerate(lowered.layers) if storage.is_view(item)],
         activities={
             use.name: Activity(lead=use.lead, pool=use.pool, held=tuple(held[use.name])) for use in lowered.devices
         },
@@ -187,7 +187,7 @@ def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> Op
     graph, layer = storage.lowered.graph, item.layer
     kernel = item.op.kernel
     if item.op.view_of is not None:
-        kernel = "view" if layer.outputs[0] in storage.views else "copy"
+        kernel = "view" if storage.is_view(item) else "copy"
     return OperatorRecord(
         layer=layer.name,
         type=str(layer.type),
@@ -201,7 +201,6 @@ def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> Op
         device_calls=step.calls,
         considered=item.op.considered,
         overlaps=item.op.overlaps,
-        placed=tuple(tie.buffer for tie in storage.ties if tie.scratch == scratch_name(layer.name)),
         copies=tuple(
             ScratchCopy(
                 tensor=each.tie.buffer,
@@ -210,6 +209,6 @@ def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> Op
                 inwards=each.tie.buffer not in layer.outputs,
                 reason=each.reason,
             )
-            for each in storage.untied(layer.name)
+            for each in storage.untied_of(layer.name)
         ),
     )

@@ -334,7 +334,7 @@ class RunCode(PlaceCode):
         source = item.op.view_of
         if source is None:
             yield from item.op.statements
-        elif item.layer.outputs[0] not in self.storage.views:
+        elif not self.storage.is_view(item):
             yield self._copy(self.variable(item.layer.outputs[0]), source)
         else:
             yield Comment("the same bytes under another shape")

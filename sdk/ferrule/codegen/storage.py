@@ -17,10 +17,9 @@ from ferrule.memory import (
     Alias,
     AliasKind,
     ArenaOverflowError,
+    GraphPlan,
     MemoryPlan,
-    Overlap,
     Region,
-    Request,
     Requirements,
     ScratchNeed,
     Tie,
@@ -36,27 +35,23 @@ _CALLER = "caller"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoragePlan:
-    """The plan of the arena and of the devices' own memories, with the views in use."""
+class StoragePlan(GraphPlan):
+    """The plan of the arena and of the devices' own memories, with the views in use.
+
+    Its `ties` are the tensors that lie inside the scratch of a layer that expects them there, and the core copies those
+    of `untied` before or after the layer.
+    """
 
     lowered: LoweredGraph = field(compare=False, repr=False)
     """The graph, in the order in which its layers run."""
-    plan: MemoryPlan
     views: Mapping[str, str]
     """By name of a layer's output: the input whose storage it shares; such a layer does nothing."""
-    requests: tuple[Request, ...]
-    aliases: tuple[Alias, ...]
-    overlaps: tuple[Overlap, ...] = ()
     regions: tuple[Region, ...]
     """The memory of the core's workspace, others that it shares with devices, and the devices' own memories."""
     others: tuple[Region, ...] = ()
     """The memories besides that of the workspace in which the plan puts tensors that the core shares with devices."""
     state: Region | None = None
     """The region of the states, in the memory of the workspace; None for a model without state."""
-    ties: tuple[Tie, ...] = ()
-    """The tensors that lie inside the scratch of a layer that expects them there."""
-    copied: tuple[Untied, ...] = ()
-    """The tensors that cannot lie there, so that the core copies them before or after the layer."""
 
     @property
     def blocks(self) -> tuple[Region, ...]:
@@ -106,13 +101,13 @@ class StoragePlan:
     def _scratches(self) -> Mapping[str, tuple[str, ...]]:
         return {item.layer.name: tuple(scratches(item)) for item in self.lowered.layers}
 
-    def untied(self, layer: str) -> tuple[Untied, ...]:
+    def untied_of(self, layer: str) -> tuple[Untied, ...]:
         """Return the tensors that the core copies to or from the scratch of a layer, with the reasons."""
-        return tuple(each for each in self.copied if each.tie.scratch == scratch_name(layer))
+        return tuple(each for each in self.untied if each.tie.scratch == scratch_name(layer))
 
     def copies(self, layer: str) -> tuple[Tie, ...]:
         """Return the tensors that the core copies to or from the scratch of a layer."""
-        return tuple(each.tie for each in self.untied(layer))
+        return tuple(each.tie for each in self.untied_of(layer))
 
     @cached_property
     def roots(self) -> Mapping[str, str]:
@@ -135,6 +130,10 @@ class StoragePlan:
     def device_alignment(self, tensor: str) -> int:
         """Return the alignment, in bytes, that the devices need of a tensor's storage; 1 if none has a rule."""
         return self._alignments.get(self.root(tensor), 1)
+
+    def is_view(self, item: LoweredLayer) -> bool:
+        """Whether a layer does nothing, since its output shares the storage of its input."""
+        return item.layer.outputs[0] in self.views
 
     def offset(self, buffer: str) -> int:
         """Return the offset in bytes of a tensor, or of a layer's scratch, which is named by `scratch_name`."""
@@ -188,6 +187,7 @@ def plan_storage(lowered: LoweredGraph, views: Mapping[str, str] | None = None) 
         _check_together(planned.plan, core, state)
     return StoragePlan(
         lowered=lowered,
+        ordering=planned.ordering,
         plan=planned.plan,
         views=views,
         requests=planned.requests,
@@ -197,7 +197,7 @@ def plan_storage(lowered: LoweredGraph, views: Mapping[str, str] | None = None) 
         state=state,
         others=tuple(each for each in lowered.others if planned.plan.region(each.name).peak_bytes),
         ties=planned.ties,
-        copied=planned.untied,
+        untied=planned.untied,
     )
 
 

@@ -6,6 +6,7 @@ The network becomes a module of the document model with one class; a writer prin
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
@@ -16,7 +17,7 @@ from ferrule._version import VERSION
 from ferrule.codegen.acl.builder import AclTensor, ClassBuilder
 from ferrule.codegen.acl.layouts import dimensions
 from ferrule.codegen.acl.names import check_class_name, member_names
-from ferrule.codegen.acl.parameters import ParameterRecord, crc32
+from ferrule.codegen.acl.parameters import ParameterRecord
 from ferrule.codegen.acl.rows import AclOptions, LayerParts
 from ferrule.codegen.acl.support import VERSIONS, LayerUse, supported
 from ferrule.codegen.acl.table import ROWS
@@ -151,7 +152,7 @@ def generate_class(
     builder = ClassBuilder(target=side, graph=graph, float16=chosen.float16)
     _add_layers(builder, graph, chosen)
     parameters = builder.parameters.contents()
-    checksum = crc32(parameters)
+    checksum = zlib.crc32(parameters)  # the CRC-32 of ISO 3309, which the class computes of the file
     printer = writer or CppWriter()
     class_ = _class(builder, graph, name, size=len(parameters), checksum=checksum)
     module = Module(
@@ -201,23 +202,17 @@ def explain_class(graph: Graph, *, target: str, options: AclOptions | None = Non
     """
     side, chosen = acl_target(target), _checked_options(options)
     builder = ClassBuilder(target=side, graph=graph, float16=chosen.float16)
-    reasons = {layer.name: supported(graph, layer, chosen) for layer in graph.layers}
     members = _members(builder, graph)
     for name, member in members.items():
         builder.tensors[name] = AclTensor(member=member, shape=graph.info(name).shape, dtype=graph.info(name).dtype)
     uses = []
     for layer in graph.layers:
         builder.functions = []
-        if not reasons[layer.name]:
+        reason = supported(graph, layer, chosen)
+        if not reason:
             ROWS[layer.type].add(LayerParts(layer=layer, graph=graph, options=chosen, builder=builder))
-        uses.append(
-            LayerUse(
-                layer=layer.name,
-                type=layer.type.value,
-                functions=tuple(builder.functions),
-                reason=reasons[layer.name],
-            )
-        )
+        functions = tuple(builder.functions)
+        uses.append(LayerUse(layer=layer.name, type=layer.type.value, functions=functions, reason=reason))
     return tuple(uses)
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
 from typing import Any
 
 from numpy.typing import NDArray
@@ -58,8 +57,3 @@ class ParameterFile:
     def contents(self) -> bytes:
         """Return the file."""
         return b"".join(self._parts)
-
-
-def crc32(data: bytes) -> int:
-    """Return the CRC-32 of ISO 3309 (as in zlib and PNG), which the class computes of the file."""
-    return zlib.crc32(data)
