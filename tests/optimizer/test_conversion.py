@@ -173,7 +173,8 @@ class TestWrapping:
 def test_inverse_conversions_that_change_no_bit_are_removed() -> None:
     """Widening to float32 and narrowing back is exact, so that such a pair between two layers is removed."""
     from ferrule.graph import Layer, assemble
-    from ferrule.optimizer.conversion import converted, narrowing, remove_inverse_conversions, widening
+    from ferrule.operators.table import unary_layer
+    from ferrule.optimizer.conversion import NARROWING, WIDENING, converted, remove_inverse_conversions
 
     graph = half_line("a", "b")
     tensors = {tensor.info.name: tensor for tensor in graph.tensors}
@@ -181,7 +182,7 @@ def test_inverse_conversions_that_change_no_bit_are_removed() -> None:
     tensors["back"] = converted(tensors["a"], "back", DataType.FLOAT16)
     b = graph.layer("b")
     moved = Layer("b", b.type, b.descriptor, inputs=("back",), outputs=("b",))
-    pair = [widening("w", source="a", output="wide"), narrowing("n", source="wide", output="back")]
+    pair = [unary_layer("w", WIDENING, "a", "wide"), unary_layer("n", NARROWING, "wide", "back")]
     built = assemble("pair", inputs=["x"], outputs=["b"], layers=[graph.layer("a"), *pair, moved], tensors=tensors)
     assert [layer.name for layer in remove_inverse_conversions(built).layers] == ["a", "b"]
     shown = assemble(

@@ -9,7 +9,7 @@ from ferrule.graph.layer import Descriptor, Layer, LayerType
 from ferrule.graph.rounding import ALL_ROUNDINGS, FLOAT_ROUNDINGS, ONNX_ROUNDINGS, Rounding, roundings
 from ferrule.graph.state import Kept, State, refuse_states, reset_value
 from ferrule.graph.subgraph import SubgraphView
-from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo, brief, renamed
+from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo, brief, constant, renamed
 
 __all__ = [
     "ALL_ROUNDINGS",
@@ -32,6 +32,7 @@ __all__ = [
     "TensorInfo",
     "assemble",
     "brief",
+    "constant",
     "refuse_states",
     "renamed",
     "reset_value",

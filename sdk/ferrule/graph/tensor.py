@@ -214,6 +214,12 @@ def little_endian(array: Array) -> bytes:
     return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
+def constant(info: TensorInfo, data: Array) -> Tensor:
+    """Return a constant with data that nothing else writes; it becomes read-only."""
+    data.setflags(write=False)
+    return Tensor(info, data)
+
+
 def renamed(tensor: Tensor, name: str) -> Tensor:
     """Return the tensor with another name."""
     return replace(tensor, info=replace(tensor.info, name=name))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from types import ModuleType
 
-from ferrule.graph import Descriptor, LayerType
+from ferrule.graph import Descriptor, Layer, LayerType
 from ferrule.operators import control_flow, detection, transfer
 from ferrule.operators.arithmetic.half import with_float16
 from ferrule.operators.elementwise import (
@@ -111,6 +111,11 @@ def type_of(descriptor: Descriptor) -> LayerType:
     """Return the type of the layers with a descriptor whose class belongs to one operator only; ValueError if not."""
     (row,) = (row for row in OPERATORS.values() if row.descriptor is type(descriptor))
     return row.type
+
+
+def unary_layer(name: str, descriptor: Descriptor, source: str, output: str) -> Layer:
+    """Return a layer with one input and one output, of the type that `type_of` finds."""
+    return Layer(name, type_of(descriptor), descriptor, inputs=(source,), outputs=(output,))
 
 
 def family(descriptor: type[Descriptor]) -> Mapping[LayerType, Operator]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ferrule._frozen import frozen
+from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import FactoryId
 from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, renamed
-from ferrule.operators.table import type_of
+from ferrule.operators.table import unary_layer
 from ferrule.operators.transfer import FallbackImportDescriptor, MemCopyDescriptor, MemImportDescriptor
 from ferrule.optimizer.access import Access
 from ferrule.optimizer.decisions import Decisions
@@ -23,8 +24,8 @@ class _Passage:
     """A tensor that layers of one backend do not read directly; they share the layers inserted for that."""
 
     tensor: str
-    source: Assignment | None
-    """The assignment of the layer that writes the tensor; None for an input of the network."""
+    source: BackendId | None
+    """The backend of the layer that writes the tensor; None for an input of the network."""
     access: Access
     owner: Assignment
     """The assignment of the first reader."""
@@ -99,8 +100,7 @@ class _Inserter:
 
     def _add(self, passage: _Passage, source: str, factory: FactoryId | None, descriptor: Descriptor) -> str:
         name = self.editor.fresh(passage.label)
-        type_ = type_of(descriptor)
-        self.added[name] = Layer(name, type_, descriptor, inputs=(source,), outputs=(name,))
+        self.added[name] = unary_layer(name, descriptor, source, name)
         self.editor.set_tensor(renamed(self.editor.tensor(passage.tensor), name))
         self.factories[name] = factory
         self.decisions.assignment[name] = passage.owner
@@ -116,7 +116,7 @@ class _Inserter:
             size_bytes=self.decisions.graph.info(passage.tensor).size_bytes,
             alignment_bytes=access.alignment_bytes,
             memory=access.memory | access.target_memory,
-            source_backend=None if passage.source is None else passage.source.backend,
+            source_backend=passage.source,
             source_factory=self.factories[passage.tensor],
             target_backend=passage.owner.backend,
             target_factory=access.factory,
@@ -133,7 +133,7 @@ def _passages(graph: Graph, assignment: Mapping[str, Assignment], handles: Handl
         producer = graph.producer(tensor)
         yield _Passage(
             tensor=tensor,
-            source=None if producer is None else assignment[producer.name],
+            source=None if producer is None else assignment[producer.name].backend,
             access=access,
             owner=assignment[first.name],
             readers=tuple(readers),
@@ -154,7 +154,7 @@ def _layer_of(passage: _Passage, source: FactoryId | None) -> Descriptor:
 def _fallback_import(passage: _Passage, source: FactoryId | None, target: FactoryId | None) -> Descriptor:
     access = passage.access
     return FallbackImportDescriptor(
-        source_backend="" if passage.source is None else passage.source.backend,
+        source_backend=passage.source or "",
         source_factory=source or "",
         target_factory=target or "",
         memory=access.memory.value,

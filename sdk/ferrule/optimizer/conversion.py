@@ -1,35 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that convert between float16 and float32."""
+"""Conversions between float16 and float32."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Tensor
+from ferrule.graph import DataType, Graph, GraphEditor, LayerType, Tensor, constant
 from ferrule.graph.real_values import overflowing_floats
 from ferrule.operators.elementwise.convert import ConvertFp16ToFp32Descriptor, ConvertFp32ToFp16Descriptor
 
-
-def widening(name: str, *, source: str, output: str) -> Layer:
-    """Return a layer that converts to float32."""
-    return Layer(
-        name,
-        LayerType.CONVERT_FP16_TO_FP32,
-        ConvertFp16ToFp32Descriptor(),
-        inputs=(source,),
-        outputs=(output,),
-    )
-
-
-def narrowing(name: str, *, source: str, output: str) -> Layer:
-    """Return a layer that converts to float16."""
-    return Layer(
-        name,
-        LayerType.CONVERT_FP32_TO_FP16,
-        ConvertFp32ToFp16Descriptor(),
-        inputs=(source,),
-        outputs=(output,),
-    )
+WIDENING = ConvertFp16ToFp32Descriptor()
+NARROWING = ConvertFp32ToFp16Descriptor()
 
 
 def converted(tensor: Tensor, name: str, dtype: DataType) -> Tensor:
@@ -38,9 +19,7 @@ def converted(tensor: Tensor, name: str, dtype: DataType) -> Tensor:
     if tensor.data is None:
         return Tensor(info)
     with overflowing_floats():
-        data = tensor.data.astype(dtype.numpy, order="C")
-    data.setflags(write=False)
-    return Tensor(info, data)
+        return constant(info, tensor.data.astype(dtype.numpy, order="C"))
 
 
 def remove_inverse_conversions(graph: Graph) -> Graph:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from ferrule.backends.firmware import DeviceTarget
 from ferrule.backends.target import MemoryKind
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, renamed
+from ferrule.operators.table import unary_layer
 from ferrule.operators.transfer import MemCopyDescriptor
 from ferrule.optimizer.candidate import Candidate
 from ferrule.optimizer.decisions import Decisions
@@ -176,13 +177,7 @@ class _Copies:
         name = self.editor.fresh(label)
         if output is None:
             self.editor.set_tensor(renamed(self.editor.tensor(source), name))
-        layer = Layer(
-            name,
-            LayerType.MEM_COPY,
-            MemCopyDescriptor(),
-            inputs=(source,),
-            outputs=(output or name,),
-        )
+        layer = unary_layer(name, MemCopyDescriptor(), source, output or name)
         if behind is None:
             self.editor.add_layer(layer, before=before)
         else:

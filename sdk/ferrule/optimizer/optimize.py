@@ -10,8 +10,9 @@ from ferrule.backends.capability import HAS_FP16
 from ferrule.backends.device import BackendId, Device
 from ferrule.backends.target import Face
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
-from ferrule.graph import Graph, GraphEditor, Layer, LayerType, renamed
+from ferrule.graph import Graph, GraphEditor, renamed
 from ferrule.network.validation import check_layers
+from ferrule.operators.table import unary_layer
 from ferrule.operators.transfer import DebugDescriptor
 from ferrule.optimizer.access import handle_factories
 from ferrule.optimizer.assignment import RestartError, assign_layers, check_whole
@@ -142,10 +143,7 @@ def _insert_debug_layers(decisions: Decisions) -> None:
             editor.set_tensor(renamed(editor.tensor(name), source))
             label = editor.fresh(f"debug-{index}-{layer.name}")
             descriptor = DebugDescriptor(layer=layer.name, output=index)
-            editor.add_layer(
-                Layer(label, LayerType.DEBUG, descriptor, inputs=(source,), outputs=(name,)),
-                behind=last,
-            )
+            editor.add_layer(unary_layer(label, descriptor, source, name), behind=last)
             added[label] = layer.name
             last = label
     decisions.replace_graph(editor.finish())

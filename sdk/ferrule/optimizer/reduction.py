@@ -9,7 +9,8 @@ from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, TensorInfo
 from ferrule.network.execution import operands_of
 from ferrule.operators.interpreter import operator_of
-from ferrule.optimizer.conversion import converted, narrowing, widening
+from ferrule.operators.table import unary_layer
+from ferrule.optimizer.conversion import NARROWING, WIDENING, converted
 
 _CONVERSIONS = {LayerType.CONVERT_FP16_TO_FP32, LayerType.CONVERT_FP32_TO_FP16}
 
@@ -51,7 +52,7 @@ class _Reducer:
             is_kept = self._editor.is_output(wide) or any(reader.name not in self._reducible for reader in readers)
             if wide != narrow and is_kept:
                 name = self._editor.fresh(f"{wide}_fp32")
-                self._editor.add_layer(widening(name, source=narrow, output=wide), behind=last)
+                self._editor.add_layer(unary_layer(name, WIDENING, narrow, wide), behind=last)
                 last = name
 
     def _narrow_input(self, name: str, reader: Layer) -> str:
@@ -60,7 +61,7 @@ class _Reducer:
         known = name in self._twins
         twin = self._twin(name)
         if not known and not self._editor.tensor(name).is_constant:
-            self._editor.add_layer(narrowing(twin, source=name, output=twin), before=reader.name)
+            self._editor.add_layer(unary_layer(twin, NARROWING, name, twin), before=reader.name)
         return twin
 
     def _twin(self, name: str) -> str:

@@ -10,8 +10,9 @@ from ferrule._frozen import frozen
 from ferrule.backends.device import Device
 from ferrule.graph import DataType, Graph, GraphEditor, Layer, assemble
 from ferrule.network.execution import operands_of
+from ferrule.operators.table import unary_layer
 from ferrule.optimizer.candidate import Bench, Candidate
-from ferrule.optimizer.conversion import converted, narrowing, widening
+from ferrule.optimizer.conversion import NARROWING, WIDENING, converted
 from ferrule.optimizer.decisions import Decisions
 
 
@@ -72,12 +73,12 @@ def _between_conversions(graph: Graph, layer: Layer, editor: GraphEditor) -> Gra
         twin = twins[name] = editor.fresh(f"convert_fp16_to_fp32-{index}-{layer.name}")
         tensors[twin] = converted(tensors[name], twin, DataType.FLOAT32)
         if not tensors[name].is_constant:
-            before.append(widening(twin, source=name, output=twin))
+            before.append(unary_layer(twin, WIDENING, name, twin))
     for index, name in enumerate(layer.outputs):
         if tensors[name].info.dtype is DataType.FLOAT16:
             twin = twins[name] = editor.fresh(f"convert_fp32_to_fp16-{index}-{layer.name}")
             tensors[twin] = converted(tensors[name], twin, DataType.FLOAT32)
-            after.append(narrowing(twin, source=twin, output=name))
+            after.append(unary_layer(twin, NARROWING, twin, name))
     inner = replace(
         layer,
         inputs=tuple(None if name is None else twins.get(name, name) for name in layer.inputs),

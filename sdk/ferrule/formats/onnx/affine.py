@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ferrule._frozen import positional
-from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, Tensor, TensorInfo
+from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, TensorInfo, constant
 from ferrule.network import Network
 from ferrule.network.copying import network_of
 from ferrule.operators.activation import Activation, fused_activation
@@ -120,6 +120,5 @@ def _constant(editor: GraphEditor, name: str, data: Array) -> str:
     """Replace a constant that only one layer reads, or add another one, and return its name."""
     if len(editor.consumers(name)) > 1 or editor.is_output(name):
         name = editor.fresh(name)
-    data.setflags(write=False)
-    editor.set_tensor(Tensor(TensorInfo(name, data.shape, DataType.FLOAT32), data))
+    editor.set_tensor(constant(TensorInfo(name, data.shape, DataType.FLOAT32), data))
     return name

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.graph import Array, DataType, GraphEditor, Layer, Tensor
+from ferrule.graph import Array, DataType, GraphEditor, Layer, constant
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted.products import centred, has_one_result
@@ -39,7 +39,6 @@ def clear_biases(editor: GraphEditor, layer: Layer) -> None:
     cleared = overflows & has_one_result(operands, axis) & (values != 0)
     if cleared.any():
         data: Array = np.where(cleared.reshape(bias.data.shape), 0, bias.data).astype(np.int32)
-        data.setflags(write=False)
         info = replace(bias.info, name=editor.fresh(f"{bias.info.name}_cleared"))
-        editor.set_tensor(Tensor(info, data))
+        editor.set_tensor(constant(info, data))
         editor.replace_layer(replace(layer, inputs=(*layer.inputs[:2], info.name)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.graph import GraphEditor, Layer, Tensor
+from ferrule.graph import GraphEditor, Layer, constant
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
@@ -32,7 +32,4 @@ def _fold(editor: GraphEditor, layer: Layer) -> None:
     results = OPERATORS[layer.type].kernel(layer.descriptor, operands, arrays)
     editor.remove_layer(layer.name)
     for name, result in zip(layer.outputs, results, strict=True):
-        data = np.ascontiguousarray(result)
-        if data.flags.writeable:
-            data.setflags(write=False)
-        editor.set_tensor(Tensor(editor.info(name), data))
+        editor.set_tensor(constant(editor.info(name), np.ascontiguousarray(result)))

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ferrule.graph import GraphEditor, Layer, LayerType, Shape, Tensor, TensorInfo
-from ferrule.operators.movement.reshape import ReshapeDescriptor
-from ferrule.operators.movement.transpose import TransposeDescriptor
+from ferrule.graph import GraphEditor, Layer, LayerType, Shape, Tensor, TensorInfo, constant
 from ferrule.operators.table import having
 from ferrule.optimizer.simplify.acceptance import accepts
-from ferrule.optimizer.simplify.movement import permutation
+from ferrule.optimizer.simplify.movement import as_reshape, joined_transpose, permutation
 
 _DEEPEST = 16
 """The most elementwise layers between two movements."""
@@ -55,17 +53,9 @@ class _Chain:
             self._editor.set_tensor(tensor)
         for layer in self._layers:
             self._editor.replace_layer(layer)
-        output = self._layers[-1].outputs[0]
-        joined = replace(self._last, inputs=(output,))
-        if self._last.type is LayerType.TRANSPOSE:
-            first, second = permutation(self._first), permutation(self._last)
-            descriptor = TransposeDescriptor(permutation=tuple(first[axis] for axis in second))
-            self._editor.replace_layer(replace(joined, descriptor=descriptor))
-        else:
-            shape = self._editor.info(self._last.outputs[0]).shape
-            self._editor.replace_layer(
-                replace(joined, type=LayerType.RESHAPE, descriptor=ReshapeDescriptor(shape=shape))
-            )
+        is_transpose = self._last.type is LayerType.TRANSPOSE
+        joined = joined_transpose(self._first, self._last) if is_transpose else as_reshape(self._editor, self._last)
+        self._editor.replace_layer(replace(joined, inputs=self._layers[-1].outputs))
 
     def _unmoved(self, tensor: str, depth: int) -> TensorInfo | None:
         """Return the tensor as it is before the movement; None if there is no such movement."""
@@ -146,7 +136,6 @@ class _Chain:
         else:
             data = data.reshape((1,) * (len(behind) - len(info.shape)) + info.shape)
             data = np.ascontiguousarray(data.transpose(np.argsort(permutation(self._first))))
-        data.setflags(write=False)
         moved = replace(info, name=self._editor.fresh(f"{info.name}_unmoved"), shape=data.shape)
-        self._tensors[moved.name] = Tensor(moved, data)
+        self._tensors[moved.name] = constant(moved, data)
         return moved

@@ -13,6 +13,7 @@ from ferrule.operators.movement.pad import PadDescriptor
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.optimizer.simplify.acceptance import accepts, clamp_of
+from ferrule.optimizer.simplify.movement import writer
 
 _Padded = Conv2dDescriptor | DepthwiseConv2dDescriptor
 
@@ -23,14 +24,13 @@ def fuse_activations(editor: GraphEditor, layer: Layer) -> None:
     The pass applies only if the activation keeps scale and zero point: clamping once, at the tighter limits, then
     yields the same bits as clamping twice.
     """
-    activation, source = clamp_of(editor, layer), layer.inputs[0] if layer.inputs else None
-    if activation is None or source is None or editor.only_consumer(source) is not layer:
+    activation, before = clamp_of(editor, layer), writer(editor, layer)
+    if activation is None or before is None or len(before.outputs) != 1:
         return
-    before = editor.producer(source)
-    if before is None or len(before.outputs) != 1:
+    if editor.only_consumer(before.outputs[0]) is not layer:
         return
     descriptor = _with_activation(before.descriptor, activation)
-    if descriptor is not None and _accepts(editor, before, descriptor):
+    if descriptor is not None and _accepts(editor, replace(before, descriptor=descriptor)):
         editor.remove_layer(layer.name)
         editor.replace_layer(replace(before, descriptor=descriptor, outputs=layer.outputs))
 
@@ -40,17 +40,16 @@ def fold_pads(editor: GraphEditor, layer: Layer) -> None:
 
     Both fill with the zero point. Pools are excluded: they ignore their padded pixels, but count the pixels of a PAD.
     """
-    source = layer.inputs[0] if layer.inputs else None
-    pad = None if source is None else editor.producer(source)
-    if pad is None or source is None or not isinstance(pad.descriptor, PadDescriptor):
+    pad = writer(editor, layer)
+    if pad is None or not isinstance(pad.descriptor, PadDescriptor):
         return
     inner = pad.inputs[0]
-    if inner is None or editor.info(inner).quantization != editor.info(source).quantization:
+    if inner is None or editor.info(inner).quantization != editor.info(pad.outputs[0]).quantization:
         return
     descriptor = _with_padding(layer.descriptor, pad.descriptor)
     if descriptor is not None:
         changed = replace(layer, descriptor=descriptor, inputs=(inner, *layer.inputs[1:]))
-        if _accepts(editor, changed, descriptor):
+        if _accepts(editor, changed):
             editor.replace_layer(changed)
 
 
@@ -75,5 +74,5 @@ def _with_padding(descriptor: Descriptor, pad: PadDescriptor) -> Descriptor | No
     return replace(descriptor, padding=padding)
 
 
-def _accepts(editor: GraphEditor, layer: Layer, descriptor: Descriptor) -> bool:
-    return accepts(replace(layer, descriptor=descriptor), editor.input_infos(layer), editor.output_infos(layer))
+def _accepts(editor: GraphEditor, layer: Layer) -> bool:
+    return accepts(layer, editor.input_infos(layer), editor.output_infos(layer))

@@ -13,27 +13,16 @@ from ferrule.operators.table import having
 
 def join_reshapes(editor: GraphEditor, layer: Layer) -> None:
     """Replace a reshape of a reshape by one reshape of the first one's input."""
-    before = _writer(editor, layer) if layer.type in having(view=True) else None
+    before = writer(editor, layer) if layer.type in having(view=True) else None
     if before is not None and before.type in having(view=True):
-        shape = editor.info(layer.outputs[0]).shape
-        editor.replace_layer(
-            replace(
-                layer,
-                type=LayerType.RESHAPE,
-                descriptor=ReshapeDescriptor(shape=shape),
-                inputs=before.inputs[:1],
-            )
-        )
+        editor.replace_layer(replace(as_reshape(editor, layer), inputs=before.inputs[:1]))
 
 
 def join_transposes(editor: GraphEditor, layer: Layer) -> None:
     """Replace a transpose of a transpose by one transpose of the first one's input."""
-    before = _writer(editor, layer) if layer.type is LayerType.TRANSPOSE else None
-    if before is None or before.type is not LayerType.TRANSPOSE:
-        return
-    first, second = permutation(before), permutation(layer)
-    joined = TransposeDescriptor(permutation=tuple(first[axis] for axis in second))
-    editor.replace_layer(replace(layer, descriptor=joined, inputs=before.inputs))
+    before = writer(editor, layer) if layer.type is LayerType.TRANSPOSE else None
+    if before is not None and before.type is LayerType.TRANSPOSE:
+        editor.replace_layer(replace(joined_transpose(before, layer), inputs=before.inputs))
 
 
 def transposes_as_reshapes(editor: GraphEditor, layer: Layer) -> None:
@@ -43,8 +32,7 @@ def transposes_as_reshapes(editor: GraphEditor, layer: Layer) -> None:
     shape = editor.info(layer.inputs[0]).shape
     moved = [axis for axis in permutation(layer) if shape[axis] != 1]
     if moved == sorted(moved) and list(permutation(layer)) != sorted(permutation(layer)):
-        descriptor = ReshapeDescriptor(shape=editor.info(layer.outputs[0]).shape)
-        editor.replace_layer(replace(layer, type=LayerType.RESHAPE, descriptor=descriptor))
+        editor.replace_layer(as_reshape(editor, layer))
 
 
 def permutation(layer: Layer) -> tuple[int, ...]:
@@ -53,6 +41,19 @@ def permutation(layer: Layer) -> tuple[int, ...]:
     return layer.descriptor.permutation
 
 
-def _writer(editor: GraphEditor, layer: Layer) -> Layer | None:
-    source = layer.inputs[0]
+def as_reshape(editor: GraphEditor, layer: Layer) -> Layer:
+    """Return a layer that moves no byte as a RESHAPE."""
+    descriptor = ReshapeDescriptor(shape=editor.info(layer.outputs[0]).shape)
+    return replace(layer, type=LayerType.RESHAPE, descriptor=descriptor)
+
+
+def joined_transpose(first: Layer, second: Layer) -> Layer:
+    """Return the second of two TRANSPOSE layers with the permutations of both."""
+    before = permutation(first)
+    return replace(second, descriptor=TransposeDescriptor(permutation=tuple(before[n] for n in permutation(second))))
+
+
+def writer(editor: GraphEditor, layer: Layer) -> Layer | None:
+    """Return the layer that writes the first input of another one; None if there is none."""
+    source = layer.inputs[0] if layer.inputs else None
     return None if source is None else editor.producer(source)

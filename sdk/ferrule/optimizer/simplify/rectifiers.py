@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.graph import DataType, GraphEditor, Layer, LayerType, Tensor
+from ferrule.graph import DataType, GraphEditor, Layer, LayerType, Tensor, constant
 from ferrule.operators.activation import Activation, fused_activation
 from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.rectify import PreluDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.optimizer.simplify.acceptance import accepts, clamp_of
+from ferrule.optimizer.simplify.movement import writer
 
 
 def remove_clamps(editor: GraphEditor, layer: Layer) -> None:
@@ -20,14 +21,13 @@ def remove_clamps(editor: GraphEditor, layer: Layer) -> None:
 
     The pass applies only if the clamp keeps scale and zero point.
     """
-    activation, source = clamp_of(editor, layer), layer.inputs[0] if layer.inputs else None
-    before = None if source is None else editor.producer(source)
-    if activation is None or source is None or before is None or len(before.outputs) != 1:
+    activation, before = clamp_of(editor, layer), writer(editor, layer)
+    if activation is None or before is None or len(before.outputs) != 1:
         return
     operator = OPERATORS.get(before.type)
     inner = fused_activation(before.descriptor) or (None if operator is None else operator.clamp)
     if inner is not None and _is_within(inner, activation):
-        editor.bypass(layer, source)
+        editor.bypass(layer, before.outputs[0])
 
 
 def _is_within(inner: Activation, outer: Activation) -> bool:
@@ -69,9 +69,7 @@ def _replace(editor: GraphEditor, total: Layer, positive: str, negative: str) ->
     found = replace(total, type=LayerType.PRELU, descriptor=PreluDescriptor(), inputs=(source, slopes.name))
     if not accepts(found, [info, slopes], [output]) or info.shape != output.shape:
         return False
-    data = -factors.data
-    data.setflags(write=False)
-    editor.set_tensor(Tensor(slopes, data))
+    editor.set_tensor(constant(slopes, -factors.data))
     editor.replace_layer(found)
     return True
 
