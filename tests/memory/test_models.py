@@ -28,8 +28,9 @@ SRAM = (Region(name="sram", size_bytes=1 << 20),)
 def check_optimum(graph: Graph, optimum: int) -> None:
     found = plan_graph(graph, SRAM)
     verify(found.plan, found.requests, SRAM, schedule_of_graph(graph, found.ordering.layers), aliases=found.aliases)
-    assert (found.plan.peak_bytes, found.plan.certificate) == (optimum, "optimal")
-    assert (found.plan.activation_peak_bytes, found.plan.activation_certificate) == (optimum, "optimal")
+    (region,) = found.plan.regions
+    assert (region.peak_bytes, region.certificate) == (optimum, "optimal")
+    assert (region.activation_peak_bytes, region.activation_certificate) == (optimum, "optimal")
     assert (found.ordering.peak_bytes, found.ordering.proved) == (optimum, True)
 
 
@@ -40,9 +41,10 @@ def check_with_scratch(graph: Graph, optimum: int) -> None:
     found = plan_graph(graph, SRAM, Requirements(scratch=scratch))
     schedule = schedule_of_graph(graph, found.ordering.layers, {layer: [scratch_name(layer)] for layer in scratch})
     verify(found.plan, found.requests, SRAM, schedule, aliases=found.aliases)
-    assert (found.plan.activation_peak_bytes, found.plan.activation_certificate) == (optimum, "optimal")
-    assert found.plan.certificate == "optimal"
-    assert optimum < found.plan.peak_bytes <= optimum + 1_504
+    (region,) = found.plan.regions
+    assert (region.activation_peak_bytes, region.activation_certificate) == (optimum, "optimal")
+    assert region.certificate == "optimal"
+    assert optimum < region.peak_bytes <= optimum + 1_504
     assert sum(request.kind is BufferKind.SCRATCH for request in found.requests) == len(graph.layers)
 
 

@@ -118,7 +118,7 @@ def test_replay_finds_no_fault_and_the_peak_is_not_below_the_bound(requests: lis
 @given(problems(most=5, largest=5))
 @settings(max_examples=80)
 def test_tiny_problems_are_solved_and_their_certificate_is_true(requests: list[Request]) -> None:
-    found = plan(requests, LARGE)
+    (found,) = plan(requests, LARGE).regions
     activations = [one for one in requests if one.kind is BufferKind.ACTIVATION]
     assert found.peak_bytes == brute_force(requests, [], found.peak_bytes)
     assert found.certificate == "optimal"
@@ -222,29 +222,28 @@ def test_the_same_problem_gives_the_same_plan(requests: list[Request]) -> None:
 
 def test_nothing_to_place_takes_nothing() -> None:
     found = plan([], LARGE)
-    assert (found.peak_bytes, found.certificate, dict(found.placements)) == (0, "optimal", {})
+    assert (found.peak_bytes, found.regions[0].certificate, dict(found.placements)) == (0, "optimal", {})
 
 
 def test_a_peak_above_the_bound_of_each_step_is_proved() -> None:
     # No step needs more than 4 bytes. Both a and c fit (a at 0, c at 2), as do c and b (c at 0, b at 1), but not all
     # three.
     requests = [request("a", 2, 0, 0, alignment=4), request("b", 3, 1, 2), request("c", 1, 0, 1, alignment=2)]
-    found = plan(requests, LARGE)
+    (found,) = plan(requests, LARGE).regions
     assert (found.peak_bytes, found.certificate, brute_force(requests, [], 6)) == (5, "optimal", 5)
-    unproved = plan(requests, LARGE, effort=Effort(placements=0, nodes=0))
-    assert (unproved.peak_bytes, unproved.region("sram").bound_bytes) == (5, 4)
+    (unproved,) = plan(requests, LARGE, effort=Effort(placements=0, nodes=0)).regions
+    assert (unproved.peak_bytes, unproved.bound_bytes) == (5, 4)
     assert unproved.certificate == "at most 25.0 % above the proved bound, search cut short"
 
 
 def test_without_effort_the_certificate_says_how_far_above_the_bound() -> None:
     sizes = [7, 5, 9, 3, 8, 6, 4, 11, 2, 10, 12, 1]
     requests = [request(f"b{n}", 13 * size, n, n + 3 + n % 3) for n, size in enumerate(sizes)]
-    found = plan(requests, LARGE, effort=Effort(placements=0, nodes=0))
-    region = found.region("sram")
+    (found,) = plan(requests, LARGE, effort=Effort(placements=0, nodes=0)).regions
     assert found.certificate.startswith("at most ")  # greedy search does not solve this problem
     assert found.certificate.endswith(" % above the proved bound, search cut short")
     stated = float(found.certificate.split()[2])
-    above = 100 * (region.peak_bytes / region.bound_bytes - 1)
+    above = 100 * (found.peak_bytes / found.bound_bytes - 1)
     assert above <= stated < above + 0.1
 
 
@@ -329,7 +328,7 @@ def test_two_regions_of_one_name_are_refused() -> None:
 
 def test_many_buffers_are_placed_at_once() -> None:
     requests = [request(f"b{n}", 64 + 16 * (n % 7), n, n + 1, alignment=16) for n in range(2000)]
-    found = plan(requests, LARGE)
+    (found,) = plan(requests, LARGE).regions
     assert (found.peak_bytes, found.certificate) == (304, "optimal")
 
 
@@ -409,7 +408,7 @@ def test_an_output_lies_over_its_input_by_the_safe_distance() -> None:
     found = plan(requests, LARGE, overlaps=(overlap,))
     verify(found, requests, LARGE, schedule_of_lifetimes(requests), overlaps=(overlap,))
     assert (found.placements["in"].offset, found.placements["out"].offset) == (16, 0)
-    assert (found.peak_bytes, found.certificate) == (116, "optimal")
+    assert (found.peak_bytes, found.regions[0].certificate) == (116, "optimal")
 
 
 def test_an_overlap_is_ignored_where_the_input_is_read_later() -> None:

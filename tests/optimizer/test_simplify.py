@@ -49,12 +49,12 @@ def test_all_passes_keep_the_bits(seed: int, layers: int) -> None:
     assert_same_bits(network, simplify(network))
 
 
-@pytest.mark.parametrize("item", PASSES, ids=lambda item: item.name)
+@pytest.mark.parametrize("item", PASSES)
 @settings(max_examples=16)
 @given(seed=st.integers(0, 2**32))
 def test_each_pass_keeps_the_bits(item: Pass, seed: int) -> None:
     network = random_network(seed, 10)
-    assert_same_bits(network, item.run(network))
+    assert_same_bits(network, item(network))
 
 
 @settings(max_examples=40)

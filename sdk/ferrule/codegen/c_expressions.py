@@ -56,6 +56,8 @@ class CExpressions(CTypes):
 
     _loose: ClassVar[tuple[type[Expression], ...]] = (Binary, Cast)
     """The expressions that stand in parentheses as operands."""
+    _null: ClassVar[str] = "NULL"
+    """The null pointer."""
 
     def expression(self, node: Expression) -> str:
         """Return an expression on one line."""
@@ -73,7 +75,7 @@ class CExpressions(CTypes):
             case String(value):
                 return string_literal(value)
             case Null():
-                return self._null()
+                return self._null
             case Call() | Construct():
                 return f"{self._callee(node)}({', '.join(map(self.expression, node.arguments))})"
             case Member(Dereference(pointer), name):
@@ -141,9 +143,6 @@ class CExpressions(CTypes):
         if flat.dtype.itemsize < 4:
             return list(map(str, items))
         return [self.integer(item) for item in items]
-
-    def _null(self) -> str:
-        return "NULL"
 
     def _qualified_name(self, node: QualifiedName) -> str:
         raise self._lacks("namespaces", node)

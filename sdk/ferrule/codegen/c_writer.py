@@ -51,6 +51,10 @@ class CWriter(CStatements):
     """What a header includes to declare alignments."""
     _align: ClassVar[str] = "FERRULE_ALIGNAS"
     """What states an alignment in a header."""
+    _opening: ClassVar[str] = '#ifdef __cplusplus\nextern "C" {\n#endif'
+    """What precedes the declarations of a header, so that C++ can include it too."""
+    _closing: ClassVar[str] = "#ifdef __cplusplus\n}\n#endif"
+    """What follows them."""
 
     @override
     def header(self, module: Module, banner: str) -> str:
@@ -61,7 +65,9 @@ class CWriter(CStatements):
                 first_comment(banner, module.doc),
                 f"#ifndef {guard}\n#define {guard}",
                 self._includes((*module.interface_includes, *(self._aligning if aligned else ()))),
-                *self._linked([self._declare(item) for item in module.interface]),
+                self._opening,
+                *map(self._declare, module.interface),
+                self._closing,
                 f"#endif /* {guard} */",
             ]
         )
@@ -83,12 +89,6 @@ class CWriter(CStatements):
 
     def _definitions(self, module: Module) -> Iterator[str]:
         return map(self._define, module.implementation)
-
-    def _linked(self, declarations: Sequence[str]) -> Iterator[str]:
-        """Yield the declarations of a header, so that C++ can include it too."""
-        yield '#ifdef __cplusplus\nextern "C" {\n#endif'
-        yield from declarations
-        yield "#ifdef __cplusplus\n}\n#endif"
 
     def _includes(self, includes: Sequence[Include]) -> str:
         groups: dict[IncludeKind, set[str]] = {}

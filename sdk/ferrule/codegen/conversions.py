@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from ferrule.backends.firmware import SCALARS
 from ferrule.dom import (
@@ -36,17 +36,12 @@ _SUFFIXES: Mapping[DataType, str] = {
 }
 
 
-def conversions(prefix: str, members: Mapping[str, Sequence[tuple[str, TensorInfo]]]) -> Iterator[Declaration]:
+def conversions(prefix: str, ends: Iterable[tuple[str, str, TensorInfo]]) -> Iterator[Declaration]:
     """Yield the constants and functions of each "input" and "output" with a scale; the others are real numbers.
 
-    `prefix` is that of the model's names, and `members` has the tensors by kind, with their names in C.
+    `prefix` is that of the model's names, and `ends` has the kind of each tensor, its name in C and the tensor.
     """
-    found = [
-        _conversion(prefix, kind, member, info)
-        for kind, each in members.items()
-        for member, info in each
-        if is_converted(info)
-    ]
+    found = [_conversion(prefix, kind, member, info) for kind, member, info in ends if is_converted(info)]
     if found:
         yield Enumeration(
             tuple(zero_point for zero_point, _, _ in found),

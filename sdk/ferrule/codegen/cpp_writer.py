@@ -71,7 +71,10 @@ class CppWriter(CWriter):
     source_suffix: ClassVar[str] = ".cpp"
     _aligning: ClassVar[tuple[Include, ...]] = ()
     _align: ClassVar[str] = "alignas"
+    _opening: ClassVar[str] = ""
+    _closing: ClassVar[str] = ""
     _loose: ClassVar[tuple[type[Expression], ...]] = (Binary,)
+    _null: ClassVar[str] = "nullptr"
 
     # ---- names and types
 
@@ -105,10 +108,6 @@ class CppWriter(CWriter):
         if np.isnan(value):
             return f"{limits}::quiet_NaN()"
         return f"{'-' if value < 0 else ''}{limits}::infinity()"
-
-    @override
-    def _null(self) -> str:
-        return "nullptr"
 
     @override
     def _qualified_name(self, node: QualifiedName) -> str:
@@ -161,10 +160,6 @@ class CppWriter(CWriter):
         return Group(f"{head}(", tuple(parts), ")")
 
     # ---- declarations
-
-    @override
-    def _linked(self, declarations: Sequence[str]) -> Iterator[str]:
-        yield from declarations
 
     @override
     def _definitions(self, module: Module) -> Iterator[str]:

@@ -85,30 +85,34 @@ class _Crossings:
                 yield self._shared(info.name, THE_CORE)
 
     def _copied(self, item: LoweredLayer, use: DeviceUse) -> Crossing:
-        source = item.layer.present_inputs[0]
         device = use.device.name
-        inwards = item.call is Call.COPY_TO
-        return Crossing(
-            tensor=source,
-            writer=THE_CORE if inwards else device,
-            reader=device if inwards else THE_CORE,
-            size_bytes=self._lowered.graph.info(source).size_bytes,
-            copied=True,
+        return self._moved(
+            item.layer.present_inputs[0],
+            device,
+            inwards=item.call is Call.COPY_TO,
             alignment=use.driver.alignment,
             why=f"{device} uses its own memory of {use.driver.memory_bytes} B only (memory_bytes of its driver)",
         )
 
     def _to_scratch(self, item: LoweredLayer, untied: Untied) -> Crossing:
-        name = untied.tie.buffer
-        inwards = not _writes(item, untied)
-        return Crossing(
-            tensor=name,
-            writer=THE_CORE if inwards else _runner(item),
-            reader=_runner(item) if inwards else THE_CORE,
-            size_bytes=self._lowered.graph.info(name).size_bytes,
-            copied=True,
+        return self._moved(
+            untied.tie.buffer,
+            _runner(item),
+            inwards=not _writes(item, untied),
             alignment=item.op.scratch_alignment,
             why=f"{item.device} expects it inside its scratch, where it cannot lie: {untied.reason}",
+        )
+
+    def _moved(self, tensor: str, device: str, *, inwards: bool, alignment: int, why: str) -> Crossing:
+        """Return the crossing of a tensor that is copied between the core and a device."""
+        return Crossing(
+            tensor=tensor,
+            writer=THE_CORE if inwards else device,
+            reader=device if inwards else THE_CORE,
+            size_bytes=self._lowered.graph.info(tensor).size_bytes,
+            copied=True,
+            alignment=alignment,
+            why=why,
         )
 
     def _copied_by_core(self, item: LoweredLayer) -> Crossing:

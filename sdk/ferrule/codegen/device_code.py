@@ -126,6 +126,11 @@ def checked(expression: Expression, failed: Expression = STATUS) -> Iterator[Sta
     yield return_if(Binary(BinaryOperator.NOT_EQUAL, STATUS, OK), failed)
 
 
+def if_ok(*statements: Statement) -> If:
+    """Return the statement that carries out others if the status is FERRULE_OK."""
+    return If(Binary(BinaryOperator.EQUAL, STATUS, OK), Block(statements))
+
+
 def numbers(uses: Sequence[DeviceUse]) -> Enumeration:
     """Return the enumeration of the device numbers for the executor's source."""
     rows = tuple(Enumerator(number_of(use).name, use.index) for use in uses)
@@ -228,11 +233,11 @@ def held_run(
         designated(fields),
     )
     yield Declare(STATUS.name, Scalar.INT32, call_of("ferrule_held_begin", AddressOf(HELD), DEADLINE))
-    yield If(Binary(BinaryOperator.EQUAL, STATUS, OK), Block((Assign(STATUS, call),)))
+    yield if_ok(Assign(STATUS, call))
     end = call_of("ferrule_held_end", AddressOf(HELD), STATUS)
     if not succeeded:
         yield Return(end)
         return
     yield Assign(STATUS, end)
-    yield If(Binary(BinaryOperator.EQUAL, STATUS, OK), Block(succeeded))
+    yield if_ok(*succeeded)
     yield Return(STATUS)

@@ -10,7 +10,7 @@ from functools import partial, reduce
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
 from ferrule.codegen.conversions import HEADER, conversions
-from ferrule.codegen.device_code import devices_struct, public_numbers
+from ferrule.codegen.device_code import STATUS, devices_struct, if_ok, public_numbers
 from ferrule.codegen.executor_part import workspace_size
 from ferrule.codegen.plan import REGION, STATE, memory_of
 from ferrule.codegen.run_code import INFO, RunCode
@@ -21,7 +21,6 @@ from ferrule.dom import (
     Assign,
     Binary,
     BinaryOperator,
-    Block,
     Call,
     Cast,
     Const,
@@ -32,7 +31,6 @@ from ferrule.dom import (
     Expression,
     Function,
     Identifier,
-    If,
     IncludeKind,
     Index,
     Linkage,
@@ -102,7 +100,8 @@ class ExecutorBuilder(RunCode):
 
     def module(self) -> Module:
         """Return the module of the executor."""
-        found, functions = tuple(conversions(self.prefix, self.members)), tuple(self._functions())
+        found = tuple(conversions(self.prefix, self.ends))
+        functions = (*self.run_functions(), *self.reset_function(), *self.input_rows(), *self._run_shared())
         return Module(
             name=self.prefix,
             doc=f"Executor of the model '{one_line(self.graph.name)}'.",
@@ -192,22 +191,15 @@ class ExecutorBuilder(RunCode):
                 ),
             ]
         rows += self.state_sizes()
-        for kind, members in self.members.items():
-            for name, info in members:
-                rows.append(
-                    Enumerator(
-                        self.constant(f"{kind}_{name}_elements"),
-                        info.elements,
-                        doc=f"Elements of {kind} '{one_line(info.name)}'.",
-                    )
-                )
-                if self._has_own_place(info):
-                    continue
+        for kind, name, info in self.ends:
+            what = f"{kind} '{one_line(info.name)}'"
+            rows.append(Enumerator(self.constant(f"{kind}_{name}_elements"), info.elements, doc=f"Elements of {what}."))
+            if not self._has_own_place(info):
                 rows.append(
                     Enumerator(
                         self.constant(f"{kind}_{name}_offset"),
                         self.storage.offset(info.name),
-                        doc=f"Offset for {kind} '{one_line(info.name)}' in the workspace, if it is placed there.",
+                        doc=f"Offset for {what} in the workspace, if it is placed there.",
                     )
                 )
         return Enumeration(tuple(rows), doc="Sizes and offsets of the model, in bytes unless stated otherwise.")
@@ -266,20 +258,19 @@ class ExecutorBuilder(RunCode):
 
     def _own_places(self) -> Iterator[Variable]:
         """Yield the memory of the default inputs and outputs of a model that shares its arena with others."""
-        for kind, members in self.members.items():
-            for name, info in members:
-                if not self.arena and not self._has_own_place(info):
-                    continue
-                line = self.own_line(kind, info.name)
-                yield Variable(
-                    self._own_place(kind, name),
-                    ArrayType(SCALARS[info.dtype], -(-info.size_bytes // line) * line // info.dtype.size_bytes),
-                    linkage=Linkage.EXTERNAL,
-                    section=None if info.name == self.lowered.fed else Section.WORKSPACE,
-                    memory=memory_of(self.storage.region(info.name)),
-                    alignment=math.lcm(ARENA_ALIGNMENT, self.alignment(kind, info)),
-                    doc=f"Memory for the {kind} '{one_line(info.name)}', outside of the arena.",
-                )
+        for kind, name, info in self.ends:
+            if not self.arena and not self._has_own_place(info):
+                continue
+            line = self.own_line(kind, info.name)
+            yield Variable(
+                self._own_place(kind, name),
+                ArrayType(SCALARS[info.dtype], -(-info.size_bytes // line) * line // info.dtype.size_bytes),
+                linkage=Linkage.EXTERNAL,
+                section=None if info.name == self.lowered.fed else Section.WORKSPACE,
+                memory=memory_of(self.storage.region(info.name)),
+                alignment=math.lcm(ARENA_ALIGNMENT, self.alignment(kind, info)),
+                doc=f"Memory for the {kind} '{one_line(info.name)}', outside of the arena.",
+            )
 
     def _defaults(self) -> Iterator[Variable]:
         yield from self._own_places()
@@ -329,17 +320,9 @@ class ExecutorBuilder(RunCode):
             else "The default workspace.",
         )
 
-    def _functions(self) -> Iterator[Function]:
-        """Yield the functions that the model's user calls."""
-        yield from self.run_functions()
-        yield from self.reset_function()
-        yield from self.input_rows()
-        yield from self._run_shared()
-
     def _run_shared(self) -> Iterator[Function]:
         if not self.arena:
             return
-        status, ok = Identifier("status"), Identifier("FERRULE_OK")
         given = [Identifier(each.name) for each in self.parameters()]
         memory = AddressOf(Identifier(f"{self.prefix}_default_memory"))
         run = call_of(f"{self.prefix}_run", *(memory if e.name == "memory" else e for e in given))
@@ -348,9 +331,9 @@ class ExecutorBuilder(RunCode):
             "run_shared",
             (each for each in self.parameters() if each.name != "memory"),
             (
-                Declare(status.name, Scalar.INT32, call_of(f"{self.arena}_lock")),
-                If(Binary(BinaryOperator.EQUAL, status, ok), Block((Assign(status, run), unlock))),
-                Return(status),
+                Declare(STATUS.name, Scalar.INT32, call_of(f"{self.arena}_lock")),
+                if_ok(Assign(STATUS, run), unlock),
+                Return(STATUS),
             ),
             f"Lock the shared arena, run one inference in it like {self.prefix}_run, and unlock it. Inputs and "
             "outputs must lie elsewhere.\n@retval FERRULE_ERR_TIMEOUT another thread has had the arena for too long\n"

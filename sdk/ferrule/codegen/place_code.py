@@ -39,6 +39,8 @@ class PlaceCode(StateCode):
         super().__init__(storage)
         self.members = {"input": self._members(self.graph.inputs), "output": self._members(self.graph.outputs)}
         """The members of the structs of inputs and outputs: names and tensors."""
+        self.ends = tuple((kind, name, info) for kind, members in self.members.items() for name, info in members)
+        """All inputs and outputs: "input" or "output", the member and the tensor."""
         self._from_devices = written_by_devices(storage)
 
     def _members(self, infos: Sequence[TensorInfo]) -> Members:
@@ -120,10 +122,9 @@ class PlaceCode(StateCode):
         An output that is a state's old value is copied from there.
         """
         found: dict[str, tuple[str, str, TensorInfo]] = {}
-        for kind, members in self.members.items():
-            for name, info in members:
-                if info.name not in self.olds and not self.storage.is_tied(info.name):
-                    found.setdefault(self.storage.root(info.name), (kind, name, info))
+        for kind, name, info in self.ends:
+            if info.name not in self.olds and not self.storage.is_tied(info.name):
+                found.setdefault(self.storage.root(info.name), (kind, name, info))
         return found
 
     def _core_tensors(self) -> Iterator[str]:

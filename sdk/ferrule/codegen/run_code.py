@@ -90,8 +90,7 @@ class RunCode(PlaceCode):
         """Yield `ferrule_<model>_run` and, for a model with devices, `ferrule_<model>_run_until`."""
         arguments = tuple(Identifier(parameter.name) for parameter in self.parameters())
         errors = f"{self.state_rule()}{self._errors()}"
-        tensors = [(kind, info) for kind, members in self.members.items() for _, info in members]
-        stricter = any(self.alignment(kind, info) > info.dtype.size_bytes for kind, info in tensors)
+        stricter = any(self.alignment(kind, info) > info.dtype.size_bytes for kind, _, info in self.ends)
         yield self.function(
             "run",
             self.parameters(),
@@ -211,14 +210,13 @@ class RunCode(PlaceCode):
 
     def _checks(self) -> Iterator[Statement]:
         yield refuse_null(*(Identifier(each.name) for each in self.parameters() if each.name != INFO.name))
-        for kind, members in self.members.items():
-            for name, info in members:
-                given = member(f"{kind}s", name)
-                if info.name != self.lowered.fed:
-                    yield refuse_null(given)
-                alignment = self.alignment(kind, info)
-                if alignment > 1:
-                    yield refuse_misaligned(given, unsigned(alignment))
+        for kind, name, info in self.ends:
+            given = member(f"{kind}s", name)
+            if info.name != self.lowered.fed:
+                yield refuse_null(given)
+            alignment = self.alignment(kind, info)
+            if alignment > 1:
+                yield refuse_misaligned(given, unsigned(alignment))
         yield from self._checked_memory()
         for name in self._uses:
             yield refuse_null(member("devices", name))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.firmware import Blob
+from ferrule.codegen.device_code import OK
 from ferrule.codegen.executor_part import ExecutorPart, member, refuse_null
 from ferrule.codegen.plan import STATE
 from ferrule.dom import (
@@ -190,7 +191,7 @@ class StateCode(ExecutorPart):
             elif byte:
                 yield Evaluate(call_of("memset", start, Integer(byte), whole))
         yield from self.end_state()
-        yield Return(Identifier("FERRULE_OK"))
+        yield Return(OK)
 
     def _initial(self, state: State) -> str:
         return f"{self.prefix}_initial_{self.lowered.variables[state.source]}"

@@ -53,7 +53,6 @@ class OrderProblem:
         storage = {name: number for number, name in enumerate(sizes)}
         self.sizes = list(sizes.values())
         self.scratch = [round_up(scratch_bytes.get(layer.name, 0), alignment) for layer in graph.layers]
-        layer_number = {layer.name: number for number, layer in enumerate(graph.layers)}
         self.sources: list[list[int]] = []
         """Per layer: the layers whose outputs it reads."""
         self.touched: list[list[int]] = []
@@ -62,7 +61,7 @@ class OrderProblem:
         """Per storage: the layers that read or write it; the first entry is the layer that makes it live."""
         for number, layer in enumerate(graph.layers):
             producers = (graph.producer(name) for name in layer.present_inputs)
-            self.sources.append(sorted({layer_number[one.name] for one in producers if one is not None}))
+            self.sources.append(sorted({graph.position(one.name) for one in producers if one is not None}))
             used = {storage[group[name]] for name in (*layer.present_inputs, *layer.outputs) if name in group}
             self.touched.append(sorted(used))
             for one in used:
@@ -86,7 +85,7 @@ class OrderProblem:
             if writer is not None:
                 one, two = storage[group[overlap.output]], storage[group[overlap.input]]
                 most = _common(overlap, self.sizes[one], self.sizes[two], alignment)
-                self._laps.setdefault(layer_number[writer.name], []).append((one, two, most))
+                self._laps.setdefault(graph.position(writer.name), []).append((one, two, most))
 
     @cached_property
     def needs(self) -> list[int]:

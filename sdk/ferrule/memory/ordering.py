@@ -80,11 +80,9 @@ def measure_order(
     overlaps: Sequence[Overlap] = (),
 ) -> Ordering:
     """Return a given order with its peak; ModelError if it is not a valid order of the graph."""
-    layers = scheduled_layers(graph, order)
+    names = tuple(layer.name for layer in scheduled_layers(graph, order))
     problem = OrderProblem(graph, aliases, scratch_bytes or {}, alignment, overlaps)
-    number = {layer.name: index for index, layer in enumerate(graph.layers)}
-    peak = problem.peak([number[layer.name] for layer in layers])
-    return Ordering(layers=tuple(layer.name for layer in layers), peak_bytes=peak, bound_bytes=0)
+    return Ordering(layers=names, peak_bytes=problem.peak(list(map(graph.position, names))), bound_bytes=0)
 
 
 class _Search:

@@ -61,7 +61,10 @@ class RegionPlan:
 
     @property
     def certificate(self) -> str:
-        """The quality of the arena for its buffers: "optimal", or its distance from the bound; see `certify`."""
+        """The quality of the arena for its buffers: "optimal", or its distance from the bound; see `certify`.
+
+        It holds for the plan's order of layers, its aliases and its choice of regions.
+        """
         return certify(self.peak_bytes, self.bound_bytes)
 
     @property
@@ -88,24 +91,6 @@ class MemoryPlan:
         """Size of all arenas together."""
         return sum(region.peak_bytes for region in self.regions)
 
-    @property
-    def activation_peak_bytes(self) -> int:
-        """Size of all arenas together, without scratch."""
-        return sum(region.activation_peak_bytes for region in self.regions)
-
-    @property
-    def certificate(self) -> str:
-        """The certificate of the region that is farthest above its bound.
-
-        It holds for the plan's order of layers, its aliases and its choice of regions.
-        """
-        return _worst([(region.peak_bytes, region.bound_bytes) for region in self.regions])
-
-    @property
-    def activation_certificate(self) -> str:
-        """The certificate for the activations alone, formed in the same way."""
-        return _worst([(region.activation_peak_bytes, region.activation_bound_bytes) for region in self.regions])
-
 
 def certify(peak: int, bound: int) -> str:
     """Return the quality of a peak: "optimal", or the most that it can exceed the bound after a search cut short."""
@@ -113,8 +98,3 @@ def certify(peak: int, bound: int) -> str:
         return "optimal"
     tenths = -(-(peak - bound) * 1000 // bound)  # rounded up, so that "at most" stays true
     return f"at most {tenths // 10}.{tenths % 10} % above the proved bound, search cut short"
-
-
-def _worst(pairs: Iterable[tuple[int, int]]) -> str:
-    used = [(peak, bound) for peak, bound in pairs if bound]
-    return certify(*max(used, key=lambda pair: pair[0] / pair[1])) if used else "optimal"

@@ -25,6 +25,7 @@ from ferrule.codegen.acl.targets import AclTarget, acl_target
 from ferrule.codegen.cpp_writer import CppWriter
 from ferrule.codegen.digest import digest
 from ferrule.codegen.writer import Writer
+from ferrule.documents import json_text
 from ferrule.dom import (
     Attribute,
     Block,
@@ -189,7 +190,7 @@ def generate_class(
     files = {
         **{file: text.encode() for file, text in printer.files(module, banner).items()},
         f"{name}.par": parameters,
-        f"{name}.par.json": msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n",
+        f"{name}.par.json": f"{json_text(record)}\n".encode(),
     }
     return AclArtifact(name=name, target=side, graph=graph, record=record, files=files)
 

@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.codegen.acl.builder import AclTensor
 from ferrule.codegen.acl.layouts import dimension_of, permutation
 from ferrule.codegen.acl.movement import (
+    Sides,
     concatenate,
     moved_check,
     moving,
@@ -186,9 +187,8 @@ def _exchange(part: LayerParts, shape: Shape) -> None:
 
 def _space_to_batch(part: LayerParts) -> None:
     """Divide one axis after the other, the innermost first; each puts its places in a block in front."""
-    about = part.descriptor(SpaceToBatchNdDescriptor)
+    about, sides = part.descriptor(SpaceToBatchNdDescriptor), _sides(part)
     steps = _Steps(part)
-    sides = ((0, 0), *zip(about.before, about.after, strict=True), (0, 0))
     shape = tuple(extent + sum(side) for extent, side in zip(steps.current.shape, sides, strict=True))
     if shape != steps.current.shape:
         padded = part.builder.scratch(part.name("padded"), steps.current, shape)
@@ -281,9 +281,13 @@ def _place_check(part: LayerView) -> str:
 
 
 def _padded_check(part: LayerView) -> str:
+    return moved_check(part) or unreachable_pad(part, _sides(part))
+
+
+def _sides(part: LayerView) -> Sides:
+    """Return what SPACE_TO_BATCH_ND adds before and after each axis."""
     about = part.descriptor(SpaceToBatchNdDescriptor)
-    sides = ((0, 0), *zip(about.before, about.after, strict=True), (0, 0))
-    return moved_check(part) or unreachable_pad(part, sides)
+    return ((0, 0), *zip(about.before, about.after, strict=True), (0, 0))
 
 
 def _repeated_check(part: LayerView) -> str:
