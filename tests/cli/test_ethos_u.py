@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from needs import require_module
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 from vela_campaign import compile_in_process
 from vela_cases import vela_case
 
 from ferrule.formats import to_tflite
 from ferrule.network import Network
+from ferrule.testing.backends.comparison import random_inputs
 
 Ferrule = Callable[..., Any]
 

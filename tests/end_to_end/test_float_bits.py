@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import small_networks
 from needs import require_module, require_program
-from oracle import random_inputs
 
 import ferrule
 from ferrule.backends.guarded import guarded
 from ferrule.backends.registry import default_registry
 from ferrule.graph import DataType
 from ferrule.report import RunReport, Verdict
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.firmware import inputs_of, side_by_side, taken
 
 BOARDS = ("mps3-an547", "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")

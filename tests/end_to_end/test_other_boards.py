@@ -12,13 +12,14 @@ from compare import assert_arrays_equal
 from covering import covering
 from gate import some_of
 from needs import require_module, require_program
-from oracle import random_inputs, tflm
+from oracle import tflm
 
 import ferrule
 from ferrule.boards import board_names, load_board
 from ferrule.emulation import engine
 from ferrule.errors import FerruleError
 from ferrule.report import Verdict
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.emu
 ENGINES = ("unicorn", "qemu")

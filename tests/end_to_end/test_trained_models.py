@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from covering import EXHAUSTIVE, covering
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs, tflm
+from oracle import edge_inputs, tflm
 
 import ferrule
 from ferrule.boards import board_names
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
 from ferrule.report import Verdict
+from ferrule.testing.backends.comparison import random_inputs
 
 INT8 = {"ad01_int8": 768, "kws_ref_model": 8_384, "pretrainedResnet_quant": 33_296, "vww_96_int8": 36_864}
 """Models, with the most activation memory in bytes that a plan with overlap may take."""

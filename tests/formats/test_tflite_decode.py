@@ -19,6 +19,7 @@ from ferrule.formats.tflite.records import read_model
 from ferrule.formats.tflite.tensors import Tensors
 from ferrule.formats.tflite.tflm_decode import decoded
 from ferrule.graph import Array, LayerType
+from ferrule.testing.backends.comparison import random_inputs
 
 
 def values(data: bytes) -> Array:
@@ -159,7 +160,7 @@ def test_decoded_weights() -> None:
     network = formats.load(data, name="m")
     assert [layer.type for layer in network.layers] == [LayerType.FULLY_CONNECTED]
     assert_array_equal(network.tensor("decoded").data, elements[indices])
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
 
 

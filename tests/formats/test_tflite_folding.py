@@ -16,6 +16,7 @@ from ferrule.budget import limits
 from ferrule.errors import BudgetError, ModelError, UnsupportedError
 from ferrule.formats import to_tflite
 from ferrule.graph import LayerType
+from ferrule.testing.backends.comparison import random_inputs
 
 
 def test_a_parameter_may_be_computed_from_a_shape() -> None:
@@ -23,7 +24,7 @@ def test_a_parameter_may_be_computed_from_a_shape() -> None:
     network = formats.load(data)
     assert [layer.type for layer in network.layers] == [LayerType.RESHAPE]
     assert [info.name for info in (tensor.info for tensor in network.tensors)] == ["x", "y"]
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
     assert graph_differences(network, formats.load(to_tflite(network), name=network.name)) == []
 
@@ -48,7 +49,7 @@ def test_a_shape_that_a_layer_reads_is_a_constant() -> None:
     data = model_of(tensors, [("SHAPE", ["x"], ["s"], None), ("MAXIMUM", ["x", "s"], ["y"], None)])
     network = formats.load(data)
     assert [layer.type for layer in network.layers] == [LayerType.MAXIMUM]
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
 
 

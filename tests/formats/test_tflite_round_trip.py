@@ -40,6 +40,7 @@ from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layers import ruled_cases
 
 SAMPLES = valid_samples()
@@ -94,7 +95,7 @@ def test_the_version_of_a_convolution(weights: Shape, version: int) -> None:
 
 @pytest.mark.parametrize("graph", SAMPLES, ids=lambda graph: graph.name)
 def test_some_other_runtime_accepts_the_file(graph: Graph) -> None:
-    data, inputs = to_tflite(graph), oracle.random_inputs(graph)
+    data, inputs = to_tflite(graph), random_inputs(graph)
     if graph.layers[0].type is LayerType.RSQRT:
         inputs = [np.maximum(inputs[0], inputs[0].dtype.type(3))]  # runtimes end with an error below the zero point
     refusals = []
@@ -132,7 +133,7 @@ def test_trained_models_survive_the_round_trip(models: Path, model: str) -> None
     assert network.name == model
     assert graph_differences(network, again) == []
     assert to_tflite(again) == data
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     for run in (oracle.tflm, oracle.litert_reference):
         assert_arrays_equal(run(data, inputs), run(path.read_bytes(), inputs))
 
@@ -146,7 +147,7 @@ def test_a_part_of_a_network_is_a_model(models: Path) -> None:
     def keep(layer: Layer, arrays: Sequence[Array]) -> None:
         seen.update(zip(layer.outputs, arrays, strict=True))
 
-    (image,) = oracle.random_inputs(network)
+    (image,) = random_inputs(network)
     execute(network, {network.inputs[0].name: image}, keep)
     again = formats.load(to_tflite(part))
     assert [layer.type for layer in again.layers] == [layer.type for layer in part.layers]

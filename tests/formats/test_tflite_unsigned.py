@@ -19,6 +19,7 @@ from ferrule.graph import Array, DataType, LayerType, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
 from ferrule.operators.weighted.products import has_zero_point
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
 OTHERS = (
@@ -53,7 +54,7 @@ def check(model: bytes) -> None:
     """Compare a network with LiteRT."""
     network = formats.load(model, name="m")
     assert {info.dtype for info in network.inputs} <= {DataType.UINT8}
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     wanted = oracle.litert_reference(model, inputs)
     for info, got, expected in zip(network.outputs, network.run(inputs), wanted, strict=True):
         assert got.dtype == expected.dtype == info.dtype.numpy
@@ -187,7 +188,7 @@ def test_int8_weights_with_a_zero_point() -> None:
     weights = np.random.default_rng(2).integers(-128, 128, (3, 4)).astype(np.int8)
     dense = signed("FULLY_CONNECTED", weights)
     network = formats.load(dense, name="m")
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     assert_array_equal(network.run(inputs)[0], oracle.tflm(dense, inputs)[0])
     with pytest.raises(UnsupportedError, match="'w' have a zero point that is not 0, expected symmetric weights"):
         formats.load(signed("CONV_2D", weights.reshape(3, 1, 1, 4)), name="m")
@@ -201,7 +202,7 @@ def test_a_convolution_of_a_branch_keeps_its_zero_point() -> None:
     names = [network.add_input(info) for info in inputs]
     network.set_outputs(network.add_if_layer(names[0], names[1:], branch, branch))
     again = formats.load(to_tflite(network), name="m")
-    given = oracle.random_inputs(network)
+    given = random_inputs(network)
     np.testing.assert_array_equal(again.run(given)[0], network.run(given)[0])
 
 

@@ -17,7 +17,7 @@ from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats import to_tflite
 from ferrule.graph import DataType, LayerType, Quantization
-from ferrule.testing.backends.comparison import graph_difference
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 
 RANDOM = np.random.default_rng(5)
 
@@ -29,7 +29,7 @@ def test_int4_weights_are_int8(type_: str) -> None:
     network, same = formats.load(packed, name="m"), formats.load(with_weights(type_, weights), name="m")
     assert network.tensor("weights").info == same.tensor("weights").info
     assert_array_equal(network.tensor("weights").data, weights)
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     assert_array_equal(network.run(inputs)[0], oracle.tflm(packed, inputs)[0])
 
 
@@ -40,7 +40,7 @@ def test_int4_weights_of_fully_connected_with_a_scale_per_channel_have_the_resul
     packed = with_weights("FULLY_CONNECTED", weights, stored="INT4", data=halves(weights), scales=scales)
     network = formats.load(packed, name="m")
     assert network.tensor("weights").info.quantization == Quantization(scales=tuple(scales), zero_points=(0, 0, 0))
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     wide = with_weights("FULLY_CONNECTED", weights, scales=scales)
     assert_array_equal(network.run(inputs)[0], oracle.tflm(wide, inputs)[0])
     with pytest.raises(RuntimeError):
@@ -71,7 +71,7 @@ def test_float16_weights_are_float32() -> None:
     stored = network.tensor("weights")
     assert stored.info.dtype is DataType.FLOAT32
     assert_array_equal(stored.data, weights.astype(np.float32))
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     assert not graph_difference(network, inputs, oracle.litert_reference(model, inputs))
 
 

@@ -13,7 +13,7 @@ from lowered_call import address_sanitizer_environment, lower, lowering_of, run_
 from merged import merged
 from needs import require_module
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
@@ -25,6 +25,7 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 CORE = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
 PROVED_WORDS, EXACT_WORDS = 2, 4

@@ -9,7 +9,7 @@ from ckernels import NativeNetwork
 from compare import assert_arrays_equal
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Shape, TensorInfo
@@ -22,6 +22,7 @@ from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 _SAME = Padding(top=1, bottom=1, left=1, right=1)
 _DEAD_BIAS = -(2**29)

@@ -12,7 +12,7 @@ from lowered_call import lower, run_lowered
 from merged import merged
 from needs import require_module, require_program
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_3x3 import LINES
@@ -27,6 +27,7 @@ from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 CORE = CoreFeatures(name="cortex-m4", dsp=True)
 _DEAD = -(2**29)

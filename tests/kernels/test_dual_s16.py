@@ -12,7 +12,7 @@ from lowered_call import lower, run_overlapping
 from merged import merged
 from needs import require_module
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import DataType, LayerType, Quantization, Shape, TensorInfo
@@ -22,6 +22,7 @@ from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 CORTEX_M4 = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
 SAME = Padding(top=1, bottom=1, left=1, right=1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from layer_case import layer_network
 from lowered_call import lower, run_lowered, run_overlapping
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 from ferrule.backends.cpu_acc.lowering.operators.binary import TABLE_MIN_ELEMENTS
 from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum, sum_tables
@@ -23,6 +23,7 @@ from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.stored_binary import int8_results, sum_of
 from ferrule.operators.operator import Operands
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 WITHOUT_DSP = CoreFeatures(name="cortex-m3")

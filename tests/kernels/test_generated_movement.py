@@ -7,11 +7,11 @@ import pytest
 from ckernels import run_native
 from gate import every
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 from sample_networks import samples
 
 from ferrule.graph import Graph, LayerType
 from ferrule.network.copying import network_of
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 

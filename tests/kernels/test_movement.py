@@ -11,7 +11,6 @@ from layer_case import layer_network
 from lowered_call import lower, run_lowered
 from movement_cases import MOVEMENTS, info
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 
 from ferrule.graph import DataType, Descriptor, LayerType, Shape
 from ferrule.network import Network
@@ -21,6 +20,7 @@ from ferrule.operators.movement.join import ConcatenationDescriptor
 from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.movement.slice import SliceDescriptor
 from ferrule.operators.movement.transpose import TransposeDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 

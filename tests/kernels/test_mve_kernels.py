@@ -17,7 +17,7 @@ from lowered_call import lower, run_overlapping
 from merged import merged
 from needs import require_module
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 import ferrule
 from ferrule._frozen import frozen
@@ -34,6 +34,7 @@ from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.resources import root
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from lowered_call import lower, lowering_of, run_overlapping
 from needs import require_program
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 from weighted_cases import FAMILY, within_bound
 
 import ferrule
@@ -27,6 +26,7 @@ from ferrule.network import Network
 from ferrule.operators.arithmetic.window import Window
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 
 def shifts(overlap: Overlap, network: Network) -> Iterator[int]:

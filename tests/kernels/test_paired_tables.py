@@ -11,7 +11,6 @@ from children import ran
 from layer_case import layer_network
 from lowered_call import address_sanitizer_environment, lowering_of, run_lowered
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
@@ -20,6 +19,7 @@ from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 CHANNEL_WORDS = 3
 """The value of FERRULE_CHANNEL_WORDS."""

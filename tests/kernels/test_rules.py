@@ -13,7 +13,7 @@ from lowered_call import lower
 from merged import merged
 from needs import require_module
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import DataType, Descriptor, GraphEditor, LayerType, Quantization, Rounding, Shape, TensorInfo
@@ -25,6 +25,7 @@ from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 RULES = (Rounding.SINGLE, Rounding.ONNX)
 SAME = Padding(top=1, bottom=1, left=1, right=1)

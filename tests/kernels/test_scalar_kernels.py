@@ -14,7 +14,7 @@ from layer_case import layer_network
 from lowered_call import lower, run_overlapping
 from merged import merged
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.target import CoreFeatures
@@ -25,6 +25,7 @@ from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 SAME = Padding(top=1, bottom=1, left=1, right=1)

@@ -18,7 +18,7 @@ from layer_case import layer_network
 from merged import merged
 from needs import require_module, require_sanitizers
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 from weighted_cases import FAMILY, OF_FLOATS, WITH_ZERO_POINT, weights_with_a_zero_point, within_bound
 
 from ferrule.errors import UnsupportedError
@@ -30,6 +30,7 @@ from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 

@@ -14,7 +14,7 @@ from lowered_call import lower, lowering_of, run_overlapping
 from merged import merged
 from needs import require_module
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels import winograd
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
@@ -27,6 +27,7 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import NO_PADDING, Padding
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 CORTEX_M4 = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
 SAME = Padding(top=1, bottom=1, left=1, right=1)

@@ -19,6 +19,7 @@ from ferrule.network import Network
 from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.movement.reshape import ReshapeDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 SHAPE = (2, 3)
 
@@ -158,7 +159,7 @@ def test_the_observer_sees_every_layer_in_order() -> None:
 
 def test_observed_tensors_equal_those_of_shorter_networks(models: Path) -> None:
     network = formats.load(models / "kws_ref_model.tflite")
-    inputs = oracle.random_inputs(network)
+    inputs = random_inputs(network)
     seen: dict[str, Array] = {}
     (scores,) = network.run(inputs, observe=lambda layer, arrays: seen.update(zip(layer.outputs, arrays, strict=True)))
     names = [layer.outputs[0] for layer in network.layers]
@@ -214,7 +215,7 @@ def test_a_run_checks_layers_that_were_added_since() -> None:
 def test_trained_models_equal_tensorflow_lite_micro(models: Path, stem: str) -> None:
     path = models / f"{stem}.tflite"
     network = formats.load(path)
-    cases = {f"random {seed}": oracle.random_inputs(network, seed) for seed in range(2)} | oracle.edge_inputs(network)
+    cases = {f"random {seed}": random_inputs(network, seed) for seed in range(2)} | oracle.edge_inputs(network)
     for name, inputs in cases.items():
         (wanted,) = oracle.tflm(path.read_bytes(), inputs)
         assert_array_equal(network.run(inputs)[0], wanted, err_msg=name)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from compare import graph_differences
 from numpy.testing import assert_array_equal
-from oracle import random_inputs, tflm_sequence
+from oracle import tflm_sequence
 
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.formats import load, to_tflite
@@ -35,6 +35,7 @@ from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.recurrent.circular_buffer import CircularBufferDescriptor
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import random_inputs
 
 REAL = Quantization.of(0.05, -3)
 RUNS = 13

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, litert_reference, random_inputs, tflm
+from oracle import edge_inputs, litert_reference, tflm
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization
@@ -21,6 +21,7 @@ from ferrule.operators.elementwise.cast import CastDescriptor
 from ferrule.operators.elementwise.functions import ElementwiseUnaryDescriptor
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 Q = Quantization.of(0.5, 3)
 

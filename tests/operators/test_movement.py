@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from layer_case import layer_network
 from movement_cases import MOVEMENTS, TFLM_AXES, TFLM_TYPES, info
 from numpy.testing import assert_array_equal
-from oracle import litert_reference, random_inputs, tflm
+from oracle import litert_reference, tflm
 
 from ferrule import formats
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
@@ -36,6 +36,7 @@ from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDesc
 from ferrule.operators.movement.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.movement.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.movement.transpose import TransposeDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 
 @pytest.mark.parametrize("type_", MOVEMENTS)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from lowered_call import lower, run_lowered, run_overlapping
 from numpy.testing import assert_array_equal
-from oracle import random_inputs, tflm_sequence
+from oracle import tflm_sequence
 
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.formats.tflite.operators import OPERATORS as ROWS
@@ -23,6 +23,7 @@ from ferrule.operators.recurrent.lstm import LstmDescriptor, LstmScaling
 from ferrule.operators.signal.frames import SignalFramerDescriptor, SignalStackerDescriptor
 from ferrule.operators.signal.spectrum import SignalEnergyDescriptor
 from ferrule.operators.table import OPERATORS
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import layer_case
 
 STATEFUL = [

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from lowered_call import run_lowered
 from numpy.testing import assert_array_equal
-from oracle import random_inputs, tflm
+from oracle import tflm
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.operator import OTHER_CODE, OWN_CODE, Arithmetic
 from ferrule.operators.spatial.resize import ResizeDescriptor
-from ferrule.testing.backends.comparison import graph_difference
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 
 NEAREST, BILINEAR = LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.RESIZE_BILINEAR
 CASES = [

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs, tflm
+from oracle import edge_inputs, tflm
 from weighted_cases import FAMILY, OF_FLOATS, within_bound
 
 from ferrule import formats
@@ -19,6 +19,7 @@ from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 INTEGERS = (DataType.INT8, DataType.INT16)
 WHICH = st.sampled_from(["random", "random", "random", "lowest", "highest", "zero point"])

@@ -16,7 +16,7 @@ from compare import assert_arrays_equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 import ferrule
 from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Quantization, Rounding, TensorInfo
@@ -30,6 +30,7 @@ from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.optimizer.simplify import PASSES, Pass, each_layer, simplify
 from ferrule.optimizer.simplify.acceptance import accepts
 from ferrule.optimizer.simplify.constants import fold_constants
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import layer_case
 from ferrule.testing.backends.layers import refusal_of_reference
 from ferrule.testing.backends.random_networks import random_network

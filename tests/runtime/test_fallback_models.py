@@ -12,12 +12,12 @@ from gpu_face import require_opencl
 from host_library import library
 from mock_backends import registry_of
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 
 from ferrule import formats
 from ferrule.network import Network
 from ferrule.optimizer import Crossing, EdgeStrategy, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.partners import PARTNERS, PartnerCpu, PartnerGpu, PartnerNpu
 
 MODELS = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")

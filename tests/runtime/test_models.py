@@ -14,7 +14,6 @@ from gpu_face import require_opencl
 from host_library import library
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import random_inputs
 
 from ferrule import formats
 from ferrule.backends.device import BackendId, Device
@@ -24,6 +23,7 @@ from ferrule.network.bounds import outside, run_bounded
 from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 INTEGER = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")

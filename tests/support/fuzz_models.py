@@ -19,7 +19,6 @@ from ckernels import ADDRESS, WARNINGS
 from fuzzing import Check, Target, refused
 from mutation import mutate_values
 from needs import require_cc, require_sanitizers
-from oracle import random_inputs
 from sample_networks import valid_samples
 
 from ferrule import resources
@@ -34,6 +33,7 @@ from ferrule.network import Network
 from ferrule.network.bounds import run_bounded
 from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.report import Verdict, compare
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
 MAX_ELEMENTS, MAX_MACS = 300_000, 3_000_000

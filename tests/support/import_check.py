@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 from compare import graph_differences
-from oracle import random_inputs
 
 from ferrule import formats
 from ferrule.errors import FerruleError
 from ferrule.formats import to_tflite
 from ferrule.network import Network
+from ferrule.testing.backends.comparison import random_inputs
 
 MAX_ELEMENTS = 100_000
 MAX_MACS = 1_000_000

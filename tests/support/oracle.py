@@ -11,6 +11,7 @@ from needs import require_module
 
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, Graph, TensorInfo
+from ferrule.testing.backends.comparison import runs_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -74,39 +75,15 @@ def onnxruntime_outputs(
     return [np.asarray(array) for array in running.run(outputs, dict(inputs))]
 
 
-def random_inputs(network: Graph, seed: int = 0) -> list[Array]:
-    """Return one array per input: integers over the whole range of their type, floats normally distributed around 0."""
-    generator = np.random.default_rng(seed)
-    return [_random(generator, info) for info in network.inputs]
-
-
 def edge_inputs(network: Graph) -> dict[str, list[Array]]:
     """Return three sets of inputs by name: all at the lowest value, all at the highest, and all at the zero point."""
-    return {
-        "lowest": [_full(info, "min") for info in network.inputs],
-        "highest": [_full(info, "max") for info in network.inputs],
-        "zero point": [_full(info, "zero") for info in network.inputs],
-    }
+    _, lowest, highest = runs_of(network, 0)
+    return {"lowest": lowest, "highest": highest, "zero point": [_zero_point(info) for info in network.inputs]}
 
 
-def _random(generator: np.random.Generator, info: TensorInfo) -> Array:
-    if info.dtype.is_float:
-        return generator.normal(0, 2, info.shape).astype(np.float32)
-    if info.dtype.value == "bool":
-        return generator.integers(0, 2, info.shape).astype(np.bool_)
-    limits = np.iinfo(info.dtype.numpy)
-    return generator.integers(limits.min, limits.max, info.shape, dtype=info.dtype.numpy, endpoint=True)
-
-
-def _full(info: TensorInfo, which: str) -> Array:
-    if info.dtype.is_float:
-        value: float = {"min": -8.0, "max": 8.0, "zero": 0.0}[which]
-        return np.full(info.shape, value, np.float32)
+def _zero_point(info: TensorInfo) -> Array:
     zero_point = 0 if info.quantization is None else info.quantization.zero_point
-    if info.dtype.value == "bool":
-        return np.full(info.shape, which == "max", np.bool_)
-    limits = np.iinfo(info.dtype.numpy)
-    return np.full(info.shape, {"min": limits.min, "max": limits.max, "zero": zero_point}[which], info.dtype.numpy)
+    return np.full(info.shape, zero_point, info.dtype.numpy)
 
 
 def _arena_bytes(network: Graph | bytes, model: bytes) -> int:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from amounts import amount
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 from vela_cases import KINDS, vela_case
 from vela_divided import Row, run_networks
 from vela_legacy import ARGUMENT as LEGACY
@@ -43,6 +43,7 @@ from ferrule.formats import to_tflite
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.network import Network
 from ferrule.network.copying import network_of
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
 EXACT = "exact"

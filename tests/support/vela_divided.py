@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 from vela_networks import vela_network
 
 from ferrule._frozen import frozen
@@ -27,6 +27,7 @@ from ferrule.graph import Array, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import random_inputs
 
 NAMES = [each.name for each in CONFIGURATIONS]
 _RUNS = 3

@@ -229,6 +229,11 @@ class Graph(Lookup):
         self._assembled |= assembled
 
     @property
+    def is_frozen(self) -> bool:
+        """Whether all changes are refused."""
+        return self._frozen
+
+    @property
     def is_assembled(self) -> bool:
         """Whether `assemble` would return an equal graph for the layers and tensors of this one."""
         return self._assembled

@@ -14,7 +14,7 @@ from gate import every
 from host_library import library
 from needs import require_cc, require_module, require_program
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 from ferrule import formats, nativelib, resources
 from ferrule.backends.context import BackendUnavailableError, CreationOptions
@@ -28,7 +28,7 @@ from ferrule.network import Network
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
-from ferrule.testing.backends.comparison import graph_difference
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 
 TARGET = default_target(BackendId("CpuAcc"))
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from movement_cases import MOVEMENTS
 from needs import lacking
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 from sample_networks import samples, stateless
 from unary_cases import (
     QUANTIZE_PAIRS,
@@ -35,7 +35,7 @@ from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.device import BackendId
 from ferrule.backends.target import default_target
 from ferrule.graph import Array, DataType, Graph, LayerType
-from ferrule.testing.backends.comparison import graph_difference
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 
 TARGET = default_target(BackendId("CpuAcc"))
 

@@ -20,7 +20,6 @@ from layer_case import layer_network
 from merged import merged
 from needs import require_module, require_program
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 from weighted_cases import within_bound
 
 from ferrule.backends import BackendId, contribution
@@ -37,6 +36,7 @@ from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, Round
 from ferrule.network import Network, run_graph
 from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.weighted.products import WEIGHTED_RULES
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 (NEON,) = (item for item in SETS if item.name == "neon")

@@ -8,7 +8,6 @@ import pytest
 from compare import assert_arrays_equal
 from merged import merged
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 from small_networks import two_by_two
 
 from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
@@ -17,6 +16,7 @@ from ferrule.network import Network
 from ferrule.operators.arithmetic.fixed_point import Factor, rescale
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import layer_case
 
 pytestmark = pytest.mark.cc

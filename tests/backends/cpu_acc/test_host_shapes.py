@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
 from numpy.testing import assert_array_equal
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 from shape_cases import Case as ShapeCase
 from weighted_cases import within_bound
 
@@ -30,6 +30,7 @@ from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.stored_binary import int8_results, sum_of
 from ferrule.operators.operator import Operands
 from ferrule.operators.weighted.products import WEIGHTED_RULES
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 

@@ -13,7 +13,6 @@ import pytest
 from host_face import LoadedGraph
 from needs import lacking, require_cc, require_module
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 
 from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.backends.cpu_acc.host.library import host_library
@@ -23,6 +22,7 @@ from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.network import Network
+from ferrule.testing.backends.comparison import random_inputs
 
 pytestmark = pytest.mark.cc
 TASKS = Path("/proc/self/task")

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from oracle import random_inputs
 
 from ferrule.backends.cpu_acc.backend import CpuAcc, CpuAccSupport
 from ferrule.backends.target import default_target
@@ -14,7 +13,7 @@ from ferrule.errors import FerruleError
 from ferrule.formats import load, to_tflite
 from ferrule.graph import DataType, Graph, LayerType
 from ferrule.network.execution import run_graph
-from ferrule.testing.backends.comparison import graph_difference
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, placements
 from ferrule.testing.backends.layers import refusal_of_reference
 from ferrule.testing.backends.loaded_layer import LoadedLayer

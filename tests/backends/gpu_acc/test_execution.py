@@ -14,7 +14,6 @@ import pytest
 from gpu_face import GpuGraph, require_opencl
 from mock_backends import CountingAllocator
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 
 from ferrule.backends.backend import Backend
 from ferrule.backends.capability import ASYNC_EXECUTION, HAS_FP16
@@ -36,6 +35,7 @@ from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import layer_case
 
 TARGET = default_target(BackendId("GpuAcc"))

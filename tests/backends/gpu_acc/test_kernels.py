@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 from unary_cases import (
     Case,
     dequantize_cases,
@@ -32,6 +31,7 @@ from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.elementwise.quantize import QuantizeDescriptor
 from ferrule.operators.movement.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import layer_case
 
 TARGET = default_target(BackendId("GpuAcc"))

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from compare import assert_arrays_equal
 from gpu_face import require_opencl
-from oracle import random_inputs
 
 from ferrule import formats
 from ferrule.backends.context import CreationOptions
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import random_inputs
 
 NAMES = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 

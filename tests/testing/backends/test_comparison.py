@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ferrule import Network
+from ferrule.errors import InputError
 from ferrule.graph import DataType, Quantization, TensorInfo
-from ferrule.testing.backends.comparison import graph_difference
+from ferrule.testing.backends.comparison import graph_difference, reference
 
 
 def network_of(dtype: DataType, *, doubled: bool) -> Network:
@@ -57,3 +58,14 @@ def test_nan_and_infinity_equal_themselves_only() -> None:
     (wanted,) = network.run([given])
     assert graph_difference(network, [given], [wanted]) == ""
     assert graph_difference(network, [given], [np.nan_to_num(wanted)]) != ""
+
+
+def test_the_reference_of_a_frozen_graph_is_computed_once_for_each_inputs() -> None:
+    network, given = clipped(DataType.INT8), np.array([[-1, 0, 1]], np.int8)
+    assert reference(network, [given])[0] is not reference(network, [given])[0]
+    network.freeze()
+    wanted = reference(network, [given])[0]
+    assert reference(network, [given.copy()])[0] is wanted
+    assert not np.array_equal(reference(network, [given + np.int8(1)])[0].values, wanted.values)
+    with pytest.raises(InputError, match="shape"):
+        reference(network, [given.reshape(3, 1)])  # the same bytes

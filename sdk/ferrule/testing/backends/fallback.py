@@ -36,7 +36,7 @@ from ferrule.testing.backends.partners import (
     PartnerMapper,
     PartnerNpu,
 )
-from ferrule.testing.backends.random_networks import random_network
+from ferrule.testing.backends.random_networks import shared_network
 from ferrule.testing.backends.subject import Subject, SubjectRuntime
 
 ROADS = ("SP", "PS", "SPS", "PSP")
@@ -177,7 +177,7 @@ class FallbackFamily(Family):
         They are drawn from fixed seeds, since `ferrule[testing]` does not install hypothesis.
         """
         dice = random.Random(seed)  # noqa: S311 - no secret
-        network = random_network(2000 + seed, 7, dice.choice([DataType.INT8, DataType.INT16]))
+        network = shared_network(2000 + seed, 7, dice.choice([DataType.INT8, DataType.INT16]))
         owners = [*[runtime.subject.id] * 2, *(partner.id for partner in PARTNERS)]
         options = runtime.subject.optimizer_options(
             hints={layer.name: str(dice.choice(owners)) for layer in network.layers},

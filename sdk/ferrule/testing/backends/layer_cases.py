@@ -100,7 +100,7 @@ def renamed(case: Graph, prefix: str) -> dict[str, TensorInfo]:
     return {each.info.name: replace(each.info, name=f"{prefix}_{each.info.name}") for each in case.tensors}
 
 
-def placed(graph: Graph, constants: Collection[str]) -> Graph:
+def placed(graph: Graph, constants: Collection[str] = ()) -> Graph:
     """Return a copy of a graph of `layer_case` in which exactly these inputs of the layer are constants.
 
     Those that are none in the graph get random values.

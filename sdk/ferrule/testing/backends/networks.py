@@ -21,7 +21,7 @@ from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, add_case
 from ferrule.testing.backends.layers import answer, shared_case, supported
-from ferrule.testing.backends.random_networks import random_network
+from ferrule.testing.backends.random_networks import shared_network
 from ferrule.testing.backends.subject import Neighbour, SubjectRuntime
 
 _RUNS = 2
@@ -95,14 +95,14 @@ class EndToEndFamily(Family):
         options = runtime.subject.optimizer_options(
             import_enabled=shared, export_enabled=shared, simplify=seed % 2 == 0
         )
-        check_network(runtime, random_network(seed, 8), runtime.preferences, options)
+        check_network(runtime, shared_network(seed, 8), runtime.preferences, options)
 
     @pytest.mark.parametrize("shared", _SHARING)
     @pytest.mark.parametrize("seed", range(12))
     def test_networks_divided_at_random(self, runtime: SubjectRuntime, seed: int, *, shared: bool) -> None:
         """Networks whose layers are assigned at random to the backend or its neighbour give the reference's results."""
         dice = random.Random(seed)  # noqa: S311 - no secret
-        network = random_network(1000 + seed, 8, dice.choice([DataType.INT8, DataType.INT16]))
+        network = shared_network(1000 + seed, 8, dice.choice([DataType.INT8, DataType.INT16]))
         hints = {layer.name: dice.choice(runtime.preferences) for layer in network.layers}
         options = runtime.subject.optimizer_options(
             hints=hints, import_enabled=shared, export_enabled=shared, simplify=False, debug=seed % 4 == 0
@@ -124,7 +124,7 @@ class EndToEndFamily(Family):
     def test_the_callers_buffers(self, runtime: SubjectRuntime) -> None:
         """Outputs are written into the caller's buffers, aligned or not, and inputs are not changed."""
         taken = first_taken(runtime)
-        network = sandwich(taken) if taken is not None else random_network(0, 4, DataType.INT8)
+        network = sandwich(taken) if taken is not None else shared_network(0, 4, DataType.INT8)
         options = runtime.subject.optimizer_options(import_enabled=True, export_enabled=True, simplify=False)
         number = load(runtime, network, options)
         try:

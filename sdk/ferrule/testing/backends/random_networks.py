@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -45,6 +46,14 @@ def random_network(seed: int, layers: int = 8, dtype: DataType | None = None) ->
             continue  # the builder rejected the layer and added nothing
     written = [name for layer in network.layers for name in layer.outputs] or [network.inputs[0].name]
     network.set_outputs(dict.fromkeys([written[-1], *dice.sample(written, min(len(written), dice.randint(0, 2)))]))
+    return network
+
+
+@cache
+def shared_network(seed: int, layers: int = 8, dtype: DataType | None = None) -> Network:
+    """Return the network of `random_network`, which accepts no changes and is drawn once per process."""
+    network = random_network(seed, layers, dtype)
+    network.freeze()
     return network
 
 

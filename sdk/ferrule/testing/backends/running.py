@@ -30,7 +30,7 @@ from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.networks import check_run, load, sandwich, some_taken
-from ferrule.testing.backends.random_networks import random_network
+from ferrule.testing.backends.random_networks import shared_network
 from ferrule.testing.backends.subject import Neighbour, Subject, SubjectRuntime
 
 _KNOWN = {value for name, value in vars(capability).items() if name.isupper() and isinstance(value, str)}
@@ -106,7 +106,7 @@ class ContextFamily(Family):
 
     def test_a_failed_load_leaves_it_usable(self, runtime: SubjectRuntime) -> None:
         """After another backend has aborted a load, the next load works."""
-        network = random_network(3, 6, DataType.INT8)
+        network = shared_network(3, 6, DataType.INT8)
         optimized = optimize(network, runtime.preferences, runtime.registry, runtime.subject.optimizer_options())
         broken = replace(optimized, assignment=dict(list(optimized.assignment.items())[:-1]))
         with pytest.raises(FerruleError):
@@ -119,7 +119,7 @@ class RuntimeFamily(Family):
 
     def test_networks_and_threads_at_once(self, runtime: SubjectRuntime) -> None:
         """Each network computes its own results while others run."""
-        networks = [random_network(seed, 5, DataType.INT8) for seed in (21, 22, 23)]
+        networks = [shared_network(seed, 5, DataType.INT8) for seed in (21, 22, 23)]
         numbers = [load(runtime, network) for network in networks]
 
         def run(turn: int) -> None:
@@ -130,7 +130,7 @@ class RuntimeFamily(Family):
 
     def test_two_runtimes(self, subject: Subject) -> None:
         """Closing one runtime does not affect the other."""
-        network = random_network(5, 5, DataType.INT8)
+        network = shared_network(5, 5, DataType.INT8)
         first, second = subject.runtime(), subject.runtime()
         try:
             number = load(second, network)
@@ -149,7 +149,7 @@ class RuntimeFamily(Family):
 
     def test_loads_and_unloads(self, runtime: SubjectRuntime) -> None:
         """An unloaded network is gone, and can be loaded again."""
-        network = random_network(9, 5, DataType.INT8)
+        network = shared_network(9, 5, DataType.INT8)
         for _ in range(3):
             number = load(runtime, network)
             check_run(runtime, number, network)

@@ -13,7 +13,7 @@ from ferrule.optimizer.views import TakenNames, check_views
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layers import supported
 from ferrule.testing.backends.networks import check_network, some_taken
-from ferrule.testing.backends.random_networks import TYPES, random_network
+from ferrule.testing.backends.random_networks import TYPES, random_network, shared_network
 from ferrule.testing.backends.subject import SubjectRuntime
 
 
@@ -43,7 +43,7 @@ class SubgraphFamily(Family):
     def test_outputs_stay(self, runtime: SubjectRuntime, seed: int) -> None:
         """A network gives the same results after the backend has optimised its subgraphs."""
         options = runtime.subject.optimizer_options(simplify=False)
-        check_network(runtime, random_network(500 + seed, 12), runtime.preferences, options)
+        check_network(runtime, shared_network(500 + seed, 12), runtime.preferences, options)
 
     def test_it_takes_something(self, runtime: SubjectRuntime) -> None:
         """The backend supports at least one layer; otherwise all other tests here would pass vacuously."""

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 from vela_campaign import compile_in_process
 from vela_cases import vela_case
 
@@ -24,6 +23,7 @@ from ferrule.network.copying import network_of
 from ferrule.operators.arithmetic.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
 from ferrule.operators.operator import Operands
 from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
+from ferrule.testing.backends.comparison import random_inputs
 
 DATA, WEIGHTS, OUTPUT = (float(np.float32(each)) for each in (0.0123456, 0.000345671, 0.4567))
 

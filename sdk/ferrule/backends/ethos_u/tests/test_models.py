@@ -6,10 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ethos_u_models import MODELS, Execution, compiled, model_path
-from oracle import edge_inputs, random_inputs
+from oracle import edge_inputs
 
 import ferrule
 from ferrule.backends.ethos_u.configuration import CONFIGURATIONS, Configuration, configuration
+from ferrule.testing.backends.comparison import random_inputs
 
 NAMES = [each.name for each in CONFIGURATIONS]
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from needs import require_module
 from numpy.testing import assert_array_equal
-from oracle import random_inputs
 from vela_campaign import compile_in_process
 from vela_cases import vela_case
 
@@ -18,6 +17,7 @@ from ferrule.errors import FerruleError, InputError
 from ferrule.formats import to_tflite
 from ferrule.graph import DataType
 from ferrule.network import Network
+from ferrule.testing.backends.comparison import random_inputs
 
 
 @pytest.fixture(scope="module", autouse=True)
