@@ -48,7 +48,7 @@ from ferrule.dom import (
     Variable,
     While,
 )
-from ferrule.graph import Array, DataType, Graph, Quantization, SubgraphView, TensorInfo
+from ferrule.graph import Array, DataType, Graph, Layer, Quantization, SubgraphView, TensorInfo
 from ferrule.network import Network
 from ferrule.network.weighted_layers import PaddingArgument
 from ferrule.operators.activation import Activation
@@ -126,9 +126,9 @@ class Sketch:
         return self.network
 
 
-def chained(network: Network, names: Sequence[str], rows: int, *, fed: bool = False) -> Graph:
-    """Return the network with the named layers as a chain."""
-    view = SubgraphView.of(network, names)
+def chained(network: Network, layers: Sequence[Layer], rows: int, *, fed: bool = False) -> Graph:
+    """Return the network with some layers as a chain."""
+    view = SubgraphView.of(network, [layer.name for layer in layers])
     views = OptimizationViews(substitutions=(substitution(view, rows, fed=fed),))
     return apply_answers(network, [Answer(backend=CpuAcc.id, subgraph=view, views=views)]).graph
 
@@ -310,8 +310,7 @@ class Program:
 
 def results(network: Network, image: Array, rows: int, core: CoreFeatures) -> Iterator[tuple[str, Array]]:
     """Yield the output of all layers as a chain, in each way in which its input and its memory can be given."""
-    names = [layer.name for layer in network.layers]
-    resident = Program(chained(network, names, rows), core)
+    resident = Program(chained(network, network.layers, rows), core)
     for layout in LAYOUTS:
         yield layout, resident.run_chain(image, layout)
-    yield "rows", Program(chained(network, names, rows, fed=True), core).run_rows(image)
+    yield "rows", Program(chained(network, network.layers, rows, fed=True), core).run_rows(image)

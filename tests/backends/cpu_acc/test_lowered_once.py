@@ -107,7 +107,7 @@ def test_a_layer_is_lowered_once_for_each_kind_of_its_bands(lowered: Calls, inpu
 def test_equal_bands_are_lowered_once_wherever_they_are(lowered: Calls) -> None:
     sketch = Sketch.of(1, 6, 3, 4)
     network = sketch.finish(sketch.conv("x", 4, padding=Padding(top=5, bottom=5, left=1, right=1)))
-    Program(chained(network, [layer.name for layer in network.layers], 1), CoreFeatures(name="cortex-m4", dsp=True))
+    Program(chained(network, network.layers, 1), CoreFeatures(name="cortex-m4", dsp=True))
     chain, padding, above, inside, below = 1, 1, 2, 1, 2
     assert len(lowered) == chain + padding + above + inside + below, "three bands above and three below are padding"
     assert set(bands(lowered).values()) == {1}

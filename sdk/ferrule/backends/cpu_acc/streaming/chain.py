@@ -177,7 +177,7 @@ def refusal(graph: Graph, layer: Layer) -> str:
 
 
 def _is_image(info: TensorInfo) -> bool:
-    return info.dtype is DataType.INT8 and len(info.shape) == 4 and info.shape[0] == 1 and min(info.shape) > 0
+    return info.dtype is DataType.INT8 and len(info.shape) == 4 and info.shape[0] == 1
 
 
 def data_inputs(graph: Graph, layer: Layer) -> tuple[str, ...]:

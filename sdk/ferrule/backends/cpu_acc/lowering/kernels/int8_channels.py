@@ -121,7 +121,8 @@ def is_plain(layer: Convolution) -> bool:
 
 def has_full_range(layer: Convolution) -> bool:
     """Return whether an output is clamped to int8 only."""
-    return tuple(layer.output_fields.values())[1:] == (-128, 127)
+    limits = layer.output_fields
+    return (limits["low"], limits["high"]) == (-128, 127)
 
 
 def extreme_channel_sums(channels: Channels) -> tuple[Array, Array]:

@@ -61,7 +61,7 @@ def _exact(context: LoweringContext) -> Candidate:
                 "rounded": _rounded_fields(total.output),
             }
             call, with_fpu, without = KernelCall("fused_sum_s8", _HEADER, fields, table="fused_sum_params"), 30, 500
-        case FloatDifference() | RealProduct() as pair:
+        case FloatDifference() | RealProduct() as pair:  # a sum is the difference of a negated value
             kernel = "real_product_s8" if isinstance(pair, RealProduct) else "float_difference_s8"
             call, with_fpu, without = _pair_call(context, kernel, pair.first_scale, pair.second_scale), 50, 600
         case FloatProduct() as product:

@@ -53,13 +53,13 @@ def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
     if source.dtype is DataType.INT8:
         return lower_table(context)
     suffix, table, fields = "f32", "elementwise_unary_params", {"elements": source.elements}
+    sources = _MATH.get(type_, ())
     if source.dtype is DataType.INT16:
         rescaling = _RESCALINGS[type_](context.operands)
-        suffix, table = "s16", "stored_unary_params"
+        suffix, table, sources = "s16", "stored_unary_params", ()
         fields = {"multiplier": rescaling.multiplier, "shift": rescaling.shift} | fields
     elif source.dtype is DataType.BOOL:
         suffix = "bool"
-    sources = _MATH.get(type_, ()) if suffix == "f32" else ()
     header = "ferrule/kernels/elementwise_unary.h"
     return KernelCall(f"{type_.lower()}_{suffix}", header, fields, table=table, sources=sources).elementwise(context)
 
