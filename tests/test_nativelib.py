@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -31,6 +32,11 @@ def program(folder: Path, name: str) -> Path:
     path.write_text("#!/bin/sh\necho a compiler 1.2.3\n", encoding="utf-8")
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -123,9 +129,8 @@ def test_without_any_both_remedies_are_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.cc
-def test_what_ziglang_compiles_is_loaded(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ziglang_compiles_is_loaded(bare: Path) -> None:
     require_module("ziglang", "pip install 'ferrule[run]'")
-    monkeypatch.setenv("FERRULE_CACHE", str(bare / "cache"))
     source = bare / "answer.c"
     source.write_text(
         '#include <signal.h>\n#include <stdlib.h>\nint answer(void) { return atoi("42") + SIGFPE; }\n',
@@ -144,31 +149,16 @@ def test_zig_has_its_own_headers_on_linux() -> None:
 
 
 @pytest.mark.cc
-def test_the_same_files_elsewhere_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_files_elsewhere_are_compiled_once(tmp_path: Path) -> None:
     require_cc()
-    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
     announced: list[str] = []
-
-    def file(folder: str, answer: int) -> Path:
-        include = tmp_path / folder / "include"
-        include.mkdir(parents=True)
-        source, header = tmp_path / folder / "answer.c", include / "answer.h"
-        source.write_text('#include "answer.h"\nint answer(void) { return ANSWER; }\n', encoding="utf-8")
-        header.write_text(f"#define ANSWER {answer}\n", encoding="utf-8")
-        return NativeLibrary(
-            name="answer",
-            title="answer",
-            purpose="a test",
-            sources=(source,),
-            headers=(header,),
-            include_dirs=(include,),
-        ).file(lambda: announced.append(folder))
-
-    first = file("first", 42)
-    assert file("second", 42) == first
-    third = file("third", 43)
-    assert (ctypes.CDLL(str(first)).answer(), ctypes.CDLL(str(third)).answer()) == (42, 43)
-    assert announced == ["first", "third"]
+    first, second = (
+        answering(tmp_path / folder).file(lambda folder=folder: announced.append(folder))
+        for folder in ("first", "second")
+    )
+    assert first == second
+    assert ctypes.CDLL(str(first)).answer() == 42
+    assert announced == ["first"]
 
 
 def answering(folder: Path) -> NativeLibrary:
@@ -212,7 +202,6 @@ def compiler(folder: Path) -> Path:
 def test_a_changed_input_is_compiled_again(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "sources"
     folder.mkdir()
-    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CC", str(compiler(folder)))
     built: list[str] = []
     for each in ("first", "again"):
@@ -222,10 +211,54 @@ def test_a_changed_input_is_compiled_again(change: str, tmp_path: Path, monkeypa
     assert built == ["first", "changed"]
 
 
+DECLARATIONS = """
+#include <stdint.h>
+/* struct other { int32_t gone; }; */
+struct part {
+    int8_t kind, more[3]; // in 4 bytes
+    const double *values;
+};
+struct whole {
+    int32_t count;
+    struct part part, parts[2];
+    const uint8_t *first, *last; /**< pointers */
+};
+uint64_t size(void);
+int16_t kind_of(const struct whole *whole, uint32_t index);
+const uint8_t *last_of(const struct whole *whole);
+"""
+DEFINITIONS = """
+uint64_t size(void) { return sizeof(struct whole); }
+int16_t kind_of(const struct whole *whole, uint32_t index) { return whole->parts[index].kind * whole->part.more[2]; }
+const uint8_t *last_of(const struct whole *whole) { return whole->last; }
+"""
+
+
 @pytest.mark.cc
-def test_a_header_that_is_not_declared_is_a_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_structs_and_functions_are_those_of_the_header(tmp_path: Path) -> None:
+    library = answering(tmp_path)
+    library.headers[0].write_text(DECLARATIONS, encoding="utf-8")
+    library.sources[0].write_text(f'#include "answer.h"\n{DEFINITIONS}', encoding="utf-8")
+    functions, structs = library.functions(), nativelib.structs(library.headers[0])
+    assert (sorted(functions), sorted(structs)) == (["kind_of", "last_of", "size"], ["part", "whole"])
+    whole = structs["whole"](last=1 << 40)
+    whole.part.more[2], whole.parts[1].kind = -3, 100
+    pointer = ctypes.addressof(whole)
+    assert functions["size"]() == ctypes.sizeof(whole)
+    assert (functions["kind_of"](pointer, 1), functions["last_of"](pointer)) == (-300, 1 << 40)
+
+
+@pytest.mark.parametrize("member", ["int32_t taps[TAPS]", "int32_t (*function)(void)", "uint32_t bit : 1"])
+def test_a_member_of_another_form_is_a_bug(member: str, tmp_path: Path) -> None:
+    header = tmp_path / "odd.h"
+    header.write_text(f"struct odd {{ int32_t first; {member}; }};", encoding="utf-8")
+    with pytest.raises(RuntimeError, match=rf"odd\.h: the member '{re.escape(member)}' of odd cannot be read"):
+        nativelib.structs(header)
+
+
+@pytest.mark.cc
+def test_a_header_that_is_not_declared_is_a_bug(tmp_path: Path) -> None:
     require_cc()
-    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
     library = replace(answering(tmp_path / "sources"), headers=())
     with pytest.raises(RuntimeError, match=r"the answer include .*answer\.h, which the library does not declare"):
         library.file()
@@ -251,11 +284,8 @@ def test_doctor_names_the_command(bare: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.cc
-def test_units_are_compiled_in_place_of_the_sources_and_errors_name_the_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_units_are_compiled_in_place_of_the_sources_and_errors_name_the_source(tmp_path: Path) -> None:
     require_cc()
-    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
     for name, text in {"one": "int one(void) { return 1; }\n", "two": "int two(void) { return ONE + 1; }\n"}.items():
         (tmp_path / f"{name}.c").write_text(text, encoding="utf-8")
 

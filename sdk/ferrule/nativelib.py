@@ -227,12 +227,16 @@ class NativeLibrary:
 
 def structs(header: Path) -> dict[str, Any]:
     """Return the class of each struct in a C header, by its tag; pointers are addresses."""
-    found = dict(_TYPES)
+    found: dict[str, Any] = {}
     for tag, body in _STRUCT.findall(_code(header)):
         fields = []
         for kind, members in _MEMBERS.findall(body.replace("struct ", "")):
-            for stars, name, length in _MEMBER.findall(members):
-                one = ctypes.c_void_p if stars else found[kind]
+            for text in members.split(", "):
+                member = _MEMBER.fullmatch(text)
+                if member is None:  # a guess would shift all members behind it
+                    raise RuntimeError(f"{header.name}: the member '{kind} {text}' of {tag} cannot be read")
+                stars, name, length = member.groups()
+                one = ctypes.c_void_p if stars else found.get(kind) or _TYPES[kind]
                 fields.append((name, one * int(length) if length else one))
         found[tag] = type(tag, (ctypes.Structure,), {"_fields_": fields})
     return found

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from mock_backends import CountingAllocator
 
 from ferrule._typing import override
+from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.shared.host_memory import (
     ALIGNMENT_BYTES,
     FutureEvent,
+    HostMemoryBackend,
     HostMemoryManager,
     HostTensorHandle,
     HostTensorHandleFactory,
@@ -28,7 +30,7 @@ from ferrule.backends.shared.host_memory import (
     aligned_empty,
     is_aligned,
 )
-from ferrule.backends.tensor_handle import MemoryRef, MemorySource
+from ferrule.backends.tensor_handle import HandleCapability, MemoryRef, MemorySource
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, TensorInfo
 
@@ -144,6 +146,16 @@ def test_a_factory_asks_for_its_alignment() -> None:
     assert is_aligned(handle.map(), 128)
     assert handle.import_memory(MemoryRef.of_array(block[128:144].view(np.float32)))
     assert not handle.import_memory(MemoryRef.of_array(block[64:80].view(np.float32)))
+
+
+class Apart(CpuRef):
+    fallback_memory_required = True
+
+
+@pytest.mark.parametrize(("backend", "required"), [(CpuRef(), False), (Apart(), True)])
+def test_a_backend_may_ask_that_others_do_not_work_in_its_memory(backend: HostMemoryBackend, required: bool) -> None:
+    (factory,) = backend.tensor_handle_factories(None)
+    assert (HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED in factory.capabilities()) == required
 
 
 def test_read_only_memory_can_be_imported_and_is_not_written() -> None:

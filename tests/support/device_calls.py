@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ferrule.testing import CData
 
@@ -29,3 +30,28 @@ class DeviceCalls:
     def close(self) -> int:
         """Close the device."""
         return int(self.lib.ferrule_device_close(self.handle))
+
+    def recover(self) -> int:
+        """Try to stop the device if it is lost."""
+        return int(self.lib.ferrule_device_recover(self.handle))
+
+    def run_open(self, execute: Callable[[], int]) -> int:
+        """Open the device, execute and close the device, as an executor does; an opened device is always closed."""
+        status = self.open()
+        if status != 0:
+            return status
+        try:
+            status = execute()
+        finally:
+            closed = self.close()
+        return status or closed
+
+
+_Calls = TypeVar("_Calls", bound=DeviceCalls)
+
+
+def ready(device: _Calls) -> _Calls:
+    """Activate and open a device, and return it."""
+    assert device.activate() == 0
+    assert device.open() == 0
+    return device

@@ -19,6 +19,7 @@ from ferrule._frozen import frozen
 from ferrule.backends import ethos_u
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.model import EthosUModel
+from ferrule.backends.ethos_u.registers import TABLE
 from ferrule.devices import Fault, FaultInjector
 from ferrule.testing import Adapter, CData
 
@@ -76,6 +77,18 @@ def job(seed: int = 0) -> Job:
     return Job(first=random.bytes(COUNT), second=random.bytes(COUNT))
 
 
+JOB = job()
+GOOD = payload(JOB.commands)
+OFFSET = {register.name: register.offset for register in TABLE}
+
+
+def changed(index: int, *given: int) -> bytes:
+    """Return the payload of JOB with some words replaced."""
+    words = np.frombuffer(GOOD, "<u4").copy()
+    words[index : index + len(given)] = given
+    return words.tobytes()
+
+
 class EthosUBench(DeviceCalls):
     """A device behind the device API of the bare-metal adapter, bound but not active."""
 
@@ -128,10 +141,6 @@ class EthosUBench(DeviceCalls):
         """Replace the injected fault, and restart the count of accesses from 0."""
         self.injector.inject(fault)
 
-    def recover(self) -> int:
-        """Try to stop the device if it is lost."""
-        return int(self.lib.ferrule_device_recover(self.handle))
-
     def aligned(self, data: bytes) -> CData:
         """Return a pointer to shared memory with these bytes, at a multiple of ALIGNMENT."""
         ffi = self.adapter.ffi
@@ -179,15 +188,8 @@ class Prepared:
         return int(self.bench.lib.ethos_u_execute(*self.arguments))
 
     def run(self) -> int:
-        """Open the device, run the job and close the device, as an executor does; an opened device is always closed."""
-        status = self.bench.open()
-        if status != OK:
-            return status
-        try:
-            status = self.execute()
-        finally:
-            closed = self.bench.close()
-        return status or closed
+        """Open the device, run the job and close the device."""
+        return self.bench.run_open(self.execute)
 
     @property
     def _output(self) -> Any:  # noqa: ANN401 a buffer of cffi

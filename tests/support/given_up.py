@@ -65,10 +65,6 @@ class GivenUp(DeviceCalls):
     def is_lost(self) -> bool:
         return bool(self.lib.ferrule_device_is_lost(self.handle))
 
-    def recover(self) -> int:
-        """Try to stop the device if it is lost."""
-        return int(self.lib.ferrule_device_recover(self.handle))
-
     def open_with(self, stop: CData) -> int:
         """Open the device for a run that can be cancelled and has a deadline."""
         return int(self.lib.ferrule_device_open_for(self.handle, DEFAULT, stop))

@@ -141,10 +141,6 @@ class WooflesBench(DeviceCalls):
         driver = adapter.address("woofles_driver")
         return status or int(self.lib.ferrule_device_bind(self.handle, base, self._power, driver, self.context))
 
-    def recover(self) -> int:
-        """Try to stop the device if it is lost."""
-        return int(self.lib.ferrule_device_recover(self.handle))
-
     def _switch(self, name: str) -> int:
         self.powers.append(name)
         return OK
@@ -208,15 +204,8 @@ class Prepared:
         return int(self.bench.lib.woofles_execute(*self.arguments))
 
     def run(self) -> int:
-        """Open the device, run the job and close the device, as an executor does; an opened device is always closed."""
-        status = self.bench.open()
-        if status != OK:
-            return status
-        try:
-            status = self.execute()
-        finally:
-            closed = self.bench.close()
-        return status or closed
+        """Open the device, run the job and close the device."""
+        return self.bench.run_open(self.execute)
 
     def forget(self) -> None:
         """Overwrite the output with a constant byte."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A shared object that ends the process later than in the trial is named on standard error."""
+"""A shared object that ends the process later than in the trial is named on standard error, by crash_note.c."""
 
 from __future__ import annotations
 

@@ -24,11 +24,13 @@ from ferrule.backends.dynamic import load_dynamic_backends
 from ferrule.backends.dynamic.backend import DynamicBackend
 from ferrule.backends.dynamic.handles import DynamicHandle
 from ferrule.backends.dynamic.library import DynamicLibraryError
+from ferrule.backends.dynamic.workload import DynamicWorkload
 from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDescriptor
 from ferrule.backends.registry import BackendRegistry
-from ferrule.backends.shared.host_memory import HOST_FACTORY, address, aligned_empty
+from ferrule.backends.shared.host_memory import HOST_FACTORY, HostTensorHandle, address, aligned_empty
 from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import HandleCapability, MemoryRef, MemorySource
+from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, SubgraphView, TensorInfo
 from ferrule.network import Network
@@ -388,6 +390,19 @@ def test_handles_show_their_bytes(full: Callable[..., Full]) -> None:
     handle.unmap()
     assert (handle.map() == 3).all()
     handle.unmap()
+
+
+def test_a_workload_gets_its_own_handles_and_the_memory_of_others(full: Callable[..., Full]) -> None:
+    backend, network = full("OWN_HANDLES"), chain("one")
+    own, other = own_handle(backend), HostTensorHandle(INFO)
+    handles = {"x": own, network.outputs[0].name: other}
+    info = WorkloadInfo.of(network, network.layers[0], handles.__getitem__, default_target(BackendId("Full")))
+    workload = backend.create().workload_factory(None, {}).create_workload(info)
+    assert isinstance(workload, DynamicWorkload)
+    own.map()[:] = sample()
+    own.unmap()
+    assert workload.execute() is None
+    assert_array_equal(other.map(), np.maximum(sample(), 0))
 
 
 def test_handles_import(full: Callable[..., Full]) -> None:

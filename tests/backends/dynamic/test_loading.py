@@ -145,6 +145,7 @@ def test_invalid(
         row = load(tmp_path, registry)
     assert (row.path, row.reason) == (path, reason), row
     assert words in row.message
+    assert not mapped(path)
     assert registry.ids() == ()
     assert caplog.messages == [
         f'Cannot create a valid dynamic backend from the shared object file "{path}": {row.message}'
@@ -273,12 +274,14 @@ def test_of_two_files_with_one_id_the_first_is_taken(
 
 
 def test_an_id_that_is_registered_already(tmp_path: Path, compile_backend: Compile) -> None:
-    compile_backend(tmp_path, 'ID="CpuAcc"')
+    path = compile_backend(tmp_path, 'ID="CpuAcc"')
     registry = BackendRegistry()
     registry.register("CpuAcc", CpuAcc, origin="the test")
     row = load(tmp_path, registry)
     assert row.reason is Reason.DUPLICATE_ID
     assert isinstance(registry.create("CpuAcc"), CpuAcc)
+    gc.collect()
+    assert not mapped(path), "the refused file is unloaded"
 
 
 def test_a_factory_that_fails_later_makes_the_backend_unusable(tmp_path: Path, compile_backend: Compile) -> None:
@@ -326,21 +329,6 @@ def test_a_library_is_unloaded_with_the_last_object_that_it_made(tmp_path: Path,
     assert not mapped(path)
 
 
-def test_a_refused_duplicate_is_unloaded(tmp_path: Path, compile_backend: Compile) -> None:
-    path = compile_backend(tmp_path)
-    registry = BackendRegistry()
-    registry.register("Valid", CpuAcc, origin="the test")
-    load(tmp_path, registry)
-    gc.collect()
-    assert not mapped(path)
-
-
-def test_a_refused_file_is_never_in_this_process(tmp_path: Path, compile_backend: Compile) -> None:
-    path = compile_backend(tmp_path, "AT_FACTORY=CRASH")
-    load(tmp_path)
-    assert not mapped(path)
-
-
 def test_a_file_is_tried_again_when_it_changed(tmp_path: Path, compile_backend: Compile) -> None:
     path = compile_backend(tmp_path, "NO_ID")
     assert probe(path).reason is Reason.MISSING_SYMBOL
@@ -371,6 +359,21 @@ def alive(process: int) -> bool:
 
 def test_a_file_that_vanishes_before_it_is_tried(tmp_path: Path) -> None:
     assert probe(tmp_path / "Gone_Gone_backend.so").reason is Reason.UNREADABLE
+
+
+def test_a_child_that_ends_before_it_opens_the_file_does_not_blame_it(
+    tmp_path: Path, compile_backend: Compile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, child = compile_backend(tmp_path), tmp_path / "child.py"
+    child.write_text("raise SystemExit(3)", encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setattr("ferrule.backends.dynamic.probe._CHILD", child)
+        row = probe(path)
+    assert (row.reason, row.message) == (
+        Reason.NOT_PROBED,
+        "the child process that tries it ended with exit code 3",
+    )
+    assert probe(path).reason is None, "it is tried again"
 
 
 def test_open_by_hand_says_what_is_wrong(tmp_path: Path, compile_backend: Compile) -> None:

@@ -35,12 +35,6 @@ def test_an_override_replaces_the_environment_which_replaces_the_list_of_the_bui
     assert search_paths(override) == expected
 
 
-def test_an_empty_entry_is_refused() -> None:
-    row = check_path("")
-    assert row is not None
-    assert row.reason is Reason.PATH_EMPTY
-
-
 def test_checks_of_a_path_and_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "folder").mkdir()
@@ -48,6 +42,7 @@ def test_checks_of_a_path_and_their_order(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "loop").symlink_to("loop")
     monkeypatch.chdir(tmp_path)
     expected = {
+        "": Reason.PATH_EMPTY,
         f"{tmp_path}/folder": None,
         f"{tmp_path}/folder/": None,
         f"{tmp_path}/link": None,

@@ -43,7 +43,7 @@ class Reason(StrEnum):
     EXITED = "exited"
     TIMED_OUT = "timed-out"
     NOT_PROBED = "not-probed"
-    """The child process for trying the file could not be started."""
+    """The child process for trying the file could not be started, or ended before it opened the file."""
 
     DUPLICATE_ID = "duplicate-id"
 

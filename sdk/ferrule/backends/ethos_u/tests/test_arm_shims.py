@@ -7,38 +7,38 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from closing_checks import check_silence_is_loss, check_work_is_stopped
 from coverage_gate import count_c, counted
+from device_calls import ready
 from ethos_u_bench import (
     ARGUMENT,
     ARM_DRIVER,
     BASE,
     BUSY,
     DEVICE,
+    GOOD,
+    JOB,
+    OFFSET,
     OK,
     TIMEOUT,
     TIMEOUT_US,
     UNAVAILABLE,
     EthosUBench,
+    changed,
     job,
 )
 from ethos_u_streams import U55, payload
+from lost_writes import LostWrites
 from needs import require_cc, require_module
 
-from ferrule._typing import override
 from ferrule.backends.ethos_u.configuration import ARCH_ID, configuration
 from ferrule.backends.ethos_u.model import EthosUModel
-from ferrule.backends.ethos_u.registers import TABLE
-from ferrule.devices import Fault, FaultInjector, NeverDone, RegisterAccess, StuckBit, WrongId
+from ferrule.devices import FaultInjector, NeverDone, StuckBit, WrongId
 from ferrule.testing import Adapter, build_adapter
 
 pytestmark = pytest.mark.cc
 
-OFFSET = {register.name: register.offset for register in TABLE}
-JOB = job()
-GOOD = payload(JOB.commands)
 MakeBench = Callable[..., EthosUBench]
 
 
@@ -56,26 +56,6 @@ def bench(adapter: Adapter[Any]) -> MakeBench:
         return EthosUBench(adapter, arm=True, **options)
 
     return make
-
-
-class Deaf(Fault):
-    """A number of writes that clear the interrupt are lost."""
-
-    def __init__(self, times: int) -> None:
-        self.left = times
-
-    @override
-    def on_write(self, access: RegisterAccess) -> int | None:
-        if access.offset == OFFSET["CMD"] and access.value & 2 and self.left:
-            self.left -= 1
-            return None
-        return access.value
-
-
-def ready(bench: EthosUBench) -> EthosUBench:
-    assert bench.activate() == OK
-    assert bench.open() == OK
-    return bench
 
 
 @pytest.mark.parametrize("interrupt", [False, True])
@@ -150,12 +130,6 @@ def test_a_fast_scratch_of_its_own(bench: MakeBench) -> None:
     assert device.lib.ethos_u_execute(*prepared.arguments[:3], fast, *prepared.arguments[4:]) == OK
     assert device.model.value("BASEP2") != device.model.value("BASEP1")
     assert list(device.context.region_bytes) == [0, prepared.stream.scratch_bytes, 64]
-
-
-def changed(index: int, *given: int) -> bytes:
-    words = np.frombuffer(GOOD, "<u4").copy()
-    words[index : index + len(given)] = given
-    return words.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -302,7 +276,7 @@ def test_an_interrupt_that_is_hard_to_clear(bench: MakeBench, times: int, lost: 
     """Arm's handler tries first, and then the shim up to four times."""
     device = ready(bench(interrupt=True))
     prepared = device.prepare(JOB)
-    device.inject(Deaf(times))
+    device.inject(LostWrites(OFFSET["CMD"], times, mask=2))
     assert prepared.execute() == OK
     assert prepared.is_right
     assert (device.context.interrupt_lost, device.masked) == (lost, lost)

@@ -7,40 +7,40 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from closing_checks import check_silence_is_loss, check_work_is_stopped
 from coverage_gate import count_c, counted
+from device_calls import ready
 from ethos_u_bench import (
     ARGUMENT,
     BASE,
     BUSY,
     DEVICE,
     DRIVER,
+    GOOD,
+    JOB,
+    OFFSET,
     OK,
     TIMEOUT,
     TIMEOUT_US,
     UNAVAILABLE,
     UNSUPPORTED,
     EthosUBench,
+    changed,
     job,
 )
 from ethos_u_streams import U55, payload, stop
+from lost_writes import LostWrites
 from needs import require_cc, require_module, require_sanitizers
 
-from ferrule._typing import override
 from ferrule.backends.ethos_u.configuration import ARCH_ID, configuration
 from ferrule.backends.ethos_u.model import EthosUModel
-from ferrule.backends.ethos_u.registers import TABLE
-from ferrule.devices import Fault, FaultInjector, FlippedValue, NeverDone, RegisterAccess, StuckBit, WrongId
+from ferrule.devices import FaultInjector, FlippedValue, NeverDone, StuckBit, WrongId
 from ferrule.testing import Adapter, build_adapter, run_sanitized
 from ferrule.testing.coverage import FileCoverage
 
 pytestmark = pytest.mark.cc
 
-OFFSET = {register.name: register.offset for register in TABLE}
-JOB = job()
-GOOD = payload(JOB.commands)
 MakeBench = Callable[..., EthosUBench]
 
 
@@ -58,26 +58,6 @@ def bench(adapter: Adapter[Any]) -> MakeBench:
         return EthosUBench(adapter, **options)
 
     return make
-
-
-class Swallow(Fault):
-    """A number of writes to one register are lost."""
-
-    def __init__(self, register: str, times: int = 1 << 30) -> None:
-        self.register, self.left = register, times
-
-    @override
-    def on_write(self, access: RegisterAccess) -> int | None:
-        if access.offset == OFFSET[self.register] and self.left > 0:
-            self.left -= 1
-            return None
-        return access.value
-
-
-def ready(bench: EthosUBench) -> EthosUBench:
-    assert bench.activate() == OK
-    assert bench.open() == OK
-    return bench
 
 
 @pytest.mark.parametrize("interrupt", [False, True])
@@ -194,12 +174,6 @@ def test_a_stream_for_a_custom_dma(adapter: Adapter[Any]) -> None:
     assert not adapter.lib.ethos_u_is_compatible(header, U55.register, ARCH_ID)
 
 
-def changed(index: int, *given: int) -> bytes:
-    words = np.frombuffer(GOOD, "<u4").copy()
-    words[index : index + len(given)] = given
-    return words.tobytes()
-
-
 @pytest.mark.parametrize(
     ("stream", "status"),
     [
@@ -285,14 +259,14 @@ def test_a_reset_that_is_not_done(bench: MakeBench, register: str, bit: int) -> 
 @pytest.mark.parametrize("register", ["AXI_LIMIT0", "AXI_LIMIT3", "CMD", "QCONFIG", "REGIONCFG"])
 def test_a_register_that_does_not_take(bench: MakeBench, register: str) -> None:
     device = bench()
-    device.inject(Swallow(register))
+    device.inject(LostWrites(OFFSET[register]))
     assert device.activate() == DEVICE
 
 
 @pytest.mark.parametrize("register", ["BASEP1", "QBASE", "QSIZE"])
 def test_an_address_that_does_not_take(bench: MakeBench, register: str) -> None:
     device = ready(bench())
-    device.inject(Swallow(register))
+    device.inject(LostWrites(OFFSET[register]))
     assert device.prepare(JOB).execute() == DEVICE
     assert device.model.statistics()["streams"] == 0
 
@@ -334,7 +308,7 @@ def test_a_stale_end_is_none(bench: MakeBench) -> None:
     device = ready(bench())
     prepared = device.prepare(JOB)
     assert prepared.execute() == OK
-    device.inject(Swallow("CMD", times=1))
+    device.inject(LostWrites(OFFSET["CMD"], times=1))
     assert prepared.execute() == TIMEOUT
     assert prepared.execute() == OK
 
@@ -405,13 +379,7 @@ def test_spurious_interrupts(bench: MakeBench) -> None:
 def test_an_interrupt_that_is_hard_to_clear(bench: MakeBench, times: int, lost: bool) -> None:
     device = ready(bench(interrupt=True))
     prepared = device.prepare(JOB)
-
-    class Deaf(Swallow):
-        @override
-        def on_write(self, access: RegisterAccess) -> int | None:
-            return super().on_write(access) if access.value & 2 else access.value
-
-    device.inject(Deaf("CMD", times=times))
+    device.inject(LostWrites(OFFSET["CMD"], times, mask=2))
     assert prepared.execute() == OK
     assert prepared.is_right
     assert device.context.interrupt_lost == lost
@@ -424,13 +392,7 @@ def test_a_polled_end_that_cannot_be_cleared(bench: MakeBench) -> None:
     prepared = device.prepare(JOB)
     device.inject(StuckBit(offset=OFFSET["STATUS"], bit=6, level=False))
     assert prepared.execute() == OK
-
-    class Deaf(Fault):
-        @override
-        def on_write(self, access: RegisterAccess) -> int | None:
-            return None if access.offset == OFFSET["CMD"] and access.value & 2 else access.value
-
-    device.inject(Deaf())
+    device.inject(LostWrites(OFFSET["CMD"], mask=2))
     assert prepared.execute() == DEVICE
 
 

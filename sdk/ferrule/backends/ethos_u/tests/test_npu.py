@@ -14,13 +14,14 @@ from ferrule.backends.ethos_u import native_structs
 from ferrule.backends.ethos_u.commands import Elementwise, Kind, Long, Pool, Short
 from ferrule.backends.ethos_u.configuration import configuration
 from ferrule.backends.ethos_u.errors import NpuBusError, StreamError, UnsupportedModeError
-from ferrule.backends.ethos_u.machine import ArrayMemory
+from ferrule.backends.ethos_u.machine import ArrayMemory, Range
 from ferrule.backends.ethos_u.npu import Npu
 from ferrule.backends.ethos_u.stream import parse_payload
-from ferrule.errors import MissingToolError
+from ferrule.errors import FerruleError, MissingToolError
 from ferrule.record import recording
 
 Bytes = np.ndarray
+both_ways = pytest.mark.parametrize("native", [True, False])
 
 
 def scratch(size_bytes: int = 512) -> Bytes:
@@ -88,7 +89,7 @@ def test_a_stream_for_another_configuration_is_refused() -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("native", [True, False])
+@both_ways
 def test_modes_that_vela_never_emits_are_refused(values: dict[Short | Long, int], message: str, native: bool) -> None:
     data = scratch()
     before = data.copy()
@@ -117,13 +118,7 @@ def test_windows_that_vela_never_emits_are_refused(values: dict[Short | Long, in
         execute(words, scratch())
 
 
-def test_a_copy_with_two_dimensions_is_refused() -> None:
-    words = [*copy(0, 64, 16)[:-2], *settings({Short.DMA0_SRC_REGION: 1 << 9}), *short(Kind.DMA_START), *stop()]
-    with pytest.raises(UnsupportedModeError, match="two or three dimensions"):
-        execute(words, scratch())
-
-
-@pytest.mark.parametrize("native", [True, False])
+@both_ways
 @pytest.mark.parametrize(
     ("values", "access", "writable"),
     [
@@ -155,14 +150,25 @@ def test_a_region_that_is_read_only_cannot_be_written() -> None:
         execute([*copy(0, 64, 16), *stop()], data)
 
 
-def test_a_copy_beyond_the_internal_memory_is_a_bus_error() -> None:
-    values = {Short.DMA0_DST_REGION: 0x100, Long.DMA0_DST: U55.shram_bytes - 8}
+@pytest.mark.parametrize(
+    ("values", "kind", "message"),
+    [
+        ({Short.DMA0_SRC_REGION: 1 << 9}, UnsupportedModeError, "two or three dimensions"),
+        (
+            {Short.DMA0_DST_REGION: 0x100, Long.DMA0_DST: U55.shram_bytes - 8},
+            NpuBusError,
+            "internal memory has 24576 bytes",
+        ),
+        ({Long.DMA0_LEN: 1 << 28 | 1}, UnsupportedModeError, "more than the 268435456 that are executed"),
+    ],
+)
+def test_copies_that_are_refused(values: dict[Short | Long, int], kind: type[FerruleError], message: str) -> None:
     words = [*copy(0, 64, 16)[:-2], *settings(values), *short(Kind.DMA_START), *stop()]
-    with pytest.raises(NpuBusError, match="internal memory has 24576 bytes"):
+    with pytest.raises(kind, match=message):
         execute(words, scratch())
 
 
-@pytest.mark.parametrize("native", [True, False])
+@both_ways
 def test_rows_written_backwards_and_rows_that_repeat(native: bool) -> None:
     data = scratch()
     first, second = (data[at : at + 16].view(np.int8).copy() for at in (0, 64))
@@ -172,7 +178,7 @@ def test_rows_written_backwards_and_rows_that_repeat(native: bool) -> None:
     assert data[128:144].view(np.int8).tolist() == np.maximum(first[0], second).tolist()
 
 
-@pytest.mark.parametrize("native", [True, False])
+@both_ways
 def test_a_result_over_its_own_operand(native: bool) -> None:
     """All operands are read before anything is written."""
     data = scratch()
@@ -181,7 +187,7 @@ def test_a_result_over_its_own_operand(native: bool) -> None:
     assert data[4:20].view(np.int8).tolist() == np.maximum(first, second).tolist()
 
 
-@pytest.mark.parametrize("native", [True, False])
+@both_ways
 def test_a_shift_out_of_range_is_refused(native: bool) -> None:
     values = {
         Short.IFM_PRECISION: 1 | 2 << 2,
@@ -273,3 +279,11 @@ def test_the_processor_is_no_input_of_what_is_generated() -> None:
 def test_arrays_of_another_form_are_no_memory() -> None:
     with pytest.raises(TypeError, match="region 1"):
         ArrayMemory({1: np.zeros((2, 2), np.uint8)})
+
+
+def test_a_view_has_the_bytes_of_its_region_only() -> None:
+    memory = ArrayMemory({1: np.arange(8, dtype=np.uint8)})
+    assert memory.view(Range(1, 0, 8)).tolist() == list(range(8))
+    for start, size_bytes in ((-1, 2), (4, -1), (1, 8)):
+        with pytest.raises(NpuBusError, match="the region has 8 bytes"):
+            memory.view(Range(1, start, size_bytes))

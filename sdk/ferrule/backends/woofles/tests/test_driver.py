@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from closing_checks import check_silence_is_loss, check_work_is_stopped
 from coverage_gate import count_c, counted
+from device_calls import ready
+from lost_writes import LostWrites
 from needs import require_cc, require_module, require_sanitizers
 from woofles_bench import (
     ARGUMENT,
@@ -27,10 +29,9 @@ from woofles_bench import (
     jobs,
 )
 
-from ferrule._typing import override
 from ferrule.backends.woofles.model import IMMEDIATE
 from ferrule.backends.woofles.registers import TABLE
-from ferrule.devices import Fault, FaultInjector, FlippedValue, NeverDone, RegisterAccess, StuckBit, WrongId
+from ferrule.devices import FaultInjector, FlippedValue, NeverDone, StuckBit, WrongId
 from ferrule.testing import Adapter, build_adapter, run_sanitized
 from ferrule.testing.coverage import FileCoverage
 
@@ -55,26 +56,6 @@ def bench(adapter: Adapter[Any]) -> MakeBench:
         return WooflesBench(adapter, **options)
 
     return make
-
-
-class Swallow(Fault):
-    """A number of writes to one register are lost."""
-
-    def __init__(self, register: str, times: int = 1 << 30) -> None:
-        self.register, self.left = register, times
-
-    @override
-    def on_write(self, access: RegisterAccess) -> int | None:
-        if access.offset == OFFSET[self.register] and self.left > 0:
-            self.left -= 1
-            return None
-        return access.value
-
-
-def ready(bench: WooflesBench) -> WooflesBench:
-    assert bench.activate() == OK
-    assert bench.open() == OK
-    return bench
 
 
 @pytest.mark.parametrize("interrupt", [False, True])
@@ -214,14 +195,14 @@ def test_a_reset_that_does_not_clear(bench: MakeBench, register: str) -> None:
 @pytest.mark.parametrize("register", ["QUEUE_BASE", "QUEUE_LENGTH", "CONTROL"])
 def test_a_register_that_does_not_take(bench: MakeBench, register: str) -> None:
     device = bench()
-    device.inject(Swallow(register))
+    device.inject(LostWrites(OFFSET[register]))
     assert device.activate() == DEVICE
 
 
 def test_deactivation_that_fails(bench: MakeBench) -> None:
     device = bench()
     assert device.activate() == OK
-    device.inject(Swallow("CONTROL"))
+    device.inject(LostWrites(OFFSET["CONTROL"]))
     assert device.deactivate() == DEVICE
     device.inject(None)
     assert device.activate() == OK
@@ -253,7 +234,7 @@ def test_a_stale_done_is_none(bench: MakeBench) -> None:
     device = ready(bench())
     job = device.prepare(JOBS["mul"])
     assert job.execute() == OK
-    device.inject(Swallow("QUEUE_HEAD", times=1))
+    device.inject(LostWrites(OFFSET["QUEUE_HEAD"], times=1))
     assert job.execute() == TIMEOUT  # STATUS is still DONE from the previous command
     assert job.execute() == OK
 
@@ -366,7 +347,7 @@ def test_spurious_interrupts(bench: MakeBench) -> None:
 def test_an_interrupt_that_is_hard_to_clear(bench: MakeBench, times: int, lost: bool) -> None:
     device = ready(bench(interrupt=True))
     job = device.prepare(JOBS["mul"])
-    device.inject(Swallow("INTERRUPT", times=times))
+    device.inject(LostWrites(OFFSET["INTERRUPT"], times=times))
     assert job.execute() == OK
     assert job.is_right
     assert device.context.interrupt_lost == lost
