@@ -61,6 +61,7 @@ class ControlFlowWorkload:
         with counted() as iterations:
             while bool(condition.run(values)[0].reshape(())):
                 iterations.begin(loop.limit, work)
+                # a result may lie in an input of the body, over which the next iteration writes another one
                 values = [result.copy() for result in body.run(values)]
         return values
 

@@ -19,6 +19,7 @@ from ferrule.nativelib import RUN_REMEDY, NativeLibrary
 from ferrule.reading import files_below, is_file, read_text
 
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off")
+"""Without contraction, float32 results are those of firmware and of the reference."""
 OWN_FOLDER = Path(__file__).parents[1] / "src_c"
 HOST = Contribution(
     name="backends/cpu_acc",
@@ -52,6 +53,7 @@ def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
         headers=tuple(part.folder / name for part in (*_PARTS, HEADERS) for name in part.files if name.endswith(".h")),
         include_dirs=(*_INCLUDE_DIRS, *(part.folder for part in _PARTS)),
         flags=(*FLAGS, *extra_flags),
+        # the kernels for vector instructions are the last of the sources and take longest to compile
         units=lambda: [*(f'#include "{source}"\n' for source in reversed(HOST.sources)), *units(KERNELS)],
     )
 

@@ -114,7 +114,7 @@ def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
         headers=(_HEADER, "ferrule/status.h", *inside.headers),
         contributions=(KERNELS.part("stream"), *inside.contributions),
     )
-    if payload.fed:
+    if payload.fed:  # the input has no memory that others could overlap
         return replace(op, status=call, feed=call_of(context.symbol("feed"), *memories))
     overlaps = (
         Overlap(output=output, input=source, distance_bytes=times.output_distance),

@@ -129,7 +129,7 @@ class _Division:
     def parts(self) -> list[Part]:
         """Return the parts of the best division, in order; single layers only if chains do not lower the peak."""
         plain = max(part.peak_bytes for part in self._singles)
-        if self._fed:
+        if self._fed:  # single layers cannot take its rows, so any peak with a chain is better
             plain = _NEVER
         most = MEMORY_COST * sum(part.cost for part in self._singles)
         lowest = self._lowest_peak()
@@ -252,7 +252,7 @@ class _Division:
             for first in self._chains_before(end):
                 if self._least(first, end) >= lowest:
                     break  # longer chains need more
-                if best[first] < lowest:
+                if best[first] < lowest:  # otherwise the layers before it need as much, whatever the chain needs
                     part = self._part(first, end, 1)
                     if part is not None:
                         lowest = min(lowest, max(best[first], part.peak_bytes))
@@ -285,7 +285,7 @@ class _Division:
         hot = False
         for first in self._chains_before(end):
             hot = hot or self._singles[first].peak_bytes > peak
-            if not hot:
+            if not hot:  # each of its layers fits alone, and a chain takes more instructions
                 continue
             if self._least(first, end) > peak:
                 break  # longer chains need more

@@ -35,7 +35,7 @@ def lower_depthwise_conv2d(context: LoweringContext, host: Host) -> LoweredOp | 
     data, window, is_float = layer.image, layer.window, layer.image.dtype.is_float
     if data.dtype not in {DataType.INT8, DataType.FLOAT32} or has_zero_point(context.input(1)):
         return None
-    if data.shape[3] == 1:
+    if data.shape[3] == 1:  # each output channel reads the same windows, as in CONV_2D
         return lower_products(layer, host, np.ascontiguousarray(weights.transpose(3, 1, 2, 0)))
     instructions = host.instructions
     step = instructions.lanes if is_float else instructions.vector_elements

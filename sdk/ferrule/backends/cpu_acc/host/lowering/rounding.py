@@ -25,6 +25,7 @@ _NUDGES = tuple(sorted(product(range(-5, 6), range(-1, 2)), key=lambda pair: (ab
 _GRAIN = 2.0**39
 """Offsets are multiples of 1 / _GRAIN, and scales of 1 / _GRAIN, so that float64 holds value exactly."""
 _EXACT_SUM = 1 << 24
+"""Smaller integers are exact as float32."""
 _FIRST_TRIALS = 4
 """If so many trials prove no channel, the search ends."""
 _NEAR = 3

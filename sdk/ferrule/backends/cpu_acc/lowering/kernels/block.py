@@ -199,6 +199,7 @@ def _candidate(layer: Convolution, *, wide: bool = False, chosen: Channels | Non
     image, output, window = layer.image, layer.output, layer.window
     if chosen is None:
         channels = int8_channels(layer)
+        # C has no empty arrays: one dead channel is computed where all are dead
         chosen = channels.live if not channels.dead.all() else channels.chosen(np.zeros(1, np.intp))
     inputs = used_inputs(chosen.matrix, 4) if window.is_pointwise else None
     line_bytes = 0

@@ -203,6 +203,7 @@ def _proved_scales(channels: Channels) -> tuple[Array, Array] | None:
             zero_point, rule = channels.layer.output.zero_point, channels.rounding
             words = proved_words(low[one], high[one], [factor], zero_point, rule, sum_shift=shift)
             if words is not None and (int(channels.reach[index]) << shift) + abs(int(words[0, 1])) < 1 << 31:
+                # the multiplier's highest bit tells the kernel that sums are multiplied by 128, not by 256
                 halved = 0 if shift == _SUM_SHIFTS[0] else 1 << 31
                 found[index] = int(words[0, 0]) - halved, int(words[0, 1]) + (int(channels.bias[index]) << shift)
                 break

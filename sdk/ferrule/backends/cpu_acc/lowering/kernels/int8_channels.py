@@ -30,6 +30,7 @@ _LARGEST_RIGHT_SHIFT = 22
 """An 8-bit zero point, shifted left by this number, plus an accumulator below 2**30 fits into 32 bits."""
 _WORTH_LISTING = 0.75
 _QUARTER = Factor(multiplier=1 << 30, shift=-1)
+"""The scale of a dead channel, whose sum is four times its value: a scale of 1/2 would lack the shift to the right."""
 
 
 @frozen(eq=False)

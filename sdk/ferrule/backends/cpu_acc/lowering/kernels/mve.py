@@ -54,6 +54,7 @@ def _conv2d(layer: Convolution) -> Candidate | str:
 
 def _pointwise(channels: Channels) -> Candidate:
     layer, inputs, input_c = channels.layer, None, channels.layer.image.shape[3]
+    # the kernel has the indices of inputs as bytes
     used = used_inputs(filled(channels.matrix, 1, _VECTOR), _VECTOR) if input_c <= 256 else None
     if used is not None:
         inputs = filled(used, _VECTOR).astype(np.uint8)

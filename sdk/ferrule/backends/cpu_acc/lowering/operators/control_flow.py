@@ -132,7 +132,7 @@ def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: L
     following: list[Expression] = list(places.outputs)
     end = _ALIGNMENT
     changed = step.taken("out", len(infos))
-    for index in changed:
+    for index in changed:  # the body may still read its inputs when it writes these outputs
         following[index] = Cast(Pointer(SCALARS[infos[index].dtype]), AddressOf(Index(_SCRATCH, Integer(end))))
         end = _up(end + infos[index].size_bytes)
     inner = AddressOf(Index(_SCRATCH, Integer(end)))
@@ -268,7 +268,6 @@ def _part(
     ops = []
     for index, layer in enumerate(graph.layers):
         scratch = Identifier(context.symbol(f"{tag}_{index}_scratch").upper())
-        offsets[scratch_name(layer.name)] = scratch
         ops.append(
             lower(
                 kind(
@@ -282,11 +281,13 @@ def _part(
                 )
             )
         )
+        if ops[-1].scratch_bytes:
+            offsets[scratch_name(layer.name)] = scratch
     places = _plan(graph, ops, given)
-    enumerators = tuple(Enumerator(place.name, places[name]) for name, place in offsets.items() if name in places)
+    enumerators = tuple(Enumerator(place.name, places[name]) for name, place in offsets.items())
     blobs: list[Blob] = []
     body = [*_body(graph, ops, pointers), *_late_outputs(context, graph, tag, pointers, without, blobs)]
-    named = set(names_in(tuple(body)))
+    named = set(names_in(tuple(body)))  # compilers warn of parameters without a use
     parameters = (
         *(Parameter(f"in_{index}", Pointer(Const(SCALARS[info.dtype]))) for index, info in enumerate(graph.inputs)),
         *(Parameter(f"out_{index}", Pointer(SCALARS[info.dtype])) for index, info in enumerate(graph.outputs)),

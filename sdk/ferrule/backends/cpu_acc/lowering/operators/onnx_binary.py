@@ -76,6 +76,7 @@ def _exact(context: LoweringContext) -> Candidate:
             with_fpu, without = 30, 300
         case other:
             raise UnsupportedError(f"layer '{context.layer.name}' has no kernel for {type(other).__name__}")
+    # without an FPU, each step of float32 is the call of a function
     fast = context.target.core is None or context.target.core.fpu
     return binary_candidate(context, call, with_fpu if fast else without)
 

@@ -14,6 +14,7 @@ from ferrule.graph import Array
 from ferrule.operators.spatial.resize import ResizeDescriptor, float_taps, integer_taps, nearest_pixels, onnx_taps
 
 _MOST_PIXELS = 1 << 15
+"""Tables have the pixels along an axis as int16."""
 Taps = Callable[[ResizeDescriptor, int, int], tuple[Array, Array | None]]
 """The pixels of the input for each index along an axis of the output, given both extents, and their weights."""
 

@@ -55,6 +55,7 @@ def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
     suffix, table, fields = "f32", "elementwise_unary_params", {"elements": source.elements}
     sources = _MATH.get(type_, ())
     if source.dtype is DataType.INT16:
+        # the root of int16 is one of integers, which needs no function of floats
         rescaling = _RESCALINGS[type_](context.operands)
         suffix, table, sources = "s16", "stored_unary_params", ()
         fields = {"multiplier": rescaling.multiplier, "shift": rescaling.shift} | fields

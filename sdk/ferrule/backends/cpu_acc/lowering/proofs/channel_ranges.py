@@ -42,6 +42,7 @@ class Ranges:
 
 
 _KNOWN: WeakKeyDictionary[Graph, dict[str, Ranges]] = WeakKeyDictionary()
+"""By graph and tensor; each kernel of each layer asks, and a search goes back to the inputs of the network."""
 
 
 def channel_ranges(graph: Graph, tensor: str) -> Ranges:
