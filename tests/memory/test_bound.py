@@ -17,21 +17,25 @@ from ferrule.memory.bound import bound_at, fullest, lower_bound
 from ferrule.memory.storage import Storage
 
 
+def storage(number: int, first: int, last: int, size_bytes: int = 16, alignment: int = 4) -> Storage:
+    return Storage(
+        members=(f"s{number}",),
+        size_bytes=size_bytes,
+        alignment=alignment,
+        lifetime=Lifetime(first=first, last=last),
+        regions=("sram",),
+        is_scratch=False,
+    )
+
+
 @st.composite
 def arenas(draw: st.DrawFn) -> Arena:
     storages = []
     for number in range(draw(st.integers(1, 8))):
         first = draw(st.integers(0, 4))
-        storages.append(
-            Storage(
-                members=(f"s{number}",),
-                size_bytes=draw(st.integers(1, 20)),
-                alignment=draw(st.sampled_from([1, 8, 16])),
-                lifetime=Lifetime(first=first, last=first + draw(st.integers(0, 2))),
-                regions=("sram",),
-                is_scratch=False,
-            )
-        )
+        last = first + draw(st.integers(0, 2))
+        sizes = draw(st.tuples(st.integers(1, 20), st.sampled_from([1, 8, 16])))
+        storages.append(storage(number, first, last, *sizes))
     return Arena(storages)
 
 
@@ -45,19 +49,7 @@ def test_the_fullest_step_is_found_though_some_are_skipped(arena: Arena) -> None
 
 
 def made(lives: Iterable[tuple[int, int]]) -> Arena:
-    return Arena(
-        [
-            Storage(
-                members=(f"s{number}",),
-                size_bytes=16,
-                alignment=4,
-                lifetime=Lifetime(first=first, last=last),
-                regions=("sram",),
-                is_scratch=False,
-            )
-            for number, (first, last) in enumerate(lives)
-        ]
-    )
+    return Arena([storage(number, *life) for number, life in enumerate(lives)])
 
 
 @pytest.mark.parametrize("longest", [1, 5, 60, 400])

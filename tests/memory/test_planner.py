@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -34,6 +36,24 @@ QUICK = Effort(placements=3_000, nodes=10_000)
 def request(name: str, size_bytes: int, first: int, last: int, **others: object) -> Request:
     arguments: dict[str, object] = {"regions": ("sram",), **others}
     return Request(name=name, size_bytes=size_bytes, lifetime=Lifetime(first=first, last=last), **arguments)  # type: ignore[arg-type]
+
+
+REPLACED = [request("in", 16, 0, 1), request("same", 16, 1, 1), request("out", 16, 1, 2)]
+VIEWED = [request("in", 16, 0, 2), request("same", 16, 1, 2), request("out", 16, 2, 3)]
+
+
+def replayed(
+    requests: list[Request],
+    regions: Sequence[Region] = LARGE,
+    *,
+    aliases: Sequence[Alias] = (),
+    overlaps: Sequence[Overlap] = (),
+    effort: Effort | None = None,
+) -> MemoryPlan:
+    """Return the plan, whose replay loses no byte."""
+    found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
+    verify(found, requests, regions, schedule_of_lifetimes(requests), aliases=aliases, overlaps=overlaps)
+    return found
 
 
 @st.composite
@@ -105,8 +125,7 @@ def brute_force(requests: list[Request], overlaps: list[Overlap], enough: int) -
 @given(problems(most=24, largest=200))
 @settings(max_examples=60)
 def test_replay_finds_no_fault_and_the_peak_is_not_below_the_bound(requests: list[Request]) -> None:
-    found = plan(requests, LARGE, effort=QUICK)
-    verify(found, requests, LARGE, schedule_of_lifetimes(requests))
+    found = replayed(requests, effort=QUICK)
     region = found.region("sram")
     assert region.bound_bytes <= region.peak_bytes == peak_of(found, requests)
     assert region.activation_bound_bytes <= region.activation_peak_bytes <= region.peak_bytes
@@ -147,8 +166,7 @@ def test_overlaps_are_used_and_replayed(requests: list[Request], data: st.DataOb
     chosen = [pair for pair in chosen if (pair[1], pair[0]) not in chosen]
     overlaps = [overlap_of(data, one, two, -3, 5) for one, two in chosen]
     exact = all(each.step_bytes == 1 and (each.distance_bytes or 0) >= 0 for each in overlaps)
-    found = plan(requests, LARGE, overlaps=overlaps, effort=Effort() if exact else QUICK)
-    verify(found, requests, LARGE, schedule_of_lifetimes(requests), overlaps=overlaps)
+    found = replayed(requests, overlaps=overlaps, effort=Effort() if exact else QUICK)
     region = found.region("sram")
     best = brute_force(requests, overlaps, found.peak_bytes)
     assert region.bound_bytes <= best <= region.peak_bytes
@@ -164,11 +182,8 @@ def test_every_buffer_lives_where_it_may(requests: list[Request]) -> None:
         Region(name="sram", size_bytes=300),
         Region(name="slow", size_bytes=5_000, alignment=32),
     )
-    try:
-        found = plan(requests, regions, effort=QUICK)
-    except ArenaOverflowError:
-        return
-    verify(found, requests, regions, schedule_of_lifetimes(requests))
+    with contextlib.suppress(ArenaOverflowError):
+        replayed(requests, regions, effort=QUICK)
 
 
 @given(problems(most=14, largest=60, regions=("fast", "sram")), st.data())
@@ -188,11 +203,8 @@ def test_aliases_and_overlaps_together_lose_no_byte(requests: list[Request], dat
             aliased |= {one.name, two.name}
         elif what == "overlap":
             overlaps.append(overlap_of(data, one.name, two.name, -20, 40))
-    try:
-        found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=QUICK)
-    except ArenaOverflowError:
-        return
-    verify(found, requests, regions, schedule_of_lifetimes(requests), aliases=aliases, overlaps=overlaps)
+    with contextlib.suppress(ArenaOverflowError):
+        replayed(requests, regions, aliases=aliases, overlaps=overlaps, effort=QUICK)
 
 
 @given(problems(most=4, largest=6, regions=("fast", "slow")))
@@ -250,8 +262,7 @@ def test_without_effort_the_certificate_says_how_far_above_the_bound() -> None:
 def test_alignments_of_buffer_and_region_both_hold() -> None:
     regions = (Region(name="sram", size_bytes=1000, alignment=6),)
     requests = [request("a", 5, 0, 1, alignment=4), request("b", 5, 0, 1), request("c", 1, 0, 1, alignment=10)]
-    found = plan(requests, regions)
-    verify(found, requests, regions, schedule_of_lifetimes(requests))
+    found = replayed(requests, regions)
     assert found.region("sram").alignment == 60
     assert found.peak_bytes == brute_force(
         [request("a", 5, 0, 1, alignment=12), request("b", 5, 0, 1, alignment=6), request("c", 1, 0, 1, alignment=30)],
@@ -268,8 +279,7 @@ def test_what_the_fast_region_cannot_hold_goes_to_the_next_one() -> None:
         request("b", 60, 1, 3, regions=both),
         request("c", 90, 4, 5, regions=both),
     ]
-    found = plan(requests, regions)
-    verify(found, requests, regions, schedule_of_lifetimes(requests))
+    found = replayed(requests, regions)
     assert {name: placement.region for name, placement in found.placements.items()} == {
         "a": "fast",
         "b": "sram",
@@ -285,8 +295,7 @@ def test_a_choice_that_no_rule_finds_is_found_by_trying() -> None:
         request("second", 6, 0, 1, regions=("fast", "sram")),
         request("resident", 5, 0, 1, regions=("slow",)),
     ]
-    found = plan(requests, regions)
-    verify(found, requests, regions, schedule_of_lifetimes(requests))
+    found = replayed(requests, regions)
     assert found.placements["first"].region == "fast"
     assert found.placements["second"].region == "sram"
 
@@ -300,8 +309,7 @@ def test_what_no_layout_holds_spills_though_each_step_would_fit() -> None:
         request("b", 3, 1, 2, regions=both),
         request("c", 1, 0, 1, alignment=2, regions=both),
     ]
-    found = plan(requests, regions)
-    verify(found, requests, regions, schedule_of_lifetimes(requests))
+    found = replayed(requests, regions)
     assert [name for name, one in found.placements.items() if one.region == "sram"] == ["c"]
     stuck = [
         request(
@@ -359,8 +367,7 @@ def test_an_unknown_region_is_named() -> None:
 def test_aliases_share_one_place_and_the_larger_size() -> None:
     requests = [request("a", 8, 0, 2, alignment=2), request("b", 12, 2, 4, alignment=8), request("c", 4, 1, 3)]
     aliases = (Alias(output="b", input="a", kind=AliasKind.IN_PLACE),)
-    found = plan(requests, LARGE, aliases=aliases)
-    verify(found, requests, LARGE, schedule_of_lifetimes(requests), aliases=aliases)
+    found = replayed(requests, aliases=aliases)
     assert found.placements["a"] == found.placements["b"]
     assert found.peak_bytes == 16
 
@@ -402,30 +409,25 @@ def test_requests_without_sense_are_refused(wrong: dict[str, object]) -> None:
         request(**{"name": "a", "size_bytes": 1, "first": 0, "last": 0, **wrong})  # type: ignore[arg-type]
 
 
-def test_an_output_lies_over_its_input_by_the_safe_distance() -> None:
-    requests = [request("in", 100, 0, 1), request("out", 90, 1, 2)]
-    overlap = Overlap(output="out", input="in", distance_bytes=16)
-    found = plan(requests, LARGE, overlaps=(overlap,))
-    verify(found, requests, LARGE, schedule_of_lifetimes(requests), overlaps=(overlap,))
-    assert (found.placements["in"].offset, found.placements["out"].offset) == (16, 0)
-    assert (found.peak_bytes, found.regions[0].certificate) == (116, "optimal")
-
-
-def test_an_overlap_is_ignored_where_the_input_is_read_later() -> None:
-    requests = [request("in", 100, 0, 2), request("out", 90, 1, 2)]
-    overlap = Overlap(output="out", input="in", distance_bytes=0)
-    found = plan(requests, LARGE, overlaps=(overlap,))
-    verify(found, requests, LARGE, schedule_of_lifetimes(requests), overlaps=(overlap,))
-    assert found.peak_bytes == 190
-
-
-def test_an_overlap_is_ignored_where_another_output_has_replaced_the_input() -> None:
-    requests = [request("in", 16, 0, 1), request("same", 16, 1, 1), request("out", 16, 1, 2)]
-    aliases = (Alias(output="same", input="in", kind=AliasKind.IN_PLACE),)
-    overlaps = (Overlap(output="out", input="in", distance_bytes=4),)
-    found = plan(requests, LARGE, aliases=aliases, overlaps=overlaps)
-    verify(found, requests, LARGE, schedule_of_lifetimes(requests), aliases=aliases, overlaps=overlaps)
-    assert found.peak_bytes == 32
+@pytest.mark.parametrize(
+    ("requests", "alias", "distances", "peak"),
+    [
+        ([request("in", 100, 0, 1), request("out", 90, 1, 2)], None, {"in": 16}, 116),
+        ([request("in", 100, 0, 2), request("out", 90, 1, 2)], None, {"in": 0}, 190),
+        (REPLACED, AliasKind.IN_PLACE, {"in": 4}, 32),
+        (VIEWED, AliasKind.VIEW, {"in": 0}, 32),
+        (VIEWED, AliasKind.VIEW, {"same": 0}, 32),
+        (VIEWED, AliasKind.VIEW, {"in": 0, "same": 4}, 20),
+    ],
+    ids=["safe", "read later", "replaced", "its view is read, too", "it is read, too", "stated for both"],
+)
+def test_an_overlap_is_used_unless_a_byte_would_be_lost(
+    requests: list[Request], alias: AliasKind | None, distances: dict[str, int], peak: int
+) -> None:
+    aliases = [Alias(output="same", input="in", kind=alias)] if alias else []
+    overlaps = [Overlap(output="out", input=source, distance_bytes=each) for source, each in distances.items()]
+    found = replayed(requests, aliases=aliases, overlaps=overlaps)
+    assert found.peak_bytes == peak
 
 
 def test_a_single_scratch_buffer_has_no_other_order_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,7 +436,7 @@ def test_a_single_scratch_buffer_has_no_other_order_to_try(monkeypatch: pytest.M
     changed = _Climb._changed
 
     def counted(climb: _Climb) -> list[int]:
-        tried.append(len(climb._order))
+        tried.append(len(climb.order))
         return changed(climb)
 
     monkeypatch.setattr(_Climb, "_changed", counted)
@@ -443,27 +445,14 @@ def test_a_single_scratch_buffer_has_no_other_order_to_try(monkeypatch: pytest.M
     assert 1 not in tried
 
 
-def crowd(count: int, *, overlapping: bool) -> tuple[list[Request], list[Overlap]]:
-    """Return buffers that almost all live at the same time: too many pairs for lists of neighbours."""
-    requests = [
-        Request(
-            name=f"b{n}",
-            size_bytes=1 + (n * 7919) % 97,
-            lifetime=Lifetime(first=n // 4, last=count + n % 5 if n % 3 else n // 4 + 1),
-            regions=("sram",),
-            alignment=(1, 4)[n % 2],
-        )
-        for n in range(count)
-    ]
-    overlaps = [
-        Overlap(output=f"b{n + 4}", input=f"b{n}", distance_bytes=1) for n in range(0, count - 4, 3) if overlapping
-    ]
-    return requests, overlaps
-
-
 @pytest.mark.parametrize("overlapping", [False, True])
 def test_a_crowd_is_placed_as_few_are(overlapping: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests, overlaps = crowd(60, overlapping=overlapping)
+    """In the crowd, almost all live at the same time: too many pairs for lists of neighbours."""
+    requests = [
+        request(f"b{n}", 1 + (n * 7919) % 97, n // 4, 60 + n % 5 if n % 3 else n // 4 + 1, alignment=(1, 4)[n % 2])
+        for n in range(60)
+    ]
+    overlaps = [Overlap(output=f"b{n + 4}", input=f"b{n}", distance_bytes=1) for n in range(0, 56, 3) if overlapping]
     regions = (Region(name="sram", size_bytes=1 << 20),)
     quick = Effort(placements=0, nodes=0, looks=0)
     few = plan(requests, regions, overlaps=overlaps, effort=quick)

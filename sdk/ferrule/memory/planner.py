@@ -64,18 +64,24 @@ def _check_regions(requests: Sequence[Request], regions: Sequence[Region]) -> No
 def _laps(
     overlaps: Sequence[Overlap], groups: Mapping[str, str], lifetimes: Mapping[str, Lifetime]
 ) -> dict[tuple[str, str], Lap]:
-    """Return how storages may overlap, for the overlaps whose input is last live at the output's first step."""
-    starts: dict[str, dict[str, int]] = {}
+    """Return how storages may overlap, for the overlaps whose input is last live at the output's first step.
+
+    The layer uses all buffers that are last live at its step, so an overlap must be stated for each one that has the
+    input's bytes: a layer may read a tensor and also a view of it.
+    """
+    ending: dict[tuple[str, int], list[str]] = {}
+    """By group and step: the buffers that are last live there."""
     for name, group in groups.items():
-        starts.setdefault(group, {})[name] = lifetimes[name].first
+        ending.setdefault((group, lifetimes[name].last), []).append(name)
+    stated = {(overlap.output, overlap.input) for overlap in overlaps}
     found: dict[tuple[str, str], Lap] = {}
     for overlap in overlaps:
         output, source = overlap.output, overlap.input
         if output not in groups or source not in groups:
             raise ValueError(f"overlap of '{output}' and '{source}' names a buffer that is not requested")
         step = lifetimes[output].first
-        others = (first for name, first in starts[groups[source]].items() if name != source)
-        if lifetimes[source].last == step and all(first < step for first in others):
+        used = ending.get((groups[source], step), ())
+        if source in used and all((output, name) in stated for name in used):
             pair = groups[output], groups[source]
             found[pair] = found[pair].joined(_lap(overlap)) if pair in found else _lap(overlap)
     return found
