@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +14,9 @@ import pytest
 from children import ran
 
 from ferrule.backends import BackendId
-from ferrule.backends.firmware import LoweredOp, LoweringContext, parameter_table
+from ferrule.backends.firmware import LoweredOp, LoweringContext, Scratch, parameter_table
 from ferrule.backends.target import Face, default_target
-from ferrule.codegen import Artifact, Plan, generate
+from ferrule.codegen import CORE, Artifact, Plan, generate, shared_region
 from ferrule.codegen.storage import ARENA_ALIGNMENT
 from ferrule.dom import Call, Evaluate, Identifier
 from ferrule.errors import UnsupportedError
@@ -39,8 +40,11 @@ static inline void twice(const struct twice_params *params, const int8_t *input,
 """
 
 
+@dataclass
 class Target:
     """Multiplies its input by two; a RESHAPE is a view."""
+
+    scratches: tuple[Scratch, ...]
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         if context.layer.type is LayerType.RESHAPE:
@@ -52,6 +56,7 @@ class Target:
             statements=(Evaluate(Call(Identifier("twice"), arguments)),),
             declarations=(variable,),
             scratch_bytes=24,
+            scratches=self.scratches,
             headers=("twice.h",),
         )
 
@@ -76,14 +81,14 @@ def reshape(graph: Graph, source: str, target: str, *shape: int) -> str:
     return graph.add_layer(layer, [tensor(target, *shape)])[0]
 
 
-def emit(graph: Graph, workspace_bytes: int = 1 << 16) -> Artifact:
+def emit(graph: Graph, *, scratches: tuple[Scratch, ...] = (), **options: Any) -> Artifact:  # noqa: ANN401
     names = [layer.name for layer in graph.layers]
     return generate(
         Plan(
             graph=graph,
-            firmware=dict.fromkeys(names, Target()),
+            firmware=dict.fromkeys(names, Target(scratches)),
             targets=dict.fromkeys(names, default_target(BackendId("Test"), Face.FIRMWARE)),
-            workspace_bytes=workspace_bytes,
+            **{"workspace_bytes": 1 << 16, **options},
         )
     )
 
@@ -267,20 +272,10 @@ def test_views_between_inputs_and_outputs_become_copies(
 
 
 @pytest.mark.cc
-def test_constant_outputs_are_copied(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
-    graph = Graph("constants")
-    x = graph.add_input(tensor("x", 3, 4))
-    fixed = graph.add_constant(tensor("fixed", 4), np.array([1, -2, 3, -4], np.int8))
-    graph.set_outputs([fixed, double(graph, x, "y")])
-    host = build(emit(graph), tmp_path, host_cc, ["x"], ["constant", "y"])
-    assert host.run(x=X) == 0
-    assert host.output("constant", 4) == [1, -2, 3, -4]
-    assert host.output("y", 12) == list((X * 2).ravel())
-
-
-@pytest.mark.cc
-@pytest.mark.parametrize("values", [np.array([True, False, True]), np.array([1 << 40, -1])], ids=str)
-def test_constants_of_bool_and_int64_compile(values: Array, tmp_path: Path, host_cc: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "values", [np.array([1, -2, 3, -4], np.int8), np.array([True, False, True]), np.array([1 << 40, -1])], ids=str
+)
+def test_constant_outputs_are_copied(values: Array, tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     graph = Graph("constants")
     x = graph.add_input(tensor("x", 3, 4))
     info = TensorInfo("fixed", values.shape, DataType(str(values.dtype)))
@@ -288,6 +283,7 @@ def test_constants_of_bool_and_int64_compile(values: Array, tmp_path: Path, host
     host = build(emit(graph), tmp_path, host_cc, ["x"], ["constant", "y"])
     assert host.run(x=X) == 0
     assert host.output("constant", values.nbytes) == list(values.view(np.int8))
+    assert host.output("y", 12) == list((X * 2).ravel())
 
 
 @pytest.mark.cc
@@ -338,6 +334,22 @@ def test_a_layer_may_be_called_like_a_tensor(tmp_path: Path, host_cc: tuple[str,
 def test_a_workspace_that_is_too_small_is_an_error() -> None:
     with pytest.raises(ArenaOverflowError, match="arena needs"):
         emit(chain(), workspace_bytes=16)
+
+
+def test_a_model_in_a_shared_arena_declares_memory_for_its_state_only() -> None:
+    graph = Graph("counter")
+    old = graph.add_state(tensor("old", 4), np.zeros(4, np.int8))
+    graph.set_state(old, double(graph, old, "new"))
+    graph.set_outputs([double(graph, graph.add_input(tensor("x", 4)), "y")])
+    for arena, places in (("", ["sram", "state"]), ("shared", ["input_x", "output_y", "state"])):
+        header = emit(graph, arena=arena).files["ferrule_counter.h"]
+        assert re.findall(r"extern u?int8_t ferrule_counter_default_(\w+)\[", header) == places
+
+
+def test_a_memory_for_scratch_is_described() -> None:
+    fast = Scratch(name="fast", size_bytes=40, memory="dtcm")
+    artifact = emit(chain(), scratches=(fast,), named=[shared_region("dtcm", 4096, 0, frozenset({CORE}))])
+    assert "In memory dtcm, for scratch: a multiple of" in artifact.files["ferrule_chain.h"]
 
 
 def test_too_many_dimensions_are_refused() -> None:

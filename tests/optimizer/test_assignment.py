@@ -180,6 +180,9 @@ class TestAllOrNothing:
         whole = backend("Whole", takes_all, capabilities=WHOLE)
         graph = line("a", "tanh", "b")
         assert set(owners(graph, ["Relus", "Whole", "B"], RELUS, whole, B).values()) == {"Relus", "B"}
+        result = optimize(graph, ["Relus", "Whole", "B"], registry(RELUS, whole, B), PLAIN)
+        reason = "backend Whole is left out: it takes whole networks only, and layer 'a' goes to Relus"
+        assert reason in result.messages
 
     def test_one_failure_takes_everything_away(self) -> None:
         whole = backend("Whole", takes_all, capabilities=WHOLE, optimise=by_name)

@@ -107,6 +107,14 @@ def types(graph: Graph) -> list[LayerType]:
     return [layer.type for layer in graph.layers]
 
 
+def assert_becomes(network: Network, expected: list[LayerType]) -> Graph:
+    """Check the types of a network's layers after simplification, and its bits; return the simplified graph."""
+    simpler = simplify(network)
+    assert types(simpler) == expected
+    assert_same_bits(network, simpler)
+    return simpler
+
+
 def conv(network: Network, source: str, **options: object) -> str:
     channels = network.info(source).shape[-1]
     weights = np.arange(2 * 9 * channels, dtype=np.int8).reshape(2, 3, 3, channels)
@@ -118,12 +126,9 @@ def conv(network: Network, source: str, **options: object) -> str:
 def test_an_activation_joins_the_convolution() -> None:
     network = Network("n")
     network.set_outputs([network.add_relu_layer(conv(network, image(network)), name="y")])
-    simpler = simplify(network)
-    assert types(simpler) == [LayerType.CONV_2D]
-    descriptor = simpler.layers[0].descriptor
+    descriptor = assert_becomes(network, [LayerType.CONV_2D]).layers[0].descriptor
     assert isinstance(descriptor, Conv2dDescriptor)
     assert descriptor.activation is Activation.RELU
-    assert_same_bits(network, simpler)
 
 
 def test_an_activation_joins_the_transposed_convolution() -> None:
@@ -135,35 +140,30 @@ def test_an_activation_joins_the_transposed_convolution() -> None:
         source, weights, size=(11, 11), weights_quantization=Quantization.of(0.02), quantization=quantized
     )
     network.set_outputs([network.add_relu6_layer(output)])
-    simpler = simplify(network)
-    assert types(simpler) == [LayerType.TRANSPOSE_CONV]
-    assert_same_bits(network, simpler)
+    assert_becomes(network, [LayerType.TRANSPOSE_CONV])
 
 
 def test_an_activation_that_rescales_stays() -> None:
     network = Network("n")
     convolved = conv(network, image(network))
     network.set_outputs([network.add_relu_layer(convolved, quantization=Quantization.of(0.2, -128))])
-    assert types(simplify(network)) == [LayerType.CONV_2D, LayerType.RELU]
+    assert_becomes(network, [LayerType.CONV_2D, LayerType.RELU])
 
 
 def test_an_activation_stays_where_others_read_the_convolution_too() -> None:
     network = Network("n")
     convolved = conv(network, image(network))
     network.set_outputs([network.add_relu_layer(convolved), convolved])
-    assert types(simplify(network)) == [LayerType.CONV_2D, LayerType.RELU]
+    assert_becomes(network, [LayerType.CONV_2D, LayerType.RELU])
 
 
 def test_a_pad_joins_the_convolution() -> None:
     network = Network("n")
     padded = network.add_pad_layer(image(network), [(0, 0), (1, 2), (0, 1), (0, 0)])
     network.set_outputs([conv(network, padded)])
-    simpler = simplify(network)
-    assert types(simpler) == [LayerType.CONV_2D]
-    descriptor = simpler.layers[0].descriptor
+    descriptor = assert_becomes(network, [LayerType.CONV_2D]).layers[0].descriptor
     assert isinstance(descriptor, Conv2dDescriptor)
     assert descriptor.padding == Padding(top=1, bottom=2, left=0, right=1)
-    assert_same_bits(network, simpler)
 
 
 def test_a_pad_of_channels_stays() -> None:
@@ -177,7 +177,7 @@ def test_a_pad_before_a_pool_stays() -> None:
     network = Network("n")
     padded = network.add_pad_layer(image(network), [(0, 0), (1, 1), (1, 1), (0, 0)])
     network.set_outputs([network.add_max_pool2d_layer(padded, (2, 2))])
-    assert types(simplify(network)) == [LayerType.PAD, LayerType.MAX_POOL_2D]
+    assert_becomes(network, [LayerType.PAD, LayerType.MAX_POOL_2D])
 
 
 def test_inverse_transposes_vanish() -> None:
@@ -185,14 +185,14 @@ def test_inverse_transposes_vanish() -> None:
     turned = network.add_transpose_layer(image(network), (0, 3, 1, 2))
     back = network.add_transpose_layer(turned, (0, 2, 3, 1))
     network.set_outputs([conv(network, back)])
-    assert types(simplify(network)) == [LayerType.CONV_2D]
+    assert_becomes(network, [LayerType.CONV_2D])
 
 
 def test_a_chain_of_views_becomes_one() -> None:
     network = Network("n")
     flat = network.add_reshape_layer(image(network), (1, 32))
     network.set_outputs([network.add_reshape_layer(network.add_expand_dims_layer(flat, 0), (2, 16), name="y")])
-    assert types(simplify(network)) == [LayerType.RESHAPE]
+    assert_becomes(network, [LayerType.RESHAPE])
 
 
 def test_transposes_join_across_elementwise_layers() -> None:
@@ -204,9 +204,7 @@ def test_transposes_join_across_elementwise_layers() -> None:
     scales = network.add_constant_array("scales", column, Quantization.of(0.5, 1))
     product = network.add_mul_layer(total, scales, quantization=Quantization.of(0.1, 2))
     network.set_outputs([conv(network, network.add_transpose_layer(product, (0, 2, 3, 1)))])
-    simpler = simplify(network)
-    assert types(simpler) == [LayerType.RELU, LayerType.ADD, LayerType.MUL, LayerType.CONV_2D]
-    assert_same_bits(network, simpler)
+    assert_becomes(network, [LayerType.RELU, LayerType.ADD, LayerType.MUL, LayerType.CONV_2D])
 
 
 @pytest.mark.parametrize("type_", sorted(having(elementwise=True)))
@@ -226,9 +224,7 @@ def test_transposes_join_across_every_elementwise_layer(type_: LayerType) -> Non
     network.add_layer(replace(layer, inputs=inputs), [replace(info, shape=(1, 2, 3, 4))])
     network.add_layer(move(info.name, "result", back), [replace(info, name="result", shape=(1, 3, 4, 2))])
     network.set_outputs(["result"])
-    simpler = simplify(network)
-    assert types(simpler) == [type_]
-    assert_same_bits(network, simpler)
+    assert_becomes(network, [type_])
 
 
 def is_accepted(case: Graph) -> bool:
@@ -249,9 +245,7 @@ def test_reshapes_join_across_elementwise_layers() -> None:
     half = network.add_constant_array("half", np.array([5], np.int8), Quantization.of(0.1))
     product = network.add_mul_layer(network.add_logistic_layer(flat), half, quantization=Quantization.of(0.1, 2))
     network.set_outputs([conv(network, network.add_reshape_layer(product, (1, 4, 4, 2)))])
-    simpler = simplify(network)
-    assert types(simpler) == [LayerType.LOGISTIC, LayerType.MUL, LayerType.CONV_2D]
-    assert_same_bits(network, simpler)
+    assert_becomes(network, [LayerType.LOGISTIC, LayerType.MUL, LayerType.CONV_2D])
 
 
 @pytest.mark.parametrize("second", [(0, 3, 1, 2), (0, 1, 3, 2)])
@@ -270,17 +264,17 @@ def test_transposes_that_differ_stay(second: tuple[int, ...]) -> None:
 def test_clamp_within_the_limits_of_the_next_goes() -> None:
     network = Network("n")
     network.set_outputs([network.add_relu_layer(network.add_relu6_layer(network.add_relu_layer(image(network))))])
-    simpler = simplify(network)
-    assert types(simpler) == [LayerType.RELU, LayerType.RELU6]
-    assert_same_bits(network, simpler)
+    assert_becomes(network, [LayerType.RELU, LayerType.RELU6])
 
 
 def floats(network: Network) -> str:
     return network.add_input(TensorInfo("x", (1, 4, 4, 2), DataType.FLOAT32))
 
 
-def keras_prelu(network: Network, source: str, mirrored: str, factors: list[float]) -> str:
-    negated = network.add_elementwise_unary_layer(LayerType.NEG, mirrored)
+def keras_prelu(
+    network: Network, source: str, mirrored: str, factors: list[float], mirror: LayerType = LayerType.NEG
+) -> str:
+    negated = network.add_elementwise_unary_layer(mirror, mirrored)
     constant = network.add_constant_array("factors", np.float32(factors))
     product = network.add_mul_layer(network.add_relu_layer(negated), constant)
     return network.add_add_layer(network.add_relu_layer(source), product)
@@ -290,24 +284,29 @@ def test_prelu_of_keras_is_found() -> None:
     network = Network("n")
     x = floats(network)
     network.set_outputs([keras_prelu(network, x, x, [-0.25, 3.0])])
-    simpler = simplify(network)
-    assert types(simpler) == [LayerType.PRELU]
-    assert_same_bits(network, simpler)
+    assert_becomes(network, [LayerType.PRELU])
 
 
-@pytest.mark.parametrize("factors", [[-0.25, 3.0], [np.inf, 1.0]])
-def test_other_sums_of_rectified_tensors_stay(factors: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("factors", "is_mirrored", "mirror"),
+    [
+        ([-0.25, 3.0], False, LayerType.NEG),
+        ([np.inf, 1.0], True, LayerType.NEG),
+        ([-0.25, 3.0], True, LayerType.FLOOR),
+    ],
+)
+def test_other_sums_of_rectified_tensors_stay(factors: list[float], is_mirrored: bool, mirror: LayerType) -> None:
     network = Network("n")
     x = floats(network)
-    mirrored = network.add_elementwise_unary_layer(LayerType.FLOOR, x) if np.isfinite(factors[0]) else x
-    network.set_outputs([keras_prelu(network, x, mirrored, factors)])
+    mirrored = x if is_mirrored else network.add_elementwise_unary_layer(LayerType.FLOOR, x)
+    network.set_outputs([keras_prelu(network, x, mirrored, factors, mirror)])
     assert LayerType.PRELU not in types(simplify(network))
 
 
 def test_a_transpose_of_unit_axes_becomes_a_reshape() -> None:
     network = Network("n")
     network.set_outputs([network.add_transpose_layer(image(network), (1, 0, 2, 3))])
-    assert types(simplify(network)) == [LayerType.RESHAPE]
+    assert_becomes(network, [LayerType.RESHAPE])
 
 
 def test_a_bias_without_effect_cannot_overflow() -> None:
@@ -442,9 +441,7 @@ def test_constants_are_computed() -> None:
     fixed = network.add_constant_array("fixed", np.ones((1, 4, 4, 2), np.int8), Quantization.of(0.1, -3))
     doubled = network.add_add_layer(fixed, fixed, quantization=Quantization.of(0.1, -3))
     network.set_outputs([network.add_add_layer(x, doubled, quantization=Quantization.of(0.2))])
-    simpler = simplify(network)
-    assert types(simpler) == [LayerType.ADD]
-    assert_same_bits(network, simpler)
+    assert_becomes(network, [LayerType.ADD])
 
 
 @pytest.mark.parametrize(("growth", "folds"), [(2.0, True), (1.99, False), (4.0, True)])
@@ -467,7 +464,7 @@ def test_twins_are_merged_and_dead_layers_removed() -> None:
     one, other = network.add_logistic_layer(x), network.add_logistic_layer(x)
     network.add_tanh_layer(x)
     network.set_outputs([network.add_add_layer(one, other, quantization=Quantization.of(0.01, -128))])
-    assert types(simplify(network)) == [LayerType.LOGISTIC, LayerType.ADD]
+    assert_becomes(network, [LayerType.LOGISTIC, LayerType.ADD])
 
 
 def test_an_output_keeps_its_name_when_its_layer_vanishes() -> None:

@@ -226,10 +226,8 @@ def _variables(graph: Graph, names: Names) -> dict[str, str]:
 
     The output of a MEM_COPY layer is named after the tensor that it copies.
     """
-    variables = {info.name: names.take(info.name) for info in graph.sources}
-    for info in graph.results:
-        if info.name not in variables and not graph.tensor(info.name).is_constant:
-            variables[info.name] = names.take(info.name)
+    ends = dict.fromkeys(info.name for info in (*graph.sources, *graph.results))
+    variables = {name: names.take(name) for name in ends if not graph.tensor(name).is_constant}
     origins: dict[str, str] = {}
     for layer in graph.layers:
         base = f"{layer.name}_out"

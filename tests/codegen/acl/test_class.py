@@ -358,6 +358,21 @@ def test_constants_of_one_float_are_no_literals_of_integers() -> None:
     assert re.search(r"_y_softmax_layer\.configure\(&_x, &_y, 1\.0f\);", text(generate_class(net, target=CPU), "cpp"))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "values", "reason"),
+    [
+        (DataType.INT8, 15, ""),
+        (DataType.INT8, 16, "the library is up to 6 steps off for int8 and 16 or more values ('x')"),
+        (DataType.FLOAT32, 16, ""),
+    ],
+)
+def test_softmax_of_many_integers_is_refused(dtype: DataType, values: int, reason: str) -> None:
+    net = ferrule.Network("softmax")
+    scale = Quantization.of(0.5) if dtype is DataType.INT8 else None
+    net.add_softmax_layer(net.add_input(TensorInfo("x", (1, values), dtype, quantization=scale)))
+    assert supported(net, net.layers[0], AclOptions()) == reason
+
+
 def test_a_writer_of_c_refuses_the_class() -> None:
     with pytest.raises(UnsupportedError, match="C has no classes, got Class 'AclArtifact'"):
         generate_class(network(), target=GPU, writer=CWriter())

@@ -227,7 +227,7 @@ def _resize_check(part: LayerView) -> str:
 
 def _bilinear_accuracy(graph: Graph, layer: Layer) -> Accuracy:
     """Return one step for both roundings, and what the reference's places, of 10 bits, are beside the library's."""
-    about, image = layer.descriptor, graph.info(layer.inputs[0] or "")
+    about, image = layer.descriptor, graph.info(layer.present_inputs[0])
     assert isinstance(about, ResizeDescriptor)
     if image.dtype is not DataType.INT8 or layer.rounding is Rounding.ONNX:
         return Accuracy()
