@@ -121,6 +121,12 @@ def test_nan_on_both_sides_compares_nothing() -> None:
     assert each.difference is None
 
 
+@pytest.mark.parametrize("odd", [np.inf, -np.inf])
+def test_a_difference_without_a_number_has_none(odd: float) -> None:
+    (each,) = judged(dense(), made(dense()), {"x": X}, {"sums": np.array([[3e8, odd]], np.float32)})
+    assert (each.verdict, each.difference) == (Verdict.DIFFERENT, None)
+
+
 @pytest.mark.parametrize(
     ("size", "aligned", "steps"),
     [
