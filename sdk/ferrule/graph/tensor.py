@@ -216,8 +216,7 @@ def little_endian(array: Array) -> bytes:
 
 def constant(info: TensorInfo, data: Array) -> Tensor:
     """Return a constant with data that nothing else writes; it becomes read-only."""
-    data.setflags(write=False)
-    return Tensor(info, data)
+    return Tensor(info, read_only(data))
 
 
 def renamed(tensor: Tensor, name: str) -> Tensor:

@@ -17,6 +17,7 @@ from ferrule.formats.onnx.layout import NHWC, Layout, identity, moves_nothing
 from ferrule.formats.onnx.node import TensorType, elements
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.names import UniqueNames
+from ferrule.graph.tensor import read_only
 from ferrule.network import Network, check_kernel
 from ferrule.operators.interpreter import operator_of
 from ferrule.operators.movement.reshape import ReshapeDescriptor
@@ -69,8 +70,7 @@ class Emission:
         """Declare a tensor of the model to be a constant."""
         self._check_new(name)
         if data.flags.writeable:
-            data = data.copy()
-            data.setflags(write=False)
+            data = read_only(data.copy())
         self._constants[name] = data
 
     def has(self, name: str) -> bool:

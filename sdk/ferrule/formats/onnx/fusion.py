@@ -246,8 +246,8 @@ class _Graph:
             return "uint8" if wide else str(data.dtype)
         own = "uint8" if point is None else str(point.dtype)
         maker, edge = self._makers.get(name), self._only_edge(name)
-        if own != "int8" or maker is None or edge is None or maker.op != _QUANTIZE or edge[0].op != _DEQUANTIZE:
+        if own != "int8" or maker is None or edge is None:
             return own
-        points = [self._zero_point(each) for each in (maker, edge[0])]
+        points = [self._zero_point(each) for each in (maker, edge[0])]  # None of an operator that is no conversion
         values = {None if each is None or each.size != 1 else int(each.reshape(-1)[0]) for each in points}
         return "uint8" if len(values) == 1 and None not in values else own

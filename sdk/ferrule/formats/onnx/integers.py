@@ -16,6 +16,7 @@ from ferrule.formats.onnx.folding import Folding
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, clip_bounds, single_readers
 from ferrule.graph import Array, Rounding
 from ferrule.graph.names import UniqueNames
+from ferrule.graph.tensor import read_only
 
 
 @positional
@@ -133,9 +134,7 @@ class Integers:
         if held.data is None:
             self.add("DequantizeLinear", (held.name,), name)
         else:
-            data = self._dequantised(held)
-            data.setflags(write=False)
-            self.constants[name] = data
+            self.constants[name] = read_only(self._dequantised(held))
         return name
 
     def numbers(self, name: str) -> Array | None:
@@ -153,9 +152,7 @@ class Integers:
         if key not in self._copies:
             same = self.constants.get(name) is data and not encoding.offset and name not in self.types
             made = name if same else self.new(f"{name}_{'int32' if encoding.type == 'int32' else 'int8'}")
-            stored = np.array(encoding.stored_data(data))
-            stored.setflags(write=False)
-            self.constants[made] = stored
+            self.constants[made] = read_only(np.array(encoding.stored_data(data)))
             self.types[made] = encoding.stored()
             self._copies[key] = made
         return self._copies[key]

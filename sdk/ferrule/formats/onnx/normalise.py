@@ -12,6 +12,7 @@ from ferrule.errors import FerruleError, UnsupportedError, place
 from ferrule.formats.onnx.folding import Folding, constant_of
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType
 from ferrule.graph import Array
+from ferrule.graph.tensor import read_only
 
 
 @frozen
@@ -52,9 +53,7 @@ def _folded(record: GraphRecord, folding: Folding) -> tuple[list[Node], dict[str
         if results is None or any(name in constants for name in node.outputs):
             remaining.append(node)
             continue
-        for name, data in zip(node.outputs, results, strict=True):
-            data.setflags(write=False)
-            constants[name] = data
+        constants |= zip(node.outputs, map(read_only, results), strict=True)
     return remaining, constants
 
 

@@ -14,6 +14,7 @@ from ferrule.formats.onnx.fusion import MOVING
 from ferrule.formats.onnx.integers import names_of
 from ferrule.formats.onnx.node import GraphRecord, Node, single_readers
 from ferrule.graph import Array
+from ferrule.graph.tensor import read_only
 
 _INT8 = np.iinfo(np.int8)
 _INT32 = np.iinfo(np.int32)
@@ -156,8 +157,7 @@ class Rewriting:
 
     def _constant(self, wanted: str, data: Array) -> str:
         name = self._names.take(wanted)
-        data.setflags(write=False)
-        self._constants[name] = data
+        self._constants[name] = read_only(data)
         return name
 
 

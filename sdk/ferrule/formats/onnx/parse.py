@@ -17,6 +17,7 @@ from ferrule.formats.limits import MAX_RANK, printable
 from ferrule.formats.onnx.node import MICROSOFT, Attribute, GraphRecord, Node, ValueRecord
 from ferrule.formats.onnx.size import afford_fields
 from ferrule.graph import Array, DataType
+from ferrule.graph.tensor import read_only
 from ferrule.reading import open_file
 
 OLDEST_OPSET = 13
@@ -195,8 +196,7 @@ class _Parser:
             result = result.view(np.uint8) != 0
         if number in _WIDENED:
             result = result.astype(dtype)
-        result.setflags(write=False)
-        return result
+        return read_only(result)
 
     def _external(self, tensor: Any) -> bytes:  # noqa: ANN401
         """Return the bytes of a tensor from a file beside the model."""

@@ -19,6 +19,7 @@ from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import Tensors, real_values
 from ferrule.formats.tflite.tflm_decode import TFLM_DECODE, check_decode, decoded
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType
+from ferrule.graph.tensor import read_only
 from ferrule.operators.operator import Operands, keeps_nothing
 from ferrule.operators.table import OPERATORS
 
@@ -196,9 +197,7 @@ class Folding:
                     f"tensor '{info.name}' is {info.dtype}{list(info.shape)}, but operator {record.index} "
                     f"{record.type} computes {result.dtype}{list(result.shape)}"
                 )
-            data = np.array(result, order="C")
-            data.setflags(write=False)
-            self._values[index] = data
+            self._values[index] = read_only(np.array(result, order="C"))
 
 
 def _check_shapes(shapes: Sequence[tuple[int, ...]], operands: Operands, *, any_shape: bool) -> None:

@@ -199,9 +199,10 @@ class _Reader:
 
     def dequantize_weights(self) -> None:
         """Make the quantised weights of layers with float32 activations float32."""
+        weighted = having(weighted=True)
         for record in self._record.operators:
             type_ = _layer_type(record)
-            if type_ not in having(weighted=True):
+            if type_ not in weighted:
                 continue
             data, place_of_weights, *_ = OPERATORS[type_].data_inputs
             if len(record.inputs) <= max(data, place_of_weights):

@@ -14,6 +14,7 @@ from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.limits import MAX_RANK, MAX_TENSOR_BYTES
 from ferrule.formats.tflite.records import SubgraphRecord, TensorRecord
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
+from ferrule.graph.tensor import read_only
 
 UINT8, INT8 = 3, 9
 """The types' numbers in the schema."""
@@ -118,8 +119,8 @@ class Tensors:
         """Give a tensor another description and, if it is a constant, other data from now on."""
         self._infos[index] = info
         if data is not None:
-            data.setflags(write=False)
-            self.provide(index, lambda: data)
+            shared = read_only(data)
+            self.provide(index, lambda: shared)
 
     def is_constant(self, index: int) -> bool:
         """Whether the file contains the tensor's data, or it can be computed from such data."""
@@ -208,9 +209,7 @@ def real_values(info: TensorInfo, stored: Array) -> Array:
     if info.dtype is not DataType.FLOAT16 and info.quantization is None:
         raise ModelError(f"tensor '{info.name}': it has no scale, expected quantised weights")
     hold(_REAL_BYTES * info.elements, f"tensor '{info.name}' in float32")
-    values = info.dequantize(stored).reshape(info.shape)
-    values.setflags(write=False)
-    return values
+    return read_only(info.dequantize(stored).reshape(info.shape))
 
 
 def _typed(buffer: Array, dtype: DataType) -> Array:
@@ -219,17 +218,14 @@ def _typed(buffer: Array, dtype: DataType) -> Array:
     if dtype is DataType.BOOL and buffer.max() > 1:
         raise ModelError(f"its buffer has the byte {buffer.max()}, expected 0 or 1 for bool")
     if not stored.flags.aligned or not stored.dtype.isnative:
-        stored = stored.astype(dtype.numpy)
-        stored.setflags(write=False)
+        return read_only(stored.astype(dtype.numpy))
     return stored
 
 
 def _halves(buffer: Array) -> Array:
     """Return the signed halves of the bytes as int8, the low half of each byte first."""
     hold(2 * buffer.nbytes, "its buffer of int4 as int8")
-    halves = np.stack([buffer << 4, buffer & 0xF0], axis=-1).reshape(-1).view(np.int8) >> 4
-    halves.setflags(write=False)
-    return halves
+    return read_only(np.stack([buffer << 4, buffer & 0xF0], axis=-1).reshape(-1).view(np.int8) >> 4)
 
 
 def _checked(record: TensorRecord) -> tuple[DataType, Shape]:
@@ -307,6 +303,4 @@ def _with_zeros(info: TensorInfo, unscaled: Array, data: Array) -> Array:
     if quantization.per_channel:
         shape[quantization.axis] = -1
     zeros = np.array(quantization.zero_points).astype(data.dtype)
-    result = np.where(unscaled.reshape(shape), zeros.reshape(shape), data)
-    result.setflags(write=False)
-    return result
+    return read_only(np.where(unscaled.reshape(shape), zeros.reshape(shape), data))
