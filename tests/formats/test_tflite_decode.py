@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import oracle
 import pytest
@@ -150,6 +152,17 @@ def test_refusals(encoded: bytes, ancillary: bytes, kind: type[FerruleError], me
         encoded = b"\xff" * 8
     with pytest.raises(kind, match=rf"operator 0 CUSTOM 'TFLM_DECODE'.*output 'decoded'.*{message}"):
         formats.load(decode_model(encoded, ancillary, "INT8", quantization([0.5], [0]), dense=True), name="m")
+
+
+def test_options_and_shapes_of_a_record() -> None:
+    (subgraph,) = read_model(decode_model(bytes(8), TABLE, "INT8", dense=True))
+    custom, dense = (Node(each, Tensors(subgraph)) for each in subgraph.operators)
+    assert not dense.options("FullyConnectedOptions").keep_num_dims
+    with pytest.raises(ModelError, match="it has no options, expected FullyConnectedOptions"):
+        custom.options("FullyConnectedOptions")
+    empty = replace(subgraph, tensors=(replace(subgraph.tensors[0], shape=(1, 0)),))
+    with pytest.raises(ModelError, match=r"its shape is \[1, 0\], expected positive extents"):
+        Tensors(empty).info(0)
 
 
 def test_decoded_weights() -> None:

@@ -88,6 +88,14 @@ def test_a_computed_shape_has_the_type_and_extents_of_its_tensor() -> None:
         formats.load(model_of(tensors, [("SHAPE", ["x"], ["s"], None), ("RESHAPE", ["x", "s"], ["y"], None)]))
 
 
+def test_a_computed_index_may_have_64_bits() -> None:
+    rows = np.eye(4, dtype=np.float32)[[3, 2]]
+    tensors = {"x": (2, 3), "rows": rows, "axis": int32s(1), "s": ((2,), "INT64"), "y": (3, 2)}
+    found = ("ARG_MAX", ["rows", "axis"], ["s"], table("ArgMaxOptions", OutputType=4))
+    data = model_of(tensors, [found, ("RESHAPE", ["x", "s"], ["y"], None)])
+    assert formats.load(data).outputs[0].shape == (3, 2)
+
+
 def test_a_long_chain_is_computed_without_recursion() -> None:
     count = 3000
     tensors = {"x": (2, 3), "n0": int32s(3, 2)} | {f"n{i}": ((2,), "INT32") for i in range(1, count)} | {"y": (3, 2)}

@@ -86,7 +86,6 @@ def test_an_open_batch_counts_as_1() -> None:
 
 
 def test_absurd_shapes() -> None:
-    refused(relu(x=tensor("x", (0, 4))), ModelError, "tensor 'x'", "[0, 4]")
     refused(relu(x=tensor("x", (1, -4))), ModelError, "tensor 'x'", "[1, -4]")
     refused(relu(x=tensor("x", (65536, 65536))), ModelError, "tensor 'x'", "more than")
     refused(relu(x=tensor("x", (2**31 - 1,) * 8)), ModelError, "tensor 'x'", "more than")
@@ -312,24 +311,21 @@ def test_operator_codes_and_tensor_indices_out_of_range() -> None:
         model = relu()
         graph_of(model)["Operators"] = [operator(inputs, outputs)]
         refused(model, ModelError, "operator 0 RELU", "does not exist")
-    model = relu()
-    graph_of(model)["Outputs"] = np.array([77], np.int32)
-    refused(model, ModelError, "graph outputs", "tensor 77")
-    model = relu()
-    graph_of(model)["Inputs"] = np.array([0, 77], np.int32)
-    refused(model, ModelError, "graph inputs", "tensor 77")
+    for end in ("Inputs", "Outputs"):
+        model = relu()
+        graph_of(model)[end] = np.array([0, 77], np.int32)
+        refused(model, ModelError, f"graph {end.lower()}", "tensor 77")
 
 
 def test_wrong_numbers_of_inputs_and_outputs() -> None:
-    model = relu()
-    graph_of(model)["Operators"] = [operator([0, 0], [1])]
-    refused(model, ModelError, "operator 0 RELU", "2 inputs, expected 1")
-    model = relu()
-    graph_of(model)["Operators"] = [operator([0], [])]
-    refused(model, ModelError, "operator 0 RELU", "0 outputs, expected 1")
-    model = relu()
-    graph_of(model)["Operators"] = [operator([-1], [1])]
-    refused(model, ModelError, "operator 0 RELU", "tensor -1 does not exist")
+    for inputs, outputs, message in (
+        ([0, 0], [1], "2 inputs, expected 1"),
+        ([0], [], "0 outputs, expected 1"),
+        ([-1], [1], "tensor -1 does not exist"),
+    ):
+        model = relu()
+        graph_of(model)["Operators"] = [operator(inputs, outputs)]
+        refused(model, ModelError, "operator 0 RELU", message)
 
 
 def test_the_order_of_operators() -> None:

@@ -24,9 +24,11 @@ from ferrule.graph import (
     ALL_ROUNDINGS,
     Array,
     DataType,
+    Descriptor,
     Graph,
     Layer,
     LayerType,
+    Quantization,
     Rounding,
     Shape,
     SubgraphView,
@@ -91,6 +93,24 @@ def test_the_version_of_a_convolution(weights: Shape, version: int) -> None:
     infos = [TensorInfo(name, shape, DataType.INT8) for name, shape in (("x", (1, 8, 8, 4)), ("w", weights))]
     output = TensorInfo("y", (1, 8, 8, 6), DataType.INT8)
     assert ROWS[LayerType.CONV_2D].version(Written(Conv2dDescriptor(padding=Padding()), infos, output)) == version
+
+
+@pytest.mark.parametrize(
+    ("type_", "dtype", "scales", "version"),
+    [
+        (LayerType.MUL, DataType.INT16, (1.0,), 4),
+        (LayerType.MUL, DataType.INT16, (), 7),
+        (LayerType.QUANTIZE, DataType.INT8, (1.0,), 1),
+        (LayerType.QUANTIZE, DataType.INT8, (1.0, 2.0), 3),
+        (LayerType.QUANTIZE, DataType.FLOAT32, (), 1),
+    ],
+)
+def test_the_version_depends_on_the_quantisation(
+    type_: LayerType, dtype: DataType, scales: tuple[float, ...], version: int
+) -> None:
+    quantization = Quantization(scales=scales, zero_points=(0,) * len(scales)) if scales else None
+    info = TensorInfo("x", (2,), dtype, quantization)
+    assert ROWS[type_].version(Written(Descriptor(), [info, info], info)) == version
 
 
 @pytest.mark.parametrize("graph", SAMPLES, ids=lambda graph: graph.name)
@@ -191,29 +211,22 @@ def test_odd_padding_becomes_a_pad(dtype: DataType) -> None:
     assert again.info(again.layers[0].outputs[0]).quantization == odd.inputs[0].quantization
 
 
-def test_odd_padding_of_a_max_pool_becomes_the_lowest_value() -> None:
-    odd = one_layer(
-        LayerType.MAX_POOL_2D,
-        Pool2dDescriptor(pool_h=2, pool_w=2, padding=Padding(left=1)),
-        dtype=DataType.INT8,
-        inputs=[(1, 3, 3, 1)],
-        outputs=[(1, 2, 3, 1)],
+def test_odd_padding_of_pools_becomes_the_lowest_value_or_is_refused() -> None:
+    largest, average = (
+        one_layer(
+            type_,
+            Pool2dDescriptor(pool_h=2, pool_w=2, padding=Padding(left=1)),
+            dtype=DataType.INT8,
+            inputs=[(1, 3, 3, 1)],
+            outputs=[(1, 2, 3, 1)],
+        )
+        for type_ in (LayerType.MAX_POOL_2D, LayerType.AVERAGE_POOL_2D)
     )
     image = np.full((1, 3, 3, 1), -100, np.int8)
     for run in (oracle.tflm, oracle.litert_reference):
-        assert (run(odd, [image])[0] == -100).all()
-
-
-def test_odd_padding_of_an_average_pool_is_refused() -> None:
-    odd = one_layer(
-        LayerType.AVERAGE_POOL_2D,
-        Pool2dDescriptor(pool_h=2, pool_w=2, padding=Padding(left=1)),
-        dtype=DataType.INT8,
-        inputs=[(1, 3, 3, 1)],
-        outputs=[(1, 2, 3, 1)],
-    )
+        assert (run(largest, [image])[0] == -100).all()
     with pytest.raises(UnsupportedError, match=r"average_pool_2d_0.*SAME and VALID"):
-        to_tflite(odd)
+        to_tflite(average)
 
 
 @pytest.mark.parametrize(("padding", "size"), [("valid", (4, 5)), ("same", (3, 4))])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.errors import ModelError
-from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, LayerType, Tensor, renamed
+from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, LayerType, SubgraphView, Tensor, renamed
 
 
 class Naive:
@@ -191,6 +191,14 @@ def test_consumers_and_positions_of_a_graph() -> None:
     with pytest.raises(ModelError, match="has no layer 'l2'"):
         graph.position("l2")
     assert graph.in_order(["b", "x", "b"]) == ["x", "b"]
+    assert SubgraphView.of(graph, ["l0", "l1"]).inputs == ("x",)
+
+
+def test_the_last_output_cannot_become_a_state() -> None:
+    graph = build([("x", 4), ("old", 4)], [(["x", "old"], [("total", 4)])], ["total", "x"])
+    graph.keep_output("total", "old")
+    with pytest.raises(ModelError, match="has no output besides 'x'"):
+        graph.keep_output("x", "x")
 
 
 def test_a_graph_that_is_not_edited_is_the_result() -> None:

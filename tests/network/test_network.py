@@ -150,13 +150,6 @@ def test_inputs_are_not_changed() -> None:
     diamond().run([a, b])
 
 
-def test_the_observer_sees_every_layer_in_order() -> None:
-    seen: list[tuple[str, list[Array]]] = []
-    diamond().run([A, B], observe=lambda layer, arrays: seen.append((layer.name, list(arrays))))
-    assert [name for name, _ in seen] == ["total", "difference", "product"]
-    assert_array_equal(seen[1][1][0], A - B)
-
-
 def test_observed_tensors_equal_those_of_shorter_networks(models: Path) -> None:
     network = formats.load(models / "kws_ref_model.tflite")
     inputs = random_inputs(network)

@@ -25,6 +25,7 @@ from ferrule.graph import (
     Layer,
     LayerType,
     Quantization,
+    Shape,
     Tensor,
     TensorInfo,
     assemble,
@@ -68,6 +69,13 @@ def with_periods(model: bytes, *cycles: int) -> bytes:
     return model.replace(b"#" * len(written), written)
 
 
+def one(shape: Shape, slots: int) -> Network:
+    network = Network("one")
+    network.add_input(frame(*shape))
+    network.set_outputs([network.add_circular_buffer_layer("x", slots)])
+    return network
+
+
 def samples(network: Graph) -> list[list[Array]]:
     return [random_inputs(network, run) for run in range(RUNS)]
 
@@ -100,9 +108,7 @@ def test_a_loaded_network_counts_from_its_reset() -> None:
 
 @pytest.mark.parametrize(("slots", "cycles"), [(5, 1), (13, 1), (4, 2), (6, 2)])
 def test_without_a_period_in_the_file_it_is_that_of_tflm(slots: int, cycles: int) -> None:
-    network = Network("one")
-    network.add_input(frame(1, 1, 2, 3))
-    network.set_outputs([network.add_circular_buffer_layer("x", slots)])
+    network = one((1, 1, 2, 3), slots)
     model = with_periods(to_tflite(network), 0)
     descriptor = load(model).layers[0].descriptor
     assert descriptor == CircularBufferDescriptor(slots=slots, cycles=cycles)
@@ -113,11 +119,8 @@ def test_without_a_period_in_the_file_it_is_that_of_tflm(slots: int, cycles: int
 
 
 def test_what_is_ambiguous_is_refused() -> None:
-    network = Network("one")
-    network.add_input(frame(1, 1, 2, 96))
-    network.set_outputs([network.add_circular_buffer_layer("x", 4)])
     with pytest.raises(UnsupportedError, match="depends on other models") as caught:
-        load(with_periods(to_tflite(network), 0))
+        load(with_periods(to_tflite(one((1, 1, 2, 96), 4)), 0))
     assert "cycles_max" in str(caught.value.hint)
 
 
@@ -130,11 +133,9 @@ def test_a_period_in_a_subgraph_is_refused() -> None:
 @pytest.mark.parametrize(
     ("shape", "message"), [((1, 2, 1, 3), "expected .1, 1, width, depth."), ((1, 3), "expected 4 axes")]
 )
-def test_frames_that_are_refused(shape: tuple[int, ...], message: str) -> None:
-    network = Network("one")
-    network.add_input(frame(*shape))
+def test_frames_that_are_refused(shape: Shape, message: str) -> None:
     with pytest.raises(FerruleError, match=message):
-        network.add_circular_buffer_layer("x", 4)
+        one(shape, 4)
 
 
 def test_many_periods_are_refused() -> None:

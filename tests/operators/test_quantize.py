@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.operators.elementwise.quantize import DEQUANTIZE, QUANTIZE, DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.operator import Operands
+from ferrule.testing.backends.layer_cases import layer_case
 
 
 @pytest.mark.parametrize("types", QUANTIZE_PAIRS, ids=lambda types: f"{types[0]}-{types[1]}")
@@ -57,27 +60,33 @@ def test_floats_beyond_int32_saturate_and_nan_is_zero() -> None:
 @pytest.mark.parametrize(
     ("source", "output", "message"),
     [
-        (tensor("x", (2,), DataType.UINT8, 1), tensor("y", (2,), DataType.INT16, 1), "uint8 to int16"),
-        (tensor("x", (2,), DataType.FLOAT32), tensor("y", (2,), DataType.UINT8, 1), "float32 to uint8"),
-        (tensor("x", (2,), DataType.FLOAT32), tensor("y", (2,), DataType.INT32, 1), "float32 to int32"),
-        (tensor("x", (2,), DataType.FLOAT32), tensor("y", (2,), DataType.INT8), "'y' is int8 without"),
-        (tensor("x", (2,), DataType.INT32), tensor("y", (2,), DataType.INT8, 1), "'x' is int32 without"),
-        (tensor("x", (2,), DataType.INT8, 1e5), tensor("y", (2,), DataType.INT8, 1e-5), "below 2.30"),
+        ((DataType.UINT8, 1), (DataType.INT16, 1), "uint8 to int16"),
+        ((DataType.FLOAT32,), (DataType.UINT8, 1), "float32 to uint8"),
+        ((DataType.FLOAT32,), (DataType.INT32, 1), "float32 to int32"),
+        ((DataType.FLOAT32,), (DataType.INT8,), "'y' is int8 without"),
+        ((DataType.INT32,), (DataType.INT8, 1), "'x' is int32 without"),
+        ((DataType.INT8, 1e5), (DataType.INT8, 1e-5), "below 2.30"),
     ],
 )
-def test_quantize_refuses(source: TensorInfo, output: TensorInfo, message: str) -> None:
+def test_quantize_refuses(source: tuple[Any, ...], output: tuple[Any, ...], message: str) -> None:
+    operands = Operands((tensor("x", (2,), *source),), (tensor("y", (2,), *output),))
     with pytest.raises(UnsupportedError, match=message):
-        QUANTIZE.check(QuantizeDescriptor(), Operands((source,), (output,)))
+        QUANTIZE.check(QuantizeDescriptor(), operands)
 
 
-def test_refuses_per_channel_scales() -> None:
-    quantization = Quantization(scales=(0.5, 0.25), zero_points=(0, 0))
-    channels = TensorInfo("x", (2,), DataType.INT8, quantization=quantization)
-    with pytest.raises(UnsupportedError, match="'x' has 2 scales"):
-        DEQUANTIZE.check(DequantizeDescriptor(), Operands((channels,), (tensor("y", (2,), DataType.FLOAT32),)))
+@pytest.mark.parametrize(
+    ("dtype", "scales", "message"),
+    [(DataType.INT8, (0.5, 0.25), "'x' has 2 scales"), (DataType.INT32, (1.0,), "int32 to float32")],
+)
+def test_dequantize_refuses(dtype: DataType, scales: tuple[float, ...], message: str) -> None:
+    source = TensorInfo("x", (2,), dtype, Quantization(scales=scales, zero_points=(0,) * len(scales)))
+    with pytest.raises(UnsupportedError, match=message):
+        DEQUANTIZE.check(DequantizeDescriptor(), Operands((source,), (tensor("y", (2,), DataType.FLOAT32),)))
 
 
-def test_dequantize_refuses_int32() -> None:
-    source, output = tensor("x", (2,), DataType.INT32, 1), tensor("y", (2,), DataType.FLOAT32)
-    with pytest.raises(UnsupportedError, match="int32 to float32"):
-        DEQUANTIZE.check(DequantizeDescriptor(), Operands((source,), (output,)))
+@pytest.mark.parametrize(("dtype", "quantization"), [(DataType.INT32, Quantization.of(0.5)), (DataType.FLOAT32, None)])
+def test_inputs_that_are_drawn_have_the_scale_that_they_need(
+    dtype: DataType, quantization: Quantization | None
+) -> None:
+    drawn = {layer_case(LayerType.QUANTIZE, dtype, seed).inputs[0].quantization for seed in range(4)}
+    assert drawn == {quantization}

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from oracle import tflm
 from unary_cases import SOFTMAX_OUTPUTS, network_of, softmax_cases
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, LayerType, Quantization
+from ferrule.graph import DataType, LayerType, Quantization, Shape
 from ferrule.operators.operator import OWN_CODE, Operands
 from ferrule.operators.reductions.l2_normalization import L2NormalizationDescriptor
 from ferrule.operators.reductions.log_softmax import LogSoftmaxDescriptor
@@ -81,22 +83,23 @@ def test_tables_reach_both_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "output", "message"),
+    ("shape", "source", "output", "message"),
     [
-        (tensor("x", (2,), DataType.UINT8, 0.1), tensor("y", (2,), DataType.UINT8, 1 / 256), "uint8 to uint8"),
-        (tensor("x", (2,), DataType.INT8, 0.1), tensor("y", (2,), DataType.INT8, 1 / 128, -128), "'y' has scale"),
-        (tensor("x", (2,), DataType.INT8, 0.1), tensor("y", (2,), DataType.INT8, 1 / 256, 0), "zero point 0"),
-        (tensor("x", (2,), DataType.INT8), tensor("y", (2,), DataType.INT8, 1 / 256, -128), "without quantisation"),
-        (tensor("x", (2,), DataType.INT8, 1e-9), tensor("y", (2,), DataType.INT8, 1 / 256, -128), "exceed"),
-        (tensor("x", (9000,), DataType.INT8, 1), tensor("y", (9000,), DataType.INT8, 1 / 256, -128), "at most 8191"),
-        (tensor("x", (2,), DataType.INT16, 0.1, 4), tensor("y", (2,), DataType.INT16, 1 / 32768), "zero point 4"),
-        (tensor("x", (2,), DataType.INT16, 9), tensor("y", (2,), DataType.INT16, 1 / 32768), "below 5"),
-        (tensor("x", (), DataType.FLOAT32), tensor("y", (), DataType.FLOAT32), "scalar"),
+        ((2,), (DataType.UINT8, 0.1), (DataType.UINT8, 1 / 256), "uint8 to uint8"),
+        ((2,), (DataType.INT8, 0.1), (DataType.INT8, 1 / 128, -128), "'y' has scale"),
+        ((2,), (DataType.INT8, 0.1), (DataType.INT8, 1 / 256, 0), "zero point 0"),
+        ((2,), (DataType.INT8,), (DataType.INT8, 1 / 256, -128), "without quantisation"),
+        ((2,), (DataType.INT8, 1e-9), (DataType.INT8, 1 / 256, -128), "exceed"),
+        ((9000,), (DataType.INT8, 1), (DataType.INT8, 1 / 256, -128), "at most 8191"),
+        ((2,), (DataType.INT16, 0.1, 4), (DataType.INT16, 1 / 32768), "zero point 4"),
+        ((2,), (DataType.INT16, 9), (DataType.INT16, 1 / 32768), "below 5"),
+        ((), (DataType.FLOAT32,), (DataType.FLOAT32,), "scalar"),
     ],
 )
-def test_refuses(source, output, message: str) -> None:  # noqa: ANN001
+def test_refuses(shape: Shape, source: tuple[Any, ...], output: tuple[Any, ...], message: str) -> None:
+    operands = Operands((tensor("x", shape, *source),), (tensor("y", shape, *output),))
     with pytest.raises(UnsupportedError, match=message):
-        SOFTMAX.check(DESCRIPTOR, Operands((source,), (output,)))
+        SOFTMAX.check(DESCRIPTOR, operands)
 
 
 ROWS = {

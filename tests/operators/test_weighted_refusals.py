@@ -145,47 +145,50 @@ def test_shapes_that_do_not_fit_are_refused(
         OPERATORS[type_].infer(descriptor, inputs)
 
 
-def test_fully_connected_refuses_a_bias_of_another_scale() -> None:
-    infos = (info("data", (1, 4)), info("weights", (3, 4)), info("bias", (3,), DataType.INT32, Quantization.of(0.5)))
-    operands = Operands(infos, (info("output", (1, 3)),))
-    with pytest.raises(UnsupportedError, match=r"'bias' has scale 0.5, expected 0.25"):
-        OPERATORS[LayerType.FULLY_CONNECTED].check(FullyConnectedDescriptor(), operands)
-
-
-def test_depthwise_refuses_an_int32_bias_with_int16_data() -> None:
-    infos = (
-        info("data", (1, 4, 4, 3), DataType.INT16),
-        info("weights", (1, 1, 1, 3)),
-        info("bias", (3,), DataType.INT32),
-    )
-    operands = Operands(infos, (info("output", (1, 4, 4, 3), DataType.INT16),))
-    with pytest.raises(UnsupportedError, match="'bias' is int32, expected int64"):
-        OPERATORS[LayerType.DEPTHWISE_CONV_2D].check(DepthwiseConv2dDescriptor(), operands)
-
-
 @pytest.mark.parametrize(
-    ("descriptor", "output", "message"),
+    ("type_", "descriptor", "inputs", "output", "message"),
     [
-        (Pool2dDescriptor(pool_h=2, pool_w=2), info("output", (1, 3, 3, 2), DataType.INT16), "expected int8"),
         (
-            Pool2dDescriptor(pool_h=2, pool_w=2),
-            info("output", (1, 3, 3, 2), DataType.INT8, Quantization.of(0.25)),
-            "differ in quantisation",
+            LayerType.FULLY_CONNECTED,
+            FullyConnectedDescriptor(),
+            [info("data", (1, 4)), info("weights", (3, 4)), replace(BIAS, quantization=Q)],
+            info("output", (1, 3)),
+            r"'bias' has scale 0.5, expected 0.25",
         ),
         (
-            Pool2dDescriptor(pool_h=2, pool_w=2, padding=Padding(left=2)),
-            info("output", (1, 3, 5, 2)),
-            "less padding than window",
+            LayerType.DEPTHWISE_CONV_2D,
+            DepthwiseConv2dDescriptor(),
+            [info("data", (1, 4, 4, 3), DataType.INT16), info("weights", (1, 1, 1, 3)), BIAS],
+            info("output", (1, 4, 4, 3), DataType.INT16),
+            "'bias' is int32, expected int64",
+        ),
+        (
+            LayerType.TRANSPOSE_CONV,
+            TransposeConvDescriptor(output_h=3, output_w=3),
+            [DATA, replace(WEIGHTS, quantization=Quantization.of(0.5, 3))],
+            OUTPUT,
+            "'weights' have a zero point that is not 0, expected symmetric",
         ),
     ],
 )
-@pytest.mark.parametrize("type_", [LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D])
-def test_pools_say_what_they_refuse(
-    type_: LayerType, descriptor: Pool2dDescriptor, output: TensorInfo, message: str
+def test_other_weighted_layers_refuse_as_much(
+    type_: LayerType, descriptor: object, inputs: list[TensorInfo], output: TensorInfo, message: str
 ) -> None:
-    operands = Operands((DATA,), (output,))
     with pytest.raises(UnsupportedError, match=message):
-        OPERATORS[type_].check(descriptor, operands)
+        OPERATORS[type_].check(descriptor, Operands(tuple(inputs), (output,)))
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (info("output", (1, 3, 3, 2), DataType.INT16), "expected int8"),
+        (info("output", (1, 3, 3, 2), DataType.INT8, Quantization.of(0.25)), "differ in quantisation"),
+    ],
+)
+@pytest.mark.parametrize("type_", [LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D])
+def test_pools_say_what_they_refuse(type_: LayerType, output: TensorInfo, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        OPERATORS[type_].check(Pool2dDescriptor(pool_h=2, pool_w=2), Operands((DATA,), (output,)))
 
 
 @pytest.mark.parametrize("side", ["top", "bottom", "left", "right"])
@@ -201,13 +204,6 @@ def test_the_padding_of_a_pool_is_smaller_than_its_window(side: str) -> None:
             continue
         with pytest.raises(UnsupportedError, match="less padding than window"):
             row.check(descriptor, operands)
-
-
-def test_transposed_convolutions_refuse_weights_with_a_zero_point() -> None:
-    descriptor = TransposeConvDescriptor(output_h=3, output_w=3)
-    weights = replace(WEIGHTS, quantization=Quantization.of(0.5, 3))
-    with pytest.raises(UnsupportedError, match="'weights' have a zero point that is not 0, expected symmetric"):
-        OPERATORS[LayerType.TRANSPOSE_CONV].check(descriptor, Operands((DATA, weights), (OUTPUT,)))
 
 
 def test_constant_weights_are_finite() -> None:

@@ -16,6 +16,7 @@ from onnx_models import load, model, node
 
 from ferrule import formats
 from ferrule.errors import BudgetError, FerruleError, MissingToolError, ModelError, UnsupportedError
+from ferrule.formats.onnx.parse import REMEDY
 
 IMAGE = ("float32", [1, 4, 6, 5])
 
@@ -166,7 +167,7 @@ def with_external(tmp_path: Path, location: str, **entries: str) -> Path:
 
 
 def test_data_beside_the_model_is_read(tmp_path: Path) -> None:
-    path = with_external(tmp_path, "weights.bin", offset="4", length="12")
+    path = with_external(tmp_path, "weights.bin", offset="4")
     (path.parent / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
     (output,) = formats.load(path).run([np.ones(3, np.float32)])
     assert_array_equal(output, [1, 2, 3])
@@ -185,6 +186,7 @@ def test_data_beside_the_model_is_read(tmp_path: Path) -> None:
         ("model.onnx", {"offset": "x"}, "malformed"),
         ("model.onnx", {"length": "1000000"}, "which has"),
         ("model.onnx", {"length": "8"}, "it has 8 bytes, expected 12 for float32[3]"),
+        ("model.onnx", {"length": "0"}, "it has 0 bytes, expected 12 for float32[3]"),
         ("model\0.onnx", {}, "cannot be read"),
     ],
 )
@@ -210,4 +212,4 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingToolError) as caught:
         formats.load(data)
     assert "the Python package onnx is missing" in str(caught.value)
-    assert caught.value.hint == "pip install 'ferrule[onnx]'"
+    assert caught.value.hint == REMEDY == "pip install 'ferrule[onnx]'"

@@ -110,6 +110,10 @@ def test_an_extent_of_0_is_not_1(shape: Sequence[int], operator: str) -> None:
         load(made)
 
 
+def test_without_axes_squeeze_removes_those_of_extent_1() -> None:
+    assert load(model([node("Squeeze", "x", "y")], {"x": ("float32", [1, 2, 1, 5])})).outputs[0].shape == (2, 5)
+
+
 def test_a_shape_of_0_is_refused_where_nothing_is_empty() -> None:
     with pytest.raises(ModelError, match=r"its shape \[6, 0\] does not fit \[2, 3\]"):
         load(model([node("Reshape", "x s", "y", allowzero=1)], {"x": ("float32", [2, 3])}, ["y"], {"s": [6, 0]}))
