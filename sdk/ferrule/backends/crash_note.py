@@ -48,6 +48,7 @@ class _Handler:
             if sys.platform == "win32":
                 return
             try:
+                # PyDLL keeps the GIL: each call only copies a text, and surrounds every question to a backend
                 library = ctypes.PyDLL(str(_LIBRARY.file()))
             except (FerruleError, OSError) as error:
                 _LOG.info("a crash of a backend will not be named: %s", error)

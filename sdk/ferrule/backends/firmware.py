@@ -470,7 +470,9 @@ class DeviceDriver:
 
 def address_fields(driver: DeviceDriver) -> tuple[str, ...]:
     """Return the members of a driver's context whose initial value is the address of the device's registers."""
-    fields = ((member, _expression(value)) for member, value in driver.context_fields if driver.base)
+    if not driver.base:  # a 0 may mean anything
+        return ()
+    fields = ((member, _expression(value)) for member, value in driver.context_fields)
     return tuple(member for member, value in fields if isinstance(value, Integer) and value.value == driver.base)
 
 

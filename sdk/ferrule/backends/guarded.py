@@ -258,7 +258,7 @@ def _answer(annotation: Any) -> Callable[..., Any]:  # noqa: ANN401 - annotation
 
 def _checked(annotation: Any, owner: str, value: Any, question: str) -> Any:  # noqa: ANN401 - as annotated
     fitting(value, annotation, owner, question)
-    return bool(value) if annotation is bool else value
+    return bool(value) if annotation is bool else value  # it may be numpy's
 
 
 # ---- what annotations cannot say

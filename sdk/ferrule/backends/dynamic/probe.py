@@ -23,7 +23,7 @@ TIMEOUT_S = 10.0
 
 _CHILD = Path(__file__).with_name("probe_child.py")
 _LARGEST_REPORT_BYTES = 65_536
-
+"""What a pipe of Linux holds: it is read when the child has ended, and reports are much shorter."""
 
 _Key = tuple[str, int, int, int, int]
 _known: dict[_Key, LoadReport] = {}
@@ -50,7 +50,7 @@ def probe(path: Path, *, timeout_s: float = TIMEOUT_S) -> LoadReport:
         known = _known.get(key)
     if known is None:
         known = _run_child(report, timeout_s)
-        if known.reason not in {Reason.TIMED_OUT, Reason.NOT_PROBED}:
+        if known.reason not in {Reason.TIMED_OUT, Reason.NOT_PROBED}:  # of which the machine may be the cause
             with _lock:
                 _known[key] = known
     return known
@@ -61,7 +61,8 @@ def _run_child(report: LoadReport, timeout_s: float) -> LoadReport:
         return replace(report, reason=Reason.NOT_PROBED, message="sys.executable is not set")
     reader, writer = os.pipe()
     try:
-        os.set_blocking(reader, False)
+        os.set_blocking(reader, False)  # this process has the writing end, too, so the pipe has no end to wait for
+        # without site-packages and PYTHON* variables, which could end the child before it opens the file
         command = [sys.executable, "-I", "-S", str(_CHILD), str(report.path), str(writer)]
         try:
             child = subprocess.Popen(

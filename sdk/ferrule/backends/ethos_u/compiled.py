@@ -40,6 +40,7 @@ _QUANTIZATIONS = ("input_quantization", "output_quantization", "variable_quantiz
 _TYPES = {1: DataType.INT8, 2: DataType.INT16, 4: DataType.INT32, 8: DataType.INT64}
 _HINT = "compile the model with vela --output-format raw, and give the .npz file that it writes"
 _MAGIC = b"\x93NUMPY\x01\x00"
+# only what numpy writes is accepted: a file may come from anywhere, and numpy takes other Python literals for headers
 _HEADER = re.compile(
     r"\{'descr': '([<|][SuifO]\d*)', 'fortran_order': (False|True), 'shape': \(((?:\d{1,12}(?:, |,)?)*)\), \} *\n"
 )

@@ -30,6 +30,7 @@ MAX_WEIGHTS = 1 << 24
 """The most weights of an operation that is executed."""
 _STRIP_BYTES = 1 << 22
 _EXACT_FLOAT32 = 1 << 24
+"""Below it, float32 has every integer."""
 _CORES = (
     (Long.WEIGHT_BASE, Long.WEIGHT_LENGTH, Long.SCALE_BASE),
     (Long.WEIGHT1_BASE, Long.WEIGHT1_LENGTH, Long.SCALE1_BASE),

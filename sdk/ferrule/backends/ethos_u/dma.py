@@ -22,7 +22,7 @@ class Copy:
         source, destination = registers[Short.DMA0_SRC_REGION], registers[Short.DMA0_DST_REGION]
         if (source | destination) >> 9 & 3:
             raise UnsupportedModeError("a DMA with two or three dimensions is not supported")
-        size_bytes = registers.address(Long.DMA0_LEN)
+        size_bytes = registers.address(Long.DMA0_LEN)  # a length has its upper bits in the parameter, too
         if size_bytes > MAX_BYTES:
             raise UnsupportedModeError(f"a DMA of {size_bytes} bytes, more than the {MAX_BYTES} that are executed")
         self._source = Range(_region(source), registers.address(Long.DMA0_SRC), size_bytes)

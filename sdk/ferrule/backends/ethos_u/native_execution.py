@@ -29,6 +29,7 @@ _STRIP_ELEMENTS = 1 << 18
 """Rows of patches that fit into a cache of the second level."""
 _MAX_ROW_ELEMENTS = 1 << 22
 _EXACT_INT32 = 1 << 31
+"""Below it, sums fit into the int32 in which C adds up a DEPTHWISE."""
 _FLOAT64_BITS = 52
 
 
@@ -65,7 +66,7 @@ class _Native:
         self._maps: list[tuple[FeatureMap, Any]] = [(getattr(kernel, n), getattr(struct, n)) for n in names]
         for source, target in self._maps:
             target.type, target.tile_count = _TYPES[source.dtype], len(source.tiles)
-            for tile, tile_struct in zip(source.tiles, target.tile, strict=False):
+            for tile, tile_struct in zip(source.tiles, target.tile, strict=False):  # the struct has room for four
                 _fill(tile_struct, tile)
         self._activation = kernel.activation
         struct.activation.type = struct.ofm.type

@@ -22,6 +22,7 @@ from ferrule.backends.ethos_u.machine import Machine
 from ferrule.backends.ethos_u.stream import Operation
 
 _BELOW_ALL = -(1 << 40)
+"""The padding of a maximum: less than any value of 32 bits minus its zero point."""
 
 
 class Pooling(Computing):

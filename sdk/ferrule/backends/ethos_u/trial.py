@@ -34,11 +34,12 @@ _EFFORT_LIMIT = 1 << 62
 """How much a stream of Vela computes is decided by the network."""
 _SMALL_MACS = 1_000_000
 _SPARSE_SETS = 12
+"""Four shares of random values for each of the three levels."""
 _LARGE_MACS = 50_000_000
 """Above it, a trial has fewer inputs: Vela's time grows less than that of a run."""
 _LEVELS = ("the lowest", "the highest", "zero-point")
 """The sets of inputs of one value."""
-_REFERENCE = ("graph", "operators", "network")
+_REFERENCE = ("graph", "operators")
 """The packages that compute the reference."""
 
 
@@ -84,7 +85,12 @@ def trial_version() -> str:
         facts = ()
     digest = hashlib.sha256("\0".join(facts).encode())
     package, own = Path(table.__file__).parents[1], Path(__file__).parent
-    sources = [package / "_frozen.py", *list_folder(own, "*.py"), *files_below(own / "native")]
+    sources = [
+        package / "_frozen.py",
+        package / "nativelib.py",
+        *list_folder(own, "*.py"),
+        *files_below(own / "native"),
+    ]
     for name in _REFERENCE:
         sources += files_below(package / name, "*.py")
     for path in sources:

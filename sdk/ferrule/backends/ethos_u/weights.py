@@ -90,7 +90,7 @@ class WeightCache:
             if key in self._arrays:
                 self._arrays.move_to_end(key)
                 return self._arrays[key]
-        found = weights(data, order)
+        found = weights(data, order)  # without the lock: a thread waits for no other's decoding
         found.flags.writeable = False
         self._keep(key, found)
         return found

@@ -24,6 +24,7 @@ _SOURCES = (
 )
 _OPTIONS = ["-cl-std=CL1.2"]
 _LOCK = threading.Lock()
+"""Threads that load networks at once would otherwise build one program each: `cache` does not keep them apart."""
 _LOGGER = logging.getLogger(__name__)
 
 

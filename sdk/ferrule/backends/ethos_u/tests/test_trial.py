@@ -268,7 +268,7 @@ def test_the_version_is_of_the_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     before = trial.trial_version()
     read = trial.read_bytes
     seen = {before}
-    for name in ("fixed_point.py", "execution.py", "tensor.py", "execute.h", "_frozen.py"):
+    for name in ("fixed_point.py", "interpreter.py", "tensor.py", "execute.h", "_frozen.py", "nativelib.py"):
         with monkeypatch.context() as patch:
             patch.setattr(trial, "read_bytes", lambda path, name=name: read(path) + b"#" * (path.name == name))
             seen.add(version())
@@ -276,14 +276,14 @@ def test_the_version_is_of_the_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     seen.add(version())
     monkeypatch.setenv("CC", "missing")
     seen.add(version())
-    assert len(seen) == 8, "without a compiler, numpy executes the streams, which needs a version, too"
+    assert len(seen) == 9, "without a compiler, numpy executes the streams, which needs a version, too"
     trial.trial_version.cache_clear()
 
 
 def test_the_version_is_of_sources_at_any_depth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     deep = tmp_path / "operators" / "one" / "two" / "three"
     deep.mkdir(parents=True)
-    for path in (deep / "deep.py", tmp_path / "_frozen.py"):
+    for path in (deep / "deep.py", tmp_path / "_frozen.py", tmp_path / "nativelib.py"):
         path.write_text("")
     monkeypatch.setattr(trial, "table", SimpleNamespace(__file__=str(tmp_path / "operators" / "table.py")))
     before = version()

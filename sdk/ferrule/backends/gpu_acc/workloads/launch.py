@@ -26,7 +26,7 @@ ELEMENTS_GROUP = (WORK_GROUP,)
 CHANNELS_GROUP = (4, WORK_GROUP // 4)
 """Work-group size of kernels over blocks of channels (first) and pixels."""
 CHANNELS_PER_ITEM = 8
-
+"""Output channels that a work item of a convolution computes: the length of the vectors in its kernels."""
 
 STARTS = 4
 """Length of a kernel's last argument, the offsets of its tensors' first bytes in their buffers: inputs, output."""
@@ -68,7 +68,7 @@ class Loading:
         if id(array) not in self._constants:
             flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
             buffer = cl.Buffer(self.session.context, flags, hostbuf=np.ascontiguousarray(array).reshape(-1))
-            self._constants[id(array)] = array, buffer
+            self._constants[id(array)] = array, buffer  # the array stays, so that no other one gets its id
         return self._constants[id(array)][1]
 
     def source(self, index: int) -> cl.Buffer | GpuTensorHandle:
@@ -179,7 +179,7 @@ def compile_ahead(device: OpenClDevice, launch: Launch, arguments: int) -> None:
     key = (device.number, launch.kernel)
     if key in _COMPILED:
         return
-    nothing = np.zeros(256, np.uint8)
+    nothing = np.zeros(256, np.uint8)  # larger than any struct of parameters: no work item has work
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     fresh = kernel(device, launch.kernel)
     # a kernel does not keep its arguments alive
