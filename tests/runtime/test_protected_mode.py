@@ -54,7 +54,7 @@ class SafeNpu(Safe, PartnerNpu):
     """Its handles import protected dma-bufs and cannot be mapped."""
 
     id: ClassVar[BackendId] = BackendId("SafeNpu")
-    imports: ClassVar[MemorySource] = PROTECTED
+    factories = (("Import", PROTECTED, 256),)
 
 
 BACKENDS: tuple[type[Backend], ...] = (SafeCpu, OtherSafeCpu, SafeNpu)
