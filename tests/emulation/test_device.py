@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import guest
 import pytest
 
 from ferrule._typing import override
@@ -62,12 +63,7 @@ def trace(engine: Engine, machine: Machine, model: DeviceModel) -> list[str]:
     device = AttachedDevice(name="npu0", model=model, address=BASE, interrupt=LINE)
     with engine.start(replace(machine, devices=(device,))) as session:
         assert isinstance(session, UnicornSession)
-        text = b""
-        while not text.endswith(b"."):
-            chunk = session.channel().read(65536, 10)
-            assert chunk, session.crash_report("no end")
-            text += chunk
-    return text.decode().splitlines()
+        return guest.trace(session)
 
 
 @pytest.mark.parametrize("board", BOARDS)
@@ -108,6 +104,17 @@ def test_the_crash_report_names_device_register_and_reason(
     assert str(caught.value).startswith("HardFault (bus error on a data access, address 0x4f00_000")
     assert caught.value.report is not None
     assert "main" in f"{caught.value.report.symbol} {caught.value.report.notes}"
+
+
+def test_a_model_may_stop_the_session(
+    unicorn: Engine, build_exceptions: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = AttachedDevice(name="npu0", model=Scratch(), address=BASE)
+    with unicorn.start(replace(build_exceptions("refusal", "mps2-an386"), devices=(device,))) as session:
+        monkeypatch.setattr(Scratch, "on_write", lambda *_: session.stop())
+        assert session.channel().read(65536, 10)  # what was sent before the end comes first
+        with pytest.raises(EngineError, match="the session is over"):
+            session.channel().read(1, 10)
 
 
 def test_a_mistake_of_the_model_names_device_register_and_place(unicorn: Engine, build_exceptions: Build) -> None:

@@ -13,7 +13,8 @@ from needs import require_program
 
 from ferrule import resources
 from ferrule.boards import Board
-from ferrule.emulation import Machine
+from ferrule.emulation import Machine, Session
+from ferrule.link import Channel
 
 FOLDER = Path(__file__).resolve().parent.parent / "emulation" / "firmware"
 STARTUP = ("vectors.c", "reset.c", "fault.c", "memory.c")
@@ -45,6 +46,24 @@ def build_guest(
     ]
     subprocess.run(argv, check=True, timeout=120)
     return Machine(board=board, elf=elf)
+
+
+def receive(channel: Channel, count: int, piece: int = 65536) -> bytes:
+    """Receive `count` bytes, or fewer if no more arrive."""
+    data = b""
+    while len(data) < count and (chunk := channel.read(min(piece, count - len(data)), 10)):
+        data += chunk
+    return data
+
+
+def trace(session: Session) -> list[str]:
+    """Run to the end of a firmware's trace, a full stop, and return its lines."""
+    text = b""
+    while not text.endswith(b"."):
+        chunk = session.channel().read(65536, 30)
+        assert chunk, f"{session.crash_report('no end')}\n{text.decode()}"
+        text += chunk
+    return text.decode().splitlines()
 
 
 @contextmanager

@@ -284,7 +284,7 @@ class UnicornSession(EmulatorSession):
             self._fail(error, self._guest.failed_registers or self._guest.registers())
         finally:
             self._slice_ends = math.inf
-        self._failure = self._failure_at(stop)
+        self._failure = self._failure_at(stop) or self._failure  # a model may have stopped the session
         self.require_running()
         slow = time.monotonic() - start > SLICE_S
         self._slice = max(1, self._slice // 2) if slow else min(2 * self._slice, SLICE_INSTRUCTIONS)
@@ -294,6 +294,7 @@ class UnicornSession(EmulatorSession):
         """Return the error if the firmware has recorded a fault or cannot continue without a reset."""
         ended = self._called() if stop is Stop.BREAKPOINT and self._semihosting else None
         record, fault = self._recorded_fault(), self._processor.fault
+        # first, since the name of a constant says more than the bus fault that the firmware has recorded for the write
         if self._ownership is not None and fault is not None and fault.access.type == WRITE_REFUSED:
             access = fault.access
             constant = self._constant(access.address)
@@ -342,6 +343,7 @@ class UnicornSession(EmulatorSession):
 
     def _recorded_error(self, record: FaultRecord, fault: CoreFault | None) -> EngineError:
         """Return the error for a fault recorded by the firmware's start-up code, with details from the engine."""
+        # the latest fault may be a later one than the recorded, whose pc tells that if it is known
         same = fault is not None and fault.registers[FAULT_REGISTERS.index("pc")] == record.fields["pc"]
         if fault is None or not (same or not record.fields["frame_valid"]):
             return self._error(record.reason, record.registers)
