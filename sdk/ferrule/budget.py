@@ -64,7 +64,8 @@ class Budget:
 
     def afford(self, resource: Resource, amount: int, what: str) -> None:
         """Raise BudgetError if `amount`, of bytes together with those that are held, is more than the limit."""
-        held, limit = self._held if resource is Resource.BYTES else 0, self.limits[resource]
+        held = self._held if resource is Resource.BYTES else 0
+        limit = self.limits[resource]
         if held + amount > limit:
             beside = f" beside {held:,} that are held already" if held else ""
             raise BudgetError(

@@ -171,11 +171,12 @@ class Store:
         try:
             self._make_folders()
             with locked(self.folder) if once else contextlib.nullcontext():
-                if not (once and self._is_whole(target)):
+                if not (once and self._is_whole(target)):  # another process may have made it during the wait
                     with ScratchFolder(self._scratch) as scratch:
                         make(scratch.path / name)
                         data = read_bytes(scratch.path / name)
                     write_file(target, data, scratch=self._scratch, private=True)
+                    # the checksum comes last: a file without its own counts as absent
                     write_file(_checksum_of(target), _sha256(data), scratch=self._scratch, private=True)
                     self._grew = True
         except OSError as error:

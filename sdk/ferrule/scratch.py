@@ -120,6 +120,7 @@ def sweep(folder: Path) -> None:
     for name in names:
         path = folder / name
         with contextlib.suppress(OSError):  # in use, another user's, or deleted by another process
+            # a link must not lead elsewhere, nor a pipe of another user hold up the sweep
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 if os.fstat(handle).st_uid == os.getuid() and _lock(handle, wait=False):

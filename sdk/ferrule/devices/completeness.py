@@ -21,6 +21,7 @@ from ferrule.devices.model import Bytes
 CERTAIN = 8
 """Bytes, or matches of the same byte in commands one after the other, that cannot hold their fills by accident."""
 _SEED = 0x0F1E
+"""Always the same, so that a run that is repeated finds the same bytes."""
 _PATTERN_BYTES = 1 << 16
 Memory = Callable[[int, int], Bytes]
 """Returns memory at an address, with a size, to be read and written."""

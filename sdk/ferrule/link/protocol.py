@@ -94,7 +94,7 @@ class CounterSource(StrEnum):
         return {CounterSource.NONE: "none", CounterSource.DWT: "cycles", CounterSource.SYSTICK: "ticks"}[self]
 
 
-_SOURCES = tuple(CounterSource)
+_SOURCES = tuple(CounterSource)  # the firmware states an index
 _TYPES: Mapping[int, DataType] = {
     1: DataType.INT8,
     2: DataType.INT16,

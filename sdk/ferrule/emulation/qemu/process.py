@@ -54,7 +54,7 @@ class QemuProcess(Supervised):
                 each.close()
             raise
         finally:
-            for _ours, theirs in pairs.values():
+            for _ours, theirs in pairs.values():  # QEMU has inherited them; its end shows only if no other copy is open
                 theirs.close()
         self.clock = ProcessClock(self.pid)
         """The time that passes for QEMU."""

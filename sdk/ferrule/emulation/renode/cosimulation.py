@@ -282,7 +282,7 @@ class CosimulationPeer:
             self.warnings.append(str(error))
             reply = replace(reply, action=Action.ERROR)
         except DeviceFaultError:
-            self._reply(replace(reply, action=Action.ERROR))
+            self._reply(replace(reply, action=Action.ERROR))  # Renode waits for each answer, the last one too
             raise
         self._flush_interrupt()
         self._reply(reply)

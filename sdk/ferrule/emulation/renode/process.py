@@ -94,7 +94,7 @@ class RenodeProcess(Supervised):
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline and self.poll() is None:
             for file in (self._folder / "tmp").glob("renode-*/robot_port"):
-                with contextlib.suppress(ValueError, OSError):
+                with contextlib.suppress(ValueError, OSError):  # it may not be written completely yet
                     return int(file.read_text())
             time.sleep(_POLL_S)
         raise self.died()

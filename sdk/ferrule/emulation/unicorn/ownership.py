@@ -36,7 +36,9 @@ READS, WRITES, REPLACES = 1, 2, 4
 KEPT = 2
 NO_DEVICE = -1
 MOST_BUFFERS = 0xFFFF - FIRST_BUFFER
+"""The C hooks note the holder of a byte in 16 bits."""
 MOST_DEVICES = 32
+"""They keep the devices at work as the bits of one word."""
 PADDING = 8
 """Marks after the last byte, since the hooks read those of four bytes at once."""
 
