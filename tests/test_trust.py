@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from needs import lacking
@@ -81,12 +82,19 @@ def test_the_usual_cache_that_another_user_can_write_is_left_with_a_warning(
     assert str(place) in message
 
 
-def test_a_group_counts_unless_the_user_has_it_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("group", "members", "is_private"),
+    [("me", [], True), ("root", ["me"], True), ("staff", [], False), ("me", ["you"], False)],
+)
+def test_a_group_counts_unless_the_user_has_it_alone(
+    group: str, members: list[str], is_private: bool, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.chmod(0o770)
-    monkeypatch.setattr(trust, "_is_private_group", lambda number: True)
-    assert writer_besides(place) is None
-    monkeypatch.setattr(trust, "_is_private_group", lambda number: False)
-    assert "the users of the group" in (writer_besides(place) or "")
+    own = place.stat().st_gid
+    monkeypatch.setattr("pwd.getpwuid", lambda _: SimpleNamespace(pw_name="me", pw_gid=own))
+    monkeypatch.setattr("grp.getgrgid", lambda _: SimpleNamespace(gr_name=group, gr_mem=members))
+    monkeypatch.setattr(trust, "_is_private_group", trust._is_private_group.__wrapped__)
+    assert (writer_besides(place) is None) == is_private
 
 
 @pytest.mark.parametrize("above", [0o755, 0o700, 0o1777])

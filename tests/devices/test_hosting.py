@@ -14,11 +14,14 @@ from contract_device import CLEAR, DMA, PULSE, VALUE, ContractDevice, ContractLi
 from ferrule._typing import override
 from ferrule.devices import (
     Bus,
+    BusError,
     DeviceFaultError,
     DeviceModel,
     FaultInjector,
     FaultyLine,
     InterruptLine,
+    LineFault,
+    LineFaultKind,
     MemoryBus,
     SerialModel,
 )
@@ -49,6 +52,26 @@ def test_errors_of_the_host_are_no_faults_of_the_model() -> None:
             model.write(offset, 4, 0)
         assert type(caught.value) is FerruleError
     assert model.fault is None
+
+
+def test_the_first_refusal_is_kept() -> None:
+    device = ContractDevice()
+    model = HostedModel(device, name="npu0")
+    for reason in ("first", "second"):
+        device.on_value = raises(BusError(reason, address=VALUE))
+        with pytest.raises(BusError, match=reason):
+            model.read(VALUE, 4)
+    assert str(model.first_refusal) == "first"
+
+
+def test_a_line_damages_each_direction_by_itself() -> None:
+    class Echo(SerialModel):
+        @override
+        def receive(self, data: bytes) -> bytes:
+            return data
+
+    lost = [LineFault(at=at, kind=LineFaultKind.LOST, to_device=to_device) for at, to_device in ((0, True), (1, False))]
+    assert FaultyLine(Echo(), lost).receive(b"abc") == b"b"
 
 
 @pytest.mark.parametrize("span", [(1.5, 4), ("x", 4), (-4, 4), (0, -1), (0, 2.0)])
@@ -115,21 +138,24 @@ def test_attaching_may_fail_and_names_are_not_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("method", "answer", "message"),
     [
-        (lambda: {"a": "b"}, r"returned \{'a': 'b'\}, expected finite numbers by name, in statistics"),
-        (lambda: {1: 2}, r"returned \{1: 2\}, expected finite numbers"),
-        (lambda: {"a": True}, r"returned \{'a': True\}, expected finite numbers"),
-        (lambda: {"a": float("nan")}, r"returned \{'a': nan\}, expected finite numbers"),
-        (lambda: None, "raised TypeError: .* in statistics"),
-        (raises(ZeroDivisionError("z")), "raised ZeroDivisionError: z in statistics"),
+        ("statistics", lambda: {"a": "b"}, r"returned \{'a': 'b'\}, expected finite numbers by name, in statistics"),
+        ("statistics", lambda: {1: 2}, r"returned \{1: 2\}, expected finite numbers"),
+        ("statistics", lambda: {"a": True}, r"returned \{'a': True\}, expected finite numbers"),
+        ("statistics", lambda: {"a": float("nan")}, r"returned \{'a': nan\}, expected finite numbers"),
+        ("statistics", lambda: None, "raised TypeError: .* in statistics"),
+        ("statistics", raises(ZeroDivisionError("z")), "raised ZeroDivisionError: z in statistics"),
+        ("failure", lambda: None, "returned None, expected a text, in failure"),
+        ("failure", raises(ZeroDivisionError("z")), "raised ZeroDivisionError: z in failure"),
     ],
 )
-def test_statistics_that_are_none(answer: Callable[[], object], message: str) -> None:
+def test_wrong_answers(method: str, answer: Callable[[], object], message: str) -> None:
     device = ContractDevice()
-    device.statistics = answer  # type: ignore[assignment, method-assign]
+    setattr(device, method, answer)
+    model = HostedModel(FaultInjector(device), name="npu0")
     with pytest.raises(DeviceFaultError, match=f"device npu0: its model {message}"):
-        HostedModel(device, name="npu0").statistics()
+        (model.statistics if method == "statistics" else model.complaint)()
 
 
 def test_statistics_pass_through_an_injector_of_faults() -> None:
@@ -137,20 +163,6 @@ def test_statistics_pass_through_an_injector_of_faults() -> None:
     assert HostedModel(device, name="npu0").statistics() == {}
     device.statistics = lambda: {"commands": 3, "rate": 0.5}  # type: ignore[method-assign]
     assert HostedModel(FaultInjector(device), name="npu0").statistics() == {"commands": 3, "rate": 0.5}
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (lambda: None, "returned None, expected a text, in failure"),
-        (raises(ZeroDivisionError("z")), "raised ZeroDivisionError: z in failure"),
-    ],
-)
-def test_failures_that_are_none(answer: Callable[[], object], message: str) -> None:
-    device = ContractDevice()
-    device.failure = answer  # type: ignore[assignment, method-assign]
-    with pytest.raises(DeviceFaultError, match=f"device npu0: its model {message}"):
-        HostedModel(FaultInjector(device), name="npu0").complaint()
 
 
 def test_a_failure() -> None:

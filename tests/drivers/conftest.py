@@ -26,3 +26,16 @@ def build_uart() -> BuildUart:
         return counted(build_driver, sources=[source], headers=[header])
 
     return function
+
+
+@pytest.fixture(scope="module")
+def built(build_uart: BuildUart, request: pytest.FixtureRequest) -> Adapter[Fakes]:
+    """The driver that a file of tests names."""
+    return build_uart(request.module.DRIVER)
+
+
+@pytest.fixture
+def driver(built: Adapter[Fakes]) -> Adapter[Fakes]:
+    """That driver without any history."""
+    built.reset()
+    return built

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from ferrule._typing import override
@@ -12,6 +10,7 @@ from ferrule.devices import Access, Register, RegisterModel, RegisterTable
 from ferrule.testing import Adapter, CData, Fakes
 
 pytestmark = pytest.mark.cc
+DRIVER = "uart_nrf"
 BASE = 0x4000_2000
 OK, ARGUMENT = 0, -1
 TABLE = RegisterTable(
@@ -74,17 +73,6 @@ class Uarte(RegisterModel):
     @override
     def next_event(self) -> int | None:
         return self._left or None
-
-
-@pytest.fixture(scope="module")
-def built(build_uart: Callable[[str], Adapter[Fakes]]) -> Adapter[Fakes]:
-    return build_uart("uart_nrf")
-
-
-@pytest.fixture
-def driver(built: Adapter[Fakes]) -> Adapter[Fakes]:
-    built.reset()
-    return built
 
 
 def config(driver: Adapter[Fakes], baud: int = 115_200) -> tuple[CData, CData]:

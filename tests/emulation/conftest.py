@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from needs import require_module
 
 from ferrule.boards import load_board
 from ferrule.emulation import Engine, Machine, engine
+from ferrule.emulation.unicorn import library
 from ferrule.emulation.unicorn.peripherals import interrupt_line
 
 Build = Callable[..., Machine]
 FOLDER = Path(__file__).parent / "exceptions"
+HOOKS = Path(__file__).parent / "hooks"
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +54,21 @@ def build_exceptions(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> 
             elf = folder / f"{'-'.join(key)}.elf"
             built[key] = build_guest(arm_gcc, program, board, elf, FOLDER, [*flags, *more])
         return built[key]
+
+    return function
+
+
+@pytest.fixture(scope="session")
+def build_hooks(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A function that compiles a program of the folder `hooks` with the C hooks."""
+
+    def function(name: str, *more: str) -> Path:
+        folder = library.SOURCE_FOLDER
+        program = tmp_path_factory.mktemp(name) / name
+        flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", f"-I{folder}"]
+        sources = [HOOKS / f"{name}.c", *(folder / f"{each}.c" for each in library.SOURCES)]
+        subprocess.run([*host_cc, *flags, *more, *map(str, sources), "-o", str(program)], check=True, timeout=120)
+        return program
 
     return function
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from guest import trace
 
 from ferrule.emulation import Engine, EngineError, Machine, Session
 from ferrule.emulation.unicorn.attachment import Attachment
@@ -72,16 +73,6 @@ def attach(session: Session, kind: type[Squarer] = Squarer) -> Squarer:
     model = kind(session._guest, session._processor.line(LINE))
     Attachment(session._processor, model, address=BASE, size_bytes=0x1000)
     return model
-
-
-def trace(session: Session) -> list[str]:
-    """Return the lines of the firmware's trace."""
-    text = b""
-    while not text.endswith(b"."):
-        chunk = session.channel().read(65536, 10)
-        assert chunk, session.crash_report("no end")
-        text += chunk
-    return text.decode().splitlines()
 
 
 def run(unicorn: Engine, machine: Machine) -> tuple[list[str], Squarer, int]:

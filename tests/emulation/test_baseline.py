@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from gate import every
+from guest import trace
 from needs import require_module, require_program
 
 from ferrule.boards import load_board
-from ferrule.emulation import EngineError, Machine, Session, engine
+from ferrule.emulation import EngineError, Machine, engine
 from ferrule.firmware import SourceSet, execute, plan_build, toolchain
 from ferrule.firmware.uart import uart_driver
 from ferrule.resources import root
@@ -48,15 +49,6 @@ def machine(folder: Path, board_name: str, **more: str) -> Machine:
         folder / "build",
     )
     return Machine(board=board, elf=execute(plan))
-
-
-def trace(session: Session) -> list[str]:
-    text = b""
-    while not text.endswith(b"."):
-        chunk = session.channel().read(65536, 30)
-        assert chunk, f"{session.crash_report('no end')}\n{text.decode()}"
-        text += chunk
-    return text.decode().splitlines()
 
 
 def test_the_trace_equals_qemus(qemu: str, tmp_path: Path) -> None:

@@ -73,22 +73,21 @@ def debugged(stops: Iterable[Stop | Exception], *packets: Packet | Event | None)
     return Debugger(Processor(stops), connection), connection  # type: ignore[arg-type]
 
 
-def test_a_breakpoint_lets_the_guest_stand_until_gdb_goes_on() -> None:
-    debugger, connection = debugged([Stop.BREAKPOINT, Stop.BREAKPOINT, Stop.BUDGET], CONTINUE, CONTINUE, CONTINUE)
+@pytest.mark.parametrize(
+    ("stops", "packets", "sent"),
+    [
+        ([Stop.BREAKPOINT, Stop.BREAKPOINT, Stop.BUDGET], [CONTINUE, CONTINUE, CONTINUE], [TRAPPED, TRAPPED]),
+        ([Stop.BUDGET], [STEP, STEP, CONTINUE], [TRAPPED, TRAPPED]),
+        ([Stop.BUDGET, Stop.BUDGET], [CONTINUE, Event.INTERRUPT, CONTINUE], [INTERRUPTED]),
+    ],
+    ids=["a breakpoint", "a step", "control-C"],
+)
+def test_the_guest_stands_until_gdb_goes_on(
+    stops: list[Stop | Exception], packets: list[Packet | Event], sent: list[bytes]
+) -> None:
+    debugger, connection = debugged(stops, *packets)
     assert debugger.run(1000) is Stop.BUDGET
-    assert connection.sent == [TRAPPED, TRAPPED]
-
-
-def test_a_step_ends_where_the_guest_stands() -> None:
-    debugger, connection = debugged([Stop.BUDGET], STEP, STEP, CONTINUE)
-    assert debugger.run(1000) is Stop.BUDGET
-    assert connection.sent == [TRAPPED, TRAPPED]
-
-
-def test_control_c_lets_the_guest_stand() -> None:
-    debugger, connection = debugged([Stop.BUDGET, Stop.BUDGET], CONTINUE, Event.INTERRUPT, CONTINUE)
-    assert debugger.run(1000) is Stop.BUDGET
-    assert connection.sent == [INTERRUPTED]
+    assert connection.sent == sent
 
 
 @pytest.mark.parametrize("stop", [Stop.LOCKUP, Stop.RESET, Stop.EXCEPTION, Stop.ERROR])

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from children import ran
 from needs import require_sanitizers
-
-from ferrule.emulation.unicorn import library
 
 pytestmark = pytest.mark.cc
 
@@ -21,16 +19,10 @@ BUDGET, EXCEPTION, LOCKUP, ERROR = (1 << stop for stop in (1, 4, 6, 9))
 
 
 @pytest.fixture(scope="module")
-def program(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(build_hooks: Callable[..., Path]) -> Path:
     """The hooks, compiled with a core in C in place of unicorn's."""
     require_sanitizers("address")
-    folder = library.SOURCE_FOLDER
-    result = tmp_path_factory.mktemp("fuzz") / "fuzz"
-    flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
-    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{folder}"]
-    sources = [str(folder / f"{name}.c") for name in library.SOURCES]
-    subprocess.run([*host_cc, *flags, str(FUZZ), *sources, "-o", str(result)], check=True, timeout=120)
-    return result
+    return build_hooks("fuzz", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from children import ran
-
-from ferrule.emulation.unicorn import library
 
 pytestmark = pytest.mark.cc
 
@@ -17,14 +15,9 @@ UNITS = Path(__file__).parent / "hooks" / "units.c"
 
 
 @pytest.fixture(scope="module")
-def program(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(build_hooks: Callable[..., Path]) -> Path:
     """The hooks, compiled with a core that executes nothing in place of unicorn's."""
-    folder = library.SOURCE_FOLDER
-    result = tmp_path_factory.mktemp("units") / "units"
-    flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", f"-I{folder}"]
-    sources = [str(folder / f"{name}.c") for name in library.SOURCES]
-    subprocess.run([*host_cc, *flags, str(UNITS), *sources, "-o", str(result)], check=True, timeout=120)
-    return result
+    return build_hooks("units")
 
 
 @pytest.mark.parametrize("name", ["lines", "limit", "exception returns"])

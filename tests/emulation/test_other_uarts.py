@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from gate import every
+from guest import receive
 from needs import require_module, require_program
 
 from ferrule.boards import load_board
 from ferrule.emulation import EngineError, Machine, engine
 from ferrule.firmware import SourceSet, execute, plan_build, toolchain
 from ferrule.firmware.uart import uart_driver
-from ferrule.link import Channel
 from ferrule.resources import root
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
@@ -71,13 +71,6 @@ def need(name: str) -> None:
         require_program("qemu-system-arm", "apt-get install qemu-system-arm")
     else:
         require_module("unicorn", "pip install 'ferrule[run]'")
-
-
-def receive(channel: Channel, count: int) -> bytes:
-    data = b""
-    while len(data) < count and (chunk := channel.read(count - len(data), 10)):
-        data += chunk
-    return data
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,13 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from small_networks import int8_input
 
+import ferrule
 from ferrule._typing import override
 from ferrule.boards import load_board
 from ferrule.devices import Range, Register, RegisterModel, RegisterTable
@@ -30,12 +34,13 @@ from ferrule.emulation import (
     OwnershipPlan,
     Violation,
     engine,
+    ownership_plan,
 )
 from ferrule.emulation.ownership import Violated, ownership_error
 from ferrule.emulation.unicorn.guest import PAGE_BYTES, Guest
 from ferrule.emulation.unicorn.ownership import FIRST_BUFFER, Ownership
 from ferrule.errors import FerruleError
-from ferrule.firmware import Image, read_image
+from ferrule.firmware import Image, Job, emit, read_image
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -118,7 +123,7 @@ FOUND_BESIDE_IN_THE_CACHE = {
     "INPUT_NOT_CLEANED_BEFORE": (Violation.READS_UNCLEAN, "second", "npu0", "a"),
 }
 BEHIND_OTHERS = "OVERREAD_BY_CONSECUTIVE_WORDS"
-CONSTANTS = ("CONSTANT_WRITTEN", "DEVICE_WRITES_A_CONSTANT")
+CONSTANTS = {"CONSTANT_WRITTEN": ("first", None), "DEVICE_WRITES_A_CONSTANT": ("second", "npu0")}
 
 
 class Copier(RegisterModel):
@@ -249,12 +254,14 @@ def run(
 
 @pytest.mark.parametrize(("board", "cached"), [(PLAIN, False), (CACHED, False), (CACHED, True)])
 @pytest.mark.parametrize("exact", [False, True])
-def test_without_a_mistake(unicorn: Engine, build: Build, board: str, cached: bool, exact: bool) -> None:
-    """The check finds nothing, and changes no result."""
+@pytest.mark.parametrize("beside", [False, True])
+def test_without_a_mistake(unicorn: Engine, build: Build, board: str, cached: bool, exact: bool, beside: bool) -> None:
+    """The check finds nothing, also while a device goes on beside the core, and changes no result."""
     machine = build("ownership", board)
-    plan = replace(plan_of(read_image(machine.elf)), exact=exact)
-    found = run(unicorn, with_devices(machine, plan), "NONE", cached=cached)
-    assert found == run(unicorn, with_devices(machine, None), "NONE", cached=cached)
+    planned, name, transfers = (plan_beside, "NONE_BESIDE", 3) if beside else (plan_of, "NONE", 6)
+    plan = replace(planned(read_image(machine.elf)), exact=exact)
+    found = run(unicorn, with_devices(machine, plan), name, cached=cached, transfers=transfers)
+    assert found == run(unicorn, with_devices(machine, None), name, cached=cached)
 
 
 def test_accesses_of_unknown_layers_are_not_counted(unicorn: Engine, build: Build) -> None:
@@ -267,8 +274,7 @@ def test_unwritten_bytes_are_found_without_known_layers(unicorn: Engine, build: 
     violation, _, device, tensor = FOUND[mistake]
     with pytest.raises(OwnershipError, match="in an inference whose layers are not announced") as caught:
         run(unicorn, unannounced(build("ownership", PLAIN)), mistake, announced=False)
-    error = caught.value
-    assert (error.violation, error.layer, error.device, error.tensor) == (violation, "", device, tensor)
+    assert facts(caught.value) == (violation, "", device, tensor)
 
 
 def unannounced(machine: Machine) -> Machine:
@@ -277,55 +283,44 @@ def unannounced(machine: Machine) -> Machine:
     return with_devices(machine, replace(plan_of(image), next=image.address_of("main")))
 
 
-def mistaken(unicorn: Engine, machine: Machine, mistake: str, *, exact: bool, cached: bool) -> OwnershipError:
-    """Run with a mistake until the check finds it, and return the error."""
-    plan = replace(plan_of(read_image(machine.elf)), exact=exact)
+def mistaken(
+    unicorn: Engine, machine: Machine, plan: OwnershipPlan, mistake: str, *, exact: bool = False
+) -> OwnershipError:
+    """Run with a mistake until the check finds it, and return the error; a core with a cache has it on."""
     with pytest.raises(OwnershipError) as caught:
-        run(unicorn, with_devices(machine, plan), mistake, cached=cached)
+        run(unicorn, with_devices(machine, replace(plan, exact=exact)), mistake, cached=machine.board.name == CACHED)
     return caught.value
+
+
+def facts(error: OwnershipError) -> tuple[Violation, str, str | None, str]:
+    return error.violation, error.layer, error.device, error.tensor
 
 
 @pytest.mark.parametrize("mistake", FOUND)
 def test_mistakes(unicorn: Engine, build: Build, mistake: str) -> None:
     """The error names how the rule is broken, the layer, the device and the tensor; with `exact`, the instruction."""
     machine = build("ownership", PLAIN)
+    image = read_image(machine.elf)
     for exact in (False, True):
-        error = mistaken(unicorn, machine, mistake, exact=exact, cached=False)
-        assert (error.violation, error.layer, error.device, error.tensor) == FOUND[mistake]
-        check_text(error, read_image(machine.elf), exact=exact)
-
-
-@pytest.mark.parametrize(("board", "cached"), [(PLAIN, False), (CACHED, True)])
-@pytest.mark.parametrize("exact", [False, True])
-def test_without_a_mistake_beside_a_device(
-    unicorn: Engine, build: Build, board: str, cached: bool, exact: bool
-) -> None:
-    """The check finds nothing while a device goes on beside the core, and changes no result."""
-    machine = build("ownership", board)
-    plan = replace(plan_beside(read_image(machine.elf)), exact=exact)
-    found = run(unicorn, with_devices(machine, plan), "NONE_BESIDE", cached=cached, transfers=3)
-    assert found == run(unicorn, with_devices(machine, None), "NONE_BESIDE", cached=cached)
+        error = mistaken(unicorn, machine, plan_of(image), mistake, exact=exact)
+        assert facts(error) == FOUND[mistake]
+        check_text(error, image, exact=exact)
 
 
 @pytest.mark.parametrize("mistake", FOUND_BESIDE)
 def test_mistakes_beside_a_device(unicorn: Engine, build: Build, mistake: str) -> None:
     machine = build("ownership", PLAIN)
-    plan = plan_beside(read_image(machine.elf))
-    with pytest.raises(OwnershipError) as caught:
-        run(unicorn, with_devices(machine, plan), mistake)
-    error = caught.value
-    assert (error.violation, error.layer, error.device, error.tensor) == FOUND_BESIDE[mistake]
-    check_text(error, read_image(machine.elf), exact=error.exact)
+    image = read_image(machine.elf)
+    error = mistaken(unicorn, machine, plan_beside(image), mistake)
+    assert facts(error) == FOUND_BESIDE[mistake]
+    check_text(error, image, exact=error.exact)
 
 
 @pytest.mark.parametrize("mistake", FOUND_BESIDE_IN_THE_CACHE)
 def test_mistakes_with_the_cache_beside_a_device(unicorn: Engine, build: Build, mistake: str) -> None:
     machine = build("ownership", CACHED)
-    plan = replace(plan_beside(read_image(machine.elf)), exact=True)
-    with pytest.raises(OwnershipError) as caught:
-        run(unicorn, with_devices(machine, plan), mistake, cached=True)
-    error = caught.value
-    assert (error.violation, error.layer, error.device, error.tensor) == FOUND_BESIDE_IN_THE_CACHE[mistake]
+    error = mistaken(unicorn, machine, plan_beside(read_image(machine.elf)), mistake, exact=True)
+    assert facts(error) == FOUND_BESIDE_IN_THE_CACHE[mistake]
 
 
 def test_a_plan_that_reuses_memory_too_early_is_found(unicorn: Engine, build: Build) -> None:
@@ -333,19 +328,19 @@ def test_a_plan_that_reuses_memory_too_early_is_found(unicorn: Engine, build: Bu
     machine = build("ownership", PLAIN)
     plan = plan_beside(read_image(machine.elf))
     steps = (*plan.steps[:2], replace(plan.steps[2], writes=(A,)), *plan.steps[3:])
-    with pytest.raises(OwnershipError) as caught:
-        run(unicorn, with_devices(machine, replace(plan, steps=steps)), "WRITES_ITS_INPUT")
-    assert (caught.value.violation, caught.value.tensor) == (Violation.ACCESSES_BUSY, "a")
+    error = mistaken(unicorn, machine, replace(plan, steps=steps), "WRITES_ITS_INPUT")
+    assert (error.violation, error.tensor) == (Violation.ACCESSES_BUSY, "a")
 
 
 @pytest.mark.parametrize("mistake", FOUND_IN_THE_CACHE)
 def test_mistakes_with_the_cache(unicorn: Engine, build: Build, mistake: str) -> None:
     """Mistakes with the data cache are found while it is on, and do not matter while it is off."""
     machine = build("ownership", CACHED)
-    error = mistaken(unicorn, machine, mistake, exact=True, cached=True)
-    assert (error.violation, error.layer, error.device, error.tensor) == FOUND_IN_THE_CACHE[mistake]
-    check_text(error, read_image(machine.elf), exact=True)
-    run(unicorn, with_devices(machine, plan_of(read_image(machine.elf))), mistake, cached=False)
+    image = read_image(machine.elf)
+    error = mistaken(unicorn, machine, plan_of(image), mistake, exact=True)
+    assert facts(error) == FOUND_IN_THE_CACHE[mistake]
+    check_text(error, image, exact=True)
+    run(unicorn, with_devices(machine, plan_of(image)), mistake)
 
 
 def check_text(error: OwnershipError, image: Image, *, exact: bool) -> None:
@@ -370,17 +365,11 @@ def check_text(error: OwnershipError, image: Image, *, exact: bool) -> None:
 def test_constants(unicorn: Engine, build: Build, mistake: str) -> None:
     """A write to a constant is an error that names it, the layer, and the device or the instruction."""
     machine = build("ownership", PLAIN)
-    error = mistaken(unicorn, machine, mistake, exact=False, cached=False)
-    device = "npu0" if mistake.startswith("DEVICE") else None
-    layer = "first" if device is None else "second"
-    assert (error.violation, error.layer, error.device, error.tensor) == (
-        Violation.WRITES_CONSTANT,
-        layer,
-        device,
-        "table",
-    )
-    assert error.address == read_image(machine.elf).address_of("table")
-    check_text(error, read_image(machine.elf), exact=True)
+    image = read_image(machine.elf)
+    error = mistaken(unicorn, machine, plan_of(image), mistake)
+    assert facts(error) == (Violation.WRITES_CONSTANT, *CONSTANTS[mistake], "table")
+    assert error.address == image.address_of("table")
+    check_text(error, image, exact=True)
 
 
 def test_every_mistake_is_expected() -> None:
@@ -400,11 +389,12 @@ def test_every_mistake_is_expected() -> None:
 def test_bytes_behind_consecutive_words_are_found_at_the_instruction(unicorn: Engine, build: Build) -> None:
     """unicorn's two halves of an unaligned read look like two words, unless each access is intercepted."""
     machine = build("ownership", PLAIN)
-    run(unicorn, with_devices(machine, plan_of(read_image(machine.elf))), BEHIND_OTHERS)
-    error = mistaken(unicorn, machine, BEHIND_OTHERS, exact=True, cached=False)
+    image = read_image(machine.elf)
+    run(unicorn, with_devices(machine, plan_of(image)), BEHIND_OTHERS)
+    error = mistaken(unicorn, machine, plan_of(image), BEHIND_OTHERS, exact=True)
     assert (error.violation, error.layer, error.device) == (Violation.READS_NOTHING, "fourth", None)
     place, size = PLACES["s"]
-    assert error.address == read_image(machine.elf).address_of("workspace") + place + size
+    assert error.address == image.address_of("workspace") + place + size
     assert "reads 4 B" in str(error)
 
 
@@ -445,6 +435,30 @@ def test_memories_that_touch_are_watched_apart() -> None:
     assert regions(replace(page, address=border - PAGE_BYTES, size_bytes=2 * PAGE_BYTES)) == expected
     shared = replace(shared, address=border, size_bytes=2 * PAGE_BYTES)
     assert regions(replace(page, address=border - PAGE_BYTES)) == expected
+
+
+def test_a_layer_may_replace_inputs_that_its_kernel_reads_first() -> None:
+    network = ferrule.Network("network")
+    network.add_input(int8_input("x", 4, 6))
+    network.set_outputs([network.add_transpose_layer(network.add_tanh_layer("x"), (1, 0))])
+    image = SimpleNamespace(path=Path("elf"), has=lambda name: True, find=lambda name: 0, address_of=lambda name: 0)
+    steps = ownership_plan(emit(network, Job()), cast(Image, image)).steps
+    assert [(each.reads, each.replaces) for each in steps[:2]] == [((0,), (0,)), ((1,), ())]
+
+
+def test_a_value_that_the_last_inference_has_left_is_read(unicorn: Engine, build: Build) -> None:
+    machine = build("ownership", PLAIN)
+    plan = plan_of(read_image(machine.elf))
+    kept = len(plan.buffers)
+    left = replace(plan.buffers[S], becomes=kept, last=4)
+    before = replace(plan.buffers[S], name="before", is_kept=True)
+    step = replace(plan.steps[3], reads=(*plan.steps[3].reads, kept), replaces=(kept,))
+    plan = replace(
+        plan,
+        buffers=(*plan.buffers[:S], left, *plan.buffers[S + 1 :], before),
+        steps=(*plan.steps[:3], step, plan.steps[4]),
+    )
+    run(unicorn, with_devices(machine, plan), "SCRATCH_READ_FIRST")
 
 
 def test_a_plan_outside_of_memory(unicorn: Engine, build: Build) -> None:

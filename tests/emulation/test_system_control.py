@@ -160,7 +160,9 @@ def test_systick_stands_until_it_is_enabled(processor: Processor) -> None:
     assert processor.read_register(CSR, 4) == 4
 
 
-@pytest.mark.parametrize(("board", "kept"), [("mps2-an386", 0xFF), ("stm32f4_discovery", 0xF0), ("nrf52840dk", 0xE0)])
+@pytest.mark.parametrize(
+    ("board", "kept"), [("mps2-an386", 0xFF), ("stm32f4_discovery", 0xF0), ("nrf52840dk", 0xE0), ("microbit", 0xC0)]
+)
 def test_priorities_have_the_bits_of_the_chip(host_cc: tuple[str, ...], board: str, kept: int) -> None:
     assert host_cc
     chip = core(board)

@@ -6,22 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from guest import receive
 from manual_clock import ManualClock
 
 from ferrule.emulation import Engine, Machine
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.errors import FerruleError
-from ferrule.link import Channel
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
-
-
-def receive(channel: Channel, count: int, piece: int = 65536) -> bytes:
-    """Receive `count` bytes, or fewer if no more arrive."""
-    data = b""
-    while len(data) < count and (chunk := channel.read(min(piece, count - len(data)), 10)):
-        data += chunk
-    return data
 
 
 def echoed(data: bytes) -> bytes:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,22 @@ from ferrule.link import LinkSession
 
 
 @pytest.fixture(scope="session")
-def compiled_firmware(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> HostFirmware:
+def build_firmware(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., HostFirmware]:
+    """A function that compiles the firmware for the host with further options."""
     require_module("cffi", "pip install 'ferrule[run]'")
-    output = tmp_path_factory.mktemp("link") / "firmware.so"
-    traps = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
-    compile_host_firmware(host_cc, output, "-shared", "-fPIC", *traps)
-    return HostFirmware(output)
+
+    def function(*more: str) -> HostFirmware:
+        output = tmp_path_factory.mktemp("link") / "firmware.so"
+        traps = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
+        compile_host_firmware(host_cc, output, "-shared", "-fPIC", *traps, *more)
+        return HostFirmware(output)
+
+    return function
+
+
+@pytest.fixture(scope="session")
+def compiled_firmware(build_firmware: Callable[..., HostFirmware]) -> HostFirmware:
+    return build_firmware()
 
 
 @pytest.fixture

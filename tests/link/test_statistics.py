@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from host_link import HostChannel, HostFirmware, compile_host_firmware
-from needs import require_module
+from host_link import HostChannel, HostFirmware
 
 from ferrule.link import LinkError, LinkSession
 from ferrule.link.protocol import MessageType, decode_statistics
@@ -16,12 +17,8 @@ LONGEST = 255
 
 
 @pytest.fixture(scope="module")
-def counting(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> HostFirmware:
-    require_module("cffi", "pip install 'ferrule[run]'")
-    output = tmp_path_factory.mktemp("link") / "counting.so"
-    traps = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
-    compile_host_firmware(host_cc, output, "-shared", "-fPIC", "-DFERRULE_LINK_STATISTICS=1", *traps)
-    return HostFirmware(output)
+def counting(build_firmware: Callable[..., HostFirmware]) -> HostFirmware:
+    return build_firmware("-DFERRULE_LINK_STATISTICS=1")
 
 
 @pytest.mark.cc

@@ -63,16 +63,11 @@ def outputs(kinds: Sequence[type[Mock]], hints: dict[str, type[Mock]], *, profil
         return runtime.enqueue_workload(number, [sample()])
 
 
-def test_neighbours_of_one_backend_are_joined(runs: list[int]) -> None:
-    one = backend("One", runs)
-    assert outputs([one], {})[0].tolist() == chain().run([sample()])[0].tolist()
-    assert runs == [4]
-
-
-def test_layers_of_another_backend_divide(runs: list[int]) -> None:
+@pytest.mark.parametrize(("elsewhere", "expected"), [((), [4]), (("layer2",), [2])])
+def test_neighbours_of_one_backend_are_joined(runs: list[int], elsewhere: tuple[str, ...], expected: list[int]) -> None:
     one, other = backend("One", runs), mock("Other")
-    assert outputs([one, other], {"layer2": other})[0].tolist() == chain().run([sample()])[0].tolist()
-    assert runs == [2]
+    assert outputs([one, other], dict.fromkeys(elsewhere, other))[0].tolist() == chain().run([sample()])[0].tolist()
+    assert runs == expected
 
 
 def test_profiles_have_each_layer(runs: list[int]) -> None:

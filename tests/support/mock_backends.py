@@ -10,6 +10,7 @@ from time import sleep
 from typing import ClassVar
 
 import numpy as np
+from numpy.testing import assert_array_equal
 
 from ferrule._typing import override
 from ferrule.backends import Backend, BackendId, LayerSupport
@@ -41,6 +42,7 @@ from ferrule.network import Network
 from ferrule.operators.transfer import DebugDescriptor, MemCopyDescriptor, MemImportDescriptor
 from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
 from ferrule.optimizer.options import OptimizerOptions
+from ferrule.runtime import Runtime
 
 SHAPE = (2, 8)
 
@@ -281,6 +283,11 @@ def chain(length: int = 4) -> Network:
 def sample(seed: int = 0, shape: tuple[int, ...] = SHAPE) -> Array:
     """Return a random input."""
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def check_chain(runtime: Runtime, number: NetworkId) -> None:
+    """Check the results of a loaded `chain`."""
+    assert_array_equal(runtime.enqueue_workload(number, [sample()])[0], chain().run([sample()])[0])
 
 
 def assigned(

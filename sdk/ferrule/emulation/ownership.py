@@ -305,15 +305,13 @@ def _size(artifact: Artifact, request: Request) -> int:
 
 def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:
     begun = artifact.ends
-    overlaps = {(each.output, each.input) for each in artifact.storage.overlaps}
-    lost = {(tie.scratch, tie.buffer) for tie in artifact.storage.ties if not tie.preserved}
+    replaceable = {(each.output, each.input) for each in artifact.storage.overlaps}
+    replaceable |= {(tie.scratch, tie.buffer) for tie in artifact.storage.ties if not tie.preserved}
     for index, record in enumerate(artifact.operators):
         layer = artifact.graph.layer(record.layer)
         # the last one counts: a byte of an output inside scratch is the output's
         writes = [name for name in (*artifact.storage.scratches(layer.name), *layer.outputs) if name in groups]
-        replaced = [
-            name for name in layer.present_inputs if any((output, name) in overlaps | lost for output in writes)
-        ]
+        replaced = [name for name in layer.present_inputs if any((output, name) in replaceable for output in writes)]
         yield OwnedStep(
             layer=record.layer,
             device=record.device if any(call.call in OF_DEVICES for call in record.device_calls) else None,

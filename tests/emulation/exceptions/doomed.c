@@ -15,6 +15,20 @@ static void breakpoint(void)
     end();
 }
 
+/* The core stays awake after a return to this handler, and sleeps after one from it. */
+static void interrupted(void)
+{
+    ISPR = 1u << LINE_B;
+    barrier();
+    if (DOOM == 8) {
+        (void)REGISTER(NOWHERE);
+    }
+}
+
+static void nothing(void)
+{
+}
+
 int main(void)
 {
     begin();
@@ -27,8 +41,8 @@ int main(void)
         VTOR = NOWHERE;
         __asm volatile("svc #0");
         break;
-    case 3: /* no memory for the stack */
-        __asm volatile("mov sp, %0\n\tsvc #0" ::"r"(NOWHERE));
+    case 3: /* no memory for the first words of the frame */
+        __asm volatile("mov sp, %0\n\tsvc #0" ::"r"(0x21000010u));
         break;
     case 4: /* sleeps for ever: PRIMASK does not affect waking, and no interrupt is enabled */
         ISPR = 1u << LINE_A;
@@ -36,6 +50,16 @@ int main(void)
         break;
     case 5:
         __asm volatile("cpsid i\n\tsvc #0" ::: "memory");
+        break;
+    case 7:
+    case 8:
+        handle(LINE0 + LINE_A, interrupted);
+        handle(LINE0 + LINE_B, nothing);
+        IPR[LINE_A] = 0x40;
+        ISER = 1u << LINE_A | 1u << LINE_B;
+        SCR = 2;
+        ISPR = 1u << LINE_A;
+        barrier();
         break;
     default:
         handle(HARD_FAULT, breakpoint);

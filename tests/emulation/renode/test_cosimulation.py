@@ -166,6 +166,11 @@ class Renode:
             elif action in {Action.PUSH_BYTE, Action.PUSH_WORD}:
                 self.send(Action.PUSH_CONFIRMATION)
 
+    def disconnect(self) -> None:
+        self.send(Action.DISCONNECT)
+        self.finish()
+        assert self.error is None
+
     def finish(self) -> None:
         self._thread.join(5)
         assert not self._thread.is_alive()
@@ -183,9 +188,7 @@ def test_both_wire_formats(wire: WireFormat) -> None:
     assert renode.hear(renode.main).action == Action.OK
     renode.send(Action.READ_DOUBLE_WORD, 4)
     assert renode.hear(renode.main).data == 0x1234
-    renode.send(Action.DISCONNECT)
-    renode.finish()
-    assert renode.error is None
+    renode.disconnect()
 
 
 class Widths(DeviceModel):
@@ -219,8 +222,7 @@ def test_each_request_has_its_width() -> None:
     for action, _ in (*reads, *writes):
         renode.send(action)
         assert renode.hear(renode.main).action != Action.ERROR, action
-    renode.send(Action.DISCONNECT)
-    renode.finish()
+    renode.disconnect()
     assert device.widths == [width for _, width in (*reads, *writes)]
 
 
@@ -231,9 +233,7 @@ def test_without_ticks_work_is_done_before_the_write_is_answered() -> None:
     assert renode.hear(renode.main).action == Action.OK
     renode.send(Action.RESET_PERIPHERAL)
     renode.expect(Action.INTERRUPT, Action.GET_DOUBLE_WORD)
-    renode.send(Action.DISCONNECT)
-    renode.finish()
-    assert renode.error is None
+    renode.disconnect()
 
 
 def test_a_request_right_behind_a_reset_waits_for_its_turn() -> None:
@@ -245,9 +245,7 @@ def test_a_request_right_behind_a_reset_waits_for_its_turn() -> None:
     assert renode.hear(renode.main).action == Action.OK
     renode.send(Action.READ_DOUBLE_WORD, 4)
     assert renode.hear(renode.main).data == 0x77
-    renode.send(Action.DISCONNECT)
-    renode.finish()
-    assert renode.error is None
+    renode.disconnect()
 
 
 def test_a_reset_during_dma_is_done_afterwards() -> None:
@@ -261,9 +259,7 @@ def test_a_reset_during_dma_is_done_afterwards() -> None:
     renode.expect(Action.INTERRUPT, Action.GET_DOUBLE_WORD)
     renode.send(Action.READ_DOUBLE_WORD, 0)
     assert renode.hear(renode.main).data == 0
-    renode.send(Action.DISCONNECT)
-    renode.finish()
-    assert renode.error is None
+    renode.disconnect()
 
 
 def test_with_ticks_time_passes_with_them() -> None:
@@ -275,8 +271,7 @@ def test_with_ticks_time_passes_with_them() -> None:
     renode.send(Action.TICK_CLOCK, data=10)
     renode.expect(Action.PUSH_BYTE, Action.PUSH_WORD, Action.GET_DOUBLE_WORD)  # reads the reload value of SysTick
     renode.expect(Action.INTERRUPT, Action.GET_DOUBLE_WORD, Action.TICK_CLOCK)
-    renode.send(Action.DISCONNECT)
-    renode.finish()
+    renode.disconnect()
 
 
 @pytest.mark.parametrize("wire", list(WireFormat))
@@ -301,8 +296,7 @@ def test_log_lines() -> None:
     message = renode.hear(renode.other)
     assert (message.action, message.address, message.data) == (Action.LOG_MESSAGE, 5, 2)
     assert renode.other.recv(5, socket.MSG_WAITALL) == b"gr??e"
-    renode.send(Action.DISCONNECT)
-    renode.finish()
+    renode.disconnect()
 
 
 @pytest.mark.parametrize("action", [Action.INVALID, Action.STEP, Action.ERROR, 99, -1])

@@ -203,16 +203,22 @@ class Stubborn(DeviceModel):
         raise BusError(f"there is no register at {offset:#x}", address=offset)
 
 
+def ended(firmware: ferrule.Firmware, name: str, model: DeviceModel, message: str) -> EngineError:
+    """Run a firmware whose device ends the run, and return the error."""
+    device = AttachedDevice(name="npu0", model=model, address=0xA000_0000, interrupt=28)
+    machine = Machine(board=load_board("mps2-an386"), elf=firmware.elf, devices=(device,))
+    with engine(name).start(machine) as session:
+        link = LinkSession(session.channel(), run_timeout_s=20, start_timeout_s=20)
+        with pytest.raises(EngineError, match=f"device npu0: {message}") as caught:
+            link.run([np.zeros((1, 6), np.int8)])
+    return caught.value
+
+
 @pytest.mark.parametrize("name", ["renode", "renode:cosimulation"])
 def test_what_a_device_refuses_ends_the_run(
     arm_gcc: str, accelerated: ferrule.Firmware, renode: Path, name: str
 ) -> None:
-    device = AttachedDevice(name="npu0", model=Stubborn(), address=0xA000_0000, interrupt=28)
-    machine = Machine(board=load_board("mps2-an386"), elf=accelerated.elf, devices=(device,))
-    with engine(name).start(machine) as session:
-        link = LinkSession(session.channel(), run_timeout_s=20, start_timeout_s=20)
-        with pytest.raises(EngineError, match="device npu0: there is no register"):
-            link.run([np.zeros((1, 6), np.int8)])
+    ended(accelerated, name, Stubborn(), "there is no register")
 
 
 class Broken(Stubborn):
@@ -226,16 +232,9 @@ class Broken(Stubborn):
 def test_a_fault_of_a_model_ends_the_run_with_a_report(
     arm_gcc: str, accelerated: ferrule.Firmware, renode: Path, name: str
 ) -> None:
-    device = AttachedDevice(name="npu0", model=Broken(), address=0xA000_0000, interrupt=28)
-    machine = Machine(board=load_board("mps2-an386"), elf=accelerated.elf, devices=(device,))
-    with engine(name).start(machine) as session:
-        link = LinkSession(session.channel(), run_timeout_s=20, start_timeout_s=20)
-        with pytest.raises(
-            EngineError, match=r"device npu0: its model raised ZeroDivisionError: .* in a read"
-        ) as caught:
-            link.run([np.zeros((1, 6), np.int8)])
-    assert isinstance(caught.value.__cause__, DeviceFaultError)
-    assert caught.value.report is not None
+    error = ended(accelerated, name, Broken(), "its model raised ZeroDivisionError: .* in a read")
+    assert isinstance(error.__cause__, DeviceFaultError)
+    assert error.report is not None
 
 
 class Stuck(Stubborn):
@@ -253,12 +252,7 @@ class Stuck(Stubborn):
 def test_a_model_that_does_not_return_does_not_hold_up_renode(
     arm_gcc: str, accelerated: ferrule.Firmware, stand_in: Path, name: str
 ) -> None:
-    device = AttachedDevice(name="npu0", model=Stuck(), address=0xA000_0000, interrupt=28)
-    machine = Machine(board=load_board("mps2-an386"), elf=accelerated.elf, devices=(device,))
-    with engine(name).start(machine) as session:
-        link = LinkSession(session.channel(), run_timeout_s=20, start_timeout_s=20)
-        with pytest.raises(EngineError, match=r"device npu0: its model did not return within .* in a read"):
-            link.run([np.zeros((1, 6), np.int8)])
+    ended(accelerated, name, Stuck(), "its model did not return within .* in a read")
 
 
 def test_renode_has_a_network_of_its_own(build: Build, renode: Path) -> None:
@@ -340,24 +334,21 @@ def test_a_renode_that_ends_at_once(build: Build, stand_in: Path) -> None:
     assert "cannot open display" in str(caught.value)
 
 
-def test_a_renode_that_dies_later(build: Build, stand_in: Path) -> None:
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_a_renode_that_dies_later(build: Build, stand_in: Path, by_itself: bool) -> None:
+    """It dies by itself, or ends with its supervisor."""
     with engine("renode").start(build("echo")) as session:
         assert isinstance(session, RenodeSession)
         assert session._server is not None
-        (folder,) = (session._server.process._folder / "tmp").glob("renode-*")
-        os.kill(int(folder.name.partition("-")[2]), signal.SIGKILL)
-        with pytest.raises(EngineError, match="Renode"):
-            say(session, b"x", b"never said")
-
-
-def test_renode_ends_with_its_supervisor(build: Build, stand_in: Path) -> None:
-    with engine("renode").start(build("echo")) as session:
-        assert isinstance(session, RenodeSession)
-        assert session._server is not None
-        (folder,) = (session._server.process._folder / "tmp").glob("renode-*")
-        session._server.process._process.terminate()
-        session._server.process._process.wait(10)
-        assert not Path(f"/proc/{folder.name.partition('-')[2]}/exe").exists()
+        process = session._server.process
+        (folder,) = (process._folder / "tmp").glob("renode-*")
+        number = folder.name.partition("-")[2]
+        if by_itself:
+            os.kill(int(number), signal.SIGKILL)
+        else:
+            process._process.terminate()
+            process._process.wait(10)
+            assert not Path(f"/proc/{number}/exe").exists()
         with pytest.raises(EngineError, match="Renode"):
             say(session, b"x", b"never said")
 

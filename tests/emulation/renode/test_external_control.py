@@ -110,14 +110,6 @@ def test_silence_ends() -> None:
         LegacyControl(stream(client, 0.05))
 
 
-def test_nobody_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(RenodeConnectionError, match=f"cannot connect to 127.0.0.1:{port}") as caught:
-        ExternalControl.connect(port)
-    assert caught.value.hint == "is Renode running, with this server?"
-
-
 def test_pins_and_converters_are_asked_by_number() -> None:
     client, server = socket.socketpair()
     instance = struct.pack("<BBIi", 3, 5, 4, 9)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 import pytest
 from transcript import Player, chunks
 
-from ferrule.emulation.renode import RenodeConnectionError, SocketTerminal
+from ferrule.emulation.renode import ExternalControl, Monitor, RenodeConnectionError, SocketTerminal
 from ferrule.emulation.renode.monitor import Telnet
+from ferrule.emulation.renode.robot import RobotServer
 
 
 def read_until(terminal: SocketTerminal, end: bytes) -> bytes:
@@ -70,8 +72,19 @@ def test_renode_takes_nothing() -> None:
         terminal.read(1, 0.01)
 
 
-def test_nobody_listens() -> None:
+@pytest.mark.parametrize(
+    ("connect", "message"),
+    [
+        (SocketTerminal.connect, "cannot connect to 127.0.0.1:"),
+        (Monitor.connect, "cannot connect to 127.0.0.1:"),
+        (ExternalControl.connect, "cannot connect to 127.0.0.1:"),
+        (lambda port: RobotServer(port).execute("version"), "refused"),
+    ],
+)
+def test_nobody_listens(connect: Callable[[int], object], message: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(RenodeConnectionError, match=f"cannot connect to 127.0.0.1:{port}"):
-        SocketTerminal.connect(port)
+    with pytest.raises(RenodeConnectionError, match=message) as caught:
+        connect(port)
+    assert str(port) in str(caught.value)
+    assert str(caught.value.hint).startswith("is Renode running, with this ")

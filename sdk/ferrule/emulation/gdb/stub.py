@@ -167,6 +167,6 @@ class GdbStub:
 
 def _number(digits: bytes) -> int:
     """Return a hexadecimal number of 32 bits; ValueError if it is none."""
-    if not 0 < len(digits) <= _DIGITS or not set(digits) <= _HEXADECIMAL:
+    if len(digits) > _DIGITS or not set(digits) <= _HEXADECIMAL:  # int() refuses no digits, but accepts signs
         raise ValueError(f"{digits[:_DIGITS]!r} is not a number of 32 bits")
     return int(digits, 16)
