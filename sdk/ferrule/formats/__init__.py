@@ -194,6 +194,7 @@ def _source(source: ModelFile, name: str | None) -> tuple[bytes, str, str, Seque
 def _recognised(data: bytes, formats: Sequence[Format]) -> Format:
     """Return the first of the given formats whose magic bytes the data has; ModelError if there is none."""
     for format_ in formats:
+        # ONNX's magic is a single byte, with which files of other known kinds may begin, too
         if format_.fits(data) and not (format_.name == "ONNX" and recognised(data)):
             return format_
     wanted = formats[0]

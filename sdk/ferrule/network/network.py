@@ -87,7 +87,7 @@ class Network(
             BudgetError: a run takes more memory or work than the present budget has (`ferrule.limits`).
             UnsupportedError, ModelError: see `validate`.
         """
-        if self._checked_layers < len(self.layers):
+        if self._checked_layers < len(self.layers):  # a graph only grows, so the number tells whether it has changed
             check_layers(self, self.layers[self._checked_layers :])
             self._checked_layers = len(self.layers)
         asked = (len(self.layers), *current().limits.values())

@@ -157,6 +157,7 @@ def _overlap(box: Array, others: Array) -> Array:
     """Return the area of the intersection with each other box over that of the union, or 0 if a box has no area."""
     own = (box[2] - box[0]) * (box[3] - box[1])
     areas = (others[:, 2] - others[:, 0]) * (others[:, 3] - others[:, 1])
+    # Not np.maximum and np.minimum, which return a NaN in either operand: the reference compares, as std::max does.
     begin = np.where(box[:2] < others[:, :2], others[:, :2], box[:2])
     end = np.where(others[:, 2:] < box[2:], others[:, 2:], box[2:])
     sides = end - begin

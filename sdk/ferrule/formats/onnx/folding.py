@@ -84,6 +84,7 @@ class Folding:
                 results = [np.asarray(each) for each in (made if isinstance(made, list) else [made])]
         except FerruleError:
             raise
+        # numpy checks the shapes and types that a file combines, so what it says of them is said of the file
         except (ValueError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError) as error:
             raise ModelError(f"its constant inputs do not fit: {error}") from error
         if made is None or len(results) < len(node.outputs):

@@ -93,7 +93,7 @@ def hard_swish(_: HardSwishDescriptor, operands: Operands, data: Array) -> Array
         return np.asarray(wide * np.clip(wide + 3, 0, 6) / 6, np.float32)
 
 
-@lru_cache(maxsize=2 * _TABLES)
+@lru_cache(maxsize=2 * _TABLES)  # of two functions
 def _sigmoidal_table(
     function: Callable[[functions.Raw], functions.Raw], bits: int, zero_point: int, source: TensorInfo
 ) -> Array:

@@ -43,6 +43,7 @@ _SUM_LIMIT = (1 << (_SUM_BITS + 1)) - 1
 """The longest row whose sum of exponentials fits into 32 bits, in elements."""
 _MOST_STEPS = 1 << 16
 _INT16_SUM_LIMIT = (1 << 31) // 32767
+"""The same for int16, whose exponentials are at most 32767."""
 
 _Floats = NDArray[np.float32]
 _VANISHING = 110.0

@@ -42,7 +42,9 @@ _BIAS: dict[DataType, DataType] = {
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 _EXACT_FLOAT32 = 2.0**24
 _EXACT_FLOAT64 = 2.0**53
+"""Below these, sums of integers are exact in the two types whatever the order in which BLAS adds."""
 _LARGEST: dict[DataType, float] = {DataType.INT8: 2.0**7, DataType.INT16: 2.0**15}
+"""The largest magnitude of a stored value; the zero point is a part of the bias instead, see `folded_bias`."""
 _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
 """The largest magnitude of a stored value minus its zero point."""
 _SUM_LIMITS = np.array([[-(2**31)], [2**31 - 1]], np.int64)
