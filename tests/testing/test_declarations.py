@@ -41,12 +41,17 @@ enum colour { RED, GREEN = MASK };
 
 
 @pytest.fixture
-def cdef(tmp_path: Path) -> str:
+def cdef_command(tmp_path: Path) -> list[str]:
+    require_module("cffi", "pip install 'ferrule[testing]'")
     require_cc()
     (tmp_path / "it.h").write_text(HEADER)
     (tmp_path / "other.h").write_text("#define OTHER 7\nint other(void);\n")
-    lines = declared([*host_compiler("a test"), f"-I{tmp_path}"], ["it.h"], title="it")
-    return "\n".join(line for line, _ in lines)
+    return [*host_compiler("a test"), f"-I{tmp_path}"]
+
+
+@pytest.fixture
+def cdef(cdef_command: list[str]) -> str:
+    return "\n".join(line for line, _ in declared(cdef_command, ["it.h"], title="it"))
 
 
 @pytest.mark.cc
@@ -69,7 +74,6 @@ def test_declarations(cdef: str) -> None:
 
 @pytest.mark.cc
 def test_cffi_takes_them(cdef: str) -> None:
-    require_module("cffi", "pip install 'ferrule[testing]'")
     from cffi import FFI
 
     ffi = FFI()
@@ -134,6 +138,16 @@ def test_a_header_that_cannot_be_read_is_named_with_its_line(tmp_path: Path, lin
     (tmp_path / "kernel.h").write_text(KERNEL % "#error needs arm-none-eabi-gcc")
     with pytest.raises(FerruleError, match=rf"^can't preprocess it: {where}(#error )?needs arm-none-eabi-gcc$"):
         declare(FFI(), [*host_compiler("a test"), f"-I{tmp_path}"], ["rtos.h"], title="it")
+
+
+@pytest.mark.cc
+def test_a_declaration_that_only_this_interface_refuses(cdef_command: list[str]) -> None:
+    from cffi import FFI
+
+    ffi = FFI()
+    ffi.cdef("struct thing { int other; };")
+    with pytest.raises(FerruleError, match="can't be declared to Python"):
+        declare(ffi, cdef_command, ["it.h"], title="it")
 
 
 @given(st.text(alphabet='(){};=,* \n#"x1_<>3', max_size=60))

@@ -83,7 +83,7 @@ def declare(ffi: CData, command: Sequence[str], headers: Sequence[str], *, title
 
 
 def _first_unreadable(ffi: Callable[[], CData], lines: Sequence[str]) -> int:
-    """Return the index of the first line that cffi cannot read."""
+    """Return the index of the first line that cffi cannot read in a new interface; otherwise, that of the last."""
 
     def unreadable(last: int) -> bool:
         try:
@@ -92,7 +92,8 @@ def _first_unreadable(ffi: Callable[[], CData], lines: Sequence[str]) -> int:
             return True
         return False
 
-    return bisect_left(range(len(lines)), True, key=unreadable)
+    # the last line is not tried: all of them were refused, perhaps for what the caller's interface has already
+    return bisect_left(range(len(lines) - 1), True, key=unreadable)
 
 
 def declared(command: Sequence[str], headers: Sequence[str], *, title: str) -> list[tuple[str, str]]:
