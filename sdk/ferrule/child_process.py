@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes: their start, their time limits, their end together with their own children, and their errors."""
+"""Child processes: their number, start, time limits, end together with their own children, and errors."""
 
 from __future__ import annotations
 
@@ -229,3 +229,10 @@ class ProcessClock:
 def _fields(folder: Path) -> list[str]:
     """Return the fields of a stat file from the state on; the name before it may have blanks and parentheses."""
     return (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+
+
+def usable_processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -154,7 +154,7 @@ def _capacity(options: Sequence[str], scheduler: str | None) -> dict[str, float]
 
 
 def _workers(scheduler: str | None, count: int | None, capacity: dict[str, float]) -> Workers:
-    from ferrule.backends.cpu_acc.host.options import usable_processors
+    from ferrule.child_process import usable_processors
     from ferrule.evaluation.sweep.cluster import LOCAL, ClusterWorkers
     from ferrule.evaluation.sweep.processes import LocalWorkers
 

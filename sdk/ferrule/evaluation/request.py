@@ -56,7 +56,7 @@ class EvaluationRequest:
             raise FerruleError(
                 f"metrics is {self.metrics!r}, expected a list", hint=f"write metrics=[{self.metrics!r}]"
             )
-        self.intervals  # noqa: B018 raises
+        Confidence(level=self.confidence)  # refuses a level that is none
         if self.seed < 0:
             raise FerruleError(f"the seed is {self.seed}, expected a number from 0 on")
         object.__setattr__(self, "metrics", tuple(dict.fromkeys(self.metrics)))

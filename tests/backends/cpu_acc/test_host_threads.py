@@ -17,8 +17,9 @@ from numpy.testing import assert_array_equal
 from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.lowering import conv2d, depthwise_conv2d
-from ferrule.backends.cpu_acc.host.options import HostOptions, usable_processors
+from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
+from ferrule.child_process import usable_processors
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.network import Network

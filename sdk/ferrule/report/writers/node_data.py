@@ -57,8 +57,8 @@ def _counters(document: Document) -> tuple[str, dict[str, _Values]]:
             "node data need the tensors that each layer writes, and the report does not name them",
             hint="make the report again with this version of Ferrule",
         )
-    counters = _values(layers, "count", "share", "macs", "constant_bytes", "scratch_bytes")
-    counters = {report.count.unit: counters.pop("count"), **counters}
+    counts = _values(layers, "count")["count"]
+    counters = {report.count.unit: counts, **_values(layers, "share", "macs", "constant_bytes", "scratch_bytes")}
     worked = [(layer.outputs, layer.work) for layer in layers if layer.work is not None]
     if worked:
         moved = {outputs[0]: work.read_bytes + work.written_bytes for outputs, work in worked if outputs}

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS
 from ferrule.backends.option import BackendOption, OptionValue, check_options
+from ferrule.child_process import usable_processors
 
 NUM_THREADS = BackendOption(
     name="num_threads",
@@ -49,10 +49,3 @@ class HostOptions:
     def threads(self) -> int:
         """The number of threads to use; never 0."""
         return self.num_threads or usable_processors()
-
-
-def usable_processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
