@@ -35,6 +35,10 @@ def saved(tmp_path: Path) -> Callable[[Document], Path]:
     return save
 
 
+def text(name: str) -> str:
+    return Path(name).read_text(encoding="utf-8")
+
+
 def refused(*_: object, **__: object) -> None:
     raise EngineError("the firmware did\nnot answer", hint="look at it")
 
@@ -51,20 +55,20 @@ def test_a_run_writes_every_format(
     files += ("--junit", "r.xml", "--sarif", "r.sarif", "--node-data", "nodes", "--job-summary")
     assert ferrule("run", "dense.tflite", "-q", *files).code == 0
     report = read_document(tmp_path / "r.json")
-    (row,) = check_csv(Path("r.csv").read_text(encoding="utf-8"))
+    (row,) = check_csv(text("r.csv"))
     (layer,) = report.layers  # type: ignore[union-attr]
     assert (row["layer"], row["count"]) == (layer.name, str(layer.count))
-    assert check_junit(Path("r.xml").read_text(encoding="utf-8")).attrib["failures"] == "0"
-    assert check_sarif(Path("r.sarif").read_text(encoding="utf-8")) == []
-    assert check_trace(Path("r.trace").read_text(encoding="utf-8"))
-    assert check_node_data(Path("nodes/dense.instructions.json").read_text(encoding="utf-8")) == {"y": layer.count}
-    summary = Path("summary.md").read_text(encoding="utf-8")
+    assert check_junit(text("r.xml")).attrib["failures"] == "0"
+    assert check_sarif(text("r.sarif")) == []
+    assert check_trace(text("r.trace"))
+    assert check_node_data(text("nodes/dense.instructions.json")) == {"y": layer.count}
+    summary = text("summary.md")
     assert summary.startswith("before\n")
-    page = Path("r.md").read_text(encoding="utf-8")
+    page = text("r.md")
     check_markdown(page)
     assert "# Run: dense\n\non mps2-an386 (" in summary
     assert "# Run: dense\n\non mps2-an386 (" in page
-    assert Path("r.html").read_text(encoding="utf-8").startswith("<!")
+    assert text("r.html").startswith("<!")
     assert report.model.file == "dense.tflite"  # type: ignore[union-attr]
 
 
@@ -116,13 +120,13 @@ def test_a_command_that_fails_writes_the_formats_for_failures(
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == "error: the firmware did\nnot answer\nhint: look at it\n"
     assert {path.name for path in tmp_path.iterdir()} == {"r.xml", "r.sarif", "r.md", "r.html"}
-    (case,) = check_junit(Path("r.xml").read_text(encoding="utf-8")).iter("testcase")
+    (case,) = check_junit(text("r.xml")).iter("testcase")
     assert [(child.tag, child.get("type"), child.get("message"), child.text) for child in case] == [
         ("error", "EngineError", "the firmware did", "not answer\nhint: look at it")
     ]
-    (result,) = check_sarif(Path("r.sarif").read_text(encoding="utf-8"))
+    (result,) = check_sarif(text("r.sarif"))
     assert result["ruleId"] == "ferrule/error"
-    assert "the firmware did" in Path("r.html").read_text(encoding="utf-8")
+    assert "the firmware did" in text("r.html")
 
 
 def test_a_failure_on_standard_output_is_alone(ferrule: Ferrule, dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,11 @@ import pytest
 from board_programs import talker
 from needs import require_module
 
+from ferrule.cli.run_elf import _note
 from ferrule.emulation.serving import bridge
+from ferrule.firmware import read_image
 from ferrule.link.pty import PtyChannel
-from ferrule.testing import start
+from ferrule.testing import build_program, start
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 Ferrule = Callable[..., Any]
@@ -50,6 +52,15 @@ def test_a_text_that_does_not_come(ferrule: Ferrule, elf: Path, tmp_path: Path) 
 
 def test_without_a_text_the_time_ends_it(ferrule: Ferrule, elf: Path) -> None:
     assert ferrule("run", elf, "--timeout", "0.01", "-q").code == 0
+    assert _note(read_image(elf), "") == "", "a note on Ferrule's firmware is not for others"
+
+
+def test_a_crash(ferrule: Ferrule, tmp_path: Path) -> None:
+    (tmp_path / "crash.c").write_text("int main(void)\n{\n    return *(volatile int *)0xDEAD0000u;\n}\n")
+    done = ferrule("run", build_program([tmp_path / "crash.c"], tmp_path / "build"), "--json", "-")
+    document = json.loads(done.out)
+    assert (done.code, document["end"]) == (2, "crashed")
+    assert document["crash"]["registers"]
 
 
 def test_json_on_stdout_is_all_of_it(ferrule: Ferrule, elf: Path) -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import small_networks
 from needs import require_program
+from small_networks import dense
 
 from ferrule.codegen import Program
 from ferrule.errors import FerruleError
@@ -51,7 +51,7 @@ def identity(model: int, texts: bytes) -> bytes:
 @pytest.mark.parametrize("platform", ["bare-metal", "cmsis", "zephyr"])
 def test_a_project_has_the_digests_of_its_model_plan_and_sources(platform: str, tmp_path: Path) -> None:
     job = replace(JOB, platform=platform, out=tmp_path / "project")
-    artifact = emit(small_networks.dense(), job)
+    artifact = emit(dense(), job)
     project = write_project(artifact, job)
     source = (project.folder / "model" / "ferrule_dense_identity.c").read_text()
     (expected,), _ = project_files(Program(artifacts=(artifact,)), job)
@@ -66,7 +66,7 @@ def test_a_project_has_the_digests_of_its_model_plan_and_sources(platform: str, 
 def test_a_firmware_is_verified(tmp_path: Path) -> None:
     require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     job = replace(JOB, out=tmp_path / "project")
-    network = small_networks.dense()
+    network = dense()
     built = build_project(write_project(emit(network, job), job))
     whole = verify(built, [network], job)
     assert whole.state is State.EQUAL
@@ -86,14 +86,14 @@ def test_a_firmware_is_verified(tmp_path: Path) -> None:
     def different(model: Network, other: Job) -> tuple[str, ...]:
         return verify(built, [model], other, code=False).models[0].different
 
-    assert different(small_networks.dense(seed=2), job) == (*DIGESTS, "tables")
+    assert different(dense(seed=2), job) == (*DIGESTS, "tables")
     assert different(network, replace(job, board="mps2-an500")) == ("sources",)
     assert different(network, replace(job, backends=["SoftNpu", "CpuAcc"]))[:2] == ("plan", "sources")
 
 
 @pytest.mark.parametrize("name", ["lib/include/ferrule/link.h", "firmware.ld", "model/ferrule_dense.c"])
 def test_every_source_counts(name: str) -> None:
-    program = emit_program([small_networks.dense()], JOB)
+    program = emit_program([dense()], JOB)
     (expected,), files = project_files(program, JOB)
     (again,), _ = identified(files, program, "bare-metal", "mps2-an386")
     assert again == expected
@@ -115,7 +115,7 @@ def test_identities_are_found_anywhere() -> None:
 @pytest.mark.parametrize("data", [b"", b"FRID\1\0\0\0", identity(1, b""), identity(1, b"a\0b\0c\0" + b"x" * 9000)])
 def test_a_firmware_without_a_whole_identity_is_refused(data: bytes) -> None:
     with pytest.raises(FerruleError, match="carries no digests"):
-        verify(image(data), [small_networks.dense()], JOB)
+        verify(image(data), [dense()], JOB)
 
 
 def test_sizes_of_a_firmware_that_states_none() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import cmsis_project
 import device_networks
 import pytest
-import small_networks
 from formatting import check_formatted
+from small_networks import dense, two_by_two
 
 from ferrule import generate
 from ferrule.backends import BackendId, Device
@@ -29,7 +29,7 @@ Make = Callable[[str, Path], Project]
 
 def core(name: str, folder: Path, board: str = "mps2-an386", **changes: object) -> Project:
     job = Job(platform=name, board=board, toolchain="arm-none-eabi-gcc", out=folder)
-    return generate(small_networks.dense(), replace(job, **changes))  # type: ignore[arg-type]
+    return generate(dense(), replace(job, **changes))  # type: ignore[arg-type]
 
 
 def with_devices(name: str, folder: Path) -> Project:
@@ -48,7 +48,7 @@ def behind_uart(name: str, folder: Path) -> Project:
 
 def several(name: str, folder: Path) -> Project:
     job = Job(platform=name, out=folder, arena="shared", self_test=True)
-    return generate([small_networks.dense(), small_networks.two_by_two()], job)
+    return generate([dense(), two_by_two()], job)
 
 
 KINDS: Mapping[str, Make] = {

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import small_networks
 from needs import require_module
+from small_networks import dense
 
 import ferrule
 from ferrule.errors import FerruleError
@@ -29,35 +28,33 @@ def outside(tmp_path: Path) -> Path:
 @pytest.fixture
 def project(tmp_path: Path, outside: Path) -> Project:
     del outside
-    return ferrule.generate(small_networks.dense(), out=tmp_path / "project")
+    return ferrule.generate(dense(), out=tmp_path / "project")
 
 
-def replaced(folder: Path, name: str, target: Path) -> None:
-    """Put a link at the place of a file or folder of a project."""
+def replaced(folder: Path, name: str, target: str) -> None:
+    """Put a link to a place beside a project, or a pipe if it is "", at the place of one of its files or folders."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         path.rename(folder.parent / "was")
-    path.symlink_to(target)
+    if target:
+        path.symlink_to(target if target.startswith("..") else folder.parent / target)
+    else:
+        os.mkfifo(path)
 
 
-def pipe(folder: Path, name: str) -> None:
-    (folder / name).unlink()
-    os.mkfifo(folder / name)
-
-
-HOSTILE: dict[str, Callable[[Path, Path], None]] = {
-    "build is a link": lambda folder, outside: replaced(folder, "build", outside),
-    "build is a link to what is absent": lambda folder, outside: replaced(folder, "build", outside / "new"),
-    "build is a relative link": lambda folder, outside: replaced(folder, "build", Path("../outside")),
-    "objects are a link": lambda folder, outside: replaced(folder, "build/objects", outside),
-    "the firmware is a link": lambda folder, outside: replaced(folder, "build/firmware.elf", outside / "mine.c"),
-    "the script is a link": lambda folder, outside: replaced(folder, "build/memory.ld", outside / "mine.c"),
-    "a deep file is a link": lambda folder, outside: replaced(folder, "build/objects/x/main.o", outside / "mine.c"),
-    "main.c is a link": lambda folder, outside: replaced(folder, "main.c", outside / "mine.c"),
-    "the library is a link": lambda folder, outside: replaced(folder, "lib", outside),
-    "the board is a link": lambda folder, outside: replaced(folder, "board", outside),
-    "main.c is a pipe": lambda folder, outside: pipe(folder, "main.c"),
+HOSTILE = {
+    "build is a link": ("build", "outside"),
+    "build is a link to what is absent": ("build", "outside/new"),
+    "build is a relative link": ("build", "../outside"),
+    "objects are a link": ("build/objects", "outside"),
+    "the firmware is a link": ("build/firmware.elf", "outside/mine.c"),
+    "the script is a link": ("build/memory.ld", "outside/mine.c"),
+    "a deep file is a link": ("build/objects/x/main.o", "outside/mine.c"),
+    "main.c is a link": ("main.c", "outside/mine.c"),
+    "the library is a link": ("lib", "outside"),
+    "the board is a link": ("board", "outside"),
+    "main.c is a pipe": ("main.c", ""),
 }
 
 
@@ -68,7 +65,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_build_stays_in_its_folder(case: str, project: Project, outside: Path) -> None:
     before = contents(outside)
-    HOSTILE[case](project.folder, outside)
+    replaced(project.folder, *HOSTILE[case])
     with pytest.raises(FerruleError, match=r"leads out of|is a pipe") as caught:
         build_project(load_project(project.folder))
     assert str(project.folder) in str(caught.value)
@@ -94,7 +91,7 @@ def test_a_project_whose_folder_is_reached_by_a_link_builds(project: Project, tm
 @pytest.mark.parametrize("name", ["lib", "board"])
 def test_generation_writes_through_no_link(name: str, project: Project, outside: Path) -> None:
     before = contents(outside)
-    replaced(project.folder, name, outside)
+    replaced(project.folder, name, "outside")
     with pytest.raises(FerruleError, match="leads out of"):
-        ferrule.generate(small_networks.dense(), out=project.folder, board="mps3-an547")
+        ferrule.generate(dense(), out=project.folder, board="mps3-an547")
     assert contents(outside) == before

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import small_networks
+from small_networks import dense
 from stand_in_trees import StandIn, stand_in
 
 import ferrule
@@ -46,7 +46,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 def compiled(folder: Path, name: str, board: str = "mps2-an385") -> None:
     """Compile a model with the stand-in, which yields no firmware."""
     with pytest.raises(FerruleError, match=f"the build for {name} ended without .*elf"):
-        ferrule.compile(small_networks.dense(), platform=name, board=board, out=folder / "project")
+        ferrule.compile(dense(), platform=name, board=board, out=folder / "project")
 
 
 def statuses() -> dict[str, ToolStatus]:
@@ -169,7 +169,7 @@ def test_releases_of_kernels_that_cannot_be(
     header = {"freertos": trees.freertos / "include" / "task.h", "threadx": trees.threadx / "common/inc/tx_api.h"}[name]
     header.write_text(header.read_text().replace(old, new))
     with pytest.raises(FerruleError, match=message) as caught:
-        ferrule.compile(small_networks.dense(), platform=name, out=tmp_path / "project")
+        ferrule.compile(dense(), platform=name, out=tmp_path / "project")
     assert "check out a newer release" in str(caught.value.hint)
     assert not (tmp_path / "project").exists()
 
@@ -179,7 +179,7 @@ def test_a_module_that_a_board_needs_is_asked_for_before_the_build(make: Make, t
     with pytest.raises(
         MissingToolError, match=r"for nrf52840dk: ZEPHYR_MODULES lacks the module hal_nordic$"
     ) as caught:
-        ferrule.compile(small_networks.dense(), platform="zephyr", board="nrf52840dk", out=tmp_path / "project")
+        ferrule.compile(dense(), platform="zephyr", board="nrf52840dk", out=tmp_path / "project")
     assert str(trees.zephyr / "west.yml") in str(caught.value.hint)
     assert not (tmp_path / "project").exists()
 
@@ -225,7 +225,7 @@ def test_a_compiler_without_its_c_library(make: Make, tmp_path: Path) -> None:
     status = statuses()["newlib"]
     assert (status.found, status.remedy) == (False, "apt-get install libnewlib-arm-none-eabi")
     with pytest.raises(MissingToolError, match=r"firmware for cmsis cannot be built here: missing: newlib$"):
-        ferrule.compile(small_networks.dense(), platform="cmsis", out=tmp_path / "project")
+        ferrule.compile(dense(), platform="cmsis", out=tmp_path / "project")
     assert not (tmp_path / "project").exists()
     tools = platform("zephyr").tools
     assert tools is not None
@@ -260,7 +260,7 @@ def test_a_variable_that_is_not_set(
     make()
     monkeypatch.delenv(variable)
     with pytest.raises(MissingToolError, match=f"firmware for {name} cannot be built here: {message}") as caught:
-        ferrule.compile(small_networks.dense(), platform=name, out=tmp_path / "project")
+        ferrule.compile(dense(), platform=name, out=tmp_path / "project")
     assert f"set {variable} to " in str(caught.value.hint)
     assert not (tmp_path / "project").exists()
 
@@ -320,7 +320,7 @@ def test_a_west_workspace_needs_no_modules(make: Make, monkeypatch: pytest.Monke
 def test_boards_and_releases_that_cannot_be(version: str, board: str, message: str, make: Make) -> None:
     make(version=version, boards=("mps2_an385",))
     with pytest.raises(FerruleError, match=message) as caught:
-        ferrule.compile(small_networks.dense(), platform="zephyr", board=board)
+        ferrule.compile(dense(), platform="zephyr", board=board)
     if "no" in message:
         assert "boards that it has: mps2-an385" in str(caught.value.hint)
 
@@ -353,7 +353,7 @@ def test_a_build_that_fails_leaves_no_firmware(make: Make, tmp_path: Path) -> No
 
 def test_what_ferrule_build_needs(make: Make, tmp_path: Path) -> None:
     make()
-    project = ferrule.generate(small_networks.dense(), platform="cmsis", out=tmp_path / "project")
+    project = ferrule.generate(dense(), platform="cmsis", out=tmp_path / "project")
     assert project.manifest.board_name == "mps2-an386"
     with pytest.raises(FerruleError, match="whose own files state toolchain and optimization"):
         build_project(project, optimization="Os")
@@ -361,7 +361,7 @@ def test_what_ferrule_build_needs(make: Make, tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"board_name": "mps2-an386",', ""))
     with pytest.raises(FerruleError, match="does not name its board: an older version"):
         build_project(load_project(project.folder))
-    bare = ferrule.generate(small_networks.dense(), out=tmp_path / "bare")
+    bare = ferrule.generate(dense(), out=tmp_path / "bare")
     assert bare.manifest.board_name == ""
 
 
@@ -371,7 +371,7 @@ def test_an_engine_without_the_devices_is_refused_before_the_build(make: Make, q
     device = Device(name="dog", backend=BackendId("Woofles"))
     with pytest.raises(FerruleError, match="engine qemu cannot run board mps2-an386: device models on the board's bus"):
         ferrule.compile(
-            small_networks.dense(),
+            dense(),
             platform="cmsis",
             backends=("Woofles", "CpuAcc"),
             devices=(device,),
@@ -388,7 +388,7 @@ def test_an_engine_without_the_devices_is_refused_before_the_build(make: Make, q
 def test_a_firmware_runs(name: str, uart: str, make: Make, arm_gcc: str) -> None:
     """A bare-metal firmware in place of the tree's: devices are attached, and the link is on the platform's UART."""
     del arm_gcc
-    network, board = small_networks.dense(), load_board("mps2-an386")
+    network, board = dense(), load_board("mps2-an386")
     device = Device(name="dog", backend=BackendId("Woofles"), binding={"use_interrupt": 1})
     job = Job(backends=("Woofles", "CpuAcc"), devices=(device,), toolchain="arm-none-eabi-gcc")
     bare = ferrule.compile(network, replace(job, board=replace(board, link_uart=board.peripheral(uart))))

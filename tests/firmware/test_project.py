@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import small_networks
 from children import ran
 from needs import require_program
+from small_networks import dense, float_dense, two_by_two
 
 from ferrule import generate
 from ferrule.boards import load_board
@@ -35,7 +35,7 @@ def write(
     force: bool = False,
 ) -> Project:
     return generate(
-        network or small_networks.dense(),
+        network or dense(),
         board=board,
         toolchain=toolchain,
         optimization=optimization,
@@ -190,7 +190,7 @@ def test_no_path_of_this_machine_is_in_it(tmp_path: Path) -> None:
                 assert place.encode() not in data, (name, place)
 
 
-@pytest.mark.parametrize("network", [small_networks.dense(), small_networks.two_by_two(), small_networks.float_dense()])
+@pytest.mark.parametrize("network", [dense(), two_by_two(), float_dense()])
 def test_generated_c_is_formatted(network: Network, tmp_path: Path) -> None:
     program = require_program("clang-format", "pip install -e '.[dev]'")
     project = write(tmp_path / "project", network)
@@ -202,7 +202,7 @@ def test_generated_c_is_formatted(network: Network, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("network", [small_networks.dense(), small_networks.two_by_two(), small_networks.float_dense()])
+@pytest.mark.parametrize("network", [dense(), two_by_two(), float_dense()])
 def test_generated_c_passes_a_linter(network: Network, tmp_path: Path) -> None:
     cppcheck = require_program("cppcheck", "apt-get install cppcheck")
     project = write(tmp_path / "project", network)
@@ -228,8 +228,8 @@ def test_an_update_replaces_adds_and_removes(tmp_path: Path) -> None:
     project = write(tmp_path / "project")
     (project.folder / "notes.txt").write_text("mine", encoding="utf-8")
     (project.folder / "build").mkdir()
-    write(tmp_path / "project", small_networks.two_by_two(), board="mps2-an500")
-    expected = write(tmp_path / "fresh", small_networks.two_by_two(), board="mps2-an500")
+    write(tmp_path / "project", two_by_two(), board="mps2-an500")
+    expected = write(tmp_path / "fresh", two_by_two(), board="mps2-an500")
     updated = contents(project.folder)
     assert updated.pop("notes.txt") == b"mine"
     assert updated == contents(expected.folder)
@@ -242,17 +242,17 @@ def test_files_of_the_user_are_left_alone_and_told(tmp_path: Path) -> None:
     (project.folder / "Makefile").unlink()
     before = contents(project.folder)
     assert write(tmp_path / "project").kept == (Kept(name="main.c", beside=None),)
-    again = write(tmp_path / "project", small_networks.two_by_two())
+    again = write(tmp_path / "project", two_by_two())
     assert again.kept == (Kept(name="main.c", beside="main.c.new"),)
-    fresh = write(tmp_path / "fresh", small_networks.two_by_two())
+    fresh = write(tmp_path / "fresh", two_by_two())
     updated = contents(again.folder)
     assert updated["main.c"] == before["main.c"]
     assert updated["main.c.new"] == contents(fresh.folder)["main.c"]
     assert updated["Makefile"] == contents(fresh.folder)["Makefile"]
-    assert write(tmp_path / "project", small_networks.two_by_two()).kept == again.kept
+    assert write(tmp_path / "project", two_by_two()).kept == again.kept
 
     (again.folder / "main.c.new").replace(again.folder / "main.c")
-    assert write(tmp_path / "project", small_networks.two_by_two()).kept == ()
+    assert write(tmp_path / "project", two_by_two()).kept == ()
     assert contents(again.folder) == contents(fresh.folder)
 
 
@@ -262,7 +262,7 @@ def test_a_file_of_the_user_that_is_called_like_a_new_one_is_not_lost(tmp_path: 
     (project.folder / "main.c.new").write_text("mine", encoding="utf-8")
     before = contents(project.folder)
     with pytest.raises(FerruleError, match=r"would be lost: main\.c\.new$"):
-        write(tmp_path / "project", small_networks.two_by_two())
+        write(tmp_path / "project", two_by_two())
     assert contents(project.folder) == before
 
 
@@ -318,7 +318,7 @@ def test_a_new_file_does_not_replace_one_of_the_user(tmp_path: Path) -> None:
     theirs = project.folder / "model" / "ferrule_two_by_two.c"
     theirs.write_text("mine", encoding="utf-8")
     with pytest.raises(FerruleError, match=r"model/ferrule_two_by_two\.c"):
-        write(tmp_path / "project", small_networks.two_by_two())
+        write(tmp_path / "project", two_by_two())
     assert theirs.read_text(encoding="utf-8") == "mine"
 
 
@@ -399,10 +399,10 @@ def test_an_update_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: pytes
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", fail)
         with pytest.raises(FerruleError, match="No space left"):
-            write(tmp_path / "project", small_networks.two_by_two())
+            write(tmp_path / "project", two_by_two())
     assert not [path for path in project.folder.rglob(".*") if path.is_file()]
-    write(tmp_path / "project", small_networks.two_by_two())
-    assert contents(project.folder) == contents(write(tmp_path / "fresh", small_networks.two_by_two()).folder)
+    write(tmp_path / "project", two_by_two())
+    assert contents(project.folder) == contents(write(tmp_path / "fresh", two_by_two()).folder)
 
 
 @pytest.mark.parametrize(

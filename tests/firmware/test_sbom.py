@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import small_networks
 from needs import require_module
+from small_networks import dense
 
 import ferrule
 from ferrule.backends.contribution import Contribution, Warnings
@@ -27,48 +27,31 @@ JOB = Job(toolchain="arm-none-eabi-gcc")
 
 def write(folder: Path, platform: str = "bare-metal") -> Any:  # noqa: ANN401 JSON
     job = replace(JOB, platform=platform, out=folder)
-    write_project(emit(small_networks.dense(), job), job)
+    write_project(emit(dense(), job), job)
     return json.loads((folder / SBOM_NAME).read_bytes())
 
 
 @pytest.mark.parametrize("platform", ["bare-metal", "cmsis", "zephyr"])
-def test_it_lists_every_file_of_the_library(platform: str, tmp_path: Path) -> None:
-    bill = write(tmp_path / "project", platform)
-    listed = {
-        f"lib/{part['name']}/{each['name']}": each["hashes"]
-        for part in bill["components"]
-        if part["bom-ref"].startswith("lib/")
-        for each in part.get("components", ())
-    }
-    library = tmp_path / "project" / "lib"
-    present = {path.relative_to(library.parent).as_posix(): path for path in library.rglob("*.[ch]")}
-    assert present.keys() == listed.keys()
-    for name, path in present.items():
-        assert listed[name] == [{"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}]
-    (generated,) = (part for part in bill["components"] if part["name"] == "generated files")
-    names = {each["name"] for each in generated["components"]}
-    assert {"model/ferrule_dense.c", "model/ferrule_dense_identity.c"} <= names
-    shipped = [part for part in bill["components"] if "licenses" in part]
-    assert {part["licenses"][0]["expression"] for part in shipped} == {"Apache-2.0"}
-    assert len(shipped) == len(bill["components"]) - 3  # the model, generated files, files to edit
-
-
-def test_it_lists_every_file_of_the_project(tmp_path: Path) -> None:
+def test_it_lists_every_file(platform: str, tmp_path: Path) -> None:
     """Those to edit, too, such as main.c and the build files; the bill and the manifest cannot list themselves."""
-    bill = write(tmp_path / "project")
+    bill = write(tmp_path / "project", platform)
     listed = {
         (f"lib/{part['name']}/" if part["bom-ref"].startswith("lib/") else "") + each["name"]: each["hashes"]
         for part in bill["components"]
         if part["bom-ref"] != "inputs"
         for each in part.get("components", ())
     }
-    present = {path.relative_to(tmp_path / "project").as_posix(): path for path in (tmp_path / "project").rglob("*.*")}
-    present = {name: path for name, path in present.items() if path.is_file()}
-    assert set(present) - set(listed) == {SBOM_NAME, MANIFEST_NAME}
-    assert {"main.c", "Makefile"} <= set(listed)
+    files = [path.relative_to(tmp_path / "project") for path in (tmp_path / "project").rglob("*.*") if path.is_file()]
+    present = {path.as_posix() for path in files if path.parts[0] != "lib" or path.suffix in {".c", ".h"}}
+    assert present - set(listed) == {SBOM_NAME, MANIFEST_NAME}
+    build = {"bare-metal": "Makefile", "cmsis": "main.c", "zephyr": "CMakeLists.txt"}[platform]
+    assert {build, "model/ferrule_dense.c", "model/ferrule_dense_identity.c"} <= set(listed)
     for name, hashes in listed.items():
         data = (tmp_path / "project" / name).read_bytes()
         assert hashes == [{"alg": "SHA-256", "content": hashlib.sha256(data).hexdigest()}], name
+    shipped = [part for part in bill["components"] if "licenses" in part]
+    assert {part["licenses"][0]["expression"] for part in shipped} == {"Apache-2.0"}
+    assert len(shipped) == len(bill["components"]) - 3  # the model, generated files, files to edit
 
 
 def test_it_names_packages_and_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +87,7 @@ def test_it_is_the_same_for_the_same_project(tmp_path: Path) -> None:
 
 
 def test_it_states_licences_as_expressions_or_not_at_all(tmp_path: Path) -> None:
-    artifact = emit(small_networks.dense(), JOB)
+    artifact = emit(dense(), JOB)
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "x.c").write_text("int x;\n")
     theirs = [
@@ -149,13 +132,13 @@ def test_it_lists_what_was_read(tmp_path: Path) -> None:
     for place in ("one", "two"):
         model = tmp_path / place / "dense.tflite"
         model.parent.mkdir()
-        model.write_bytes(to_tflite(small_networks.dense()))
+        model.write_bytes(to_tflite(dense()))
         given = model if place == "one" else ferrule.load(model)
         ferrule.generate(given, out=tmp_path / place / "project", toolchain="arm-none-eabi-gcc")
         bills.append((tmp_path / place / "project" / SBOM_NAME).read_bytes())
     assert bills[0] == bills[1]
     (part,) = (part for part in json.loads(bills[0])["components"] if part["bom-ref"] == "inputs")
     listed = {each["name"]: each["hashes"][0]["content"] for each in part["components"]}
-    assert listed["dense.tflite"] == hashlib.sha256(to_tflite(small_networks.dense())).hexdigest()
+    assert listed["dense.tflite"] == hashlib.sha256(to_tflite(dense())).hexdigest()
     assert {"board.toml", "mps2.repl"} <= listed.keys()
     assert not [name for name in listed if name.endswith((".h", ".c"))]

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import device_networks
 import pytest
-import small_networks
 from children import ran
 from device_networks import HINTS, NPU0, NPU1
 from needs import lacking, require_program
+from small_networks import dense, int8_input, two_by_two
 
 from ferrule import Network
 from ferrule.backends import Device
@@ -51,11 +51,11 @@ def text_of(found: ProjectFiles, name: str) -> str:
 
 def sharing() -> Program:
     """Return `crossing` and a network that uses its devices in the other order."""
-    return emit_program([device_networks.crossing(), small_networks.two_by_two()], TOGETHER)
+    return emit_program([device_networks.crossing(), two_by_two()], TOGETHER)
 
 
 def test_a_project_has_all_models_and_the_library_once() -> None:
-    program = emit_program([small_networks.dense(), small_networks.two_by_two()])
+    program = emit_program([dense(), two_by_two()])
     assert (program.symbol, program.name) == ("dense_two_by_two", "dense and two by two")
     found = files(program, "bare-metal")
     assert {"model/ferrule_dense.c", "model/ferrule_two_by_two.c"} <= set(found.code.sources)
@@ -100,11 +100,11 @@ def test_the_program_is_as_the_formatter_has_it(platform: str) -> None:
 
 
 def test_each_model_has_an_identity_with_the_sources_of_the_project() -> None:
-    program = emit_program([small_networks.dense(), small_networks.two_by_two()])
+    program = emit_program([dense(), two_by_two()])
     identities, found = project_files(program, Job())
     assert len({each.sources for each in identities}) == 1
     for artifact, identity in zip(program.artifacts, identities, strict=True):
-        alone = emit(small_networks.dense() if artifact.symbol == "dense" else small_networks.two_by_two())
+        alone = emit(dense() if artifact.symbol == "dense" else two_by_two())
         assert (identity.model, identity.plan) == (alone.identity.model, alone.identity.plan)
         assert f"ferrule_{artifact.symbol}_identity = {{" in text_of(
             found, f"model/ferrule_{artifact.symbol}_identity.c"
@@ -116,14 +116,14 @@ def test_each_model_has_an_identity_with_the_sources_of_the_project() -> None:
 
 def test_models_of_one_name_are_refused() -> None:
     with pytest.raises(FerruleError, match="'dense' and 'dense' both have the C identifier dense") as caught:
-        emit_program([small_networks.dense(), small_networks.dense(seed=2)])
+        emit_program([dense(), dense(seed=2)])
     assert caught.value.hint is not None
     assert "ferrule.load(file, name)" in caught.value.hint
 
 
 def named(name: str) -> Network:
     network = Network(name)
-    network.add_input(small_networks.int8_input("x", 1, 6))
+    network.add_input(int8_input("x", 1, 6))
     network.add_relu_layer("x", name="y")
     network.set_outputs(["y"])
     return network
@@ -132,8 +132,8 @@ def named(name: str) -> Network:
 @pytest.mark.parametrize("name", ["dense_weights", "dense_link"])
 def test_models_whose_c_names_clash_are_refused(name: str) -> None:
     with pytest.raises(FerruleError, match=f"may also be one of model '{name}', whose names start with ferrule_{name}"):
-        emit_program([small_networks.dense(), named(name)])
-    assert emit_program([small_networks.dense(), named("dense_small")]).symbol == "dense_dense_small"
+        emit_program([dense(), named(name)])
+    assert emit_program([dense(), named("dense_small")]).symbol == "dense_dense_small"
 
 
 def test_many_models_have_a_short_symbol() -> None:
@@ -142,10 +142,10 @@ def test_many_models_have_a_short_symbol() -> None:
 
 
 def test_a_hint_is_for_the_models_that_have_its_layer() -> None:
-    networks = [small_networks.dense(), named("other")]
+    networks = [dense(), named("other")]
     first, second = divide_all(networks, Job(hints={"y": "SoftNpu"}))
     assert {first.assignment["y"].backend, second.assignment["y"].backend} == {"SoftNpu"}
-    first, second = divide_all([small_networks.dense(), small_networks.two_by_two()], Job(hints={"sum": "SoftNpu"}))
+    first, second = divide_all([dense(), two_by_two()], Job(hints={"sum": "SoftNpu"}))
     assert {each.backend for each in first.assignment.values()} == {"CpuAcc"}
     assert second.assignment["sum"].backend == "SoftNpu"
     with pytest.raises(FerruleError, match="the layer 'z', which none of the 2 models has"):
@@ -156,13 +156,13 @@ def test_a_device_has_one_place_for_all_models() -> None:
     """Each model uses one of two devices; the second gets the second socket, although its model uses no other."""
     devices = tuple(Device(name=name, backend=device_networks.NPU0.backend) for name in ("npu0", "npu1"))
     job = Job(hints={"y": "SoftNpu/npu1", "sum": "SoftNpu/npu0"}, devices=devices)
-    program = emit_program([small_networks.dense(), small_networks.two_by_two()], job)
+    program = emit_program([dense(), two_by_two()], job)
     assert [(use.device.name, use.index) for use in program.devices] == [("npu1", 0), ("npu0", 1)]
 
 
 def test_models_that_disagree_on_a_device_are_refused() -> None:
     job = Job(hints={"y": "SoftNpu/npu0"}, devices=(NPU0,))
-    one = emit(small_networks.dense(), job)
+    one = emit(dense(), job)
     other = emit(named("other"), replace(job, devices=(replace(NPU0, binding={"memory_bytes": 2048}),)))
     with pytest.raises(FerruleError, match="device 'npu0' is not the same for all models"):
         Program(artifacts=(one, other))
@@ -172,7 +172,7 @@ def test_models_that_disagree_on_a_device_are_refused() -> None:
 def folders(tmp_path: Path) -> tuple[Path, Path]:
     """Two projects for Zephyr, the first of which is an application with both of them as modules."""
     found = []
-    for network in (small_networks.dense(), small_networks.two_by_two()):
+    for network in (dense(), two_by_two()):
         job = Job(platform="zephyr", out=tmp_path / network.name.replace(" ", "_"))
         found.append(write_project(emit(network, job), job).folder)
     first, second = found
@@ -218,10 +218,10 @@ def test_zephyr_modules_of_two_versions_are_refused(folders: tuple[Path, Path], 
 
 def test_a_library_has_one_model() -> None:
     with pytest.raises(FerruleError, match="a library has one model, 2 are given") as caught:
-        project_files(emit_program([small_networks.dense(), small_networks.two_by_two()]), Job(platform="library"))
+        project_files(emit_program([dense(), two_by_two()]), Job(platform="library"))
     assert caught.value.hint == "generate a library for each: one program can have several"
 
 
 def test_kconfig_of_the_library_is_read_once() -> None:
-    kconfig = text_of(files(emit_program([small_networks.dense()]), "zephyr"), "zephyr/Kconfig")
+    kconfig = text_of(files(emit_program([dense()]), "zephyr"), "zephyr/Kconfig")
     assert 'orsource "../lib/platforms/zephyr/Kconfig$(FERRULE_KCONFIG)"\nFERRULE_KCONFIG := .read\n' in kconfig

@@ -13,9 +13,9 @@ from typing import Any
 import device_networks
 import numpy as np
 import pytest
-import small_networks
 from device_networks import HINTS, NPU0, NPU1
 from needs import lacking
+from small_networks import dense, two_by_two
 
 from ferrule.backends.contribution import KERNELS
 from ferrule.boards import load_board
@@ -33,7 +33,7 @@ ALL = sorted(PLATFORMS)
 
 
 def pair(job: Job = JOB) -> Program:
-    return emit_program([small_networks.dense(), small_networks.two_by_two()], job)
+    return emit_program([dense(), two_by_two()], job)
 
 
 def generated(program: Program, platform: str) -> dict[str, bytes]:
@@ -62,7 +62,7 @@ def test_the_arena_is_as_large_as_the_largest() -> None:
 
 def test_a_model_alone_has_its_own_arena() -> None:
     with pytest.raises(FerruleError, match="one model has no arena to share"):
-        emit(small_networks.dense(), JOB)
+        emit(dense(), JOB)
     with pytest.raises(FerruleError, match="there is no arena 'common' in a Job"):
         Job(arena="common")
     assert set(ARENAS) == {SEPARATE, SHARED}
@@ -70,7 +70,7 @@ def test_a_model_alone_has_its_own_arena() -> None:
 
 def test_the_names_of_tvm_lock_the_arena() -> None:
     job = Job(arena="shared", hints=HINTS, devices=(NPU0, NPU1))
-    program = emit_program([device_networks.crossing(), small_networks.dense()], job)
+    program = emit_program([device_networks.crossing(), dense()], job)
     assert "return ferrule_crossing_run_shared(&from, &to, &on, NULL);" in program.files["tvmgen_crossing.h"]
 
 
@@ -129,8 +129,8 @@ def test_a_run_needs_the_arena(tmp_path: Path) -> None:
     kernel = KERNELS.part("fully_connected_block_s8").source_paths
     adapter = built("bare-metal", tmp_path, *names, sources=kernel)
     lib: CData = adapter.lib
-    (x,) = random_sample(small_networks.dense().inputs, 1)
-    (expected,) = small_networks.dense().run([x])
+    (x,) = random_sample(dense().inputs, 1)
+    (expected,) = dense().run([x])
 
     def run() -> int:
         adapter.ffi.memmove(adapter.ffi.cast("void *", lib.ferrule_dense_default_inputs.x), x.tobytes(), x.nbytes)

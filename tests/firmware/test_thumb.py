@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.firmware.frames import Code
-from ferrule.firmware.thumb_effect import WIDE, selects_zero
+from ferrule.firmware.thumb_effect import PLAIN, WIDE, Effect, Flow, effect, selects_zero
 
 pytestmark = pytest.mark.cc
 
@@ -38,6 +38,17 @@ two:
     .section .rodata
     .word 0xEA5F901F
 """
+EFFECTS = {
+    "bx lr": (0x4770, 0, Effect(Flow.END)),
+    "blx r3": (0x4798, 0, Effect(Flow.POINTER_CALL, 3)),
+    "mov sp, r0": (0x4685, 0, Effect(sets_sp=True)),
+    "add sp, r0, r1": (0xEB00, 0x0D01, Effect(sets_sp=True)),
+    "lsl sp, r0, r1": (0xFA00, 0xFD01, Effect(sets_sp=True)),
+    "lsl r3, r0, r1": (0xFA00, 0xF301, PLAIN),
+    "vpop {d8}": (0xECBD, 0x8B02, Effect(pushed=-8)),
+    "udf.w #0": (0xF7F0, 0xA000, Effect(Flow.END)),
+    "smc #0": (0xF7F0, 0x8000, PLAIN),
+}
 SELECTS_ZERO = (0xEA5F901F, 0xEA53901F, 0xEA5F81B2)
 """The instructions in which register 15 is zero."""
 
@@ -59,6 +70,12 @@ def test_code_is_told_from_data(arm_gcc: str, tmp_path: Path) -> None:
     assert words[0] == 0x4288
     assert words[-2:] == [0x4770, 0xBF00]
     assert tuple(word for word, (_, *each) in zip(words, found, strict=True) if selects_zero(*each)) == SELECTS_ZERO
+
+
+@pytest.mark.parametrize("instruction", EFFECTS)
+def test_the_effect_of_an_instruction(instruction: str) -> None:
+    first, second, expected = EFFECTS[instruction]
+    assert effect(0x1000, first, second) == expected
 
 
 def test_a_move_is_no_select() -> None:

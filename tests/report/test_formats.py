@@ -215,6 +215,7 @@ def test_a_sweep_is_a_row_per_run() -> None:
 def test_an_inspection_has_the_layers_of_inner_graphs() -> None:
     rows = check_csv(WRITERS["csv"]([inspection_document()]))
     assert [row["layer"] for row in rows if row["row"] == "layer"] == ["while_0", "body/add_0"]
+    assert "rounding" not in WRITERS["markdown"]([inspection_document()]), "TFLM's is not stated"
 
 
 def outcomes(document: Document) -> list[tuple[str | None, list[str]]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import saved_documents
 from children import ran
 from needs import require_variable
+from saved_documents import documents
 
 from ferrule.report.html import html_fragment, html_page
 
@@ -56,10 +56,10 @@ def run_page(chromium: Path, page: str, folder: Path, *options: str) -> dict[str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", saved_documents.documents())
+@pytest.mark.parametrize("kind", documents())
 def test_a_page_is_accessible(kind: str, scheme: str, tmp_path: Path) -> None:
     chromium, axe = require_variable("FERRULE_CHROMIUM"), require_variable("FERRULE_AXE")
-    page = html_page(saved_documents.documents("a <name> of a model/with;long/parts" * 3)[kind])
+    page = html_page(documents("a <name> of a model/with;long/parts" * 3)[kind])
     start = page.index("<meta http-equiv")
     page = page[:start] + page[page.index(">", start) + 1 :]  # the policy, which would refuse the check itself
     script = axe.read_text(encoding="utf-8")
@@ -99,10 +99,10 @@ document.documentElement.textContent = "RESULT" + JSON.stringify(found) + "END";
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", saved_documents.documents())
+@pytest.mark.parametrize("kind", documents())
 def test_the_style_of_a_notebook_does_not_leak_in(kind: str, tmp_path: Path) -> None:
     chromium = require_variable("FERRULE_CHROMIUM")
-    fragment = html_fragment(saved_documents.documents("model")[kind])
+    fragment = html_fragment(documents("model")[kind])
     (tmp_path / "check.js").write_text(COMPARE, encoding="utf-8")
     page = f'<style>{NOTEBOOK}</style><div>{fragment}</div><div class="common">{fragment}</div>'
     whole = f'<!DOCTYPE html><meta charset="utf-8"><body>{page}<script src="check.js"></script></body>'

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-import small_networks
 from golden import Golden
+from small_networks import dense, float_dense, two_by_two
 
 import ferrule
 from ferrule.graph import GraphEditor, Rounding
@@ -27,7 +27,7 @@ def text(inspection: Inspection) -> str:
 
 
 def test_a_network_as_data() -> None:
-    inspection = ferrule.inspect(small_networks.dense(batch=2))
+    inspection = ferrule.inspect(dense(batch=2))
     assert (inspection.inputs, inspection.outputs) == (("x",), ("y",))
     assert inspection.macs == 2 * 4 * 6
     assert inspection.constant_bytes == 4 * 6 + 4 * 4
@@ -46,12 +46,12 @@ def test_a_network_as_data() -> None:
 
 
 def test_json_can_be_read_again() -> None:
-    inspection = ferrule.inspect(small_networks.two_by_two())
+    inspection = ferrule.inspect(two_by_two())
     assert msgspec.json.decode(msgspec.json.encode(inspection), type=Inspection) == inspection
 
 
 def test_a_rule_of_rounding_is_shown() -> None:
-    network = small_networks.dense(batch=2)
+    network = dense(batch=2)
     editor = GraphEditor(network)
     editor.replace_layer(replace(network.layers[0], rounding=Rounding.ONNX))
     graph = editor.finish()
@@ -64,5 +64,5 @@ def test_a_rule_of_rounding_is_shown() -> None:
 
 
 def test_text(golden: Golden) -> None:
-    golden.check("two_by_two.txt", text(ferrule.inspect(small_networks.two_by_two(), division=False)))
-    golden.check("float_dense.txt", text(ferrule.inspect(small_networks.float_dense(), division=False)))
+    golden.check("two_by_two.txt", text(ferrule.inspect(two_by_two(), division=False)))
+    golden.check("float_dense.txt", text(ferrule.inspect(float_dense(), division=False)))

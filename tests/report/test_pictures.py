@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import saved_documents
 import small_networks
 import state_networks
 from hypothesis import given
 from hypothesis import strategies as st
+from saved_documents import run_document
 
 import ferrule
 from ferrule.emulation import EngineError
@@ -27,7 +27,7 @@ from ferrule.report.plans import firmware_plan
 from ferrule.report.surroundings import environment, with_commands
 from ferrule.report.timeline import CORE_TRACK, timeline
 
-LAYER = saved_documents.run_document().layers[0]
+LAYER = run_document().layers[0]
 
 
 def layer(index: int, count: int, busy: int | None, beside: tuple[str, ...] = ()) -> LayerPart:
@@ -112,7 +112,7 @@ def test_the_environment_names_versions_and_nobody() -> None:
     texts = [part.ferrule, part.python, part.platform, *part.packages, *part.packages.values()]
     assert not [text for text in texts if "/" in text or text in {getpass.getuser(), platform.node()}]
     assert str(Path.home()) not in " ".join(texts)
-    made = with_commands(saved_documents.run_document(), ["ferrule run x.tflite"])
+    made = with_commands(run_document(), ["ferrule run x.tflite"])
     assert made.environment is not None
     assert made.environment.commands == ("ferrule run x.tflite",)
 
@@ -123,6 +123,7 @@ def test_a_failure_as_data() -> None:
         EngineError("", report=report), command="run", models=("m.tflite",), board="b", engine="e", faults=("f",)
     )
     assert crashed.crash is not None
+    assert crashed.sections().title == "m.tflite"
     assert (crashed.crash.pc, crashed.crash.instruction, crashed.crash.notes) == (16, "", ("a note",))
     assert msgspec.json.decode(msgspec.json.encode(crashed), type=FailureDocument) == crashed
     problems = [ModelError("bad", hint="mend it"), ModelError("worse")]
@@ -133,4 +134,5 @@ def test_a_failure_as_data() -> None:
         ("layer 0", "CONV_2D", "mend it"),
         ("layer 1", "CONV_2D", ""),
     ]
-    assert failure_document(FerruleError("no"), command="run").error == "FerruleError"
+    plain = failure_document(FerruleError("no"), command="run")
+    assert (plain.error, plain.sections().title) == ("FerruleError", "run")

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ferrule.devices import Fault, NeverDone
 from ferrule.devices.contract import Breach, ContractError
 from ferrule.errors import FerruleError
 from ferrule.testing import Adapter, CData, build_adapter
+from ferrule.testing.kit_contract import DeviceCall, KitContract, Shared
 
 pytestmark = pytest.mark.cc
 
@@ -60,10 +62,12 @@ class Setup:
         return status or closed or int(bench.lib.ferrule_device_deactivate(bench.handle))
 
 
+EXECUTE = arithmetic.execute
+
+
 @pytest.fixture
-def misbehave(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Work], None]]:
+def misbehave(monkeypatch: pytest.MonkeyPatch) -> Callable[[Work], None]:
     """Replaces what the device does at the end of a command, after its work."""
-    execute = arithmetic.execute
 
     def replaced(work: Work) -> None:
         def finish(self: WooflesModel, command: Command) -> None:
@@ -73,16 +77,11 @@ def misbehave(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Work], None
         ending = WooflesModel._finish
         monkeypatch.setattr(WooflesModel, "_finish", finish)
 
-    RIGHT.append(execute)
-    yield replaced
-    RIGHT.clear()
-
-
-RIGHT: list[Callable[..., None]] = []
+    return replaced
 
 
 def right(model: WooflesModel, command: Command) -> None:
-    RIGHT[0](command, model.bus)
+    EXECUTE(command, model.bus)
 
 
 def with_(more: Work) -> Work:
@@ -165,30 +164,21 @@ def _late(monkeypatch: pytest.MonkeyPatch, setup: Setup) -> list[bool]:
     return armed
 
 
-def test_a_write_after_the_end(adapter: Adapter[Any], job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("aborted", [False, True])
+def test_a_write_after_the_end(adapter: Adapter[Any], job: Job, monkeypatch: pytest.MonkeyPatch, aborted: bool) -> None:
+    """Of a command that was aborted, too: the driver resets the device, and the device says that it is idle."""
     setup = Setup(adapter, job)
     armed = _late(monkeypatch, setup)
-    assert setup.run() == OK
-    armed.append(True)
-    adapter.fakes.advance_ms(1)
-    with pytest.raises(ContractError, match="the device has no command; after command 1, which is over") as caught:
-        setup.bench.window.access(setup.bench.window.base, 4, write=False, value=0)
-    assert caught.value.breach is Breach.LATE
-
-
-def test_a_write_after_an_abort_that_was_acknowledged(
-    adapter: Adapter[Any], job: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The driver resets the device after its time-out, and the device says that it is idle."""
-    setup = Setup(adapter, job)
-    armed = _late(monkeypatch, setup)
-    monkeypatch.setattr(WooflesModel, "_finish", lambda self, command: None)
-    assert setup.run() == TIMEOUT
+    if aborted:
+        monkeypatch.setattr(WooflesModel, "_finish", lambda self, command: None)
+    assert setup.run() == (TIMEOUT if aborted else OK)
     assert not setup.bench.lib.ferrule_device_is_lost(setup.bench.handle)
     armed.append(True)
     adapter.fakes.advance_ms(20)
-    with pytest.raises(ContractError, match="has no command; after command 1, which was aborted"):
+    end = "was aborted" if aborted else "is over"
+    with pytest.raises(ContractError, match=f"the device has no command; after command 1, which {end}") as caught:
         setup.bench.window.access(setup.bench.window.base, 4, write=False, value=0)
+    assert caught.value.breach is Breach.LATE
 
 
 def test_a_failed_command_may_leave_its_output(adapter: Adapter[Any], job: Job) -> None:
@@ -203,6 +193,21 @@ def test_memory_without_a_role(adapter: Adapter[Any], job: Job, misbehave: Calla
     address = adapter.share(free)
     misbehave(with_(lambda model, command: model.bus.write(address, bytes(16))))
     assert setup.run() == OK
+
+
+def test_a_driver_that_does_not_submit_has_a_command_while_it_is_open() -> None:
+    contract = KitContract(pytest.fail)
+    contract.share(Shared(data=np.zeros(4, np.uint8), address=64, access="write", name="output"))
+    contract.add_device("npu", tensor=1, transfer=1)
+    told: Any = SimpleNamespace(handle=1, ended=False, status=0, submits=False, is_lost=False)
+    told.call, told.is_open = DeviceCall.OPENS, False
+    contract.called(told)
+    contract.accessed("npu")
+    for call, is_open, breach in ((DeviceCall.OPENS, True, None), (DeviceCall.CLOSES, False, Breach.LATE)):
+        told.call, told.is_open, told.ended = call, is_open, True
+        contract.called(told)
+        found = contract.judge("npu", 64, 4, write=True, cause=str)
+        assert getattr(found, "breach", None) is breach
 
 
 def test_alignment(adapter: Adapter[Any], job: Job) -> None:

@@ -194,7 +194,7 @@ def _link(plan: BuildPlan, commands: Commands, objects: ObjectCache) -> None:
             if known is None:
                 commands.attempt(link.attempts)
                 objects.keep_firmware(argv, inputs, read_bytes(link.unfinished))
-            else:
+            else:  # with the rights that a linker gives it
                 with open(link.unfinished, "wb", opener=lambda path, flags: os.open(path, flags, 0o777)) as file:
                     file.write(known)
             link.unfinished.replace(plan.elf)

@@ -115,7 +115,7 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
     program = _program(model)
     identities, files = project_files(program, job)
     compiler, chosen = None, toolchain(job.toolchain)
-    if tools is None:
+    if tools is None:  # the tools of a platform choose the compiler themselves
         compiler = compiler_component(chosen.name, "" if chosen.find() is None else chosen.version())
     bill = sbom(program, identities, files.contributions, files.generated, files.starters, inputs(), compiler)
     generated = {**files.generated, SBOM_NAME: bill}

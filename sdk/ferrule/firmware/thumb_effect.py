@@ -126,6 +126,7 @@ def _wide(address: int, first: int, second: int) -> Effect:
         return _multiple(first, second)
     if first & 0xFE40 == 0xE840:
         return _dual(first, second)
+    # of data-processing instructions that begin with 0xFA, only shifts and extensions (Armv7-M ARM, A5.3.12)
     if first & 0xFE00 == 0xEA00 or first & 0xFF80 == 0xFA00:
         return _UNKNOWN_SP if second >> 8 & 0xF == _SP else PLAIN
     if first & 0xEE00 == 0xEC00:

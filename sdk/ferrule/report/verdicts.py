@@ -112,6 +112,7 @@ def _difference(output: Array, reference: Array) -> float:
     differ, floats = output != reference, output.dtype.kind == reference.dtype.kind == "f"
     if floats:
         differ &= ~(np.isnan(output) & np.isnan(reference))
+    # differences of 64-bit integers fit in no type of numpy
     exact = object if output.dtype.itemsize > 4 and not floats else np.float64
     gaps = np.abs(output[differ].astype(exact) - reference[differ].astype(exact))
     return math.inf if floats and np.isnan(gaps).any() else float(gaps.max(initial=0.0))

@@ -148,11 +148,8 @@ class KitContract:
             touched = [each for each in self._shared if each.address < end and address < each.end]
             declared = any(each.access != "any" for each in touched)
             has_command = any(device in each.devices for each in self._account.running)
-            # a call of the device API with the device goes on, such as its activation
-            called = any(
-                each.calls and self._of.get(device, number) == number for number, each in self._handles.items()
-            )
-            timeless = not self._handles or (not has_command and called)
+            # without the device API, or in a call such as the activation, roles are checked, but not the time
+            timeless = not self._handles or (not has_command and self._is_called(device))
             if not declared and (not touched or not write or has_command or timeless):
                 return None
             account = self._timeless(device) if timeless else self._account
@@ -192,8 +189,13 @@ class KitContract:
                 self._completeness.forget(command)
             else:
                 errors.append(self._completeness.end(command))
-        for error in filter(None, errors):
-            raise error
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def _is_called(self, device: str) -> bool:
+        """Return whether a call of the device API with the device goes on, such as its activation."""
+        return any(each.calls and self._of.get(device, number) == number for number, each in self._handles.items())
 
     def _timeless(self, device: str) -> Account:
         """Return an account that judges a device's transfers without regard to their time."""

@@ -255,6 +255,7 @@ def _ferrule_building(
     used: list[Adapter[Any]] = []
 
     def built(build: Callable[..., Adapter[Any]], *arguments: object, **options: object) -> Adapter[Any]:
+        # as text: arguments such as lists and dictionaries have no hash
         key = repr((build.__name__, arguments, sorted(options.items())))
         if key not in _ferrule_adapters:
             _ferrule_adapters[key] = build(*arguments, **options)

@@ -118,6 +118,7 @@ def array_source(form: str, arrays: Sequence[tuple[str, Array]], conversions: Se
         form,
         [
             Rows(
+                # any axes after the first: each sample is brought to the shape of its input when it is read
                 values=array.reshape(counts[0], -1, *array.shape[1:]),
                 conversion=each,
                 rule=rule,

@@ -60,7 +60,7 @@ def write_parquet(path: Path, rows: Iterable[SweepRow], *, name: str) -> None:
         with parquet.ParquetWriter(written, schema, compression="zstd") as writer:
             while batch := list(itertools.islice(remaining, _BATCH)):
                 writer.write_table(pyarrow.Table.from_pylist([_record(row) for row in batch], schema=schema))
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError):  # a file that is replaced keeps its rights
             written.chmod(path.stat().st_mode)
         written.replace(path)
 

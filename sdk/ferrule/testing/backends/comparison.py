@@ -14,6 +14,7 @@ from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OTHER_CODE, Arithmetic
 
 _REFERENCES: WeakKeyDictionary[Graph, dict[tuple[object, ...], list[Bounded]]] = WeakKeyDictionary()
+"""The results by graph, arithmetic and inputs; they end with their graph."""
 
 
 def runs_of(graph: Graph, seed: int) -> Iterator[list[Array]]:
