@@ -6,7 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import pytest
+
 from ferrule.testing import CData
+
+by_interrupt_and_polled = pytest.mark.parametrize("interrupt", [False, True])
+"""Marks tests of a driver that waits for the interrupt, or looks at the device again and again."""
 
 
 class DeviceCalls:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from ethos_u_streams import SCRATCH, settings, short, stop
 from numpy.typing import NDArray
+from vela_cases import Choosing
 
 from ferrule.backends.ethos_u.commands import Elementwise, Kind, Long, Pool, Short
 from ferrule.backends.ethos_u.configuration import Configuration
@@ -25,14 +26,13 @@ _TABLE_FUNCTIONS = (16, 18, 20)
 
 
 @dataclass(slots=True)
-class Drawn:
+class Drawn(Choosing):
     """An operation with random registers."""
 
     kind: Kind
     mode: int
     seed: int
     compiled_for: Configuration
-    dice: np.random.Generator
     registers: dict[Short | Long, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     weights: NDArray[np.int16] | None = None
@@ -50,14 +50,6 @@ class Drawn:
         before = [*settings(copied), *short(Kind.DMA_START), *short(Kind.DMA_WAIT)]
         return np.array([*before, *settings(self.registers), *short(self.kind, self.mode), *stop()], np.uint32)
 
-    def below(self, share: float) -> bool:
-        """Draw whether something that happens in `share` of the cases happens."""
-        return bool(self.dice.random() < share)
-
-    def between(self, low: int, high: int) -> int:
-        """Draw a whole number, ends included."""
-        return int(self.dice.integers(low, high + 1))
-
     def one(self, *values: str) -> str:
         """Draw one of several values."""
         return values[self.between(0, len(values) - 1)]
@@ -65,7 +57,7 @@ class Drawn:
 
 def draw(kind: Kind, mode: int, seed: int, compiled_for: Configuration) -> Drawn:
     """Return an operation; the same arguments give the same registers."""
-    drawn = Drawn(kind, mode, seed, compiled_for, np.random.default_rng([int(kind), mode, seed]))
+    drawn = Drawn(np.random.default_rng([int(kind), mode, seed]), kind, mode, seed, compiled_for)
     height, width, depth = drawn.between(1, 7), drawn.between(1, 7), drawn.between(1, 37)
     if kind is Kind.POOL and mode == Pool.REDUCE_SUM:
         depth = 1

@@ -21,10 +21,9 @@ _FUSED = (Activation.NONE, Activation.NONE, Activation.RELU, Activation.RELU6)
 
 
 @dataclass(slots=True)
-class Draw:
-    """A network of one operator under construction; all choices come from one generator."""
+class Choosing:
+    """All choices come from one generator."""
 
-    network: Network
     dice: np.random.Generator
 
     def between(self, low: int, high: int) -> int:
@@ -34,6 +33,13 @@ class Draw:
     def below(self, share: float) -> bool:
         """Draw whether something that happens in `share` of the cases happens."""
         return bool(self.dice.random() < share)
+
+
+@dataclass(slots=True)
+class Draw(Choosing):
+    """A network of one operator under construction."""
+
+    network: Network
 
     def one(self, values: Sequence[_T]) -> _T:
         """Draw one of several values."""
@@ -442,6 +448,6 @@ KINDS: Mapping[str, Callable[..., str]] = {
 def vela_case(kind: str, seed: int) -> Network:
     """Return a network of the kind, the same for the same arguments; KeyError if there is no such kind."""
     network = Network(f"{kind}_{seed}")
-    draw = Draw(network, np.random.default_rng([seed, sorted(KINDS).index(kind)]))
+    draw = Draw(np.random.default_rng([seed, sorted(KINDS).index(kind)]), network)
     network.set_outputs([KINDS[kind](draw)])
     return network

@@ -315,7 +315,7 @@ def vela_network(seed: int) -> Network:
     """Return a network of one to three operators, the same for the same seed."""
     dice = np.random.default_rng([seed, 28])
     while True:
-        network = _grown(Chain(Network(f"chain_{seed}"), dice))
+        network = _grown(Chain(dice, Network(f"chain_{seed}")))
         if network is not None:
             return network
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from closing_checks import check_silence_is_loss, check_work_is_stopped
 from coverage_gate import count_c, counted
-from device_calls import ready
+from device_calls import by_interrupt_and_polled, ready
 from ethos_u_bench import (
     ARGUMENT,
     ARM_DRIVER,
@@ -58,7 +58,7 @@ def bench(adapter: Adapter[Any]) -> MakeBench:
     return make
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
+@by_interrupt_and_polled
 def test_a_stream(bench: MakeBench, interrupt: bool) -> None:
     device = ready(bench(interrupt=interrupt))
     for seed in range(3):
@@ -101,7 +101,7 @@ def test_one_stream_at_a_time(bench: MakeBench) -> None:
     assert prepared.is_right
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
+@by_interrupt_and_polled
 def test_patience(bench: MakeBench, interrupt: bool) -> None:
     """The driver sees a semaphore that nobody gave, and resets the device."""
     device = ready(bench(interrupt=interrupt))
@@ -239,7 +239,7 @@ def test_a_device_that_does_not_answer_has_not_stopped(bench: MakeBench) -> None
     check_silence_is_loss(ready(bench()), "CONFIG")
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
+@by_interrupt_and_polled
 def test_it_hangs_and_cannot_be_stopped(bench: MakeBench, interrupt: bool) -> None:
     device = ready(bench(interrupt=interrupt))
     prepared = device.prepare(JOB)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from closing_checks import check_silence_is_loss, check_work_is_stopped
 from coverage_gate import count_c, counted
-from device_calls import ready
+from device_calls import by_interrupt_and_polled, ready
 from ethos_u_bench import (
     ARGUMENT,
     BASE,
@@ -60,7 +60,7 @@ def bench(adapter: Adapter[Any]) -> MakeBench:
     return make
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
+@by_interrupt_and_polled
 def test_a_stream(bench: MakeBench, interrupt: bool) -> None:
     device = ready(bench(interrupt=interrupt))
     for seed in range(3):
@@ -117,7 +117,7 @@ def test_closing_stops_what_is_in_flight(bench: MakeBench) -> None:
     assert prepared.is_right
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
+@by_interrupt_and_polled
 def test_patience(bench: MakeBench, interrupt: bool) -> None:
     device = ready(bench(interrupt=interrupt))
     late = device.prepare(JOB, timeout_us=3)
@@ -321,7 +321,7 @@ def test_a_device_that_does_not_answer_has_not_stopped(bench: MakeBench) -> None
     check_silence_is_loss(ready(bench()), "ID")
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
+@by_interrupt_and_polled
 def test_it_hangs_and_cannot_be_stopped(bench: MakeBench, interrupt: bool) -> None:
     """It may still write to its scratch, so the handle is lost until the device has been stopped."""
     device = ready(bench(interrupt=interrupt))

@@ -30,13 +30,13 @@ def weighted(loading: Loading) -> list[Launch]:
     FULLY_CONNECTED is a convolution of images of one pixel.
     """
     layer, type_ = convolved(loading.layer, loading.operands), loading.layer.type
-    axis, weights, bias = OPERATORS[type_].channel_axis, loading.data(1), loading.data(2)
+    axis, weights = OPERATORS[type_].channel_axis, loading.data(1)
     assert axis is not None, "the layer has weights"
     if weights is None:
         raise UnsupportedError(f"layer '{loading.layer.name}' has no weights")
     groups = groups_of(layer.image, loading.operands.input(1)) if type_ is LayerType.CONV_2D else 1
-    every = layer.output.shape[3]
-    channels = every // groups
+    all_channels = layer.output.shape[3]
+    channels = all_channels // groups
     blocks = -(-channels // CHANNELS_PER_ITEM)
     stride = blocks * CHANNELS_PER_ITEM
     members = {
@@ -47,8 +47,9 @@ def weighted(loading: Loading) -> list[Launch]:
         "channel_stride": stride,
         "groups": groups,
     }
-    taps = np.moveaxis(weights, axis, -1).reshape(-1, every)
-    scaling = np.zeros((every, 3), np.int32)
+    taps = np.moveaxis(weights, axis, -1).reshape(-1, all_channels)
+    scaling = np.zeros((all_channels, 3), np.int32)
+    bias = loading.data(2)
     if bias is not None:
         scaling[:, 0] = wrap_int32(bias.reshape(-1))
     scaling[:, 1:] = [(factor.multiplier, factor.shift) for factor in factors(loading.operands, axis)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from closing_checks import check_silence_is_loss, check_work_is_stopped
 from coverage_gate import count_c, counted
-from device_calls import ready
+from device_calls import by_interrupt_and_polled, ready
 from lost_writes import LostWrites
 from needs import require_cc, require_module, require_sanitizers
 from woofles_bench import (
@@ -58,7 +58,7 @@ def bench(adapter: Adapter[Any]) -> MakeBench:
     return make
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
+@by_interrupt_and_polled
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
 def test_each_operation(bench: MakeBench, job: Job, interrupt: bool) -> None:
     device = ready(bench(interrupt=interrupt))
@@ -138,7 +138,7 @@ def test_a_bad_command_among_others(bench: MakeBench) -> None:
     assert good.is_right
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
+@by_interrupt_and_polled
 def test_patience(bench: MakeBench, interrupt: bool) -> None:
     device = ready(bench(interrupt=interrupt))
     late = device.prepare(JOBS["conv_2d"], timeout_us=3)
@@ -261,7 +261,7 @@ def test_a_device_that_does_not_answer_has_not_stopped(bench: MakeBench) -> None
     check_silence_is_loss(ready(bench()), "ID")
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
+@by_interrupt_and_polled
 def test_it_hangs_and_cannot_be_stopped(bench: MakeBench, interrupt: bool) -> None:
     """It may still write to its output, so the handle is lost until the device has been stopped."""
     device = ready(bench(interrupt=interrupt))
