@@ -35,7 +35,7 @@ _VERSION = re.compile(r"\d+(\.\d+)+")
 
 
 def compiler_component(name: str, said: str) -> Entry:
-    """Return the compiler that a project's build files call, given what it says of its version; "" if it is absent."""
+    """Return the compiler that a project's build files call; `said` is its version's text, "" if it is absent."""
     found: Entry = {"type": "application", "name": name}
     numbers = _VERSION.search(re.sub(r"\(.*?\)", "", said))
     if numbers is None:

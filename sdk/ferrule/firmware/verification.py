@@ -182,6 +182,7 @@ def _code(
     """Compare the code with that of a project built now."""
     if platform(job.platform).tools is not None:
         return State.NOT_CHECKED, f"the tools of {job.platform} build it"
+    # zig's compiler states itself as Clang; another one is refused below, since no build here states the same
     name = GccToolchain().name if stated.compiler.startswith("GCC") else ZigToolchain().name
     levels = [flag.removeprefix("-") for flag in stated.flags.split() if flag.removeprefix("-") in OPTIMIZATIONS]
     if not levels:
