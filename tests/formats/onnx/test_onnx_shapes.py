@@ -110,6 +110,11 @@ def test_an_extent_of_0_is_not_1(shape: Sequence[int], operator: str) -> None:
         load(made)
 
 
+def test_more_axes_than_networks_have_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="has 33 axes, expected at most 8"):
+        load(model([node("Expand", "x s", "y")], IMAGE, ["y"], {"s": [1] * 33}))
+
+
 def test_without_axes_squeeze_removes_those_of_extent_1() -> None:
     assert load(model([node("Squeeze", "x", "y")], {"x": ("float32", [1, 2, 1, 5])})).outputs[0].shape == (2, 5)
 

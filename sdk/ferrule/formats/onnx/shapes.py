@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.limits import front_axis
+from ferrule.formats.limits import MAX_RANK, front_axis
 from ferrule.formats.onnx.node import Node, elements
 from ferrule.graph import Shape
 
@@ -95,6 +95,8 @@ def split_sizes(extent: int, sizes: Sequence[int] | None, parts: int) -> tuple[i
 
 def expanded(shape: Shape, wanted: Sequence[int]) -> Shape:
     """Return the shape to which Expand broadcasts."""
+    if len(wanted) > MAX_RANK:  # numpy's function fails in several ways beyond 32 axes
+        raise UnsupportedError(f"its shape {list(wanted)} has {len(wanted)} axes, expected at most {MAX_RANK}")
     try:
         return np.broadcast_shapes(shape, tuple(wanted))
     except ValueError:
