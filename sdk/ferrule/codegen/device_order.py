@@ -52,5 +52,6 @@ def _with_copy_close(graph: Graph, order: Sequence[str], layer: Layer, *, out: b
     """Return the order with a copy right after its writer (if `out` is set) or right before its first reader."""
     others = [name for name in order if name != layer.name]
     beside = [graph.producer(layer.present_inputs[0])] if out else graph.consumers(layer.outputs[0])
-    place = min((others.index(each.name) + out for each in beside if each is not None), default=len(others))
+    first = min((others.index(each.name) for each in beside if each is not None), default=len(others))
+    place = first + 1 if out else first
     return [*others[:place], layer.name, *others[place:]]

@@ -84,6 +84,6 @@ def _pickled(payload: object) -> bytes:
     pickler.fast = True  # without references to objects already written
     try:
         pickler.dump(payload)
-    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
+    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):  # by what the value contains
         return b""
     return file.getvalue()

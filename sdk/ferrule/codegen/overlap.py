@@ -65,7 +65,7 @@ def overlapped(storage: StoragePlan) -> StoragePlan:
     waiting = {item.layer.name for item in lowered.layers if not _begins(item)} | _copied(storage, outputs=True)
     copying = _copied(storage, outputs=False)
     depths = {use.name: max(use.driver.depth, 1) for use in lowered.devices}
-    while len(waiting) < len(lowered.layers):
+    while len(waiting) < len(lowered.layers):  # another order may need other copies, and `waiting` only grows
         found = arrange(_tasks(lowered, storage.views, waiting, copying), depths)
         if not found.ends:
             break

@@ -21,6 +21,7 @@ Offsets = list[int]
 Numbers = NDArray[np.int64]
 UNPLACED = -1
 _FEW = 32
+"""Storages that may start or end between two snapshots in any case: looking at them is no more work than a copy."""
 _MOST_PAIRS = 250_000
 """With more pairs of simultaneously live storages than this, the pairs are not listed, to save memory."""
 

@@ -17,8 +17,9 @@ from ferrule.memory.tied_arena import TiedArena
 
 _MOST_CHOICES = 5_000
 _MOST_COMPARISONS = 400_000
+"""Limit on the pairs of storages in all tries, since each try may compare every pair."""
 _MOST_MOVABLE = 200
-
+"""Limit on the storages with a choice, for each of which one call is nested in another."""
 
 Choice = dict[str, int]
 """By storage: the index of its region in the list of regions allowed for it."""

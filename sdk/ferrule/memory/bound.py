@@ -10,6 +10,7 @@ from ferrule.memory.arena import Arena, round_up
 from ferrule.memory.tied_arena import TiedArena
 
 _MOST_STACKED = 8
+"""Limit on the blocks whose orders are all compared, which takes time and memory that double with each block."""
 
 
 def lower_bound(arena: Arena) -> int:

@@ -18,6 +18,8 @@ from ferrule.memory.arena import UNPLACED, Arena, Offsets, round_up
 from ferrule.memory.tied_arena import TiedArena
 
 _MOST_STORAGES = 200
+"""Limit on the storages: the search is nested as deep as their number, and a single descent takes half of its square
+from the effort."""
 
 
 def prove(arena: Arena, offsets: Offsets, *, bound: int, nodes: int, looks: int) -> tuple[Offsets, bool]:

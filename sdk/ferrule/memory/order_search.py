@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ferrule.memory.order_problem import OrderProblem, Segment
 
 _BEAM = 16
+"""The most states that a beam search keeps after each layer; fewer if the steps would not suffice."""
 
 
 @dataclass(slots=True)
@@ -107,6 +108,7 @@ def best_first(problem: OrderProblem, segment: Segment, bound: int, steps: Steps
         for layer in state.ready:
             during, left, after = problem.step(done, state.live, layer)
             if max(peak, during) < segment.peak and after not in seen:
+                # of equal peaks, the longest order comes first: it is the nearest to an end
                 heapq.heappush(queue, (max(peak, during), depth - 1, next(ranks), after, (state, layer, left)))
     return None, segment.peak
 
@@ -178,8 +180,10 @@ def _tried(problem: OrderProblem, segment: Segment) -> int:
     A layer is ready from the place behind the last one whose output it reads to its own.
     """
     places = {layer: place for place, layer in enumerate(segment.layers)}
-    sources = ((places[source] for source in problem.sources[layer] if source in places) for layer in places)
-    return sum(place - max(found, default=-1) for place, found in enumerate(sources))
+    total = 0
+    for layer, place in places.items():
+        total += place - max((places[source] for source in problem.sources[layer] if source in places), default=-1)
+    return total
 
 
 def _measured(problem: OrderProblem, segment: Segment, order: tuple[int, ...]) -> Segment:

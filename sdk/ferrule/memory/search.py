@@ -100,7 +100,7 @@ def _greedy(arena: Arena, free: Sequence[int], *, fixed: Offsets | None, bound: 
         offsets = arena.place(order, fixed=fixed)
         if best is None or arena.peak(offsets) < arena.peak(best[0]):
             best = offsets, order
-        looks -= 0 if arena.is_crowded else _looks(arena, order)
+        looks -= 0 if arena.is_crowded else _looks(arena, order)  # a crowd has no lists of neighbours to count
         if arena.peak(offsets) <= bound or looks < 0:
             break
     assert best is not None  # there is always at least one order

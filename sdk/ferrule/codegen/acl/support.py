@@ -12,6 +12,7 @@ from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
 VERSIONS = ("20.08", "24.11")
 """The versions of the library with which the classes were compiled and run."""
 _MAX_RANK = 6
+"""Of the library's tensors: arm_compute::MAX_DIMS."""
 _BIAS = 2
 """The position of the bias among the inputs of a layer with weights."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 
 from ferrule.graph import Graph, GraphEditor, Layer
 from ferrule.optimizer.simplify.biases import clear_biases
@@ -16,6 +17,7 @@ from ferrule.optimizer.simplify.rectifiers import find_prelus, remove_clamps
 from ferrule.optimizer.simplify.redundant import merge_twins, remove_dead_layers, remove_identities
 
 _MOST_ROUNDS = 50
+"""A guard: nothing proves that no two passes undo each other."""
 
 
 Pass = Callable[[Graph], Graph]
@@ -23,8 +25,9 @@ Pass = Callable[[Graph], Graph]
 
 
 def each_layer(rewrite: Callable[[GraphEditor, Layer], None]) -> Pass:
-    """Return a function that rewrites a graph layer by layer."""
+    """Return a function of the same name that rewrites a graph layer by layer."""
 
+    @wraps(rewrite)
     def run(graph: Graph) -> Graph:
         editor = GraphEditor(graph)
         for layer in editor.layers():
