@@ -78,10 +78,11 @@ class Alias:
 class Overlap:
     """A layer's output that may overlap its input, since the kernel writes only to bytes that it has already read.
 
-    The layer must be the last to read the input's bytes. A kernel that runs from the first byte to the last states
-    `distance_bytes`: the overlap is safe if `offset(output) + distance_bytes <= offset(input)`. The distance is the
-    maximum, over all moments of its run, of the end of the bytes already written minus the start of the bytes still to
-    be read, each relative to its own buffer. It may be negative.
+    The layer must be the last to read the input's bytes. If it reads them under several names, as a tensor and its
+    view, an overlap counts only if one is stated for each. A kernel that runs from the first byte to the last
+    states `distance_bytes`: the overlap is safe if `offset(output) + distance_bytes <= offset(input)`. The distance
+    is the maximum, over all moments of its run, of the end of the bytes already written minus the start of the
+    bytes still to be read, each relative to its own buffer. It may be negative.
 
     A kernel that also runs from the last byte to the first, if its output lies above its input, states
     `backward_bytes`: the overlap is safe if `offset(input) + backward_bytes <= offset(output)`. This distance is the
