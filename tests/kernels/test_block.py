@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from oracle import edge_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, choose
 from ferrule.backends.firmware import LoweredOp
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
@@ -88,7 +88,7 @@ def same(stride: int = 1, dilation: int = 1) -> Conv2dDescriptor:
 CASES = {
     "1x1": convolution((1, 5, 4, 8), (1, 1), 8),
     "1x1, odd pixels, one word": convolution((1, 3, 3, 4), (1, 1), 4),
-    "1x1, one pixel": convolution((1, 1, 1, 12), (1, 1), 4),
+    "1x1, two pixels": convolution((1, 1, 2, 12), (1, 1), 4),
     "1x1, batches": convolution((3, 1, 3, 16), (1, 1), 12),
     "1x1, long": convolution((1, 2, 2, 76), (1, 1), 8, scale=4.0),
     "1x1, channels not in fours": convolution((1, 3, 3, 8), (1, 1), 6),
@@ -135,13 +135,18 @@ def wide(network: Network) -> Candidate | str:
 WIDE = {case: found for case in CASES if case not in ROWS and isinstance(found := wide(CASES[case]), Candidate)}
 
 
+def lowered(case: str) -> LoweredOp:
+    """Return the only layer, lowered; a FULLY_CONNECTED of several rows as such, not as a CONV_2D."""
+    if case in ROWS:
+        return choose(lowering_of(CASES[case], CORE), FULLY_CONNECTED_BLOCK)
+    return lower(CASES[case], CORE)
+
+
 def direct(network: Network) -> LoweredOp:
     """Return the only layer, a FULLY_CONNECTED, lowered to the kernel without scratch."""
-    context = lowering_of(network, CORE)
-    candidate = FULLY_CONNECTED_BLOCK[1].candidate(context)
-    assert isinstance(candidate, Candidate)
-    assert candidate.scratch_bytes == 0
-    return candidate.lowered(context)
+    op = choose(lowering_of(network, CORE), FULLY_CONNECTED_BLOCK[1:])
+    assert op.scratch_bytes == 0
+    return op
 
 
 def inputs_of(network: Network) -> list[list[Array]]:
@@ -153,7 +158,7 @@ def inputs_of(network: Network) -> list[list[Array]]:
 def test_plain_c_on_the_host_is_the_reference(case: str) -> None:
     network = CASES[case]
     for inputs in inputs_of(network):
-        (got,) = run_lowered(network, inputs, CORE)
+        (got,) = run_lowered(network, inputs, op=lowered(case))
         assert_array_equal(got, network.run(inputs)[0])
 
 
@@ -187,7 +192,7 @@ def test_weights_of_16_bits_are_for_few_products_and_whole_blocks() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_core_with_the_dsp_extension_gets_blocks(case: str) -> None:
-    op = lower(CASES[case], CORE)
+    op = lowered(case)
     one_pixel = case.startswith("1x1") and case != "1x1, inputs not in fours"
     if case in ROWS:
         assert op.kernel in {"fully_connected_block_s8", "fully_connected_direct_block_s8"}

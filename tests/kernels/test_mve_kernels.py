@@ -117,7 +117,7 @@ CASES: dict[str, Case] = {
     "one channel": conv2d((1, 9, 9, 1), (16, 1, 1, 1)),
     "half a vector": conv2d((1, 5, 7, 8), (8, 1, 1, 8)),
     "channels not in fours": conv2d((1, 5, 3, 17), (13, 1, 1, 17)),
-    "one pixel": conv2d((1, 1, 1, 33), (4, 1, 1, 33), zero_point=3),
+    "two pixels": conv2d((1, 1, 2, 33), (4, 1, 1, 33), zero_point=3),
     "two passes": conv2d((1, 3, 3, 144), (8, 1, 1, 144)),
     "three images": conv2d((3, 3, 3, 16), (12, 1, 1, 16), zero_point=-5),
     "dead channels": conv2d((1, 5, 3, 16), (12, 1, 1, 16), dead=(0, 5, 6)),
@@ -149,8 +149,8 @@ CASES: dict[str, Case] = {
     "depthwise, outside": depthwise((1, 2, 2, 28), (1, 5), DepthwiseConv2dDescriptor(padding=Padding(left=5, right=6))),
     "dense": dense(1, 64, 24),
     "dense, last block not whole": dense(1, 80, 9, zero_point=7),
-    "dense, ragged": dense(3, 10, 17),
-    "dense, small": dense(2, 3, 8),
+    "dense, ragged": dense(1, 10, 17),
+    "dense, small": dense(1, 3, 8),
 }
 
 

@@ -96,7 +96,7 @@ CASES: dict[str, tuple[Network, str]] = {
     "proved 1x1": (layer(CONV, (1, 3, 3, 8), (6, 1, 1, 8), CONV_1X1, ORDINARY), "conv2d_1x1_block_s8"),
     "proved depthwise": (layer(DEPTHWISE, (1, 5, 6, 4), (1, 3, 3, 4), BY_1, ORDINARY), "depthwise_conv2d_3x3_by1_s8"),
     "proved by 2": (layer(DEPTHWISE, (1, 9, 9, 8), (1, 3, 3, 8), BY_2, ORDINARY), "depthwise_conv2d_3x3_by2_s8"),
-    "proved rows": (layer(FC, (2, 24), (9, 24), DENSE, ORDINARY), "fully_connected_block_s8"),
+    "proved rows": (layer(FC, (1, 24), (9, 24), DENSE, ORDINARY), "fully_connected_block_s8"),
     "mixed 1x1": (
         layer(CONV, (1, 4, 4, 16), (32, 1, 1, 16), CONV_1X1, ORDINARY, mixed=True, dead=2),
         "conv2d_1x1_block_s8 | conv2d_1x1_block_s8 and conv2d_1x1_paired_onnx_s8",
@@ -111,7 +111,7 @@ CASES: dict[str, tuple[Network, str]] = {
         layer(DEPTHWISE, (1, 5, 6, 2), (1, 3, 3, 2), SIX_BY_1, factor=2.0**-4),
         "depthwise_conv2d_3x3_RULE_s8",
     ),
-    "clamped rows": (layer(FC, (6, 19), (9, 19), SIX_DENSE), "fully_connected_paired_RULE_s8"),
+    "clamped rows": (layer(FC, (1, 19), (60, 19), SIX_DENSE), "fully_connected_paired_RULE_s8"),
     "taps": (layer(DEPTHWISE, (1, 4, 5, 6), (1, 5, 5, 6), TAPS), "depthwise_conv2d_taps_RULE_s8"),
     "scaled up": (layer(CONV, (1, 2, 3, 2), (3, 1, 1, 2), CONV_1X1, factor=0.5), "conv2d_RULE_s8"),
     "depth": (

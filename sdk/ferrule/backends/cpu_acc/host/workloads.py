@@ -16,6 +16,7 @@ from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.sequence import KernelWorkload, Part, Scratch
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
+from ferrule.backends.cpu_acc.lowering.kernels.equivalent import equivalent
 from ferrule.backends.cpu_acc.lowering.operators.control_flow import CONTROL_FLOW
 from ferrule.backends.cpu_acc.lowering.table import lowering_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -76,15 +77,17 @@ class CpuAccWorkloadFactory(WorkloadFactory):
 def _lower(info: WorkloadInfo, names: dict[str, str], host: Host | None) -> LoweredOp:
     layer = info.layer
     lowering = lowering_of(layer)
-    context = LoweringContext(
-        graph=layer_alone(info).graph,
-        layer=layer,
-        target=info.target,
-        prefix="layer",
-        pointers={name: Identifier(identifier) for name, identifier in names.items()},
-        scratch=Identifier(SCRATCH),
+    context = equivalent(
+        LoweringContext(
+            graph=layer_alone(info).graph,
+            layer=layer,
+            target=info.target,
+            prefix="layer",
+            pointers={name: Identifier(identifier) for name, identifier in names.items()},
+            scratch=Identifier(SCRATCH),
+        )
     )
-    own = HOST_LOWERINGS.get(layer.type)
+    own = HOST_LOWERINGS.get(context.layer.type)
     if own is not None and host is not None and not from_run_time(context):
         op = own(context, host)
         if op is not None:

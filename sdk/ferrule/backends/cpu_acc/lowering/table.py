@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import Lowering
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose
+from ferrule.backends.cpu_acc.lowering.kernels.equivalent import equivalent
 from ferrule.backends.cpu_acc.lowering.operators import signal
 from ferrule.backends.cpu_acc.lowering.operators.activation import (
     lower_nonlinear,
@@ -23,7 +24,7 @@ from ferrule.backends.cpu_acc.lowering.operators.binary import (
     lower_without_fields,
 )
 from ferrule.backends.cpu_acc.lowering.operators.comparison import lower_comparison, lower_logical, lower_select
-from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS, lower_transpose_conv, weighted_rows
+from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS, weighted_rows
 from ferrule.backends.cpu_acc.lowering.operators.detection import lower_detection_postprocess
 from ferrule.backends.cpu_acc.lowering.operators.gather import lower_gather, lower_slice, lower_update_slice
 from ferrule.backends.cpu_acc.lowering.operators.movement import (
@@ -90,8 +91,14 @@ ROWS: Mapping[LayerType, Callable[[LoweringContext], Sequence[Row]]] = {
 """The kernels among which the lowering of a layer chooses; for AVERAGE_POOL_2D, by TFLM's rule."""
 
 
+def rows_of(context: LoweringContext) -> tuple[LoweringContext, Sequence[Row]]:
+    """Return the kernels for a layer, and the context in which they compute it, see `equivalent`."""
+    context = equivalent(context)
+    return context, ROWS[context.layer.type](context)
+
+
 def _chosen(context: LoweringContext) -> LoweredOp:
-    return choose(context, ROWS[context.layer.type](context))
+    return choose(*rows_of(context))
 
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
@@ -111,7 +118,6 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.ARG_MIN: lower_arg_select,
     LayerType.CUMSUM: lower_cumsum,
     **dict.fromkeys(having(view=True), lower_view),
-    LayerType.TRANSPOSE_CONV: lower_transpose_conv,
     LayerType.BATCH_MATMUL: lower_batch_matmul,
     LayerType.AVERAGE_POOL_2D: _by_rule(_chosen, lower_onnx_pool2d),
     LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,

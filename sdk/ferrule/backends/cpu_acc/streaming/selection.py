@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from ferrule.backends.cpu_acc.lowering.kernels.choice import MEMORY_COST, overlaps_of_choice
-from ferrule.backends.cpu_acc.lowering.table import ROWS
+from ferrule.backends.cpu_acc.lowering.table import rows_of
 from ferrule.backends.cpu_acc.streaming.chain import MOST_STAGES, Chain, Streamed, data_inputs, refusal
 from ferrule.backends.cpu_acc.streaming.cost import instructions_of, overhead_of
 from ferrule.backends.cpu_acc.streaming.part import Part
@@ -171,7 +171,7 @@ class _Division:
             context = LoweringContext(
                 graph=graph, layer=layer, target=self._target, prefix="", pointers={}, spare_bytes=_SPARE_BYTES
             )
-            stated = overlaps_of_choice(context, ROWS[layer.type](context))
+            stated = overlaps_of_choice(*rows_of(context))
             distance = min((_stepped(each) for each in stated if each.input in read), default=None)
         return Part(
             first=index,

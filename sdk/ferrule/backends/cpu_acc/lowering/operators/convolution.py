@@ -17,7 +17,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_F
 from ferrule.backends.cpu_acc.lowering.kernels.mve_depthwise import MVE_DEPTHWISE_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FULLY_CONNECTED_SCALAR
 from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
-from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import LayerType
 from ferrule.operators.weighted.conv2d import groups_of
 from ferrule.operators.weighted.products import WEIGHTED_RULES, has_zero_point
@@ -33,11 +33,6 @@ def weighted_rows(context: LoweringContext) -> Sequence[Row]:
         return (_generic("conv2d_grouped"),)
     rows = WEIGHTED_ROWS[type_]
     return rows[-1:] if from_run_time(context) else rows
-
-
-def lower_transpose_conv(context: LoweringContext) -> LoweredOp:
-    """Return the call for TRANSPOSE_CONV."""
-    return generic_candidate(context).lowered(context)
 
 
 def _generic(kernel: str) -> Row:
@@ -71,5 +66,6 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         CONV_2D_DUAL_S16,
         _generic("conv2d"),
     ),
+    LayerType.TRANSPOSE_CONV: (_generic("transpose_conv"),),
 }
 """The kernels of each layer type, for CONV_2D without groups; the last one is generic."""
