@@ -133,7 +133,9 @@ def compiled_stream(network: Network, configuration: str, *options: str) -> Comp
 
 def _run_vela(folder: Path, model: bytes, configuration: str, *options: str) -> None:
     """Run Vela for a model; RefusedError if it says that a part is for the CPU."""
-    from ethosu.vela.vela import main
+    # It keeps the standard output of its import, which may be one that a test of pytest closes.
+    with redirect_stdout(sys.__stdout__):
+        from ethosu.vela.vela import main
 
     source, output = folder / "m.tflite", folder / "printed"
     source.write_bytes(model)
