@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ferrule._frozen import frozen, positional
-from ferrule.errors import UnsupportedError
+from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.lookup import Lookup
 from ferrule.operators.activation import Activation
@@ -264,6 +264,14 @@ class Operator:
         """Check a layer; UnsupportedError names the rule, tensor, type or parameter that the kernel refuses."""
         self.check_rule(operands)
         self.check(descriptor, operands)
+
+    def accepts(self, descriptor: Descriptor, operands: Operands) -> bool:
+        """Return whether `accept` takes the layer; what rewrites layers must never make one unsupported."""
+        try:
+            self.accept(descriptor, operands)
+        except FerruleError:
+            return False
+        return True
 
     def accept_layer(self, graph: Lookup, layer: Layer) -> None:
         """Check a layer of a graph with the values of its constants; raises as `accept`, also for a wrong value."""

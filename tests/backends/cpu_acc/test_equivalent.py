@@ -17,7 +17,7 @@ from weighted_cases import within_bound
 
 from ferrule.backends.cpu_acc.lowering.kernels.equivalent import equivalent
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import Ranges, channel_ranges, seed_ranges
-from ferrule.graph import DataType, Descriptor, Layer, LayerType, Quantization, Shape
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Shape
 from ferrule.network import Network, run_graph
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
@@ -129,6 +129,12 @@ def network_of(row: Row, dtype: DataType, *, constant: bool = True) -> Network:
     return layer_network(type_, descriptor, infos, Quantization.of(0.9, 0), data)
 
 
+def constant_of(network: Network, name: str) -> Array:
+    data = network.tensor(name).data
+    assert data is not None
+    return data
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_the_type_and_the_image(name: str) -> None:
     changed = equivalent(lowering_of(network_of(ROWS[name], DataType.INT8)))
@@ -154,6 +160,21 @@ def test_the_bytes_stay(name: str, dtype: DataType) -> None:
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize(
+    ("name", "type_"), [("rows", CONV_2D), ("groups of one channel", CONV_2D), ("the whole image", FULL)]
+)
+def test_an_operator_that_takes_no_bias_of_32_bits_gets_none(name: str, type_: LayerType) -> None:
+    network = network_of(ROWS[name], DataType.INT16)
+    bias = replace(network.info("b"), dtype=DataType.INT32)
+    constants = {1: constant_of(network, "w"), 2: constant_of(network, "b").astype(np.int32)}
+    infos = [network.info("x"), network.info("w"), bias]
+    narrow = layer_network(*ROWS[name][:2], infos, Quantization.of(0.9, 0), constants)
+    assert equivalent(lowering_of(narrow)).layer.type is type_
+    inputs = random_inputs(narrow)
+    assert_arrays_equal(run_lowered(narrow, inputs), narrow.run(inputs))
+
+
+@pytest.mark.cc
 @pytest.mark.parametrize("name", ["rows", "the whole image", "a column", "groups of one channel", "transposed"])
 def test_weights_from_run_time_keep_their_order(name: str) -> None:
     network = network_of(ROWS[name], DataType.FLOAT32, constant=False)
@@ -167,7 +188,7 @@ def test_weights_from_run_time_keep_their_order(name: str) -> None:
 def test_weights_with_a_zero_point_stay_where_they_are() -> None:
     network = network_of(ROWS["rows"], DataType.INT8)
     weights = replace(network.info("w"), quantization=Quantization.of(0.01, 3))
-    data = {1: network.tensor("w").data, 2: network.tensor("b").data}
+    data = {1: constant_of(network, "w"), 2: constant_of(network, "b")}
     infos = [network.info("x"), weights, network.info("b")]
     context = lowering_of(layer_network(FULL, Full(), infos, Quantization.of(0.9, 0), data))
     assert equivalent(context) is context

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.errors import FerruleError
 from ferrule.graph import GraphEditor, Layer, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import activation_range
@@ -19,11 +18,7 @@ from ferrule.operators.table import OPERATORS
 def accepts(layer: Layer, inputs: Sequence[TensorInfo | None], outputs: Sequence[TensorInfo]) -> bool:
     """Whether the operator accepts the layer; a pass must never make a supported layer unsupported."""
     operands = Operands(tuple(inputs), tuple(outputs), rounding=layer.rounding)
-    try:
-        OPERATORS[layer.type].accept(layer.descriptor, operands)
-    except FerruleError:
-        return False
-    return True
+    return OPERATORS[layer.type].accepts(layer.descriptor, operands)
 
 
 def is_same(editor: GraphEditor, layer: Layer) -> bool:

@@ -44,9 +44,15 @@ class _Form:
 
 
 def equivalent(context: LoweringContext) -> LoweringContext:
-    """Return the context of the layer of another type; the given context if there is none that is better."""
+    """Return the context of the layer of another type; the given context if there is none that is better.
+
+    Operators differ in the types that they accept: DEPTHWISE_CONV_2D takes no bias of 32 bits with data of 16.
+    """
     while (form := _form_of(context)) is not None:
-        context = _changed(context, form)
+        changed = _changed(context, form)
+        if not OPERATORS[form.type].accepts(form.descriptor, changed.operands):
+            return context
+        context = changed
     return context
 
 
@@ -131,7 +137,7 @@ def _conv_2d(descriptor: Conv2dDescriptor, image: Shape, weights: Shape, output:
             image=image,
             weights=(1, height, width, outputs),
             output=output,
-            ordered=lambda data: data.transpose(3, 1, 2, 0),
+            ordered=_exchanged,
         )
     return _as_row(LayerType.CONV_2D, descriptor, image, weights, output)
 
@@ -145,7 +151,7 @@ def _depthwise(descriptor: DepthwiseConv2dDescriptor, image: Shape, weights: Sha
             image=image,
             weights=(outputs, height, width, 1),
             output=output,
-            ordered=lambda data: data.transpose(3, 1, 2, 0),
+            ordered=_exchanged,
         )
     return _as_row(LayerType.DEPTHWISE_CONV_2D, descriptor, image, weights, output)
 
@@ -183,6 +189,11 @@ def _as_row(type_: LayerType, descriptor: _Windowed, image: Shape, weights: Shap
     )
     image, weights, output = ((shape[0], shape[2], shape[1], shape[3]) for shape in (image, weights, output))
     return _Form(type=type_, descriptor=turned, image=image, weights=weights, output=output)
+
+
+def _exchanged(weights: Array) -> Array:
+    """Return weights [outputs, height, width, 1] as [1, height, width, outputs], or the other way round."""
+    return weights.transpose(3, 1, 2, 0)
 
 
 def _is_dense(descriptor: Conv2dDescriptor) -> bool:
