@@ -133,6 +133,7 @@ MOMENT = {
     if name.endswith("_network")
 }
 COSTS = KernelCosts(instructions=1, weight_bytes=2, scratch_bytes=3)
+COSTS = firmware.KernelCosts(instructions=1, weight_bytes=2, scratch_bytes=3)
 OP = LoweredOp(
     kernel="k",
     statements=(Evaluate(Call(Identifier("f"), (Integer(1),))),),
@@ -321,6 +322,16 @@ INTERFACES: Mapping[type, Interface] = {
             )
         },
     ),
+    firmware.PricedTarget: Interface(
+        rows={
+            "costs": Row(
+                call=lambda guard: guard.costs(LOWERING),
+                wrong=(None, 3, [None], [replace(COSTS, scratch_bytes=-1)]),
+                good=[COSTS],
+                whose=OF_LAYER,
+            )
+        },
+    ),
     firmware.DeviceTarget: Interface(
         rows={"driver": Row(call=lambda guard: guard.driver(DEVICE), wrong=(None, 3), whose=OF_DEVICE)},
     ),
@@ -361,7 +372,7 @@ def label(value: object) -> str:
     return getattr(value, "__name__", None) or (value if isinstance(value, str) else type(value).__name__)
 
 
-TARGETS = {firmware.DeviceTarget, firmware.PluggableTarget, firmware.WiredTarget}
+TARGETS = {firmware.DeviceTarget, firmware.PluggableTarget, firmware.PricedTarget, firmware.WiredTarget}
 
 
 def guarded_as(interface: type, bare: object) -> Any:  # noqa: ANN401 - with the interface

@@ -92,7 +92,7 @@ CASES = {
     "1x1, batches": convolution((3, 1, 3, 16), (1, 1), 12),
     "1x1, long": convolution((1, 2, 2, 76), (1, 1), 8, scale=4.0),
     "1x1, channels not in fours": convolution((1, 3, 3, 8), (1, 1), 6),
-    "1x1, one channel": convolution((1, 3, 2, 8), (1, 1), 1),
+    "1x1, one channel": convolution((1, 12, 11, 8), (1, 1), 1),
     "1x1, dead channels": convolution((1, 3, 3, 20), (1, 1), 11, dead=5),
     "1x1, only dead channels": convolution((1, 3, 3, 8), (1, 1), 5, dead=5),
     "1x1, unused inputs": convolution((1, 3, 3, 17), (1, 1), 8, unused=8),

@@ -22,7 +22,7 @@ from oracle import edge_inputs
 import ferrule
 from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.target import CoreFeatures
+from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.boards import load_board
 from ferrule.firmware.toolchain import toolchain
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
@@ -256,7 +256,7 @@ def test_outputs_may_overlap_inputs_at_the_least_distance() -> None:
     for name, case in CASES.items():
         inputs = random_inputs(case.network)
         (wanted,) = case.network.run(inputs)
-        op = lower(case.network, M55)
+        op = lower(case.network, M55, Goal.SPEED)
         for overlap in op.overlaps:
             assert overlap.distance_bytes is not None
             got = run_overlapping(case.network, inputs, overlap, overlap.distance_bytes, op)

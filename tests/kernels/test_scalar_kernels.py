@@ -116,7 +116,7 @@ def test_kernels_run_at_the_least_distance_that_they_state(core: str) -> None:
 
 @pytest.mark.parametrize(("weight", "kernel"), [(-127, "conv2d_duo_s8"), (-128, "conv2d_s8")])
 def test_two_weights_of_minus_128_side_by_side_are_too_large_for_one_multiplication(weight: int, kernel: str) -> None:
-    lowest = layer(LayerType.CONV_2D, (1, 2, 2, 4), (2, 1, 1, 4), Conv2dDescriptor(), weight=weight)
+    lowest = layer(LayerType.CONV_2D, (1, 12, 12, 4), (2, 1, 1, 4), Conv2dDescriptor(), weight=weight)
     native = NativeNetwork(lowest, core=CoreFeatures(name="cortex-m0"))
     assert native.kernels == [kernel]
     inputs = edge_inputs(lowest)

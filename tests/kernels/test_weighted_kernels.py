@@ -116,7 +116,7 @@ SPECIAL: dict[str, tuple[Network, str]] = {
         "conv2d_paired_s8",
     ),
     "the lowest weight in the second channel": (
-        int8_conv2d((1, 3, 3, 4), np.full((4, 1, 1, 4), -128, np.int8)),
+        int8_conv2d((1, 12, 12, 4), np.full((4, 1, 1, 4), -128, np.int8)),
         "conv2d_quad_s8",
     ),
     "sums too large for pairs": (

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from numpy.testing import assert_array_equal
 from oracle import edge_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels import winograd
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Found, Row
 from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS
 from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
@@ -71,9 +72,17 @@ CASES = [
 
 
 def use(monkeypatch: pytest.MonkeyPatch, row: Row, scratch_bytes: int = 1024) -> None:
-    """Let CONV_2D have this kernel only, with so much scratch."""
-    monkeypatch.setitem(WEIGHTED_ROWS, LayerType.CONV_2D, (row,))  # type: ignore[arg-type]
-    monkeypatch.setattr(winograd, "SMALL_SCRATCH", scratch_bytes)
+    """Let CONV_2D have this kernel only, with so much scratch or the least."""
+
+    def fitting(context: LoweringContext) -> Found:
+        found = row.candidate(context)
+        if isinstance(found, str):
+            return found
+        assert isinstance(found, Sequence)
+        return [each for each in found if each.scratch_bytes <= scratch_bytes][-1:] or found[:1]
+
+    only = replace(row, candidate=fitting)
+    monkeypatch.setitem(WEIGHTED_ROWS, LayerType.CONV_2D, (only,))  # type: ignore[arg-type]
 
 
 def outputs_of(networks: Sequence[Network], native: NativeNetwork, which: int) -> None:
@@ -139,18 +148,12 @@ def test_other_convolutions_are_refused_with_the_reason(monkeypatch: pytest.Monk
 
 
 def candidates(monkeypatch: pytest.MonkeyPatch, network: Network, row: Row, scratch_bytes: int = 1024) -> Candidate:
-    """Return the row's candidate for a network of one layer, with so much scratch that is free."""
-    found: list[Candidate] = []
-
-    def keep(context: LoweringContext) -> Candidate | str:
-        candidate = row.candidate(context)
-        assert isinstance(candidate, Candidate)
-        found.append(candidate)
-        return candidate
-
-    use(monkeypatch, Row(kernel=row.kernel, needs=row.needs, candidate=keep), scratch_bytes)
-    lower(network, CORTEX_M4)
-    return found[0]
+    """Return the row's candidate for a network of one layer, with so much scratch or the least."""
+    use(monkeypatch, row, scratch_bytes)
+    (only,) = WEIGHTED_ROWS[LayerType.CONV_2D]
+    (found,) = only.candidate(lowering_of(network))
+    assert isinstance(found, Candidate)
+    return found
 
 
 @ROWS
@@ -161,7 +164,6 @@ def test_costs_are_those_of_the_lowered_layer(monkeypatch: pytest.MonkeyPatch, r
     op = candidate.lowered(lowering_of(network))
     assert op.scratch_bytes == candidate.scratch_bytes
     assert sum(blob.data.nbytes for blob in op.blobs) == candidate.weight_bytes
-    assert candidate.grows == (row is TRANSFORMED)
 
 
 def test_more_scratch_transforms_the_weights_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,6 @@ from ferrule.memory import (
     home,
     lifetimes,
     scheduled_layers,
-    spare_bytes,
     views,
 )
 
@@ -113,30 +112,3 @@ def test_regions_are_chosen_by_who_reaches_them() -> None:
 def test_regions_without_sense_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="region 'sram' has size"):
         Region(**{"name": "sram", "size_bytes": 1, **wrong})  # type: ignore[arg-type]
-
-
-def test_a_layer_may_use_what_the_fullest_one_needs_more() -> None:
-    """An output overlaps the inputs that end with its layer, as far as the smaller of both goes."""
-    graph = build(
-        [("x", 10), ("k", 4)],
-        [(["x"], [("a", 30)]), (["a", "k"], [("b", 20)]), (["b", "a"], [("c", 60)])],
-        ["c"],
-    )
-    graph.add_constant(info("w", 70), np.zeros(70, np.int8))
-    layer = Layer("l3", LayerType.ADD, Descriptor(), inputs=("c", "w"), outputs=("d",))
-    graph.add_layer(layer, [info("d", 6)])
-    graph.set_outputs(["d"])
-    needs = {
-        "l0": 10 + 4 + 30 - 10,  # x ends, k and a do not
-        "l1": 4 + 30 + 20 - 4,  # k ends
-        "l2": 30 + 20 + 60 - (30 + 20),  # a and b end
-        "l3": 60 + 6 - 6,  # c ends; constants are elsewhere
-    }
-    assert spare_bytes(graph) == {name: 60 - need for name, need in needs.items()}
-    assert spare_bytes(build([("x", 1)], [], ["x"])) == {}
-
-
-def test_spare_bytes_follow_the_order() -> None:
-    graph = build([("x", 8)], [(["x"], [("a", 2)]), (["x"], [("b", 6)]), (["a", "b"], [("c", 1)])], ["c"])
-    assert spare_bytes(graph) == {"l0": 10 - 10, "l1": 10 - (8 + 2 + 6 - 6), "l2": 10 - (2 + 6 + 1 - 1)}
-    assert spare_bytes(graph, ["l1", "l0", "l2"]) == {"l1": 14 - 14, "l0": 14 - (8 + 6 + 2 - 2), "l2": 14 - 8}

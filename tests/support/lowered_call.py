@@ -27,7 +27,7 @@ from ferrule.backends.cpu_acc.host.calls import evaluate
 from ferrule.backends.cpu_acc.host.library import declarations
 from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.backends.target import CoreFeatures, Face, default_target
+from ferrule.backends.target import CoreFeatures, Face, Goal, default_target
 from ferrule.dom import (
     Call,
     Const,
@@ -50,22 +50,22 @@ def address_sanitizer_environment() -> dict[str, str]:
     return require_sanitizers("address") | {"FERRULE_TEST_SANITIZER": "address"}
 
 
-def lowering_of(graph: Graph, core: CoreFeatures | None = None) -> LoweringContext:
+def lowering_of(graph: Graph, core: CoreFeatures | None = None, goal: Goal = Goal.BALANCED) -> LoweringContext:
     """Return what CpuAcc gets to lower the graph's only layer for a core, by default a Cortex-M4."""
     (layer,) = graph.layers
     names = [tensor.info.name for tensor in graph.tensors if not tensor.is_constant]
     return LoweringContext(
         graph=graph,
         layer=layer,
-        target=replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), core=core or _M4),
+        target=replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), core=core or _M4, goal=goal),
         prefix="case",
         pointers={name: Identifier(f"tensor_{name}") for name in names},
     )
 
 
-def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
+def lower(graph: Graph, core: CoreFeatures | None = None, goal: Goal = Goal.BALANCED) -> LoweredOp:
     """Return the lowered form of the graph's only layer."""
-    return CpuAccTarget().lower(lowering_of(graph, core))
+    return CpuAccTarget().lower(lowering_of(graph, core, goal))
 
 
 def run_lowered(

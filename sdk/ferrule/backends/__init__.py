@@ -37,6 +37,7 @@ from ferrule.backends.firmware import (
     Overlap,
     PlacedTensor,
     PluggableTarget,
+    PricedTarget,
     Reach,
     Scratch,
     Socket,
@@ -67,7 +68,7 @@ from ferrule.backends.registry import (
     registry_with,
 )
 from ferrule.backends.shared.host_memory import CompilingBackend, HostMemoryBackend, aligned_empty, layer_alone
-from ferrule.backends.target import CoreFeatures, Face, Goal, Target, default_target
+from ferrule.backends.target import CoreFeatures, Face, Goal, Price, Target, default_target
 from ferrule.backends.tensor_handle import (
     Event,
     FactoryId,
@@ -147,6 +148,8 @@ __all__ = [
     "PluggableTarget",
     "Policy",
     "PreCompiledDescriptor",
+    "Price",
+    "PricedTarget",
     "Reach",
     "RuntimePart",
     "Scratch",

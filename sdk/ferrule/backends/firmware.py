@@ -6,9 +6,10 @@ The code generator uses backends through this interface alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from ferrule.backends.conforming import (
 )
 from ferrule.backends.contribution import Contribution
 from ferrule.backends.device import Device
-from ferrule.backends.target import Target
+from ferrule.backends.target import Price, Target
 from ferrule.devices import DeviceModel, SerialModel
 from ferrule.dom import (
     AddressOf,
@@ -88,6 +89,16 @@ class KernelCosts:
     weight_bytes: Annotated[int, at_least(0)]
     """Flash of the weights and of the tables that grow with the layer."""
     scratch_bytes: Annotated[int, at_least(0)]
+    code: str = ""
+    """The name of the kernel's code, which all layers with the same name share; empty if it is not counted."""
+    code_bytes: Annotated[int, at_least(0)] = 0
+    """Flash of this code, about."""
+
+    def at(self, price: Price, spare_bytes: float = math.inf, codes: Collection[str] = ()) -> float:
+        """Return instructions and bytes together in instructions; the first bytes of scratch and `codes` are free."""
+        flash = self.weight_bytes + (0 if self.code in codes else self.code_bytes)
+        above = max(self.scratch_bytes - spare_bytes, 0)
+        return self.instructions + price.flash * flash + (price.ram * above if above else 0)
 
 
 @frozen
@@ -200,8 +211,12 @@ class LoweringContext:
     offsets: Mapping[str, Expression] = field(default_factory=dict, repr=False)
     """Byte offsets, by tensor, of the tensors in the memory of the device that runs the layer."""
     spare_bytes: int = 0
-    """Bytes of scratch that probably do not raise the peak of the workspace: the most bytes of tensors that any layer
-    needs at once, minus those that this layer needs."""
+    """Bytes of scratch that probably do not raise the peak of the workspace: the most bytes of tensors and scratch that
+    any layer needs at once, minus those of tensors that this layer needs."""
+    codes: frozenset[str] = frozenset()
+    """The kernels' code (`KernelCosts.code`) that other layers probably need as well."""
+    memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What the backend found about the layer when it was asked for the costs, for itself to read when it lowers it."""
     bands: int = 1
     """How often one inference runs the layer, which then is a band of a larger one."""
     resource_handle: Expression = field(default=Null())
@@ -496,6 +511,19 @@ class Socket:
     """Line of the interrupt controller, numbered from 0."""
     size_bytes: int = 0x1000
     """The largest window of registers that fits."""
+
+
+@runtime_checkable
+class PricedTarget(FirmwareTarget, Protocol):
+    """The firmware face of a backend with several ways to run some layers, which differ in their scratch."""
+
+    def costs(self, context: LoweringContext) -> Sequence[KernelCosts]:
+        """Return what each way to run the context's layer would take, before any layer is lowered; empty if unknown.
+
+        The code generator compares the costs of all layers, and tells `lower` what costs nothing: scratch by
+        `LoweringContext.spare_bytes`, and code by `codes`. The context is the same otherwise.
+        """
+        ...
 
 
 @runtime_checkable

@@ -31,6 +31,7 @@ from ferrule.backends.firmware import (
     FirmwareTarget,
     LoweringContext,
     PluggableTarget,
+    PricedTarget,
     WiredTarget,
     device_declarations,
 )
@@ -182,7 +183,7 @@ _INTERFACES: Mapping[type, type[Guard]] = {
     FirmwareTarget: Guard,
 }
 """The interfaces whose objects are guarded, and what their guards have besides the methods."""
-_PARTS = (PluggableTarget, WiredTarget, DeviceTarget)
+_PARTS = (PluggableTarget, WiredTarget, DeviceTarget, PricedTarget)
 """The interfaces that a firmware target may have, too."""
 
 _ABOUT: Mapping[object, Callable[[Any], str]] = {

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
 from ferrule._frozen import frozen
+from ferrule._typing import override
 from ferrule.backends.device import BackendId, Device, default_device
 from ferrule.backends.optimization_views import ModelOptions
 
@@ -22,16 +24,39 @@ class Face(StrEnum):
 
 
 class Goal(StrEnum):
-    """The cost that backends minimise where they have several ways to run a layer in a firmware."""
+    """The cost that backends minimise where they have several ways to run a layer in a firmware, see `PRICES`."""
 
     SPEED = "speed"
     """Instructions; RAM and flash may grow."""
     BALANCED = "balanced"
-    """Instructions, as far as neither the weights nor, noticeably, the workspace grow."""
+    """Instructions, as far as those that are saved are worth the bytes."""
     SIZE = "size"
     """Flash."""
     MEMORY = "memory"
     """Workspace; instructions may grow."""
+
+
+@frozen
+class Price:
+    """The instructions of one inference that a byte must save to be worth it; 0 if bytes are free."""
+
+    ram: float = 0
+    """Per byte of the workspace."""
+    flash: float = 0
+    """Per byte of weights."""
+
+    @override
+    def __str__(self) -> str:
+        return f"ram={self.ram:g} flash={self.flash:g}"
+
+
+PRICES: Mapping[Goal, Price] = {
+    Goal.SPEED: Price(),
+    Goal.BALANCED: Price(ram=20, flash=4),
+    Goal.SIZE: Price(ram=20, flash=1e9),
+    Goal.MEMORY: Price(ram=1000, flash=4),
+}
+"""What bytes are worth to each goal."""
 
 
 @frozen
@@ -115,8 +140,20 @@ class Target:
     """The user's options for the backend."""
     goal: Goal = Goal.BALANCED
     """The cost that the firmware minimises; without an effect on the host."""
+    own_price: Price | None = None
+    """The user's own price of bytes; None for that of the goal."""
     input_rows: bool = False
     """Whether the firmware takes the network's input row by row; see `LoweredOp.feed`."""
+
+    @property
+    def price(self) -> Price:
+        """What the firmware pays for bytes in instructions."""
+        return PRICES[self.goal] if self.own_price is None else self.own_price
+
+    @property
+    def aim(self) -> str:
+        """The goal, or the user's own price, for reports."""
+        return str(self.goal) if self.own_price is None else f"the price {self.own_price}"
 
 
 def default_target(backend: BackendId, face: Face = Face.HOST, options: ModelOptions | None = None) -> Target:

@@ -158,6 +158,7 @@ class JobOptions:
     optimization: str | None = None
     overlap: str | None = None
     goal: str | None = None
+    prices: tuple[str, ...] = ()
     input_rows: bool = False
     self_test: bool = False
 
@@ -186,6 +187,7 @@ class JobOptions:
         project = (configuration or read_configuration(self.config)).with_devices(self.devices)
         chosen = {name: getattr(self, name) for name in ("board", "toolchain", "optimization", "overlap", "goal")} | {
             "input_rows": self.input_rows or project.input_rows,
+            "price": _price(self.prices),
             "self_test": self.self_test,
             "backends": [name.strip() for name in self.backends.split(",")],
             "fallback": not self.no_fallback,
@@ -198,6 +200,20 @@ class JobOptions:
             "out": out,
         }
         return project.job(chosen, self.backend_options)
+
+
+def _price(texts: Sequence[str]) -> dict[str, float]:
+    """Return `Job.price` of the options --price; FerruleError if one is malformed or given twice."""
+    from ferrule.running.configuration import assignments
+
+    expected = "ram=INSTRUCTIONS or flash=INSTRUCTIONS, per byte, such as ram=50"
+    found = {}
+    for name, text in assignments("--price", texts, expected, "the price of").items():
+        try:
+            found[name] = float(text)
+        except ValueError as error:
+            raise FerruleError(f"--price {name}={text}: expected {expected}") from error
+    return found
 
 
 _DIVISION = (
@@ -228,6 +244,13 @@ _DIVISION = (
         "with hardly more flash or RAM (balanced), flash (size), or RAM (memory).",
         kind=GOALS,
         shown=GOALS[1],
+    ),
+    several(
+        "--price",
+        "ram|flash=INSTRUCTIONS",
+        "What a byte is worth in instructions of one inference, instead of the goal's price "
+        "(docs/running.md#goals): kernels take more RAM or weights if that saves more.",
+        "prices",
     ),
     option(
         "--overlap",

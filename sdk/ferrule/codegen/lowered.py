@@ -3,18 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ferrule._frozen import frozen
 from ferrule.backends import BackendId, BrokenBackendError
-from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, Scratch, scratch_offset
+from ferrule.backends.firmware import (
+    KernelCosts,
+    LoweredOp,
+    LoweringContext,
+    PricedTarget,
+    Scratch,
+    scratch_offset,
+)
 from ferrule.codegen.device_code import chosen, copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
 from ferrule.codegen.digest import digest
 from ferrule.codegen.names import Names
 from ferrule.codegen.plan import CORE, REGION, STATE, Plan
+from ferrule.codegen.room import needed_bytes, worth
 from ferrule.codegen.schedule import Call
 from ferrule.dom import (
     AddressOf,
@@ -28,7 +37,7 @@ from ferrule.dom import (
 )
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
-from ferrule.memory import Ordering, Region, home, scratch_name, spare_bytes
+from ferrule.memory import Ordering, Region, home, scratch_name
 
 _RESERVED = (STATE, "state_word")
 """Names of tensors that the executor of a model with state needs itself."""
@@ -147,16 +156,15 @@ def lower(plan: Plan, ordering: Ordering) -> LoweredGraph:
     pointers: dict[str, Expression] = {
         name: Identifier(variable) for name, variable in variables.items() if name not in inside
     }
-    spare = spare_bytes(graph, ordering.layers)
-    lowered = []
+    contexts = []
     for layer in map(graph.layer, ordering.layers):
-        target, use = plan.targets[layer.name], uses.get(layer.name)
+        use = uses.get(layer.name)
         is_apart = use is not None and use.has_memory
         offset = Identifier(scratch_offset(symbols[layer.name]))
         context = LoweringContext(
             graph=graph,
             layer=layer,
-            target=target,
+            target=plan.targets[layer.name],
             prefix=f"ferrule_{symbol}_{symbols[layer.name]}",
             pointers=pointers,
             scratch=offset if is_apart else AddressOf(Index(_arena_of(use, plan), offset)),
@@ -165,35 +173,65 @@ def lower(plan: Plan, ordering: Ordering) -> LoweredGraph:
                 for name in (*layer.present_inputs, *layer.outputs)
                 if name in inside
             },
-            spare_bytes=0 if is_apart else spare[layer.name],
             resource_handle=Null() if use is None else handle_of(use),
             offset_prefix=symbols[layer.name],
             arenas={} if is_apart else _arenas(use, plan),
         )
-        op, call = _lower(context, plan.firmware[layer.name], use)
-        for scratch in op.scratches:
-            context.scratch_of(scratch)
-        lowered.append(
-            LoweredLayer(
-                layer=layer,
-                backend=target.device.backend,
-                device=target.device.name,
-                symbol=symbols[layer.name],
-                op=op,
-                use=use,
-                call=call,
-            )
+        contexts.append(context)
+    lowered = tuple(
+        LoweredLayer(
+            layer=context.layer,
+            backend=context.target.device.backend,
+            device=context.target.device.name,
+            symbol=symbols[context.layer.name],
+            op=op,
+            use=uses.get(context.layer.name),
+            call=call,
         )
+        for context, (op, call) in zip(contexts, _lowered(contexts, plan, ordering, uses), strict=True)
+    )
     needed = {name for use in uses.values() for name in (use.name, *use.pool)}
     return LoweredGraph(
         plan=plan,
         ordering=ordering,
         symbol=symbol,
-        layers=tuple(lowered),
+        layers=lowered,
         variables=variables,
         devices=tuple(use for use in devices if use.name in needed),
         memories=inside,
     )
+
+
+def _lowered(
+    contexts: Sequence[LoweringContext], plan: Plan, ordering: Ordering, uses: Mapping[str, DeviceUse]
+) -> list[tuple[LoweredOp, Call | None]]:
+    """Return each layer lowered to C, and its own device call or None.
+
+    Layers with several ways to run them come last, since the scratch of the others is theirs, too.
+    """
+    inside = {name for name, use in uses.items() if use.has_memory}
+    costs = {each.layer.name: _costs(each, plan) for each in contexts if each.layer.name not in inside}
+    found: dict[str, tuple[LoweredOp, Call | None]] = {}
+    for several in (False, True):
+        needs = needed_bytes(
+            plan.graph, ordering.layers, {name: op for name, (op, _) in found.items() if name not in inside}
+        )
+        room = worth(needs, costs if several else {}, plan.price)
+        for each in contexts:
+            name = each.layer.name
+            if bool(costs.get(name)) is several:
+                spare = 0 if name in inside else room.peak_bytes - needs[name]
+                given = replace(each, spare_bytes=spare, codes=room.codes)
+                found[name] = _lower(given, plan, uses.get(name))
+    return [found[context.layer.name] for context in contexts]
+
+
+def _costs(context: LoweringContext, plan: Plan) -> Sequence[KernelCosts]:
+    firmware = plan.firmware[context.layer.name]
+    if not isinstance(firmware, PricedTarget):
+        return ()
+    with _refusing(context):
+        return firmware.costs(context)
 
 
 def _places(plan: Plan, devices: Sequence[DeviceUse]) -> Names:
@@ -241,9 +279,8 @@ def _variables(graph: Graph, names: Names) -> dict[str, str]:
     return variables
 
 
-def _lower(context: LoweringContext, firmware: FirmwareTarget, use: DeviceUse | None) -> tuple[LoweredOp, Call | None]:
-    """Return a layer lowered to C, and its own device call or None."""
-    layer, backend = context.layer, context.target.device.backend
+def _lower(context: LoweringContext, plan: Plan, use: DeviceUse | None) -> tuple[LoweredOp, Call | None]:
+    layer = context.layer
     if use is not None and use.has_memory and layer.type is LayerType.MEM_COPY:
         call = Call.COPY_TO if layer.outputs[0] in context.offsets else Call.COPY_FROM
         begun = copied(context, use, call, begun=True) if use.driver.copies_beside else None
@@ -253,12 +290,22 @@ def _lower(context: LoweringContext, firmware: FirmwareTarget, use: DeviceUse | 
         size = unsigned(context.graph.info(source).size_bytes)
         moved = Evaluate(call_of("memmove", context.pointer(target), context.pointer(source), size))
         return LoweredOp(kernel="copy", statements=(moved,)), None
+    with _refusing(context):
+        op = plan.firmware[layer.name].lower(context)
+    for scratch in op.scratches:
+        context.scratch_of(scratch)
+    return op, Call.RUN if use is not None and op.view_of is None else None
+
+
+@contextmanager
+def _refusing(context: LoweringContext) -> Iterator[None]:
+    """Raise the errors of a layer's backend as UnsupportedError, which names both."""
+    layer, backend = context.layer, context.target.device.backend
     try:
-        op = firmware.lower(context)
+        yield
     except (UnsupportedError, BrokenBackendError):
         raise
     except FerruleError as error:
         raise UnsupportedError(
             f"backend {backend} refuses layer '{layer.name}' ({layer.type}): {error}", hint=error.hint
         ) from error
-    return op, Call.RUN if use is not None and op.view_of is None else None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ferrule.backends import Device, Target
+from ferrule.backends import Device, Price, Target
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.codegen.c_writer import C_WRITER
 from ferrule.codegen.writer import Writer
@@ -92,6 +92,11 @@ class Plan:
     def memories(self) -> tuple[Region, ...]:
         """The regions that the core shares with devices, the workspace first."""
         return (self.core, *self.others)
+
+    @property
+    def price(self) -> Price:
+        """What the user pays for bytes, which is the same for all targets."""
+        return next((target.price for target in self.targets.values()), Price())
 
     @cached_property
     def names(self) -> Mapping[str, Region]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from ferrule._typing import override
 from ferrule.backends import Device
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry, default_registry
-from ferrule.backends.target import Face, Goal
+from ferrule.backends.target import PRICES, Face, Goal, Price
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware.platforms import DEFAULT_PLATFORM
@@ -27,6 +28,8 @@ SEPARATE, SHARED = "separate", "shared"
 """The values of `Job.arena`."""
 OVERLAPS = ("on", "off")
 GOALS = tuple(str(goal) for goal in Goal)
+PRICED = tuple(each.name for each in fields(Price))
+"""The keys of `Job.price`."""
 
 
 @frozen
@@ -59,6 +62,9 @@ class Job:
     goal: str = "balanced"
     """The cost that is minimised where several kernels can run a layer: "speed" (instructions), "balanced"
     (instructions, with hardly more flash or RAM), "size" (flash) or "memory" (RAM)."""
+    price: Mapping[str, float] = field(default_factory=dict)
+    """What a byte is worth in instructions of one inference, instead of the goal's price: `ram` and `flash`, of which
+    either may be left out. More instructions are saved for a byte if it is worth less."""
     input_rows: bool = False
     """Whether the firmware takes its only input row by row, as from a camera, by `ferrule_<model>_input_rows`; the
     goal is then "memory"."""
@@ -97,8 +103,13 @@ class Job:
                 "and an arena of its own",
                 hint="rows wait in the workspace between calls; only layers that run row by row can take them",
             )
-        for name in ("hints", "model_options", "fallback_transfers"):
+        for name in ("hints", "model_options", "fallback_transfers", "price"):
             object.__setattr__(self, name, dict(getattr(self, name) or {}))
+        for name, value in self.price.items():
+            if name not in PRICED:
+                raise unknown_name("price", name, PRICED, where="in a Job")
+            if not isinstance(value, (int, float)) or not 0 <= value < math.inf:  # type: ignore[redundant-expr]
+                raise FerruleError(f"the price of {name} is {value!r}, expected instructions per byte, at least 0")
 
     @override
     def __repr__(self) -> str:
@@ -108,7 +119,7 @@ class Job:
         said += self._unusual("fallback")
         if self.model_options:
             said.append(f"options of {', '.join(self.model_options)}")
-        said += self._unusual("import_enabled", "overlap", "goal", "input_rows", "optimization", "debug")
+        said += self._unusual("import_enabled", "overlap", "goal", "price", "input_rows", "optimization", "debug")
         said.append(f"platform={self.platform!r}")
         said += self._unusual("app", "self_test")
         if self.out is not None:
@@ -152,6 +163,7 @@ class Job:
             core=None if board is None else board.cpu.features,
             memories=() if board is None else board.memories,
             goal=Goal(self.goal),
+            own_price=replace(PRICES[Goal(self.goal)], **self.price) if self.price else None,
             input_rows=self.input_rows,
             overlap=self.overlap == "on",
         )
@@ -171,6 +183,7 @@ class JobKeywords(TypedDict, total=False):
     fallback_transfers: Mapping[str, str] | None
     overlap: str
     goal: str
+    price: Mapping[str, float]
     input_rows: bool
     optimization: str | None
     debug: bool

@@ -10,7 +10,7 @@ from ferrule.memory.graph_plan import (
     scratch_name,
     views,
 )
-from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers, spare_bytes
+from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers
 from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
 from ferrule.memory.placement import ArenaOverflowError, MemoryPlan, Placement, RegionPlan, certify
 from ferrule.memory.planner import plan
@@ -57,7 +57,6 @@ __all__ = [
     "schedule_of_graph",
     "scheduled_layers",
     "scratch_name",
-    "spare_bytes",
     "verify",
     "views",
 ]

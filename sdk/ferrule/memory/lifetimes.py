@@ -79,25 +79,3 @@ def lifetimes(
         for tensor in graph.tensors
         if not tensor.is_constant
     }
-
-
-def spare_bytes(graph: Graph, order: Sequence[str] | None = None) -> dict[str, int]:
-    """Return, by layer, the bytes of tensors that the fullest layer needs at once, minus those that this layer needs.
-
-    An output is counted as overlapping the inputs that no later layer reads.
-    """
-    layers, lives = scheduled_layers(graph, order), lifetimes(graph, order)
-    changes = [0] * (max(len(layers), 1) + 1)
-    for name, life in lives.items():
-        changes[life.first] += graph.info(name).size_bytes
-        changes[life.last + 1] -= graph.info(name).size_bytes
-    needs: dict[str, int] = {}
-    live = 0
-    for step, layer in enumerate(layers):
-        live += changes[step]
-        ending = {name for name in layer.present_inputs if name in lives and lives[name].last == step}
-        read = sum(graph.info(name).size_bytes for name in ending)
-        written = sum(graph.info(name).size_bytes for name in layer.outputs)
-        needs[layer.name] = live - min(read, written)
-    most = max(needs.values(), default=0)
-    return {name: most - need for name, need in needs.items()}

@@ -84,7 +84,7 @@ class OrderProblem:
             writer = graph.producer(overlap.output)
             if writer is not None:
                 one, two = storage[group[overlap.output]], storage[group[overlap.input]]
-                most = _common(overlap, self.sizes[one], self.sizes[two], alignment)
+                most = overlap.common_bytes(self.sizes[one], self.sizes[two], alignment)
                 self._laps.setdefault(graph.position(writer.name), []).append((one, two, most))
 
     @cached_property
@@ -226,14 +226,6 @@ def _closure(neighbours: Sequence[Sequence[int]], order: Iterator[int] | range) 
             reached |= found[other]
         found[layer] = reached
     return found
-
-
-def _common(overlap: Overlap, output: int, source: int, alignment: int) -> int:
-    """Return the most bytes that an output and an input of these sizes have in common at any allowed places."""
-    forward, backward = overlap.distance_bytes, overlap.backward_bytes
-    below = 0 if forward is None else min(output - round_up(max(forward, 0), alignment), source)
-    above = 0 if backward is None else min(source - round_up(max(backward, 0), alignment), output)
-    return max(below, above, 0)
 
 
 def _flags(bits: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

@@ -100,6 +100,13 @@ class Overlap:
     """An overlap is safe only if the offsets differ by a multiple of this, as for kernels that compute one channel
     after the other; their distances hold for such offsets."""
 
+    def common_bytes(self, output: int, source: int, alignment: int = 1) -> int:
+        """Return the most bytes that an output and an input of these sizes have in common at any allowed places."""
+        forward, backward = self.distance_bytes, self.backward_bytes
+        below = 0 if forward is None else min(output + min(-forward, 0) // alignment * alignment, source)
+        above = 0 if backward is None else min(source + min(-backward, 0) // alignment * alignment, output)
+        return max(below, above, 0)
+
 
 @frozen
 class Tie:

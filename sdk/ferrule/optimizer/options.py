@@ -10,7 +10,7 @@ from dataclasses import field
 from ferrule._frozen import frozen
 from ferrule.backends.device import Device
 from ferrule.backends.optimization_views import ModelOptions
-from ferrule.backends.target import CoreFeatures, Face, Goal, Memory, Target
+from ferrule.backends.target import CoreFeatures, Face, Goal, Memory, Price, Target
 from ferrule.backends.tensor_handle import MemorySource
 
 ALLOCATORS = (
@@ -60,6 +60,8 @@ class OptimizerOptions:
     """The memories of that board."""
     goal: Goal = Goal.BALANCED
     """The cost that is minimised where several kernels can run a layer."""
+    own_price: Price | None = None
+    """The user's own price of bytes; None for that of the goal."""
     input_rows: bool = False
     """Whether the firmware takes the network's input row by row."""
     overlap: bool = True
@@ -74,5 +76,6 @@ class OptimizerOptions:
             memories=self.memories,
             options=self.model_options.get(device.backend, {}),
             goal=self.goal,
+            own_price=self.own_price,
             input_rows=self.input_rows,
         )

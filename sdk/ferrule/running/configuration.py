@@ -66,6 +66,9 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether devices work beside the core and one another; `--overlap` precedes it."""
     goal: Literal["speed", "balanced", "size", "memory"] | None = None
     """The cost that is minimised where several kernels can run a layer; `--goal` precedes it."""
+    price: dict[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
+    """What a byte of `ram` or `flash` is worth in instructions of one inference, instead of the goal's price; `--price`
+    precedes it."""
     input_rows: bool = False
     """Whether the firmware takes its input row by row; `--input-rows` switches it on, too."""
     engine: str | None = None
@@ -165,7 +168,8 @@ class Configuration(_Choices, frozen=True, kw_only=True):
         registry = self.registry()
         given = {name: value for name, value in chosen.items() if value is not None and value != ""}
         choices: dict[str, Any] = {name: getattr(self, name) for name in _OF_A_JOB} | given
-        choices["fallback_transfers"] = {**self.fallback_transfers, **(chosen.get("fallback_transfers") or {})}
+        for name in ("fallback_transfers", "price"):
+            choices[name] = {**getattr(self, name), **(chosen.get(name) or {})}
         return Job(
             **{name: value for name, value in choices.items() if value is not None},
             devices=self.devices,

@@ -8,59 +8,70 @@ from typing import Any, cast
 
 import pytest
 
-from ferrule.backends.cpu_acc.lowering.kernels.choice import SMALL_SCRATCH, Candidate, Row, explain
-from ferrule.backends.target import Goal
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row, explain
+from ferrule.backends.target import PRICES, Goal, Price
 from ferrule.graph import Rounding
 
 SPARE = 100
+PLAIN = 1000
 
 
-def row(name: str, instructions: int, scratch_bytes: int, *, grows: bool = False) -> Row:
-    """Return the row of a kernel with such costs for any layer."""
-    candidate = Candidate(
+def kernel(name: str, instructions: int, scratch_bytes: int = 0, weight_bytes: int = 10, code: str = "") -> Candidate:
+    return Candidate(
         kernel=name,
+        code=code or "code",
         instructions=instructions,
-        weight_bytes=10,
+        weight_bytes=weight_bytes,
         scratch_bytes=scratch_bytes,
-        grows=grows,
         call=lambda: pytest.fail("nothing is lowered"),
     )
-    return Row(kernel=name, candidate=lambda _: candidate)
 
 
-def preferred(goal: Goal, *rows: Row) -> str:
-    context = SimpleNamespace(
-        target=SimpleNamespace(goal=goal, core=None), layer=SimpleNamespace(rounding=Rounding.TFLM), spare_bytes=SPARE
-    )
-    (name,) = (each.stated.kernel for each in explain(cast("Any", context), rows) if each.stated.chosen)
-    return name
+def preferred(price: Price, *candidates: Candidate, codes: tuple[str, ...] = ("code",)) -> str:
+    """Return the kernel that the price prefers among those of one row each, which is also that among all of one row."""
+    found = []
+    for rows in (
+        [Row(kernel=each.kernel, candidate=lambda _, each=each: each) for each in candidates],
+        [Row(kernel="every", candidate=lambda _: candidates)],
+    ):
+        context = SimpleNamespace(
+            target=SimpleNamespace(price=price, aim="it", core=None),
+            layer=SimpleNamespace(rounding=Rounding.TFLM),
+            spare_bytes=SPARE,
+            codes=frozenset(codes),
+            memo={},
+        )
+        (name,) = (each.stated.kernel for each in explain(cast("Any", context), rows) if each.stated.chosen)
+        found.append(name)
+    assert found[0] == found[1]
+    return found[0]
 
 
 @pytest.mark.parametrize(
-    ("instructions", "scratch_bytes", "grows", "is_preferred"),
+    ("instructions", "scratch_bytes", "weight_bytes", "is_preferred"),
     [
-        (999, SPARE + SMALL_SCRATCH, False, True),
-        (999, SPARE + SMALL_SCRATCH + 1, False, False),
-        (333, SPARE + 2 * SMALL_SCRATCH, False, True),
-        (334, SPARE + 2 * SMALL_SCRATCH, False, False),
-        (333, SPARE + 2 * SMALL_SCRATCH + 1, False, False),
-        (1, SPARE, True, False),
+        (PLAIN - 1, SPARE, 10, True),
+        (PLAIN - 3 * 7 - 1, SPARE + 7, 10, True),
+        (PLAIN - 3 * 7 + 1, SPARE + 7, 10, False),
+        (PLAIN - 2 * 5 - 1, 0, 15, True),
+        (PLAIN - 2 * 5 + 1, 0, 15, False),
+        (PLAIN + 1, 0, 9, True),
     ],
 )
-def test_scratch_that_balanced_spends(instructions: int, scratch_bytes: int, grows: bool, is_preferred: bool) -> None:
-    plain, quick = row("plain", 1000, 0), row("quick", instructions, scratch_bytes, grows=grows)
-    assert (preferred(Goal.BALANCED, plain, quick) == "quick") is is_preferred
-    assert preferred(Goal.SPEED, plain, quick) == "quick"
+def test_bytes_have_a_price(instructions: int, scratch_bytes: int, weight_bytes: int, is_preferred: bool) -> None:
+    plain, quick = kernel("plain", PLAIN), kernel("quick", instructions, scratch_bytes, weight_bytes)
+    assert (preferred(Price(ram=3, flash=2), plain, quick) == "quick") is is_preferred
+    assert (preferred(Price(), plain, quick) == "quick") is (instructions < PLAIN)
 
 
-def test_more_scratch_goes_to_the_fastest() -> None:
-    rows = [row(f"{size}", 10_000 - size, SPARE + size) for size in (SMALL_SCRATCH, SMALL_SCRATCH + 64)]
-    slow, fast = row("slow", 100_000, 0), row("fast", 300, SPARE + SMALL_SCRATCH + 128)
-    assert preferred(Goal.BALANCED, slow, *rows) == "2048"
-    assert preferred(Goal.BALANCED, slow, rows[1], fast) == "fast"
+def test_code_that_no_other_layer_needs_has_a_price() -> None:
+    plain, quick = kernel("plain", PLAIN), kernel("quick", 1, code="other")
+    assert preferred(Price(flash=1), plain, quick) == "plain"
+    assert preferred(Price(flash=1), plain, quick, codes=("code", "other")) == "quick"
 
 
-def test_memory_takes_the_least_scratch_that_is_not_much_slower() -> None:
-    small, large = row("small", 1100, SPARE), row("large", 1000, SPARE + SMALL_SCRATCH)
-    assert preferred(Goal.MEMORY, small, large) == "small"
-    assert preferred(Goal.MEMORY, row("slow", 1200, SPARE), large) == "large"
+def test_goals_differ_in_what_bytes_are_worth() -> None:
+    quick, small, tight = kernel("quick", 500, 1000, 100), kernel("small", 9000, 0, 1), kernel("tight", 9000, 0, 2)
+    usual = kernel("usual", 700, SPARE, 10)
+    chosen = {goal: preferred(price, quick, small, tight, usual) for goal, price in PRICES.items()}
+    assert chosen == {Goal.SPEED: "quick", Goal.BALANCED: "usual", Goal.SIZE: "small", Goal.MEMORY: "usual"}

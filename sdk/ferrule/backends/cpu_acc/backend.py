@@ -15,11 +15,11 @@ from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, INSTRUCTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.operators.control_flow import CONTROL_FLOW, lower_control_flow
-from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, lowering_of
+from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, costs_of, lowering_of
 from ferrule.backends.cpu_acc.streaming.lowering import lower_stream
 from ferrule.backends.cpu_acc.streaming.selection import stream
 from ferrule.backends.device import BackendId
-from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.firmware import FirmwareTarget, KernelCosts, LoweredOp, LoweringContext
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
 from ferrule.backends.option import BackendOption
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryBackend
@@ -65,6 +65,10 @@ class CpuAccTarget:
         if context.layer.type in CONTROL_FLOW:
             return lower_control_flow(context, self.lower)
         return lowering_of(context.layer)(context)
+
+    def costs(self, context: LoweringContext) -> Sequence[KernelCosts]:
+        """Return the costs of the kernels that can run the layer; empty if it is lowered in one way."""
+        return costs_of(context)
 
 
 class CpuAcc(HostMemoryBackend):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import Lowering
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose, costs
 from ferrule.backends.cpu_acc.lowering.kernels.equivalent import equivalent
 from ferrule.backends.cpu_acc.lowering.operators import signal
 from ferrule.backends.cpu_acc.lowering.operators.activation import (
@@ -64,7 +64,7 @@ from ferrule.backends.cpu_acc.lowering.operators.unary import (
     lower_elementwise_unary,
     lower_quantize,
 )
-from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.firmware import KernelCosts, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Layer, LayerType, Rounding
 from ferrule.operators.elementwise.comparison import ComparisonDescriptor
@@ -95,6 +95,11 @@ def rows_of(context: LoweringContext) -> tuple[LoweringContext, Sequence[Row]]:
     """Return the kernels for a layer, and the context in which they compute it, see `equivalent`."""
     context = equivalent(context)
     return context, ROWS[context.layer.type](context)
+
+
+def costs_of(context: LoweringContext) -> Sequence[KernelCosts]:
+    """Return the costs of the kernels that can run a layer; empty if it is lowered in one way."""
+    return costs(*rows_of(context)) if context.layer.type in ROWS else ()
 
 
 def _chosen(context: LoweringContext) -> LoweredOp:

@@ -2,7 +2,7 @@
 """The choice of the layers that run row by row: those chains that give the lowest peak of the activations.
 
 The layers of a graph, in their order, are divided into chains and single layers. The peak of a division is the most
-bytes of tensors that one of its parts needs. Of all divisions that cost at most `MEMORY_COST` times the instructions of
+bytes of tensors that one of its parts needs. Of all divisions that cost at most `_MOST_COST` times the instructions of
 the single layers, one with the lowest peak is chosen, and of these the cheapest one.
 """
 
@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from ferrule.backends.cpu_acc.lowering.kernels.choice import MEMORY_COST, overlaps_of_choice
+from ferrule.backends.cpu_acc.lowering.kernels.choice import overlaps_of_choice
 from ferrule.backends.cpu_acc.lowering.table import rows_of
 from ferrule.backends.cpu_acc.streaming.chain import MOST_STAGES, Chain, Streamed, data_inputs, refusal
 from ferrule.backends.cpu_acc.streaming.cost import instructions_of, overhead_of
@@ -30,6 +30,8 @@ from ferrule.operators.table import OPERATORS
 
 _ROWS = (1, 2, 4)
 """The rows that the stages of a chain may compute at once."""
+_MOST_COST = 1.15
+"""The instructions that chains may take, as a multiple of those of the single layers."""
 _NEVER = 1 << 60
 """More than any memory: the input of a layer that cannot have it as a whole."""
 _SPARE_BYTES = 1 << 16
@@ -131,7 +133,7 @@ class _Division:
         plain = max(part.peak_bytes for part in self._singles)
         if self._fed:  # single layers cannot take its rows, so any peak with a chain is better
             plain = _NEVER
-        most = MEMORY_COST * sum(part.cost for part in self._singles)
+        most = _MOST_COST * sum(part.cost for part in self._singles)
         lowest = self._lowest_peak()
         candidates = {lowest, *(part.peak_bytes for part in (*self._singles, *self._examined))}
         peaks = sorted(peak for peak in candidates if lowest <= peak < plain)

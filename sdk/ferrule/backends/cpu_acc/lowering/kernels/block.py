@@ -33,7 +33,6 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_channels, proved_words
-from ferrule.backends.target import Goal
 from ferrule.dom import Identifier
 from ferrule.graph import Array, Rounding
 
@@ -46,8 +45,6 @@ _WIDE_WORDS = 8
 _LOAD = 8
 """Products of one load of a FULLY_CONNECTED's row."""
 _WIDENED, _DIRECT = "fully_connected_block_s8", "fully_connected_direct_block_s8"
-_MOST_EXTRA = 256
-"""Bytes of scratch above the spare ones that are worth the time that the widened row saves."""
 
 
 @frozen(eq=False)
@@ -155,8 +152,8 @@ def _planned(channels: Channels, inputs: Array | None, line_bytes: int, weights:
     row_bytes = window.width * image.shape[3]
     distance = line_bytes or window.dilation_h * image.shape[2] * image.shape[3]
     return Candidate(
-        grows=weights.wide,
         kernel=kernel,
+        code="block",
         instructions=-(-layer.pixels // 2) * (weights.channels // _CHANNELS * block + gather + fixed),
         weight_bytes=weights.data.nbytes + (2 * weights.channels if listed else 0),
         scratch_bytes=16 * weights.words + window.height * line_bytes,
@@ -245,16 +242,6 @@ def _conv2d(layer: Convolution) -> Candidate | str:
 # ---- FULLY_CONNECTED
 
 
-def _widened(layer: Convolution) -> Candidate | str:
-    found, other = _fully_connected(layer, direct=False), _fully_connected(layer, direct=True)
-    context = layer.context
-    if context.target.goal is Goal.SPEED or isinstance(found, str) or isinstance(other, str):
-        return found
-    if found.scratch_bytes > context.spare_bytes + _MOST_EXTRA:
-        return f"{found.scratch_bytes} B of scratch raise the peak to save 15 % of the instructions"
-    return found
-
-
 def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
     channels = int8_channels(layer)
     products = channels.matrix.shape[1]
@@ -268,6 +255,7 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
     block = (32 if direct else 27) * weights.words // 2 + 3 * -(-weights.words // 8) + (34 if weights.proved else 46)
     return Candidate(
         kernel=kernel,
+        code="block",
         instructions=layer.pixels * (blocks * block + (0 if direct else 6 * weights.words) + 50),
         weight_bytes=weights.data.nbytes,
         scratch_bytes=0 if direct else 8 * weights.words,
@@ -298,7 +286,7 @@ CONV_2D_BLOCK: tuple[Row, ...] = (
 )
 """The kernel for windows of all sizes, which has an entry of its own for windows of one pixel."""
 FULLY_CONNECTED_BLOCK: tuple[Row, ...] = (
-    weighted_row(_WIDENED, _widened, *_NEEDS),
+    weighted_row(_WIDENED, partial(_fully_connected, direct=False), *_NEEDS),
     weighted_row(_DIRECT, partial(_fully_connected, direct=True), *_NEEDS),
 )
 """The kernels of FULLY_CONNECTED, with the row widened in scratch and without scratch."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice among the kernels that can run a layer: by the core's features, the goal and the costs.
+"""The choice among the kernels that can run a layer: by the core's features, the costs, and the price of bytes.
 
 Each operator with several kernels has a tuple of rows, the preferred one first among equals. A row states which core
-features its kernel needs and returns a candidate with its costs for one layer, or the reason why the kernel cannot run
-it. `choose` picks one candidate and states all of them in `LoweredOp.considered`, for `ferrule inspect --kernels`.
+features its kernel needs and returns a candidate with its costs for one layer, or several that differ in their scratch,
+or the reason why the kernel cannot run it. `choose` picks one candidate and states the best of each row in
+`LoweredOp.considered`, for `ferrule inspect --kernels`.
 """
 
 from __future__ import annotations
@@ -11,24 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from typing import TypeAlias
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, together
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.firmware import ConsideredKernel, KernelCosts, LoweredOp, LoweringContext
-from ferrule.backends.target import CoreFeatures, Goal
+from ferrule.backends.target import CoreFeatures
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Rounding
 from ferrule.memory.request import Overlap
 from ferrule.operators.weighted.products import WEIGHTED_RULES
 
-SMALL_SCRATCH = 2048
-"""Scratch up to this many bytes above the spare ones is small for the goal `balanced`."""
-_WORTH_SCRATCH = 3
-"""Twice as much scratch is worth it for the goal `balanced` if the layer then takes less than one part in so many."""
-MEMORY_COST = 1.15
-"""The goal `memory` may take this many times the instructions of `balanced` in a layer."""
-
+_CODE_BYTES = 2000
+"""The code of a kernel, on average of those for layers with weights."""
 SLOWER_WITHOUT_DSP = "the kernel for cores without the DSP extension takes fewer instructions"
 """A kernel's reason not to run a layer on a core without the DSP extension."""
 
@@ -48,20 +45,31 @@ class Candidate:
 
     kernel: str
     """The kernel's name, as in `LoweredOp.kernel`."""
+    code: str = ""
+    """A name for most of the kernel's code, if other kernels share it; the default is the kernel's."""
     instructions: int
     """Estimate for one inference, within about a tenth."""
     weight_bytes: int
     """Flash of the weights and of the tables that grow with the layer."""
     scratch_bytes: int = 0
     """As in `LoweredOp.scratch_bytes`; above the layer's spare bytes it probably raises the peak of the workspace."""
-    grows: bool = False
-    """Whether the weights take more than one byte each, apart from padding to whole blocks."""
     overlaps: Callable[[], tuple[Overlap, ...]] = tuple
     """Returns `LoweredOp.overlaps`, without lowering the layer; by default there are none."""
     call: Callable[[], KernelCall]
     """Returns the call of the kernel; `lowered` adds `scratch_bytes` and `overlaps`."""
     rest: Candidate | None = None
     """The kernel of the other channels, if two kernels divide them."""
+
+    @property
+    def costs(self) -> KernelCosts:
+        """What the kernel takes."""
+        return KernelCosts(
+            instructions=self.instructions,
+            weight_bytes=self.weight_bytes,
+            scratch_bytes=self.scratch_bytes,
+            code=self.code or self.kernel,
+            code_bytes=_CODE_BYTES,
+        )
 
     def lowered(self, context: LoweringContext) -> LoweredOp:
         """Return the layer as calls of the kernels, with how far the output may overlap the inputs."""
@@ -76,6 +84,10 @@ class Candidate:
         return replace(together(ops), kernel=names, statements=tuple(each for op in ops for each in op.statements))
 
 
+Found: TypeAlias = Candidate | Sequence[Candidate] | str
+"""What became of a row for one layer."""
+
+
 @frozen
 class Row:
     """A kernel in the table of an operator."""
@@ -84,8 +96,9 @@ class Row:
     needs: frozenset[Feature] = frozenset()
     rules: frozenset[Rounding] = frozenset({Rounding.TFLM})
     """The rules by which it rounds."""
-    candidate: Callable[[LoweringContext], Candidate | str]
-    """Returns the reason as a string if the kernel cannot run the layer.
+    candidate: Callable[[LoweringContext], Found]
+    """Returns the kernel, or the same kernel with less and more scratch; the reason as a string if it cannot run the
+    layer.
 
     It is called only if the core has `needs` and the layer's rule is among `rules`.
     """
@@ -93,14 +106,14 @@ class Row:
 
 def weighted_row(
     kernel: str,
-    candidate: Callable[[Convolution], Candidate | str],
+    candidate: Callable[[Convolution], Found],
     *needs: Feature,
     rules: frozenset[Rounding] = WEIGHTED_RULES,
     dtype: DataType = DataType.INT8,
 ) -> Row:
     """Return the row of a kernel for layers with weights and data of a type."""
 
-    def found(context: LoweringContext) -> Candidate | str:
+    def found(context: LoweringContext) -> Found:
         layer = Convolution.of(context)
         return candidate(layer) if layer.image.dtype is dtype else f"the data is not {dtype}"
 
@@ -117,7 +130,6 @@ def both(first: Candidate, second: Candidate) -> Candidate:
         instructions=first.instructions + second.instructions,
         weight_bytes=first.weight_bytes + second.weight_bytes,
         scratch_bytes=max(first.scratch_bytes, second.scratch_bytes),
-        grows=first.grows or second.grows,
         call=lambda: replace(first.call(), scratch_bytes=first.scratch_bytes),
         rest=second,
     )
@@ -172,56 +184,48 @@ def _chosen(context: LoweringContext, considered: Sequence[Considered]) -> Candi
 
 def explain(context: LoweringContext, rows: Sequence[Row]) -> tuple[Considered, ...]:
     """Return what became of each row, in the order of the rows."""
-    available = core_features(context.target.core)
-    found: list[Candidate | str] = []
-    for row in rows:
-        missing, rule = sorted(row.needs - available), context.layer.rounding
-        if missing:
-            found.append(f"the core has no {' and no '.join(missing)}")
-        elif rule not in row.rules:
-            found.append(f"it does not round by {rule.phrase}")
-        else:
-            found.append(row.candidate(context))
-    best = _best([each for each in found if isinstance(each, Candidate)], context)
+    found = [_cheapest(each, context) for each in _found(context, rows)]
+    best = _cheapest([each for each in found if isinstance(each, Candidate)], context)
     return tuple(_considered(row, each, best, context) for row, each in zip(rows, found, strict=True))
 
 
-def _best(candidates: Sequence[Candidate], context: LoweringContext) -> Candidate | None:
-    """Return the candidate that the goal prefers, the first among equals; None if there is none."""
-    if not candidates:
-        return None
-    spare = context.spare_bytes
-    # the fastest, if possible among those whose weights do not grow and whose scratch is small
-    balanced = min(
+def costs(context: LoweringContext, rows: Sequence[Row]) -> tuple[KernelCosts, ...]:
+    """Return the costs of all kernels that can run a layer; `choose` finds them again in the context."""
+    return tuple(each.costs for found in _found(context, rows) if not isinstance(found, str) for each in found)
+
+
+def _found(context: LoweringContext, rows: Sequence[Row]) -> Sequence[Sequence[Candidate] | str]:
+    """Return the candidates of each row, or the reason why there are none."""
+    key = tuple(row.kernel for row in rows)
+    if key not in context.memo:
+        context.memo[key] = [_of_row(context, row) for row in rows]
+    found: Sequence[Sequence[Candidate] | str] = context.memo[key]
+    return found
+
+
+def _of_row(context: LoweringContext, row: Row) -> Sequence[Candidate] | str:
+    missing, rule = sorted(row.needs - core_features(context.target.core)), context.layer.rounding
+    if missing:
+        return f"the core has no {' and no '.join(missing)}"
+    if rule not in row.rules:
+        return f"it does not round by {rule.phrase}"
+    found = row.candidate(context)
+    return [found] if isinstance(found, Candidate) else found
+
+
+def _cheapest(candidates: Sequence[Candidate] | str, context: LoweringContext) -> Candidate | str:
+    """Return the candidate of the least price, the first among equals; without candidates, the reason that is given."""
+    if isinstance(candidates, str) or not candidates:
+        return str(candidates)
+    price, spare, codes = context.target.price, context.spare_bytes, context.codes
+    return min(
         candidates,
-        key=lambda each: (each.grows, _extra(each, spare) > SMALL_SCRATCH, each.instructions, each.weight_bytes),
+        key=lambda each: (each.costs.at(price, spare, codes), each.instructions, each.weight_bytes, each.scratch_bytes),
     )
-    match context.target.goal:
-        case Goal.SPEED:
-            return min(candidates, key=lambda each: (each.instructions, each.weight_bytes, each.scratch_bytes))
-        case Goal.SIZE:
-            return min(candidates, key=lambda each: (each.weight_bytes, each.instructions, each.scratch_bytes))
-        case Goal.BALANCED:
-            worth = [
-                each
-                for each in candidates
-                if not each.grows
-                and _extra(each, spare) <= 2 * SMALL_SCRATCH
-                and each.instructions * _WORTH_SCRATCH < balanced.instructions
-            ]
-            return min(worth, key=lambda each: (each.instructions, each.weight_bytes), default=balanced)
-        case Goal.MEMORY:
-            most = MEMORY_COST * balanced.instructions
-            fast = [each for each in candidates if each.instructions <= most and not each.grows] or candidates
-            return min(fast, key=lambda each: (_extra(each, spare), each.instructions))
 
 
-def _extra(candidate: Candidate, spare: int) -> int:
-    return max(candidate.scratch_bytes - spare, 0)
-
-
-def _considered(row: Row, found: Candidate | str, best: Candidate | None, context: LoweringContext) -> Considered:
-    if isinstance(found, str) or best is None:
+def _considered(row: Row, found: Candidate | str, best: Candidate | str, context: LoweringContext) -> Considered:
+    if isinstance(found, str) or isinstance(best, str):
         return Considered(candidate=None, stated=ConsideredKernel(kernel=row.kernel, reason=str(found)))
     worse = {
         "more instructions": found.instructions > best.instructions,
@@ -229,13 +233,10 @@ def _considered(row: Row, found: Candidate | str, best: Candidate | None, contex
         "more scratch": found.scratch_bytes > best.scratch_bytes,
     }
     reason = f"{', '.join(cost for cost, more in worse.items() if more) or 'no better'} than {best.kernel}"
-    costs = KernelCosts(
-        instructions=found.instructions, weight_bytes=found.weight_bytes, scratch_bytes=found.scratch_bytes
-    )
     stated = ConsideredKernel(
         kernel=found.kernel,
-        reason=f"best for {context.target.goal}" if found is best else reason,
+        reason=f"best for {context.target.aim}" if found is best else reason,
         chosen=found is best,
-        costs=costs,
+        costs=found.costs,
     )
     return Considered(candidate=found, stated=stated)

@@ -161,6 +161,7 @@ def _lines(layer: Convolution, stride: int) -> Candidate | str:
     kernel = f"depthwise_conv2d_3x3_by{stride}_s8"
     candidate = Candidate(
         kernel=kernel,
+        code="depthwise_lines",
         instructions=layer.image.shape[0] * _line_instructions(way, count),
         weight_bytes=22 * count + (channels.dead.size if channels.dead.any() else 0),
         scratch_bytes=_WIDENED_BYTES * way.words,

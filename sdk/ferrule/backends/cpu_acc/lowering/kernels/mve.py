@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
@@ -21,8 +21,6 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     used_inputs,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
-from ferrule.backends.firmware import LoweringContext
-from ferrule.backends.target import Goal
 from ferrule.graph import Array, Rounding
 from ferrule.operators.arithmetic.fixed_point import factor_arrays
 from ferrule.operators.arithmetic.window import Window
@@ -37,13 +35,14 @@ _ROW_PASS = 4
 """The same for FULLY_CONNECTED."""
 _EIGHT = (0, 2, 4, 6, 1, 3, 5, 7)
 """The order of the channels in a block of FULLY_CONNECTED."""
-_LEAST_COLLECTED, _LEAST_WINDOWS, _MOST_COLLECTED = 256, 640, 1024
-"""Limits of the scratch for the windows that are collected at once, unless two of them need more."""
+_MOST_COLLECTED = 1024
+"""Limit of the scratch for the windows that are collected at once, unless two of them need more."""
 _MOST_PIXELS = 32
 _GENERAL, _LISTED = 1, 2
+_KERNEL = "conv2d_mve_s8"
 
 
-def _conv2d(layer: Convolution) -> Candidate | str:
+def _conv2d(layer: Convolution) -> Found:
     channels = int8_channels(layer).live
     if not channels.places.size:
         return "all channels are dead"
@@ -52,7 +51,7 @@ def _conv2d(layer: Convolution) -> Candidate | str:
     return (_pointwise if layer.window.is_pointwise else _windows)(channels)
 
 
-def _pointwise(channels: Channels) -> Candidate:
+def _pointwise(channels: Channels) -> Found:
     layer, inputs, input_c = channels.layer, None, channels.layer.image.shape[3]
     # the kernel has the indices of inputs as bytes
     used = used_inputs(filled(channels.matrix, 1, _VECTOR), _VECTOR) if input_c <= 256 else None
@@ -61,26 +60,29 @@ def _pointwise(channels: Channels) -> Candidate:
         channels = replace(channels, matrix=channels.matrix[:, used])
     row_bytes = input_c if inputs is None else len(inputs)
     count = layer.pixels
-    pixels = _pixels(layer.context, count, _LEAST_COLLECTED, lambda number: number * row_bytes)
     weights = _Weights(channels)
     copied = 3 * row_bytes // _VECTOR if inputs is None else 4 * len(inputs) // _VECTOR + 10
 
-    return Candidate(
-        kernel="conv2d_1x1_mve_s8",
-        instructions=count * copied + weights.instructions(count, count, pixels),
-        weight_bytes=weights.stream.nbytes,
-        scratch_bytes=pixels * row_bytes + _VECTOR - 1,
-        overlaps=layer.overlaps,
-        call=lambda: KernelCall(
-            "conv2d_1x1_mve_s8",
-            "ferrule/kernels/conv2d_mve.h",
-            {"count": count, "input_c": input_c, "pixels": pixels, "inputs": inputs, "weights": weights.fields()},
-            sources=("mve_store_pairs",),
-        ),
-    )
+    def candidate(pixels: int) -> Candidate:
+        return Candidate(
+            kernel="conv2d_1x1_mve_s8",
+            code=_KERNEL,
+            instructions=count * copied + weights.instructions(count, count, pixels),
+            weight_bytes=weights.stream.nbytes,
+            scratch_bytes=pixels * row_bytes + _VECTOR - 1,
+            overlaps=layer.overlaps,
+            call=lambda: KernelCall(
+                "conv2d_1x1_mve_s8",
+                "ferrule/kernels/conv2d_mve.h",
+                {"count": count, "input_c": input_c, "pixels": pixels, "inputs": inputs, "weights": weights.fields()},
+                sources=("mve_store_pairs",),
+            ),
+        )
+
+    return [candidate(pixels) for pixels in _at_once(count, lambda number: number * row_bytes)]
 
 
-def _windows(channels: Channels) -> Candidate:
+def _windows(channels: Channels) -> Found:
     layer = channels.layer
     window, output = layer.window, layer.output.shape
     way = _Way(window=window, channels=layer.image.shape[3])
@@ -88,28 +90,31 @@ def _windows(channels: Channels) -> Candidate:
         matrix = channels.matrix.reshape(-1, window.height, window.width, way.channels).transpose(0, 2, 1, 3)
         channels = replace(channels, matrix=matrix.reshape(len(matrix), -1))
     weights = _Weights(channels)
-    rows, pixels = output[0] * output[1], _pixels(layer.context, output[2], _LEAST_WINDOWS, way.scratch)
+    rows = output[0] * output[1]
 
-    return Candidate(
-        kernel="conv2d_mve_s8",
-        instructions=rows * sum(way.instructions(size) for size in _batches(output[2], pixels))
-        + weights.instructions(rows * output[2], output[2], pixels),
-        weight_bytes=weights.stream.nbytes,
-        scratch_bytes=way.scratch(pixels),
-        overlaps=layer.overlaps,
-        call=lambda: KernelCall(
-            "conv2d_mve_s8",
-            "ferrule/kernels/conv2d_mve.h",
-            {
-                **layer.image_fields,
-                "pixels": pixels,
-                "shared": int(way.shared),
-                "by_rows": int(way.by_rows),
-                "weights": weights.fields(),
-            },
-            sources=("mve_store_pairs",),
-        ),
-    )
+    def candidate(pixels: int) -> Candidate:
+        collecting = rows * sum(way.instructions(size) for size in _batches(output[2], pixels))
+        return Candidate(
+            kernel=_KERNEL,
+            instructions=collecting + weights.instructions(rows * output[2], output[2], pixels),
+            weight_bytes=weights.stream.nbytes,
+            scratch_bytes=way.scratch(pixels),
+            overlaps=layer.overlaps,
+            call=lambda: KernelCall(
+                _KERNEL,
+                "ferrule/kernels/conv2d_mve.h",
+                {
+                    **layer.image_fields,
+                    "pixels": pixels,
+                    "shared": int(way.shared),
+                    "by_rows": int(way.by_rows),
+                    "weights": weights.fields(),
+                },
+                sources=("mve_store_pairs",),
+            ),
+        )
+
+    return [candidate(pixels) for pixels in _at_once(output[2], way.scratch)]
 
 
 @frozen
@@ -161,6 +166,7 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
     per_block = 17 * vectors + 2 * -(-vectors // _ROW_PASS) + 28
     return Candidate(
         kernel=kernel,
+        code="fully_connected_mve_s8",
         instructions=rows * (blocks * per_block + 50 + (0 if whole else 3 * vectors)),
         weight_bytes=blocks * len(_EIGHT) * (_VECTOR * vectors + 9),
         scratch_bytes=0 if whole else _VECTOR * vectors,
@@ -235,18 +241,12 @@ def stream(channels: Channels, weights: Array, block: int, positions: Array | No
     return np.concatenate([words(part).reshape(blocks, -1) for part in parts], axis=1).reshape(-1)
 
 
-def _pixels(context: LoweringContext, together: int, least: int, scratch: Callable[[int], int]) -> int:
-    """Return how many pixels to collect at once: an even number, or one if there is only one."""
+def _at_once(together: int, scratch: Callable[[int], int]) -> Sequence[int]:
+    """Return how many pixels may be collected at once: even numbers, or one if there is only one."""
     most = min(together + together % 2, _MOST_PIXELS)
-    match context.target.goal:
-        case Goal.SPEED:
-            limit = _MOST_COLLECTED
-        case Goal.MEMORY:
-            limit = 0
-        case _:
-            limit = min(max(context.spare_bytes, least), _MOST_COLLECTED)
-    fitting = [number for number in range(2, most + 1, 2) if scratch(number) <= limit]
-    return min(max(fitting, default=2), together)
+    return [
+        min(number, together) for number in range(2, most + 1, 2) if number == 2 or scratch(number) <= _MOST_COLLECTED
+    ]
 
 
 def _batches(together: int, pixels: int) -> list[int]:
@@ -259,5 +259,5 @@ def _vectors(products: int) -> int:
 
 
 _TFLM = frozenset({Rounding.TFLM})
-MVE_CONV_2D_ROW = weighted_row("conv2d_mve_s8", _conv2d, Feature.MVE, rules=_TFLM)
+MVE_CONV_2D_ROW = weighted_row(_KERNEL, _conv2d, Feature.MVE, rules=_TFLM)
 MVE_FULLY_CONNECTED_ROW = weighted_row("fully_connected_mve_s8", _fully_connected, Feature.MVE, rules=_TFLM)

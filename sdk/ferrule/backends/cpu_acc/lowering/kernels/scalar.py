@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, Row, has_dsp, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
@@ -92,7 +92,7 @@ def _fits_duo(matrix: Array) -> bool:
     return bool((magnitudes[..., 0::2] + magnitudes[..., 1::2] <= _LARGEST_PAIR).all())
 
 
-def _duo(context: LoweringContext) -> Candidate | str:
+def _duo(context: LoweringContext) -> Found:
     if context.target.core is None or not context.target.core.baseline:
         return "blocks of four channels take fewer instructions, except on Armv6-M"
     return weighted_row("", partial(_conv2d, form="duo", block=DUO, cost=3.3)).candidate(context)

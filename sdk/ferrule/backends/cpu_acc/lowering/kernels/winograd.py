@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.block import requantization_constants
-from ferrule.backends.cpu_acc.lowering.kernels.choice import SMALL_SCRATCH, Candidate, Feature, Row, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, Row, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import can_scale, int8_channels
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
@@ -26,9 +27,12 @@ _LARGEST_REACH = 1 << 29
 _G = np.array([[1, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 1]], np.int64)
 
 
-def _candidate(convolution: Convolution, *, transforming: bool) -> Candidate | str:
-    """Return the kernel for weights that are transformed at run time (`transforming`) or at build time."""
-    window, spare_bytes = convolution.window, convolution.context.spare_bytes
+def _candidate(convolution: Convolution, *, transforming: bool) -> Found:
+    """Return the kernel for weights that are transformed at run time (`transforming`) or at build time.
+
+    Weights are transformed again for each chunk of pairs of tiles.
+    """
+    window = convolution.window
     images, _, _, input_c = convolution.image.shape
     _, height, width, output_c = convolution.output.shape
     shape = (window.height, window.width, window.stride_h, window.stride_w, window.dilation_h, window.dilation_w)
@@ -48,39 +52,46 @@ def _candidate(convolution: Convolution, *, transforming: bool) -> Candidate | s
     pair_bytes = 4 * _POSITIONS * padded
     sums = _POSITIONS * (8 + 93 * padded // _CHUNK) + 560
     instructions = images * pairs * (200 + 75 * input_c + blocks * sums)
-    block_bytes, at_once, scratch_bytes = 2 * _POSITIONS * _BLOCK * padded, 1, _SUM_BYTES + pair_bytes
-    if transforming:
-        each = pair_bytes + (_SUM_BYTES if padded > _CHUNK else 0)
-        once = _CHUNK_BYTES + (0 if padded > _CHUNK else _SUM_BYTES)
-        at_once = max(min((max(spare_bytes, SMALL_SCRATCH) - once) // each, pairs), 1)
+    each = pair_bytes + (_SUM_BYTES if transforming and padded > _CHUNK else 0)
+    once = _SUM_BYTES if not transforming or padded <= _CHUNK else 0
+    once += _CHUNK_BYTES if transforming else 0
+    block_bytes = _BLOCK * _TAPS * padded if transforming else 2 * _POSITIONS * _BLOCK * padded
+
+    def candidate(at_once: int) -> Candidate:
         chunks, calls = images * -(-pairs // at_once), 80 * at_once * padded // _CHUNK
-        instructions += chunks * blocks * (_BLOCK * 26 * padded + calls)
-        block_bytes, scratch_bytes = _BLOCK * _TAPS * padded, once + at_once * each
-    return Candidate(
-        kernel=_TRANSFORMING_KERNEL if transforming else _KERNEL,
-        instructions=instructions,
-        weight_bytes=blocks * block_bytes + constants.nbytes,
-        scratch_bytes=scratch_bytes,
-        grows=not transforming,
-        overlaps=partial(convolution.overlaps, tile=(2, 4)),
-        call=lambda: KernelCall(
-            _KERNEL,
-            "ferrule/kernels/winograd.h",
-            {
-                "window": convolution.window_fields,
-                "output_c": output_c,
-                "input_zero_point": convolution.image.zero_point,
-                "transformed": None if transforming else transformed_words(taps),
-                "weights": weight_words(taps) if transforming else None,
-                "pairs_at_once": at_once,
-                "channels": constants.reshape(-1),
-                "proved": constants.shape[1] == 2,
-                "output": convolution.output_fields,
-            },
-            title=_TRANSFORMING_KERNEL if transforming else _KERNEL,
-            scratch_alignment=16,
-        ),
-    )
+        transforms = chunks * blocks * (_BLOCK * 26 * padded + calls) if transforming else 0
+        return Candidate(
+            kernel=_TRANSFORMING_KERNEL if transforming else _KERNEL,
+            code=_KERNEL,
+            instructions=instructions + transforms,
+            weight_bytes=blocks * block_bytes + constants.nbytes,
+            scratch_bytes=once + at_once * each,
+            overlaps=partial(convolution.overlaps, tile=(2, 4)),
+            call=lambda: KernelCall(
+                _KERNEL,
+                "ferrule/kernels/winograd.h",
+                {
+                    "window": convolution.window_fields,
+                    "output_c": output_c,
+                    "input_zero_point": convolution.image.zero_point,
+                    "transformed": None if transforming else transformed_words(taps),
+                    "weights": weight_words(taps) if transforming else None,
+                    "pairs_at_once": at_once,
+                    "channels": constants.reshape(-1),
+                    "proved": constants.shape[1] == 2,
+                    "output": convolution.output_fields,
+                },
+                title=_TRANSFORMING_KERNEL if transforming else _KERNEL,
+                scratch_alignment=16,
+            ),
+        )
+
+    return [candidate(at_once) for at_once in _at_once(pairs) if transforming or at_once == 1]
+
+
+def _at_once(pairs: int) -> Sequence[int]:
+    """Return how many pairs of tiles may be transformed at once: powers of two, and all."""
+    return [*(1 << power for power in range((pairs - 1).bit_length())), pairs]
 
 
 def transformed_words(taps: Array) -> Array:
