@@ -9,6 +9,7 @@ _Static_assert(offsetof(struct ferrule_mve_pixels, rows) == 8, "used in the asse
 _Static_assert(offsetof(struct ferrule_mve_pixels, output) == 16, "used in the assembler below");
 _Static_assert(offsetof(struct ferrule_mve_pixels, first) == 28, "used in the assembler below");
 _Static_assert(offsetof(struct ferrule_mve_pixels, high) == 48, "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_mve_pixels, terms) == 52, "used in the assembler below");
 
 /* 16 products of four channels and two pixels: 14 instructions of 4 bytes. VMLADAVA adds to the
  * even core registers, so the odd ones hold the addresses. */
@@ -68,10 +69,22 @@ _Static_assert(offsetof(struct ferrule_mve_pixels, high) == 48, "used in the ass
     "cmp r5, r0\n\t"                                                                               \
     "bne.w 2b\n\t"
 
+/* Add what the rows of the pair add to their sums. The terms are found from their end, since the
+ * pairs are counted down. */
+#define ADD_TERMS                                                                                  \
+    "ldrd r2, r0, [sp, #36]\n\t"                                                                   \
+    "ldr r4, [sp, #20]\n\t"                                                                        \
+    "sub r0, r0, r4, lsl #3\n\t"                                                                   \
+    "ldrd r4, r6, [r0]\n\t"                                                                        \
+    "vadd.i32 q2, q2, r4\n\t"                                                                      \
+    "vadd.i32 q3, q3, r6\n\t"                                                                      \
+    "bx r2\n\t"
+
 /*
  * The frame: rows of the pair, address at which the products begin (so that the first pass has
  * 1 to 8 steps), address of the code that stores a block, end of the stream, pairs left, the
- * argument, zero point, output of the pair.
+ * argument, zero point, output of the pair; with terms, address of the code that stores a block
+ * after these are added, end of the terms.
  */
 __attribute__((naked, aligned(4))) void
 ferrule_mve_store_pairs(__attribute__((unused)) const struct ferrule_mve_pixels *pixels)
@@ -99,6 +112,14 @@ ferrule_mve_store_pairs(__attribute__((unused)) const struct ferrule_mve_pixels 
             "it eq\n\t"
             "adreq.w r5, 13f\n\t"
             "orr r5, r5, #1\n\t"
+            "ldr r2, [r0, #52]\n\t"
+            "cbz r2, 15f\n\t"
+            "ldr r3, [r0, #24]\n\t"
+            "add r2, r2, r3, lsl #3\n\t"
+            "strd r5, r2, [sp, #36]\n\t"
+            "adr.w r5, 14f\n\t"
+            "orr r5, r5, #1\n\t"
+            "15:\n\t"
             "ldr r2, [r0, #28]\n\t"
             "rsb r2, r2, #8\n\t"
             "movs r3, #56\n\t"
@@ -136,6 +157,7 @@ ferrule_mve_store_pairs(__attribute__((unused)) const struct ferrule_mve_pixels 
             "vldrb.s32 q1, [r5], #4\n\t"
             "ldr pc, [sp, #12]\n\t"
             ".balign 4\n\t"
+            "14:\n\t" ADD_TERMS ".balign 4\n\t"
             "11:\n\t" JOIN_GENERAL STORE_NEXT "b.w 4f\n\t"
             ".balign 4\n\t"
             "12:\n\t" JOIN_PLAIN STORE_LISTED "b.w 4f\n\t"
@@ -167,7 +189,7 @@ ferrule_mve_store_pairs(__attribute__((unused)) const struct ferrule_mve_pixels 
 
 /* The block at `stream`, for one pixel; returns the next block. */
 static const int32_t *store_block(const struct ferrule_mve_pixels *pixels, const int32_t *stream,
-                                  const int8_t *row, int8_t *output, int32_t channel)
+                                  const int8_t *row, int32_t term, int8_t *output, int32_t channel)
 {
     const struct ferrule_output_s8 limits = {pixels->zero_point, pixels->low, pixels->high};
     const int32_t *weights = stream + FERRULE_MVE_LANES;
@@ -176,7 +198,7 @@ static const int32_t *store_block(const struct ferrule_mve_pixels *pixels, const
     bool listed = (pixels->kind & FERRULE_MVE_LISTED) != 0;
 
     for (int32_t c = 0; c < FERRULE_MVE_LANES; ++c) {
-        int32_t sum = stream[c];
+        int32_t sum = stream[c] + term;
         uint32_t place = (uint32_t)(channel + c);
 
         for (int32_t k = 0; k < pixels->data_bytes; ++k) {
@@ -198,9 +220,10 @@ void ferrule_mve_store_pairs(const struct ferrule_mve_pixels *pixels)
 {
     for (int32_t i = 0; i < 2 * pixels->pairs; ++i) {
         const int32_t *stream = pixels->stream;
+        int32_t term = pixels->terms != NULL ? pixels->terms[i] : 0;
 
         for (int32_t c = 0; stream != pixels->stream_end; c += FERRULE_MVE_LANES) {
-            stream = store_block(pixels, stream, pixels->rows + i * pixels->row_bytes,
+            stream = store_block(pixels, stream, pixels->rows + i * pixels->row_bytes, term,
                                  pixels->output + i * pixels->pixel_bytes, c);
         }
     }

@@ -71,13 +71,13 @@ def layer(
     return layer_network(type_, descriptor, infos, output, constants, rounding=Rounding.SINGLE)
 
 
-def product() -> Network:
-    """Return a BATCH_MATMUL of two inputs."""
+def product(scale: float = 2.0) -> Network:
+    """Return a BATCH_MATMUL of two inputs; `scale` is the output's."""
     infos = [
         TensorInfo(name, shape, DataType.INT8, quantization=Quantization.of(2.0**-4, 3))
         for name, shape in (("left", (2, 3, 7)), ("right", (2, 7, 5)))
     ]
-    output = Quantization.of(2.0, -7)
+    output = Quantization.of(scale, -7)
     return layer_network(LayerType.BATCH_MATMUL, BatchMatmulDescriptor(), infos, output, rounding=Rounding.SINGLE)
 
 
@@ -128,7 +128,8 @@ CASES: dict[str, tuple[Network, str]] = {
         "depthwise_conv2d_offset_RULE_s8",
     ),
     "transposed": (layer(LayerType.TRANSPOSE_CONV, (1, 3, 4, 3), (4, 3, 3, 3), UP), "transpose_conv_RULE_s8"),
-    "products": (product(), "batch_matmul_RULE_s8"),
+    "products": (product(), "batch_matmul_block_s8"),
+    "products scaled up": (product(2.0**-8 / 0.75), "batch_matmul_RULE_s8"),
 }
 OTHER_CORES = {
     "cortex-m3": {"conv2d_quad", "fully_connected_octet", "depthwise_conv2d_columns"},
@@ -215,4 +216,4 @@ def test_vector_kernels_leave_these_layers_to_the_others() -> None:
         op, other = lower(network, core), lower(network)
         assert op.kernel == other.kernel
         refused = [each.reason for each in op.considered if "mve" in each.kernel]
-        assert refused in ([], ["it does not round by ONNX's rule"]), op.considered
+        assert set(refused) <= {"it does not round by ONNX's rule"}, op.considered

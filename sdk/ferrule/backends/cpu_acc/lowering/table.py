@@ -15,7 +15,7 @@ from ferrule.backends.cpu_acc.lowering.operators.activation import (
     lower_rectify,
 )
 from ferrule.backends.cpu_acc.lowering.operators.add_n import lower_add_n
-from ferrule.backends.cpu_acc.lowering.operators.batch_matmul import lower_batch_matmul
+from ferrule.backends.cpu_acc.lowering.operators.batch_matmul import BATCH_MATMUL_ROWS
 from ferrule.backends.cpu_acc.lowering.operators.binary import (
     SUM_ROWS,
     lower_arithmetic,
@@ -82,6 +82,7 @@ def _by_rule(tflm: Lowering, onnx: Lowering) -> Lowering:
 
 ROWS: Mapping[LayerType, Callable[[LoweringContext], Sequence[Row]]] = {
     **dict.fromkeys(WEIGHTED_ROWS, weighted_rows),
+    LayerType.BATCH_MATMUL: lambda context: BATCH_MATMUL_ROWS,
     **dict.fromkeys(POOL_2D_ROWS, lambda context: POOL_2D_ROWS[context.layer.type]),
     **dict.fromkeys(
         (LayerType.ADD, LayerType.SUB),
@@ -123,7 +124,6 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.ARG_MIN: lower_arg_select,
     LayerType.CUMSUM: lower_cumsum,
     **dict.fromkeys(having(view=True), lower_view),
-    LayerType.BATCH_MATMUL: lower_batch_matmul,
     LayerType.AVERAGE_POOL_2D: _by_rule(_chosen, lower_onnx_pool2d),
     LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
     LayerType.RESIZE_BILINEAR: _by_rule(lower_resize_bilinear, lower_onnx_resize_bilinear),

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "ferrule/kernels/block.h"
+#include "ferrule/kernels/columns.h"
 #include "ferrule/kernels/requantize.h"
 
 #ifdef __cplusplus
@@ -61,6 +63,75 @@ void ferrule_batch_matmul_single_s8(const struct ferrule_batch_matmul_int_params
                                     const int8_t *left, const int8_t *right, int8_t *output);
 void ferrule_batch_matmul_onnx_s8(const struct ferrule_batch_matmul_int_params *params,
                                   const int8_t *left, const int8_t *right, int8_t *output);
+
+/** How the sums of one output row or column are stored, as ferrule_store_sums() does. */
+typedef void (*ferrule_batch_matmul_store)(const int32_t *sums, int32_t count, const int32_t *scale,
+                                           int8_t *output, int32_t step_bytes, int32_t low,
+                                           int32_t high);
+
+/** int8 with the right matrices packed at run time, some columns at a time. */
+struct ferrule_batch_matmul_tile_s8_params {
+    struct ferrule_batch_matmul_shape shape;
+    int32_t left_zero_point;
+    int32_t right_zero_point;
+    const int32_t *bias;  /**< of each column, in units of the products; null means none */
+    int32_t tile_columns; /**< packed at once; a multiple of the columns of a block */
+    int32_t words;        /**< shape.depth / 4, rounded up */
+    /** One of the functions for tiles of `ferrule/kernels/block.h`; null for other kernels. */
+    ferrule_block_store multiply;
+    int32_t left_shift;   /**< of packed weights */
+    int32_t start;        /**< of the shifted sums */
+    int32_t constants[3]; /**< that follow the weights of each block */
+    int32_t constant_words;
+    ferrule_batch_matmul_store store; /**< of sums; null if `multiply` stores int8 */
+    int32_t scale[4];                 /**< as for ferrule_store_sums(); the first one is 0 */
+    int32_t low;
+    int32_t high;
+};
+
+/**
+ * @brief Multiply two rows and four columns at a time, for the DSP extension.
+ *
+ * Scratch, aligned to 4: 16 * words bytes; 8 bytes per column of a tile if there is a `store`; and
+ * per four columns of a tile 32 * words + 16 + 4 * constant_words. Without a `store`, there are at
+ * least four columns.
+ */
+void ferrule_batch_matmul_block_s8(const struct ferrule_batch_matmul_tile_s8_params *params,
+                                   const int8_t *left, const int8_t *right, int8_t *output,
+                                   void *scratch);
+
+/**
+ * @brief Multiply a row and eight columns at a time, on any core.
+ *
+ * Scratch, aligned to 4: 4 + depth bytes per column of a tile, and `depth` more if the elements of
+ * a left row are not adjacent. There is a `store`.
+ */
+void ferrule_batch_matmul_octet_s8(const struct ferrule_batch_matmul_tile_s8_params *params,
+                                   const int8_t *left, const int8_t *right, int8_t *output,
+                                   void *scratch);
+
+/** @brief Call `multiply` for each matrix of the output. */
+static inline void ferrule_batch_matmul_each(
+    const struct ferrule_batch_matmul_tile_s8_params *params, const int8_t *left,
+    const int8_t *right, int8_t *output, void *scratch,
+    void (*multiply)(const struct ferrule_batch_matmul_tile_s8_params *params, const int8_t *left,
+                     const int8_t *right, int8_t *output, void *scratch))
+{
+    const struct ferrule_batch_matmul_shape *shape = &params->shape;
+    const int32_t *at_left = shape->left.batches;
+    const int32_t *at_right = shape->right.batches;
+
+    for (int32_t i = 0; i < shape->batches[0]; ++i) {
+        for (int32_t j = 0; j < shape->batches[1]; ++j) {
+            for (int32_t k = 0; k < shape->batches[2]; ++k) {
+                multiply(params, left + i * at_left[0] + j * at_left[1] + k * at_left[2],
+                         right + i * at_right[0] + j * at_right[1] + k * at_right[2], output,
+                         scratch);
+                output += shape->rows * shape->columns;
+            }
+        }
+    }
+}
 
 #ifdef __cplusplus
 }

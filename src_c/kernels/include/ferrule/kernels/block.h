@@ -66,6 +66,26 @@ void ferrule_block_exact_listed(const struct ferrule_block *block,
 void ferrule_block_wide(const struct ferrule_block *block,
                         const struct ferrule_block_pixels *pixels, uint32_t *patches);
 
+/**
+ * @brief The same for any number of words, with weights that were packed at run time.
+ *
+ * A block has four biases, which the sums start with; for each word two times four words of
+ * weights, one per channel; and the constants that all its channels share: the multiplier of the
+ * proved form, or multiplier, right shift and rounding of the exact form, whose sums are times 2.
+ * The pixels have `output_c` channels, of which the block has any number. The channels are not
+ * listed.
+ */
+void ferrule_block_tile_proved(const struct ferrule_block *block,
+                               const struct ferrule_block_pixels *pixels, uint32_t *patches);
+void ferrule_block_tile_exact(const struct ferrule_block *block,
+                              const struct ferrule_block_pixels *pixels, uint32_t *patches);
+/**
+ * @brief Store the sums of one pair of pixels instead: `first` points to an int32_t for each
+ * channel of the first pixel, then of the second, block by block. There are no constants.
+ */
+void ferrule_block_tile_sums(const struct ferrule_block *block,
+                             const struct ferrule_block_pixels *pixels, uint32_t *patches);
+
 /** The rows of a window, which lie at equal distances in memory. */
 struct ferrule_block_rows {
     int32_t count;

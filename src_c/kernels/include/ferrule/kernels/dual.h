@@ -49,6 +49,18 @@ static inline uint32_t ferrule_pair(int32_t low, int32_t high)
 #endif
 }
 
+/** @brief Return the high halves of two words, that of the first one as the low half. */
+static inline uint32_t ferrule_high_halves(uint32_t low, uint32_t high)
+{
+#if FERRULE_HAS_DSP
+    uint32_t result;
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(result) : "r"(high), "r"(low));
+    return result;
+#else
+    return (low >> 16) | (high & 0xffff0000u);
+#endif
+}
+
 /** @brief Return bytes 0 and 2, sign-extended to 16 bits. */
 static inline uint32_t ferrule_even_bytes(uint32_t word)
 {
@@ -77,8 +89,9 @@ static inline uint32_t ferrule_odd_bytes(uint32_t word)
 static inline uint32_t ferrule_add_even_bytes(uint32_t sums, uint32_t word)
 {
 #if FERRULE_HAS_DSP
-    __asm__("sxtab16 %0, %0, %1" : "+r"(sums) : "r"(word));
-    return sums;
+    uint32_t result;
+    __asm__("sxtab16 %0, %1, %2" : "=r"(result) : "r"(sums), "r"(word));
+    return result;
 #else
     return ferrule_pair((int16_t)sums + (int8_t)word, (int16_t)(sums >> 16) + (int8_t)(word >> 16));
 #endif
@@ -88,8 +101,9 @@ static inline uint32_t ferrule_add_even_bytes(uint32_t sums, uint32_t word)
 static inline uint32_t ferrule_add_odd_bytes(uint32_t sums, uint32_t word)
 {
 #if FERRULE_HAS_DSP
-    __asm__("sxtab16 %0, %0, %1, ror #8" : "+r"(sums) : "r"(word));
-    return sums;
+    uint32_t result;
+    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(result) : "r"(sums), "r"(word));
+    return result;
 #else
     return ferrule_add_even_bytes(sums, word >> 8);
 #endif

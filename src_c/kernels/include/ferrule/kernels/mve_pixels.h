@@ -46,15 +46,21 @@ struct ferrule_mve_pixels {
     int32_t zero_point;
     int32_t low;
     int32_t high;
+    const int32_t *terms; /**< what each pixel's row adds to the sums of all channels; null means
+                             nothing */
 };
 
 /** @brief Compute and store pairs of pixels. */
 void ferrule_mve_store_pairs(const struct ferrule_mve_pixels *pixels);
 
-/** @brief Compute and store `count` pixels, at least 1, of rows that are `row_bytes` apart. */
-static inline void ferrule_mve_store_pixels(const struct ferrule_mve_weights *weights,
-                                            const int8_t *rows, int32_t row_bytes, int8_t *output,
-                                            int32_t count)
+/**
+ * @brief Compute and store `count` pixels, at least 1, of rows that are `row_bytes` apart.
+ *
+ * `terms` has what each row adds to its sums, and that of an odd last one twice; null means none.
+ */
+static inline void ferrule_mve_store_rows(const struct ferrule_mve_weights *weights,
+                                          const int8_t *rows, int32_t row_bytes,
+                                          const int32_t *terms, int8_t *output, int32_t count)
 {
     struct ferrule_mve_pixels pixels = {
         .stream = weights->stream,
@@ -70,6 +76,7 @@ static inline void ferrule_mve_store_pixels(const struct ferrule_mve_weights *we
         .zero_point = weights->output.zero_point,
         .low = weights->output.low,
         .high = weights->output.high,
+        .terms = terms,
     };
 
     for (int32_t i = 0; weights->fixed != NULL && i < count; ++i) {
@@ -84,8 +91,17 @@ static inline void ferrule_mve_store_pixels(const struct ferrule_mve_weights *we
         pixels.output = output + (count - 1) * weights->output_c;
         pixels.pixel_bytes = 0;
         pixels.pairs = 1;
+        pixels.terms = terms == NULL ? NULL : terms + count - 1;
         ferrule_mve_store_pairs(&pixels);
     }
+}
+
+/** @brief The same without terms. */
+static inline void ferrule_mve_store_pixels(const struct ferrule_mve_weights *weights,
+                                            const int8_t *rows, int32_t row_bytes, int8_t *output,
+                                            int32_t count)
+{
+    ferrule_mve_store_rows(weights, rows, row_bytes, NULL, output, count);
 }
 
 #endif

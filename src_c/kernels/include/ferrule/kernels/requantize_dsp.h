@@ -50,6 +50,11 @@
     "smmulr " a ", " a ", " multiplier "\n\t"                                                      \
     "smmulr " b ", " b ", " multiplier "\n\t" FERRULE_EXACT_ROUND(a, right, rounding)              \
         FERRULE_EXACT_ROUND(b, right, rounding)
+/** The same if the sums include the bias. */
+#define FERRULE_EXACT_COMPLETE(a, b, multiplier, right, rounding)                                  \
+    "smmulr " a ", " a ", " multiplier "\n\t"                                                      \
+    "smmulr " b ", " b ", " multiplier "\n\t" FERRULE_EXACT_ROUND(a, right, rounding)              \
+        FERRULE_EXACT_ROUND(b, right, rounding)
 #define FERRULE_EXACT_ROUND(a, right, rounding)                                                    \
     "add " a ", " a ", " a ", asr #31\n\t"                                                         \
     "add " a ", " a ", " rounding "\n\t"                                                           \

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BATCH_MATMUL of int8 with a matrix packed at run time: the plain C of all kernels here, the assembler on boards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from layer_case import layer_network
+from lowered_call import lower, lowering_of, run_lowered
+from merged import merged
+from needs import require_module
+from numpy.testing import assert_array_equal
+from oracle import edge_inputs
+
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.table import ROWS
+from ferrule.backends.target import CoreFeatures
+from ferrule.graph import Array, DataType, LayerType, Quantization, Rounding, Shape, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
+from ferrule.testing.backends.comparison import random_inputs
+
+M0, M3, M4 = (
+    CoreFeatures(name="cortex-m0plus", dsp=False),
+    CoreFeatures(name="cortex-m3", dsp=False),
+    None,
+)
+M55 = CoreFeatures(name="cortex-m55", fpu=True, dsp=True, mve=True)
+
+
+def product(
+    sizes: tuple[int, int, int],
+    *,
+    adjoint: str = "",
+    batches: tuple[Shape, Shape] = ((), ()),
+    zero_points: tuple[int, int, int] = (3, -5, 7),
+    rounding: Rounding = Rounding.TFLM,
+    factor: float = 1.0,
+    held: int | None = None,
+) -> Network:
+    """Return [rows, depth] times [depth, columns]; `adjoint` names the transposed inputs, `held` is a constant."""
+    rows, depth, columns = sizes
+    descriptor = BatchMatmulDescriptor(adj_x="x" in adjoint, adj_y="y" in adjoint)
+    ends = (
+        (depth, rows) if descriptor.adj_x else (rows, depth),
+        (columns, depth) if descriptor.adj_y else (depth, columns),
+    )
+    infos = [
+        TensorInfo(
+            f"in{i}", (*batches[i], *ends[i]), DataType.INT8, quantization=Quantization.of(2.0**-5, zero_points[i])
+        )
+        for i in range(2)
+    ]
+    constants: dict[int, Array] = {}
+    if held is not None:
+        constants[held] = np.random.default_rng(held).integers(-128, 128, infos[held].shape, np.int8)
+    output = Quantization.of(float(np.float32(2.0**-10 * 70 * depth**0.5 * factor)), zero_points[2])
+    return layer_network(LayerType.BATCH_MATMUL, descriptor, infos, output, constants, rounding=rounding)
+
+
+def drawn(seed: int) -> Network:
+    """Return a product of random sizes, batches and zero points by a random rule."""
+    random = np.random.default_rng(seed)
+    sizes = (int(random.integers(1, 12)), int(random.integers(1, 40)), int(random.integers(1, 20)))
+    extents = tuple(int(each) for each in random.integers(1, 4, random.integers(0, 4)))
+    narrow = tuple(int(random.choice([1, each])) for each in extents)[int(random.integers(0, len(extents) + 1)) :]
+    batches = (extents, narrow) if random.random() < 0.5 else (narrow, extents)
+    low, middle, high = (int(random.choice([-128, 127, 0, int(random.integers(-128, 128))])) for _ in range(3))
+    return product(
+        sizes,
+        adjoint=str(random.choice(["", "x", "y", "xy"])),
+        batches=batches,
+        zero_points=(low, middle, high),
+        rounding=[Rounding.TFLM, Rounding.TFLM, Rounding.SINGLE, Rounding.ONNX][int(random.integers(4))],
+        factor=float(2.0 ** random.uniform(-3, 2)),
+        held=[None, None, 0, 1][int(random.integers(4))],
+    )
+
+
+CASES = {
+    "scores": product((6, 16, 8), adjoint="y", batches=((2,), (2,))),
+    "values": product((5, 33, 7), batches=((2,), (2,)), zero_points=(-128, 0, -128)),
+    "one column": product((5, 9, 1), zero_points=(0, 0, -128)),
+    "one row": product((1, 20, 17), zero_points=(127, -128, 0)),
+    "one row of one product": product((1, 1, 4), adjoint="x"),
+    "both transposed": product((7, 18, 6), adjoint="xy"),
+    "a matrix for all": product((3, 16, 5), batches=((2, 3), (1, 1)), held=1),
+    "a left matrix for all": product((3, 8, 12), batches=((1, 3), (2, 3)), held=0),
+    "single": product((4, 24, 9), rounding=Rounding.SINGLE),
+    "onnx": product((4, 24, 9), rounding=Rounding.ONNX, zero_points=(5, 0, -100)),
+    "scaled up": product((4, 4, 4), factor=0.005),
+    "long": product((3, 600, 9), zero_points=(0, 0, 0)),
+} | {f"drawn {seed}": drawn(seed) for seed in range(24)}
+
+
+def runs_of(network: Network) -> list[list[Array]]:
+    return [random_inputs(network), *edge_inputs(network).values()]
+
+
+def candidates(network: Network, core: CoreFeatures | None = M4) -> list[Candidate]:
+    context = lowering_of(network, core)
+    found = [
+        row.candidate(context) for row in ROWS[LayerType.BATCH_MATMUL](context) if context.layer.rounding in row.rules
+    ]
+    return [each for each in found if isinstance(each, Candidate)]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("case", CASES)
+def test_the_plain_c_of_each_kernel_is_the_reference(case: str) -> None:
+    network = CASES[case]
+    wanted = [network.run(inputs)[0] for inputs in runs_of(network)]
+    for each in candidates(network):
+        op = each.lowered(lowering_of(network, M4))
+        for inputs, result in zip(runs_of(network), wanted, strict=True):
+            assert_array_equal(run_lowered(network, inputs, op=op)[0], result, err_msg=each.kernel)
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+@pytest.mark.parametrize(
+    ("board", "toolchain"),
+    [
+        ("mps2-an386", "zig"),
+        ("stm32g0b1", "zig"),
+        *(
+            pytest.param(board, toolchain, marks=pytest.mark.nightly)
+            for board in ("mps2-an385", "mps2-an386", "mps3-an547")
+            for toolchain in ("zig", "arm-none-eabi-gcc")
+        ),
+    ],
+)
+def test_the_assembler(board: str, toolchain: str) -> None:
+    require_module("unicorn", "pip install ferrule[run]")
+    require_module("ziglang", "pip install ferrule[run]")
+    import ferrule
+
+    network = merged(list(CASES.values()))
+    built = ferrule.compile(network, board=board, toolchain=toolchain)
+    for inputs in runs_of(network):
+        report = built.run(inputs, engine="qemu" if board == "mps3-an547" else "unicorn")
+        for case, got, wanted in zip(CASES, report.outputs, network.run(inputs), strict=True):
+            assert_array_equal(got, wanted, err_msg=case)
+
+
+@pytest.mark.parametrize(
+    ("core", "rounding", "kernel"),
+    [
+        (M0, Rounding.TFLM, "batch_matmul_octet_s8"),
+        (M3, Rounding.ONNX, "batch_matmul_octet_s8"),
+        (M4, Rounding.TFLM, "batch_matmul_block_s8"),
+        (M4, Rounding.SINGLE, "batch_matmul_block_s8"),
+        (M55, Rounding.TFLM, "batch_matmul_mve_s8"),
+        (M55, Rounding.ONNX, "batch_matmul_block_s8"),
+    ],
+)
+def test_each_core_has_a_kernel(core: CoreFeatures | None, rounding: Rounding, kernel: str) -> None:
+    assert lower(product((16, 16, 16), rounding=rounding), core).kernel == kernel
+
+
+def test_what_is_scaled_up_is_left_to_the_generic_kernel() -> None:
+    assert lower(CASES["scaled up"]).kernel == "batch_matmul_s8"
+
+
+def test_scratch_is_bounded_by_tiles() -> None:
+    large, small = (
+        each.scratch_bytes for each in candidates(product((16, 64, 200), adjoint="y")) if "block" in each.kernel
+    )
+    assert small < 2048 < large < 10_000
