@@ -71,11 +71,11 @@ def layer(
     return layer_network(type_, descriptor, infos, output, constants, rounding=Rounding.SINGLE)
 
 
-def product(scale: float = 2.0) -> Network:
-    """Return a BATCH_MATMUL of two inputs; `scale` is the output's."""
+def product(rows: int, depth: int, scale: float = 2.0) -> Network:
+    """Return a BATCH_MATMUL of two inputs with as many columns as rows; `scale` is the output's."""
     infos = [
         TensorInfo(name, shape, DataType.INT8, quantization=Quantization.of(2.0**-4, 3))
-        for name, shape in (("left", (2, 3, 7)), ("right", (2, 7, 5)))
+        for name, shape in (("left", (2, rows, depth)), ("right", (2, depth, rows)))
     ]
     output = Quantization.of(scale, -7)
     return layer_network(LayerType.BATCH_MATMUL, BatchMatmulDescriptor(), infos, output, rounding=Rounding.SINGLE)
@@ -128,8 +128,8 @@ CASES: dict[str, tuple[Network, str]] = {
         "depthwise_conv2d_offset_RULE_s8",
     ),
     "transposed": (layer(LayerType.TRANSPOSE_CONV, (1, 3, 4, 3), (4, 3, 3, 3), UP), "transpose_conv_RULE_s8"),
-    "products": (product(), "batch_matmul_block_s8"),
-    "products scaled up": (product(2.0**-8 / 0.75), "batch_matmul_RULE_s8"),
+    "products": (product(9, 13), "batch_matmul_block_s8"),
+    "products scaled up": (product(20, 1, 2.0**-8 / 0.75), "batch_matmul_RULE_s8"),
 }
 OTHER_CORES = {
     "cortex-m3": {"conv2d_quad", "fully_connected_octet", "depthwise_conv2d_columns"},
