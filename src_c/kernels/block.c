@@ -63,9 +63,10 @@
 /* The stack: 0 place in the loop, 4 end of the patches, 8 patches, 12 weights, 16 end of the
  * weights, 20 first pixel, 24 second pixel, 28 next position, 32 source, 36 step, 40 pairs, 44
  * channels of the output, 48 positions, 52 fixed pixel. */
-#define PROLOGUE                                                                                   \
+#define PROLOGUE PROLOGUE_OF("60")
+#define PROLOGUE_OF(frame)                                                                         \
     "push {r4-r11, lr}\n\t"                                                                        \
-    "sub sp, sp, #60\n\t"                                                                          \
+    "sub sp, sp, #" frame "\n\t"                                                                   \
     "ldm r0, {r4-r9}\n\t"                                                                          \
     "add r5, r4, r5\n\t"                                                                           \
     "add r10, r2, r6, lsl #4\n\t"                                                                  \
@@ -183,7 +184,8 @@
     "bne 18b\n\t"                                                                                  \
     "19:\n\t"
 
-#define EPILOGUE(advance)                                                                          \
+#define EPILOGUE(advance) EPILOGUE_OF("60", advance)
+#define EPILOGUE_OF(frame, advance)                                                                \
     "ldr r12, [sp, #16]\n\t"                                                                       \
     "cmp r1, r12\n\t"                                                                              \
     "bne.w 15b\n\t"                                                                                \
@@ -194,7 +196,7 @@
     "ldr r12, [sp, #44]\n\t" advance "strd r10, r11, [sp, #20]\n\t"                                \
     "b.w 11b\n\t"                                                                                  \
     "31:\n\t"                                                                                      \
-    "add sp, sp, #60\n\t"                                                                          \
+    "add sp, sp, #" frame "\n\t"                                                                   \
     "pop {r4-r11, pc}\n\t"
 
 /* The stored pixels end where the next ones start; r10 and r11 are their pointers. */
@@ -224,6 +226,84 @@ FUNCTION(ferrule_block_exact, "4", WORDS_4, "", FIRST_EXACT, REQUANTIZE_EXACT, S
          ADVANCE_DENSE)
 FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, REQUANTIZE_EXACT,
          STORE_LISTED, ADVANCE_LISTED)
+
+/* Sums in pieces of FERRULE_BLOCK_PIECE words, the first of which may be shorter. The packed sums
+ * of a piece begin with those of the even channels before it, so that they differ from them by the
+ * piece's sums of the odd channels. Above the other numbers, the stack has 60 the sums of the odd
+ * channels, 76 end of the piece, 80 end of the first piece. */
+#define PIECES_PLACE                                                                               \
+    "subs r6, r6, #1\n\t"                                                                          \
+    "and r3, r6, #" FERRULE_TEXT(                                                                  \
+        FERRULE_BLOCK_PIECE) " - 1\n\t"                                                            \
+                             "adds r3, r3, #1\n\t"                                                 \
+                             "add r3, r2, r3, lsl #4\n\t"                                          \
+                             "str r3, [sp, #80]\n\t"                                               \
+                             "tst r6, #" FERRULE_TEXT(                                             \
+                                 FERRULE_BLOCK_PIECE) " - 1\n\t"                                   \
+                                                      "adr.w r3, 30f\n\t"                          \
+                                                      "beq 10f\n\t"                                \
+                                                      "rsb r6, r6, #0\n\t"                         \
+                                                      "and r6, r6, #3\n\t"                         \
+                                                      "add r6, r6, r6, lsl #1\n\t"                 \
+                                                      "adr.w r3, 20f\n\t"                          \
+                                                      "add r3, r3, r6, lsl #5\n\t"                 \
+                                                      "10:\n\t"                                    \
+                                                      "orr r3, r3, #1\n\t"                         \
+                                                      "str r3, [sp]\n\t"
+#define PIECES_BLOCK                                                                               \
+    "15:\n\t"                                                                                      \
+    "ldr r0, [sp, #8]\n\t"                                                                         \
+    "ldr r12, [sp, #80]\n\t"                                                                       \
+    "movs r2, #0\n\t"                                                                              \
+    "movs r3, #0\n\t"                                                                              \
+    "strd r2, r3, [sp, #60]\n\t"                                                                   \
+    "strd r2, r3, [sp, #68]\n\t"                                                                   \
+    "str r12, [sp, #76]\n\t" FIRST_EXACT STEP "ldr pc, [sp]\n\t"                                   \
+    "20:\n\t" WORDS_4 "ldr r12, [sp, #76]\n\t"                                                     \
+    "cmp r0, r12\n\t"                                                                              \
+    "bne.w 20b\n\t"                                                                                \
+    "30:\n\t"                                                                                      \
+    "sub r2, r2, r6\n\t"                                                                           \
+    "sub r3, r3, r7\n\t"                                                                           \
+    "sub r4, r4, r8\n\t"                                                                           \
+    "sub r5, r5, r9\n\t"                                                                           \
+    "ldrd r10, r11, [sp, #60]\n\t"                                                                 \
+    "ldrd r12, lr, [sp, #68]\n\t"                                                                  \
+    "add r2, r10, r2, asr #8\n\t"                                                                  \
+    "add r3, r11, r3, asr #8\n\t"                                                                  \
+    "add r4, r12, r4, asr #8\n\t"                                                                  \
+    "add r5, lr, r5, asr #8\n\t"                                                                   \
+    "ldr r10, [sp, #4]\n\t"                                                                        \
+    "cmp r0, r10\n\t"                                                                              \
+    "beq 21f\n\t"                                                                                  \
+    "strd r2, r3, [sp, #60]\n\t"                                                                   \
+    "strd r4, r5, [sp, #68]\n\t"                                                                   \
+    "ldr r12, [sp, #76]\n\t"                                                                       \
+    "add r12, r12, #" FERRULE_TEXT(                                                                \
+        FERRULE_BLOCK_PIECE) " * 16\n\t"                                                           \
+                             "str r12, [sp, #76]\n\t"                                              \
+                             "mov r2, r6\n\t"                                                      \
+                             "mov r3, r7\n\t"                                                      \
+                             "mov r4, r8\n\t"                                                      \
+                             "mov r5, r9\n\t"                                                      \
+                             "b.w 20b\n\t"                                                         \
+                             "21:\n\t" EXACT_CHANNEL("r6", "r7", ", lsl #1")                       \
+                                 EXACT_CHANNEL("r2", "r3", ", lsl #1")                             \
+                                     EXACT_CHANNEL("r8", "r9", ", lsl #1")                         \
+                                         EXACT_CHANNEL("r4", "r5", ", lsl #1")
+
+#define PIECES_FUNCTION(name, start, store, advance)                                               \
+    __attribute__((naked, noinline, aligned(4))) void name(                                        \
+        const struct ferrule_block *block __attribute__((unused)),                                 \
+        const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
+        uint32_t *patches __attribute__((unused)))                                                 \
+    {                                                                                              \
+        __asm__(PROLOGUE_OF("84")                                                                  \
+                    PIECES_PLACE PAIR start PIECES_BLOCK store EPILOGUE_OF("84", advance));        \
+    }
+
+PIECES_FUNCTION(ferrule_block_pieces, "", STORE_DENSE, ADVANCE_DENSE)
+PIECES_FUNCTION(ferrule_block_pieces_listed, START_LISTED, STORE_LISTED, ADVANCE_LISTED)
 
 /* Two products with weights of 16 bits: r2 to r5 are the sums of the first pixel, r6 to r9 those of
  * the second, times 256. They start with the constants of their channels. */
@@ -492,6 +572,30 @@ static void multiply(const uint32_t *patches, const int32_t *weights, int32_t wo
     sums[3] = high.both - high.a;
 }
 
+/* The same with all sums times 1, of any size. */
+static void multiply_pieces(const uint32_t *patches, const int32_t *weights, int32_t words,
+                            uint32_t sums[4])
+{
+    uint32_t odd[2] = {0, 0};
+    struct ferrule_pair_sums pairs[2] = {{0, 0}, {0, 0}};
+
+    for (int32_t i = 0; i < 2 * words; ++i) {
+        bool last = (2 * words - 1 - i) % (2 * FERRULE_BLOCK_PIECE) == 0;
+
+        for (int32_t c = 0; c < 2; ++c) {
+            ferrule_add_pair(&pairs[c], patches[2 * i], (uint32_t)weights[2 * i + c]);
+            if (last) {
+                odd[c] += (uint32_t)((int32_t)(pairs[c].both - pairs[c].a) >> 8);
+                pairs[c].both = pairs[c].a;
+            }
+        }
+    }
+    sums[0] = pairs[0].a;
+    sums[1] = odd[0];
+    sums[2] = pairs[1].a;
+    sums[3] = odd[1];
+}
+
 /* The form of a block's constants, and how they are used. */
 struct form {
     int32_t before; /**< words before the weights */
@@ -537,6 +641,15 @@ static void multiply_wide(const uint32_t *patches, const int32_t *weights, int32
     }
 }
 
+static void by_pieces(const uint32_t sums[4], const int32_t *before, const int32_t *after,
+                      int8_t stored[4])
+{
+    (void)before;
+    for (int32_t c = 0; c < 4; ++c) {
+        stored[c] = ferrule_exact_s8(sums[c] << 1, after + FERRULE_EXACT_WORDS * c);
+    }
+}
+
 static void wide(const uint32_t sums[4], const int32_t *before, const int32_t *after,
                  int8_t stored[4])
 {
@@ -565,6 +678,7 @@ static void tile_exact(const uint32_t sums[4], const int32_t *before, const int3
 
 static const struct form proved_form = {2, 6, multiply, 4, proved};
 static const struct form exact_form = {0, 4 * FERRULE_EXACT_WORDS, multiply, 4, exact};
+static const struct form pieces_form = {0, 4 * FERRULE_EXACT_WORDS, multiply_pieces, 4, by_pieces};
 static const struct form wide_form = {4, 4, multiply_wide, 8, wide};
 static const struct form tile_proved_form = {4, 1, multiply_wide, 8, tile_proved};
 static const struct form tile_exact_form = {4, 3, multiply_wide, 8, tile_exact};
@@ -626,6 +740,8 @@ FUNCTION(ferrule_block_proved, &proved_form)
 FUNCTION(ferrule_block_proved_listed, &proved_form)
 FUNCTION(ferrule_block_exact, &exact_form)
 FUNCTION(ferrule_block_exact_listed, &exact_form)
+FUNCTION(ferrule_block_pieces, &pieces_form)
+FUNCTION(ferrule_block_pieces_listed, &pieces_form)
 FUNCTION(ferrule_block_wide, &wide_form)
 FUNCTION(ferrule_block_tile_proved, &tile_proved_form)
 FUNCTION(ferrule_block_tile_exact, &tile_exact_form)

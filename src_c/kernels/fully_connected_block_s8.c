@@ -85,6 +85,87 @@
     EXACT("r4", ", asr "                                                                           \
                 "#7")
 
+/* The sums of a piece begin with those of the even channels before it, so that they differ from
+ * them by the piece's sums of the odd channels. The stack has also: 20 sums of the odd channels, 28
+ * end of the first piece, 32 end of the piece. */
+#define PIECES_FUNCTION(name, pair, code_bytes, shift)                                             \
+    __attribute__((naked, noinline, aligned(4))) void name(                                        \
+        const struct ferrule_block_row *row __attribute__((unused)),                               \
+        const int32_t *weights __attribute__((unused)),                                            \
+        const int32_t *end __attribute__((unused)), int8_t *output __attribute__((unused)))        \
+    {                                                                                              \
+        __asm__("push {r4-r11, lr}\n\t"                                                            \
+                "sub sp, sp, #36\n\t"                                                              \
+                "ldrd r4, r5, [r0]\n\t"                                                            \
+                "add r6, r4, r5, lsl #" shift "\n\t"                                               \
+                "strd r6, r4, [sp, #4]\n\t"                                                        \
+                "strd r2, r3, [sp, #12]\n\t"                                                       \
+                "subs r6, r5, #1\n\t"                                                              \
+                "and r6, r6, #" FERRULE_TEXT(                                                      \
+                    FERRULE_PIECE_PAIRS) " - 1\n\t"                                                \
+                                         "adds r6, r6, #1\n\t"                                     \
+                                         "add r6, r4, r6, lsl #" shift "\n\t"                      \
+                                         "str r6, [sp, #28]\n\t"                                   \
+                                         "rsb r5, r5, #0\n\t"                                      \
+                                         "and r5, r5, #3\n\t"                                      \
+                                         "movs r6, #" code_bytes "\n\t"                            \
+                                         "mul r5, r5, r6\n\t"                                      \
+                                         "adr.w r6, 20f\n\t"                                       \
+                                         "add r6, r6, r5\n\t"                                      \
+                                         "orr r6, r6, #1\n\t"                                      \
+                                         "str r6, [sp]\n\t"                                        \
+                                         "15:\n\t"                                                 \
+                                         "ldr r0, [sp, #8]\n\t"                                    \
+                                         "ldr r12, [sp, #28]\n\t"                                  \
+                                         "str r12, [sp, #32]\n\t"                                  \
+                                         "movs r2, #0\n\t"                                         \
+                                         "movs r3, #0\n\t"                                         \
+                                         "movs r4, #0\n\t"                                         \
+                                         "movs r5, #0\n\t"                                         \
+                                         "strd r2, r3, [sp, #20]\n\t"                              \
+                                         "ldr pc, [sp]\n\t"                                        \
+                                         "20:\n\t" pair pair pair pair "ldr r12, [sp, #32]\n\t"    \
+                                         "cmp r0, r12\n\t"                                         \
+                                         "bne.w 20b\n\t"                                           \
+                                         "ldrd r6, r7, [sp, #20]\n\t"                              \
+                                         "ldr r8, [sp, #4]\n\t"                                    \
+                                         "sub r2, r2, r3\n\t"                                      \
+                                         "sub r4, r4, r5\n\t"                                      \
+                                         "add r6, r6, r2, asr #8\n\t"                              \
+                                         "add r7, r7, r4, asr #8\n\t"                              \
+                                         "cmp r0, r8\n\t"                                          \
+                                         "beq 21f\n\t"                                             \
+                                         "strd r6, r7, [sp, #20]\n\t"                              \
+                                         "add r12, r12, #" FERRULE_TEXT(                           \
+                                             FERRULE_PIECE_PAIRS) " << " shift "\n\t"              \
+                                                                  "str r12, [sp, #32]\n\t"         \
+                                                                  "mov r2, r3\n\t"                 \
+                                                                  "mov r4, r5\n\t"                 \
+                                                                  "b.w 20b\n\t"                    \
+                                                                  "21:\n\t"                        \
+                                                                  "mov r2, r6\n\t"                 \
+                                                                  "mov r4, r7\n\t" PIECES_BLOCK    \
+                                                                  "ldr r0, [sp, #16]\n\t"          \
+                                                                  "strb r3, [r0], #1\n\t"          \
+                                                                  "strb r2, [r0], #1\n\t"          \
+                                                                  "strb r5, [r0], #1\n\t"          \
+                                                                  "strb r4, [r0], #1\n\t"          \
+                                                                  "str r0, [sp, #16]\n\t"          \
+                                                                  "ldr r12, [sp, #12]\n\t"         \
+                                                                  "cmp r1, r12\n\t"                \
+                                                                  "bne.w 15b\n\t"                  \
+                                                                  "add sp, sp, #36\n\t"            \
+                                                                  "pop {r4-r11, pc}\n\t");         \
+    }
+#define PIECES_BLOCK                                                                               \
+    EXACT("r3", ", lsl #1")                                                                        \
+    EXACT("r2", ", lsl #1")                                                                        \
+    EXACT("r5", ", lsl #1")                                                                        \
+    EXACT("r4", ", lsl #1")
+
+PIECES_FUNCTION(ferrule_block_row_pieces, WIDENED, "108", "4")
+PIECES_FUNCTION(ferrule_block_row_direct_pieces, DIRECT, "128", "3")
+
 FUNCTION(ferrule_block_row_proved, WIDENED, "108", "4", START_PROVED, PROVED_BLOCK)
 FUNCTION(ferrule_block_row_exact, WIDENED, "108", "4", START_EXACT, EXACT_BLOCK)
 FUNCTION(ferrule_block_row_direct_proved, DIRECT, "128", "3", START_PROVED, PROVED_BLOCK)
@@ -92,13 +173,18 @@ FUNCTION(ferrule_block_row_direct_exact, DIRECT, "128", "3", START_EXACT, EXACT_
 
 #else
 
-/* The sums of two channels; that of the second is times 256. */
+/* How the sums of two channels become stored values. */
+enum form { PROVED, EXACT, PIECES };
+
+/* The sums of two channels; that of the second is times 256, or times 1 if they are added in
+ * pieces. */
 static struct ferrule_pair_sums multiply_pair(const struct ferrule_block_row *row, bool direct,
-                                              const int32_t *weights)
+                                              enum form form, const int32_t *weights)
 {
     struct ferrule_pair_sums sums = {0, 0};
     const int8_t *bytes = row->data;
     const uint32_t *words = row->data;
+    uint32_t second = 0;
 
     for (int32_t i = 0; i < 2 * row->pairs; ++i) {
         uint32_t pair[2];
@@ -111,27 +197,33 @@ static struct ferrule_pair_sums multiply_pair(const struct ferrule_block_row *ro
         }
         ferrule_add_pair(&sums, pair[0], (uint32_t)weights[4 * i]);
         ferrule_add_pair(&sums, pair[1], (uint32_t)weights[4 * i + 2]);
+        if (form == PIECES && (2 * row->pairs - 1 - i) % (2 * FERRULE_PIECE_PAIRS) == 0) {
+            second += (uint32_t)((int32_t)(sums.both - sums.a) >> 8);
+            sums.both = sums.a;
+        }
     }
-    return (struct ferrule_pair_sums){.both = sums.both - sums.a, .a = sums.a};
+    return (struct ferrule_pair_sums){.both = form == PIECES ? second : sums.both - sums.a,
+                                      .a = sums.a};
 }
 
-static void multiply(const struct ferrule_block_row *row, bool direct, bool proved,
+static void multiply(const struct ferrule_block_row *row, bool direct, enum form form,
                      const int32_t *weights, const int32_t *end, int8_t *output)
 {
     while (weights != end) {
         const int32_t *biases = weights;
-        const int32_t *first = weights + (proved ? 2 : 0);
+        const int32_t *first = weights + (form == PROVED ? 2 : 0);
         const int32_t *channel = first + 8 * row->pairs;
 
         for (int32_t i = 0; i < 2; ++i) {
-            struct ferrule_pair_sums sums = multiply_pair(row, direct, first + i);
+            struct ferrule_pair_sums sums = multiply_pair(row, direct, form, first + i);
 
-            if (proved) {
+            if (form == PROVED) {
                 output[0] = ferrule_proved_s8((sums.a << 8) + (uint32_t)channel[1], channel[0]);
                 output[1] = ferrule_proved_s8(sums.both + (uint32_t)biases[i], channel[2]);
                 channel += 3;
             } else {
-                uint32_t odd = (uint32_t)((int32_t)sums.both >> 7);
+                uint32_t odd =
+                    form == PIECES ? 2u * sums.both : (uint32_t)((int32_t)sums.both >> 7);
 
                 output[0] = ferrule_exact_s8(2u * sums.a, channel);
                 output[1] = ferrule_exact_s8(odd, channel + FERRULE_EXACT_WORDS);
@@ -143,17 +235,19 @@ static void multiply(const struct ferrule_block_row *row, bool direct, bool prov
     }
 }
 
-#define FUNCTION(name, direct, proved)                                                             \
+#define FUNCTION(name, direct, form)                                                               \
     void name(const struct ferrule_block_row *row, const int32_t *weights, const int32_t *end,     \
               int8_t *output)                                                                      \
     {                                                                                              \
-        multiply(row, direct, proved, weights, end, output);                                       \
+        multiply(row, direct, form, weights, end, output);                                         \
     }
 
-FUNCTION(ferrule_block_row_proved, false, true)
-FUNCTION(ferrule_block_row_exact, false, false)
-FUNCTION(ferrule_block_row_direct_proved, true, true)
-FUNCTION(ferrule_block_row_direct_exact, true, false)
+FUNCTION(ferrule_block_row_proved, false, PROVED)
+FUNCTION(ferrule_block_row_exact, false, EXACT)
+FUNCTION(ferrule_block_row_pieces, false, PIECES)
+FUNCTION(ferrule_block_row_direct_proved, true, PROVED)
+FUNCTION(ferrule_block_row_direct_exact, true, EXACT)
+FUNCTION(ferrule_block_row_direct_pieces, true, PIECES)
 
 #endif
 

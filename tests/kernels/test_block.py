@@ -59,8 +59,17 @@ def convolution(
     return layer_network(LayerType.CONV_2D, descriptor or Conv2dDescriptor(), infos, output, constants)
 
 
-def fully_connected(rows: int, inputs: int, channels: int, *, dead: int = 0, zero_point: int = -128) -> Network:
-    """Return a FULLY_CONNECTED; the last `dead` channels store a single value."""
+def fully_connected(
+    rows: int,
+    inputs: int,
+    channels: int,
+    *,
+    dead: int = 0,
+    zero_point: int = -128,
+    least: int = -127,
+    scale: float = 1.0,
+) -> Network:
+    """Return a FULLY_CONNECTED with weights from `least` to 127; the last `dead` channels store a single value."""
     random = np.random.default_rng(inputs + channels)
     shape = (channels, inputs)
     infos = [
@@ -69,9 +78,9 @@ def fully_connected(rows: int, inputs: int, channels: int, *, dead: int = 0, zer
         TensorInfo("bias", shape[:1], DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
     bias = np.where(np.arange(channels) < channels - dead, 300, -(2**29)).astype(np.int32)
-    constants = {1: random.integers(-127, 128, shape, np.int8), 2: bias}
+    constants = {1: random.integers(least, 128, shape, np.int8), 2: bias}
     descriptor = FullyConnectedDescriptor()
-    return layer_network(LayerType.FULLY_CONNECTED, descriptor, infos, Quantization.of(1.0, zero_point), constants)
+    return layer_network(LayerType.FULLY_CONNECTED, descriptor, infos, Quantization.of(scale, zero_point), constants)
 
 
 def same(stride: int = 1, dilation: int = 1) -> Conv2dDescriptor:
@@ -109,6 +118,9 @@ CASES = {
     "10x4, one input": convolution((1, 12, 5, 1), (10, 4), 8, descriptor=same(2)),
     "1 row of 3": convolution((1, 1, 9, 3), (3, 3), 4, descriptor=same(2)),
     "a window larger than the image": convolution((2, 2, 2, 6), (4, 4), 4, descriptor=same()),
+    "1x1, in pieces": convolution((1, 1, 5, 1040), (1, 1), 8, zero_point=4, scale=64.0),
+    "1x1, long, in pieces of one word": convolution((1, 1, 2, 1028), (1, 1), 4, zero_point=4, scale=64.0),
+    "5x2, in pieces": convolution((1, 5, 3, 128), (5, 2), 5, scale=64.0, descriptor=Conv2dDescriptor()),
     "5x5, two inputs": convolution((1, 6, 6, 2), (5, 5), 9, dead=1, descriptor=same()),
 }
 
@@ -122,6 +134,9 @@ ROWS = {
         "56 to 12, linear": fully_connected(2, 56, 12, zero_point=5),
         "29 to 6, linear": fully_connected(2, 29, 6, zero_point=-3),
         "37 to 10, dead channels": fully_connected(1, 37, 10, dead=3),
+        "1100 to 5, in pieces": fully_connected(1, 1100, 5, zero_point=5),
+        "1024 to 6, in pieces": fully_connected(1, 1024, 6, least=127, scale=128.0),
+        "1032 to 3, in pieces": fully_connected(1, 1032, 3, least=90, zero_point=0, scale=64.0),
     }.items()
 }
 CASES |= ROWS
@@ -139,6 +154,8 @@ def lowered(case: str) -> LoweredOp:
     """Return the only layer, lowered; a FULLY_CONNECTED of several rows as such, not as a CONV_2D."""
     if case in ROWS:
         return choose(lowering_of(CASES[case], CORE), FULLY_CONNECTED_BLOCK)
+    if "in pieces" in case:  # with more scratch than some goals allow
+        return choose(lowering_of(CASES[case], CORE), CONV_2D_BLOCK)
     return lower(CASES[case], CORE)
 
 
@@ -163,7 +180,9 @@ def test_plain_c_on_the_host_is_the_reference(case: str) -> None:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("case", [case for case in ROWS if "8 to" in case or "16 to" in case or "56 to" in case])
+@pytest.mark.parametrize(
+    "case", [case for case in ROWS if any(f"{inputs} to" in case for inputs in (8, 16, 56, 1024, 1032))]
+)
 def test_plain_c_on_the_host_is_the_reference_without_scratch(case: str) -> None:
     network = CASES[case]
     for inputs in inputs_of(network):

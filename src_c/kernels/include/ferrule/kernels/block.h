@@ -13,6 +13,9 @@
 
 #include <stdint.h>
 
+/** The words of a piece of a sum; a power of two. */
+#define FERRULE_BLOCK_PIECE 128
+
 /** The pixels of one call. */
 struct ferrule_block_pixels {
     int8_t *first;
@@ -56,6 +59,17 @@ void ferrule_block_exact(const struct ferrule_block *block,
                          const struct ferrule_block_pixels *pixels, uint32_t *patches);
 void ferrule_block_exact_listed(const struct ferrule_block *block,
                                 const struct ferrule_block_pixels *pixels, uint32_t *patches);
+
+/**
+ * @brief The same in the exact form if sums may be too large for packed channels.
+ *
+ * They are added in pieces of FERRULE_BLOCK_PIECE words, which fit for any weights that can be
+ * packed; the first piece may be shorter.
+ */
+void ferrule_block_pieces(const struct ferrule_block *block,
+                          const struct ferrule_block_pixels *pixels, uint32_t *patches);
+void ferrule_block_pieces_listed(const struct ferrule_block *block,
+                                 const struct ferrule_block_pixels *pixels, uint32_t *patches);
 
 /**
  * @brief The same with weights of 16 bits, times 256, for at most 8 words.

@@ -34,6 +34,9 @@ void ferrule_fully_connected_paired_onnx_s8(
     const struct ferrule_fully_connected_paired_s8_params *params, const int8_t *input,
     int8_t *output, void *scratch);
 
+/** The products of a piece of a sum, in groups of eight; a power of two. */
+#define FERRULE_PIECE_PAIRS 64
+
 /** One row of the input. */
 struct ferrule_block_row {
     const void *data; /**< widened words, or bytes for the direct functions */
@@ -66,6 +69,17 @@ void ferrule_block_row_direct_proved(const struct ferrule_block_row *row, const 
                                      const int32_t *end, int8_t *output);
 void ferrule_block_row_direct_exact(const struct ferrule_block_row *row, const int32_t *weights,
                                     const int32_t *end, int8_t *output);
+
+/**
+ * @brief The same in the exact form if sums may be too large for packed channels.
+ *
+ * They are added in pieces of 8 * FERRULE_PIECE_PAIRS products, which fit for any weights that can
+ * be packed; the first piece may be shorter.
+ */
+void ferrule_block_row_pieces(const struct ferrule_block_row *row, const int32_t *weights,
+                              const int32_t *end, int8_t *output);
+void ferrule_block_row_direct_pieces(const struct ferrule_block_row *row, const int32_t *weights,
+                                     const int32_t *end, int8_t *output);
 
 /**
  * @brief Multiply with four channels at a time, for the DSP extension.

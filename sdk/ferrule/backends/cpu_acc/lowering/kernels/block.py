@@ -23,6 +23,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     can_pair,
+    can_pair_in_pieces,
     channel_words,
     extreme_channel_sums,
     has_full_range,
@@ -42,6 +43,8 @@ _PROVED_WORDS = 2
 """Constants of a channel in the proved form; the exact form has 4."""
 _WIDE_WORDS = 8
 """Groups of four products for which weights of 16 bits take less cycles."""
+_PIECE_WORDS = 128
+"""Groups of four products of a piece of a sum: 2 * FERRULE_PIECE_PAIRS."""
 _LOAD = 8
 """Products of one load of a FULLY_CONNECTED's row."""
 _WIDENED, _DIRECT = "fully_connected_block_s8", "fully_connected_direct_block_s8"
@@ -59,6 +62,8 @@ class BlockWeights:
     """int32."""
     wide: bool = False
     """Whether the weights have 16 bits."""
+    pieces: bool = False
+    """Whether sums are added in pieces, in the exact form."""
 
     @property
     def channels(self) -> int:
@@ -70,20 +75,29 @@ class BlockWeights:
         """Whether the constants have the proved form, not the exact one."""
         return len(self.constants[0]) == _PROVED_WORDS
 
+    @property
+    def form(self) -> str:
+        """The part of a function's name that tells how it stores sums."""
+        return "wide" if self.wide else "pieces" if self.pieces else "proved" if self.proved else "exact"
 
-def block_weights(channels: Channels) -> BlockWeights | str:
-    """Return the weights of whole blocks, the last channel repeated; the reason as a string if that is impossible."""
+
+def block_weights(channels: Channels, *, pieces: bool = False) -> BlockWeights | str:
+    """Return the weights of whole blocks, the last channel repeated; the reason as a string if that is impossible.
+
+    With `pieces`, sums that are too large to be packed are added in pieces.
+    """
     if not has_full_range(channels.layer):
         return "the output is clamped within int8"
     whole = channels.in_blocks(_CHANNELS)
-    if not can_pair(whole):
+    pieces = pieces and not can_pair(whole)
+    if not (can_pair_in_pieces(whole) if pieces else can_pair(whole)):
         return NOT_PAIRED
-    constants = requantization_constants(whole)
+    constants = exact_constants(whole) if pieces else requantization_constants(whole)
     if constants is None:
         return "an output is scaled up" if channels.rounding is Rounding.TFLM else NOT_PROVED
     blocks = len(constants) // _CHANNELS
     weights = pair_weights(whole.matrix, _CHANNELS).reshape(blocks, -1)
-    found = BlockWeights(words=weights.shape[1] // _CHANNELS, constants=constants, data=weights)
+    found = BlockWeights(words=weights.shape[1] // _CHANNELS, constants=constants, data=weights, pieces=pieces)
     after = constants.reshape(blocks, -1)
     before = after[:, :0]
     if found.proved:
@@ -124,6 +138,15 @@ def requantization_constants(channels: Channels, *, always: bool = False) -> Arr
         proved = proved_words(*extreme_channel_sums(channels), channels.factors, zero_point, channels.rounding)
         if proved is not None:
             return np.stack([proved[:, 0], (channels.bias << 8) + proved[:, 1]], axis=1).astype(np.int32)
+    return exact_constants(channels, always=always)
+
+
+def exact_constants(channels: Channels, *, always: bool = False) -> Array | None:
+    """Return the four words of each channel in TFLM's exact form; None if it has not the results of the layer's rule.
+
+    With `always`, an output that is scaled up is taken, too.
+    """
+    zero_point = channels.layer.output.zero_point
     words = channel_words(channels, 1).reshape(-1, 3).astype(np.int64)
     if channels.rounding is not Rounding.TFLM or (words[:, 2].min() < 1 and not always):
         return None
@@ -140,10 +163,12 @@ def _planned(channels: Channels, inputs: Array | None, line_bytes: int, weights:
     pointwise = line_bytes == 0 and window.is_pointwise
     kernel = "conv2d_1x1_block_s8" if pointwise else _KERNEL
     listed = not whole.size == channels.places.size == layer.output.shape[3] or bool(channels.dead.any())
-    form, requantize, step = "proved" if weights.proved else "exact", (37 if weights.proved else 64) + 4 * listed, 24
+    requantize, step = (37 if weights.proved else 64) + 4 * listed, 24
     if weights.wide:
-        form, requantize, step = "wide", 30, 22
+        requantize, step = 30, 22
     block = step * weights.words + 3 * (-(-(weights.words - 1) // 8)) + requantize + 8
+    if weights.pieces:
+        block += 3 * (weights.words // 8) + 24 * -(-weights.words // _PIECE_WORDS)
     if inputs is not None:
         gather = 24 * weights.words + 60
     else:
@@ -179,7 +204,7 @@ def _planned(channels: Channels, inputs: Array | None, line_bytes: int, weights:
                     "output_c": layer.output.shape[3],
                     "positions": whole.astype(np.int16) if listed else None,
                     "fixed": channels.fixed_pixel,
-                    "store": Identifier(f"ferrule_block_{form}{'_listed' if listed else ''}"),
+                    "store": Identifier(f"ferrule_block_{weights.form}{'_listed' if listed else ''}"),
                 },
             },
             table="conv2d_block_s8_params",
@@ -208,7 +233,7 @@ def _candidate(layer: Convolution, *, wide: bool = False, chosen: Channels | Non
         line_bytes = ((output.shape[2] - 1) * window.stride_w + window.width) * image.shape[3]
         order = _row_order(window.height, window.width * image.shape[3])
         chosen = replace(chosen, matrix=np.pad(chosen.matrix, ((0, 0), (0, 1)))[:, order])
-    weights = (wide_weights if wide else block_weights)(chosen)
+    weights = wide_weights(chosen) if wide else block_weights(chosen, pieces=True)
     if isinstance(weights, str):
         return weights
     if wide and chosen.dead.any():
@@ -248,11 +273,17 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
     if direct and products % _LOAD != 0:
         return "the inputs are not a multiple of eight"
     padded = np.pad(channels.matrix, ((0, 0), (0, -products % _LOAD)))
-    weights = block_weights(replace(channels, matrix=padded))
+    weights = block_weights(replace(channels, matrix=padded), pieces=True)
     if isinstance(weights, str):
         return weights
     kernel, blocks, form = _DIRECT if direct else _WIDENED, weights.channels // _CHANNELS, "direct_" if direct else ""
-    block = (32 if direct else 27) * weights.words // 2 + 3 * -(-weights.words // 8) + (34 if weights.proved else 46)
+    pieces = 18 * -(-weights.words // _PIECE_WORDS) if weights.pieces else 0
+    block = (
+        pieces
+        + (32 if direct else 27) * weights.words // 2
+        + 3 * -(-weights.words // 8)
+        + (34 if weights.proved else 46)
+    )
     return Candidate(
         kernel=kernel,
         code="block",
@@ -271,7 +302,7 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
                 "words": weights.words,
                 "weights": weights.data,
                 "block_words": weights.data.size // blocks,
-                "multiply": Identifier(f"ferrule_block_row_{form}{'proved' if weights.proved else 'exact'}"),
+                "multiply": Identifier(f"ferrule_block_row_{form}{weights.form}"),
             },
             table="fully_connected_block_s8_params",
             contribution=KERNELS.part(_WIDENED),

@@ -133,10 +133,13 @@ def extreme_channel_sums(channels: Channels) -> tuple[Array, Array]:
 
 def can_pair(channels: Channels) -> bool:
     """Return whether every channel is within the limits of the packed form."""
-    second = channels.matrix[1::2].astype(np.int64)
-    if np.abs(second).sum(axis=1).max(initial=0) * _LARGEST_DATA >= 1 << 23 or (second == -128).any():
-        return False
-    return can_scale(channels)
+    second = np.abs(channels.matrix[1::2].astype(np.int64)).sum(axis=1).max(initial=0)
+    return bool(second * _LARGEST_DATA < 1 << 23) and can_pair_in_pieces(channels)
+
+
+def can_pair_in_pieces(channels: Channels) -> bool:
+    """Return whether every channel is within the limits of the packed form if sums are added in pieces."""
+    return not (channels.matrix[1::2] == -128).any() and can_scale(channels)
 
 
 def can_scale(channels: Channels) -> bool:
