@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/block.h"
-
-#include <stddef.h>
-#include <string.h>
-
-#include "ferrule/kernels/requantize_dsp.h"
+#include "ferrule/kernels/block.inc.h"
 
 #if FERRULE_HAS_DSP
 
@@ -50,35 +45,6 @@
 #define WORD    STEP STEP /* 96 bytes of code */
 #define WORDS_4 WORD WORD WORD WORD
 
-/* One word of both pixels. */
-#define WIDEN                                                                                      \
-    "ldr r4, [r0, r1]\n\t"                                                                         \
-    "ldr r5, [r0], #4\n\t"                                                                         \
-    "sxtb16 r6, r5\n\t"                                                                            \
-    "sxtb16 r7, r4\n\t"                                                                            \
-    "sxtb16 r8, r5, ror #8\n\t"                                                                    \
-    "sxtb16 r9, r4, ror #8\n\t"                                                                    \
-    "stm r3!, {r6-r9}\n\t"
-
-/* The stack: 0 place in the loop, 4 end of the patches, 8 patches, 12 weights, 16 end of the
- * weights, 20 first pixel, 24 second pixel, 28 next position, 32 source, 36 step, 40 pairs, 44
- * channels of the output, 48 positions, 52 fixed pixel. */
-#define PROLOGUE PROLOGUE_OF("60")
-#define PROLOGUE_OF(frame)                                                                         \
-    "push {r4-r11, lr}\n\t"                                                                        \
-    "sub sp, sp, #" frame "\n\t"                                                                   \
-    "ldm r0, {r4-r9}\n\t"                                                                          \
-    "add r5, r4, r5\n\t"                                                                           \
-    "add r10, r2, r6, lsl #4\n\t"                                                                  \
-    "strd r10, r2, [sp, #4]\n\t"                                                                   \
-    "strd r4, r5, [sp, #12]\n\t"                                                                   \
-    "strd r7, r8, [sp, #44]\n\t"                                                                   \
-    "str r9, [sp, #52]\n\t"                                                                        \
-    "ldm r1, {r4, r5, r10, r11, r12}\n\t"                                                          \
-    "strd r4, r5, [sp, #20]\n\t"                                                                   \
-    "strd r10, r11, [sp, #32]\n\t"                                                                 \
-    "str r12, [sp, #40]\n\t"
-
 /* The place in the unrolled loop, for one word less than there are. The functions are aligned,
  * since ADR rounds the place of the instruction down to a multiple of four. */
 #define LOOP(unrolled)                                                                             \
@@ -93,22 +59,6 @@
     "10:\n\t"                                                                                      \
     "orr r3, r3, #1\n\t"                                                                           \
     "str r3, [sp]\n\t"
-
-/* Each pair of pixels starts here. */
-#define PAIR                                                                                       \
-    "11:\n\t"                                                                                      \
-    "ldrd r0, r1, [sp, #32]\n\t"                                                                   \
-    "cbz r0, 14f\n\t"                                                                              \
-    "ldrd r12, r3, [sp, #4]\n\t"                                                                   \
-    "sub r2, r12, r3\n\t"                                                                          \
-    "tst r2, #16\n\t"                                                                              \
-    "bne 13f\n\t"                                                                                  \
-    "12:\n\t" WIDEN "13:\n\t" WIDEN "cmp r3, r12\n\t"                                              \
-    "bne 12b\n\t"                                                                                  \
-    "add r0, r0, r1\n\t"                                                                           \
-    "str r0, [sp, #32]\n\t"                                                                        \
-    "14:\n\t"                                                                                      \
-    "ldr r1, [sp, #12]\n\t"
 
 /* Each block of channels starts here. */
 #define BLOCK(first, loop)                                                                         \
@@ -184,25 +134,6 @@
     "bne 18b\n\t"                                                                                  \
     "19:\n\t"
 
-#define EPILOGUE(advance) EPILOGUE_OF("60", advance)
-#define EPILOGUE_OF(frame, advance)                                                                \
-    "ldr r12, [sp, #16]\n\t"                                                                       \
-    "cmp r1, r12\n\t"                                                                              \
-    "bne.w 15b\n\t"                                                                                \
-    "ldr r12, [sp, #40]\n\t"                                                                       \
-    "subs r12, r12, #1\n\t"                                                                        \
-    "beq 31f\n\t"                                                                                  \
-    "str r12, [sp, #40]\n\t"                                                                       \
-    "ldr r12, [sp, #44]\n\t" advance "strd r10, r11, [sp, #20]\n\t"                                \
-    "b.w 11b\n\t"                                                                                  \
-    "31:\n\t"                                                                                      \
-    "add sp, sp, #" frame "\n\t"                                                                   \
-    "pop {r4-r11, pc}\n\t"
-
-/* The stored pixels end where the next ones start; r10 and r11 are their pointers. */
-#define ADVANCE_DENSE                                                                              \
-    "mov r10, r11\n\t"                                                                             \
-    "add r11, r11, r12\n\t"
 #define ADVANCE_LISTED                                                                             \
     "ldr r11, [sp, #24]\n\t"                                                                       \
     "add r10, r11, r12\n\t"                                                                        \
@@ -305,135 +236,6 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
 PIECES_FUNCTION(ferrule_block_pieces, "", STORE_DENSE, ADVANCE_DENSE)
 PIECES_FUNCTION(ferrule_block_pieces_listed, START_LISTED, STORE_LISTED, ADVANCE_LISTED)
 
-/* Two products with weights of 16 bits: r2 to r5 are the sums of the first pixel, r6 to r9 those of
- * the second, times 256. They start with the constants of their channels. */
-#define WIDE_STEP                                                                                  \
-    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
-    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
-    "smlad r6, r11, r12, r6\n\t"                                                                   \
-    "smlad r2, r10, r12, r2\n\t"                                                                   \
-    "smlad r7, r11, lr, r7\n\t"                                                                    \
-    "smlad r3, r10, lr, r3\n\t"                                                                    \
-    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
-    "smlad r8, r11, r12, r8\n\t"                                                                   \
-    "smlad r4, r10, r12, r4\n\t"                                                                   \
-    "smlad r9, r11, lr, r9\n\t"                                                                    \
-    "smlad r5, r10, lr, r5\n\t"
-#define FIRST_WIDE_STEP                                                                            \
-    "ldm r1!, {r2-r5}\n\t"                                                                         \
-    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
-    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
-    "smlad r6, r11, r12, r2\n\t"                                                                   \
-    "smlad r2, r10, r12, r2\n\t"                                                                   \
-    "smlad r7, r11, lr, r3\n\t"                                                                    \
-    "smlad r3, r10, lr, r3\n\t"                                                                    \
-    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
-    "smlad r8, r11, r12, r4\n\t"                                                                   \
-    "smlad r4, r10, r12, r4\n\t"                                                                   \
-    "smlad r9, r11, lr, r5\n\t"                                                                    \
-    "smlad r5, r10, lr, r5\n\t"
-#define WIDE_WORD  WIDE_STEP WIDE_STEP /* 88 bytes of code */
-#define WIDE_WORDS WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD
-#define WIDE_PLACE                                                                                 \
-    "rsb r6, r6, #8\n\t"                                                                           \
-    "movs r3, #88\n\t"                                                                             \
-    "mul r6, r6, r3\n\t"                                                                           \
-    "adr.w r3, 20f\n\t"                                                                            \
-    "add r3, r3, r6\n\t"                                                                           \
-    "orr r3, r3, #1\n\t"                                                                           \
-    "str r3, [sp]\n\t"
-#define WIDE_BLOCK                                                                                 \
-    "15:\n\t"                                                                                      \
-    "ldr r0, [sp, #8]\n\t" FIRST_WIDE_STEP WIDE_STEP "ldr pc, [sp]\n\t"                            \
-    "20:\n\t" WIDE_WORDS                                                                           \
-    "ldm r1!, {r0, r10, r11, r12}\n\t" FERRULE_PROVED_COMPLETE("r2", "r6", "r0")                   \
-        FERRULE_PROVED_COMPLETE("r3", "r7", "r10") FERRULE_PROVED_COMPLETE("r4", "r8", "r11")      \
-            FERRULE_PROVED_COMPLETE("r5", "r9", "r12") "ldrd r10, r11, [sp, #20]\n\t"              \
-                                                       "strb r6, [r11], #1\n\t"                    \
-                                                       "strb r7, [r11], #1\n\t"                    \
-                                                       "strb r8, [r11], #1\n\t"                    \
-                                                       "strb r9, [r11], #1\n\t"                    \
-                                                       "strb r2, [r10], #1\n\t"                    \
-                                                       "strb r3, [r10], #1\n\t"                    \
-                                                       "strb r4, [r10], #1\n\t"                    \
-                                                       "strb r5, [r10], #1\n\t"                    \
-                                                       "strd r10, r11, [sp, #20]\n\t"
-
-__attribute__((naked, noinline, aligned(4))) void
-ferrule_block_wide(const struct ferrule_block *block __attribute__((unused)),
-                   const struct ferrule_block_pixels *pixels __attribute__((unused)),
-                   uint32_t *patches __attribute__((unused)))
-{
-    __asm__(PROLOGUE WIDE_PLACE PAIR WIDE_BLOCK EPILOGUE(ADVANCE_DENSE));
-}
-
-/* Weights of 16 bits that were packed at run time, for any number of words. Where the first pixel
- * starts is kept, since its pixels may have more channels than the block stores. */
-#define TILE_PLACE                                                                                 \
-    "subs r6, r6, #1\n\t"                                                                          \
-    "adr.w r3, 30f\n\t"                                                                            \
-    "beq 10f\n\t"                                                                                  \
-    "rsb r6, r6, #0\n\t"                                                                           \
-    "and r6, r6, #3\n\t"                                                                           \
-    "movs r3, #88\n\t"                                                                             \
-    "mul r6, r6, r3\n\t"                                                                           \
-    "adr.w r3, 20f\n\t"                                                                            \
-    "add r3, r3, r6\n\t"                                                                           \
-    "10:\n\t"                                                                                      \
-    "orr r3, r3, #1\n\t"                                                                           \
-    "str r3, [sp]\n\t"
-#define START_TILE                                                                                 \
-    "ldr r2, [sp, #20]\n\t"                                                                        \
-    "str r2, [sp, #28]\n\t"
-#define TILE_BLOCK                                                                                 \
-    "15:\n\t"                                                                                      \
-    "ldr r0, [sp, #8]\n\t" FIRST_WIDE_STEP WIDE_STEP "ldr pc, [sp]\n\t"                            \
-    "20:\n\t" WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD "ldr r12, [sp, #4]\n\t"                      \
-    "cmp r0, r12\n\t"                                                                              \
-    "bne 20b\n\t"                                                                                  \
-    "30:\n\t"
-#define STORE_TILE                                                                                 \
-    "ldrd r10, r11, [sp, #20]\n\t"                                                                 \
-    "strb r6, [r11], #1\n\t"                                                                       \
-    "strb r7, [r11], #1\n\t"                                                                       \
-    "strb r8, [r11], #1\n\t"                                                                       \
-    "strb r9, [r11], #1\n\t"                                                                       \
-    "strb r2, [r10], #1\n\t"                                                                       \
-    "strb r3, [r10], #1\n\t"                                                                       \
-    "strb r4, [r10], #1\n\t"                                                                       \
-    "strb r5, [r10], #1\n\t"                                                                       \
-    "strd r10, r11, [sp, #20]\n\t"
-#define TILE_PROVED                                                                                \
-    "ldr r0, [r1], #4\n\t" FERRULE_PROVED_COMPLETE("r2", "r6", "r0")                               \
-        FERRULE_PROVED_COMPLETE("r3", "r7", "r0") FERRULE_PROVED_COMPLETE("r4", "r8", "r0")        \
-            FERRULE_PROVED_COMPLETE("r5", "r9", "r0") STORE_TILE
-#define TILE_EXACT                                                                                 \
-    "ldm r1!, {r0, r10, r11}\n\t" FERRULE_EXACT_COMPLETE("r2", "r6", "r0", "r10", "r11")           \
-        FERRULE_EXACT_COMPLETE("r3", "r7", "r0", "r10", "r11")                                     \
-            FERRULE_EXACT_COMPLETE("r4", "r8", "r0", "r10", "r11")                                 \
-                FERRULE_EXACT_COMPLETE("r5", "r9", "r0", "r10", "r11") STORE_TILE
-#define TILE_SUMS                                                                                  \
-    "ldr r10, [sp, #20]\n\t"                                                                       \
-    "stm r10!, {r2-r9}\n\t"                                                                        \
-    "str r10, [sp, #20]\n\t"
-#define ADVANCE_TILE                                                                               \
-    "ldr r10, [sp, #28]\n\t"                                                                       \
-    "add r10, r10, r12, lsl #1\n\t"                                                                \
-    "add r11, r10, r12\n\t"
-
-#define TILE_FUNCTION(name, finish)                                                                \
-    __attribute__((naked, noinline, aligned(4))) void name(                                        \
-        const struct ferrule_block *block __attribute__((unused)),                                 \
-        const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
-        uint32_t *patches __attribute__((unused)))                                                 \
-    {                                                                                              \
-        __asm__(PROLOGUE TILE_PLACE PAIR START_TILE TILE_BLOCK finish EPILOGUE(ADVANCE_TILE));     \
-    }
-
-TILE_FUNCTION(ferrule_block_tile_proved, TILE_PROVED)
-TILE_FUNCTION(ferrule_block_tile_exact, TILE_EXACT)
-TILE_FUNCTION(ferrule_block_tile_sums, TILE_SUMS)
-
 /* One byte of both pixels. Every second one ends a word; the patches are aligned to words. */
 #define WIDEN_BYTE                                                                                 \
     "ldrsb r4, [r0, r2]\n\t"                                                                       \
@@ -524,12 +326,6 @@ ferrule_block_gather_rgb(const struct ferrule_block_rows *rows __attribute__((un
 
 #else
 
-static void widen_two(const int8_t *source, int32_t offset, int32_t words, uint32_t *patches)
-{
-    ferrule_widen(source, words, patches, 4);
-    ferrule_widen(source + offset, words, patches + 1, 4);
-}
-
 void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *source,
                           int32_t offset, uint32_t *patches)
 {
@@ -596,17 +392,6 @@ static void multiply_pieces(const uint32_t *patches, const int32_t *weights, int
     sums[3] = odd[1];
 }
 
-/* The form of a block's constants, and how they are used. */
-struct form {
-    int32_t before; /**< words before the weights */
-    int32_t after;  /**< words after them */
-    void (*multiply)(const uint32_t *patches, const int32_t *weights, int32_t words,
-                     uint32_t sums[4]);
-    int32_t word_words; /**< words of weights per word of the patches */
-    void (*requantize)(const uint32_t sums[4], const int32_t *before, const int32_t *after,
-                       int8_t stored[4]);
-};
-
 static void proved(const uint32_t sums[4], const int32_t *before, const int32_t *after,
                    int8_t stored[4])
 {
@@ -629,18 +414,6 @@ static void exact(const uint32_t sums[4], const int32_t *before, const int32_t *
     }
 }
 
-/* The same as `multiply` with weights of 16 bits, which are times 256. */
-static void multiply_wide(const uint32_t *patches, const int32_t *weights, int32_t words,
-                          uint32_t sums[4])
-{
-    (void)memset(sums, 0, 4 * sizeof(*sums));
-    for (int32_t i = 0; i < 2 * words; ++i) {
-        for (int32_t c = 0; c < 4; ++c) {
-            sums[c] = ferrule_dual_multiply_add(patches[2 * i], (uint32_t)*weights++, sums[c]);
-        }
-    }
-}
-
 static void by_pieces(const uint32_t sums[4], const int32_t *before, const int32_t *after,
                       int8_t stored[4])
 {
@@ -650,121 +423,13 @@ static void by_pieces(const uint32_t sums[4], const int32_t *before, const int32
     }
 }
 
-static void wide(const uint32_t sums[4], const int32_t *before, const int32_t *after,
-                 int8_t stored[4])
-{
-    for (int32_t c = 0; c < 4; ++c) {
-        stored[c] = ferrule_proved_s8(sums[c] + (uint32_t)before[c], after[c]);
-    }
-}
-
-static void tile_proved(const uint32_t sums[4], const int32_t *before, const int32_t *after,
-                        int8_t stored[4])
-{
-    for (int32_t c = 0; c < 4; ++c) {
-        stored[c] = ferrule_proved_s8(sums[c] + (uint32_t)before[c], after[0]);
-    }
-}
-
-static void tile_exact(const uint32_t sums[4], const int32_t *before, const int32_t *after,
-                       int8_t stored[4])
-{
-    const int32_t channel[] = {0, after[0], after[1], after[2]};
-
-    for (int32_t c = 0; c < 4; ++c) {
-        stored[c] = ferrule_exact_s8(sums[c] + (uint32_t)before[c], channel);
-    }
-}
-
 static const struct form proved_form = {2, 6, multiply, 4, proved};
 static const struct form exact_form = {0, 4 * FERRULE_EXACT_WORDS, multiply, 4, exact};
 static const struct form pieces_form = {0, 4 * FERRULE_EXACT_WORDS, multiply_pieces, 4, by_pieces};
-static const struct form wide_form = {4, 4, multiply_wide, 8, wide};
-static const struct form tile_proved_form = {4, 1, multiply_wide, 8, tile_proved};
-static const struct form tile_exact_form = {4, 3, multiply_wide, 8, tile_exact};
-
-static void store(const struct ferrule_block *block, const uint32_t *patches, int8_t *pixel,
-                  const struct form *form)
-{
-    const int32_t *at = block->weights;
-    const int32_t *end = at + block->weight_bytes / 4;
-
-    if (block->fixed != NULL) {
-        (void)memcpy(pixel, block->fixed, (size_t)block->output_c);
-    }
-    for (int32_t c = 0; at != end; c += 4) {
-        const int32_t *weights = at + form->before;
-        const int32_t *after = weights + form->word_words * block->words;
-        uint32_t sums[4];
-        int8_t stored[4];
-
-        form->multiply(patches, weights, block->words, sums);
-        form->requantize(sums, at, after, stored);
-        for (int32_t i = 0; i < 4; ++i) {
-            pixel[block->positions == NULL ? c + i : block->positions[c + i]] = stored[i];
-        }
-        at = after + form->after;
-    }
-}
-
-static void store_pixels(const struct ferrule_block *block,
-                         const struct ferrule_block_pixels *pixels, uint32_t *patches,
-                         const struct form *form)
-{
-    const int8_t *source = pixels->source;
-    int8_t *first = pixels->first;
-    int8_t *second = pixels->second;
-
-    for (int32_t pairs = pixels->pairs; pairs > 0; --pairs) {
-        if (source != NULL) {
-            widen_two(source, pixels->step_bytes, block->words, patches);
-            source += 2 * pixels->step_bytes;
-        }
-        if (second != first) {
-            store(block, patches + 1, second, form);
-        }
-        store(block, patches, first, form);
-        first += 2 * block->output_c;
-        second += 2 * block->output_c;
-    }
-}
-
-#define FUNCTION(name, form)                                                                       \
-    void name(const struct ferrule_block *block, const struct ferrule_block_pixels *pixels,        \
-              uint32_t *patches)                                                                   \
-    {                                                                                              \
-        store_pixels(block, pixels, patches, form);                                                \
-    }
-
 FUNCTION(ferrule_block_proved, &proved_form)
 FUNCTION(ferrule_block_proved_listed, &proved_form)
 FUNCTION(ferrule_block_exact, &exact_form)
 FUNCTION(ferrule_block_exact_listed, &exact_form)
 FUNCTION(ferrule_block_pieces, &pieces_form)
 FUNCTION(ferrule_block_pieces_listed, &pieces_form)
-FUNCTION(ferrule_block_wide, &wide_form)
-FUNCTION(ferrule_block_tile_proved, &tile_proved_form)
-FUNCTION(ferrule_block_tile_exact, &tile_exact_form)
-
-void ferrule_block_tile_sums(const struct ferrule_block *block,
-                             const struct ferrule_block_pixels *pixels, uint32_t *patches)
-{
-    int32_t *sums = (int32_t *)pixels->first;
-    const int32_t *end = block->weights + block->weight_bytes / 4;
-
-    if (pixels->source != NULL) {
-        widen_two(pixels->source, pixels->step_bytes, block->words, patches);
-    }
-    for (const int32_t *at = block->weights; at != end; at += 4 + 8 * block->words) {
-        for (int32_t pixel = 0; pixel < 2; ++pixel) {
-            uint32_t each[4];
-
-            multiply_wide(patches + pixel, at + 4, block->words, each);
-            for (int32_t c = 0; c < 4; ++c) {
-                *sums++ = (int32_t)(each[c] + (uint32_t)at[c]);
-            }
-        }
-    }
-}
-
 #endif

@@ -41,6 +41,7 @@ def convolution(
     unused: int = 0,
     zero_point: int = -128,
     scale: float = 1.0,
+    least: int = -127,
     descriptor: Conv2dDescriptor | None = None,
 ) -> Network:
     """Return a CONV_2D; the last `dead` channels store a single value, the first `unused` inputs have no weights."""
@@ -52,7 +53,7 @@ def convolution(
         TensorInfo("bias", shape[:1], DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
     bias = np.where(np.arange(channels) < channels - dead, 300, -(2**29)).astype(np.int32)
-    weights = random.integers(-127, 128, shape, np.int8)
+    weights = random.integers(least, 128, shape, np.int8)
     weights[..., :unused] = 0
     output = Quantization.of(scale, zero_point)
     constants = {1: weights, 2: bias}
@@ -119,7 +120,7 @@ CASES = {
     "1 row of 3": convolution((1, 1, 9, 3), (3, 3), 4, descriptor=same(2)),
     "a window larger than the image": convolution((2, 2, 2, 6), (4, 4), 4, descriptor=same()),
     "1x1, in pieces": convolution((1, 1, 5, 1040), (1, 1), 8, zero_point=4, scale=64.0),
-    "1x1, long, in pieces of one word": convolution((1, 1, 2, 1028), (1, 1), 4, zero_point=4, scale=64.0),
+    "1x1, long, in pieces of one word": convolution((1, 1, 2, 1028), (1, 1), 4, zero_point=4, scale=64.0, least=90),
     "5x2, in pieces": convolution((1, 5, 3, 128), (5, 2), 5, scale=64.0, descriptor=Conv2dDescriptor()),
     "5x5, two inputs": convolution((1, 6, 6, 2), (5, 5), 9, dead=1, descriptor=same()),
 }

@@ -17,7 +17,10 @@ from ferrule.backends.cpu_acc.lowering.table import ROWS
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.network import Network
+from ferrule.operators.activation import Activation
 from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.testing.backends.comparison import random_inputs
 
 M0, M3, M4 = (
@@ -58,6 +61,37 @@ def product(
     return layer_network(LayerType.BATCH_MATMUL, descriptor, infos, output, constants, rounding=rounding)
 
 
+def layer(
+    rows: int,
+    depth: int,
+    columns: int,
+    *,
+    type_: LayerType = LayerType.FULLY_CONNECTED,
+    weights_zero_point: int = 0,
+    bias: bool = True,
+    held: bool = False,
+    activation: Activation = Activation.NONE,
+    zero_point: int = 3,
+    rounding: Rounding = Rounding.TFLM,
+) -> Network:
+    """Return a FULLY_CONNECTED or a CONV_2D of one pixel with weights from run time, or `held` ones."""
+    fully = type_ is LayerType.FULLY_CONNECTED
+    descriptor = (FullyConnectedDescriptor if fully else Conv2dDescriptor)(activation=activation)
+    data, weights = ((rows, depth), (columns, depth)) if fully else ((1, 1, rows, depth), (columns, 1, 1, depth))
+    infos = [
+        TensorInfo("data", data, DataType.INT8, quantization=Quantization.of(2.0**-5, -4)),
+        TensorInfo("weights", weights, DataType.INT8, quantization=Quantization.of(2.0**-5, weights_zero_point)),
+    ]
+    random, constants = np.random.default_rng(columns), dict[int, Array]()
+    if held:
+        constants[1] = random.integers(-127, 128, weights, np.int8)
+    if bias:
+        infos.append(TensorInfo("bias", (columns,), DataType.INT32, quantization=Quantization.of(2.0**-10)))
+        constants[2] = random.integers(-9000, 9000, columns).astype(np.int32)
+    output = Quantization.of(2.0**-10 * 90 * depth**0.5, zero_point)
+    return layer_network(type_, descriptor, infos, output, constants, rounding=rounding)
+
+
 def drawn(seed: int) -> Network:
     """Return a product of random sizes, batches and zero points by a random rule."""
     random = np.random.default_rng(seed)
@@ -90,6 +124,12 @@ CASES = {
     "onnx": product((4, 24, 9), rounding=Rounding.ONNX, zero_points=(5, 0, -100)),
     "scaled up": product((4, 4, 4), factor=0.005),
     "long": product((3, 600, 9), zero_points=(0, 0, 0)),
+    "rows from run time": layer(7, 24, 9),
+    "a row from run time": layer(1, 40, 13, activation=Activation.RELU6, zero_point=-128),
+    "pixels from run time": layer(5, 16, 8, type_=LayerType.CONV_2D, bias=False, zero_point=-128),
+    "pixels by onnx": layer(4, 11, 6, type_=LayerType.CONV_2D, rounding=Rounding.ONNX),
+    "weights with a zero point": layer(4, 18, 5, weights_zero_point=-9, held=True),
+    "pixels and a zero point": layer(3, 16, 16, type_=LayerType.CONV_2D, weights_zero_point=100, held=True),
 } | {f"drawn {seed}": drawn(seed) for seed in range(24)}
 
 
@@ -99,10 +139,9 @@ def runs_of(network: Network) -> list[list[Array]]:
 
 def candidates(network: Network, core: CoreFeatures | None = M4) -> list[Candidate]:
     context = lowering_of(network, core)
-    found = [
-        row.candidate(context) for row in ROWS[LayerType.BATCH_MATMUL](context) if context.layer.rounding in row.rules
-    ]
-    return [each for each in found if isinstance(each, Candidate)]
+    found = [row.candidate(context) for row in ROWS[context.layer.type](context) if context.layer.rounding in row.rules]
+    # generic kernels of other layers have tables that point to tensors
+    return [each for each in found if isinstance(each, Candidate) and "batch_matmul" in each.kernel]
 
 
 @pytest.mark.cc

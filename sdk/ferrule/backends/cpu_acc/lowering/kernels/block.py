@@ -208,7 +208,7 @@ def _planned(channels: Channels, inputs: Array | None, line_bytes: int, weights:
                 },
             },
             table="conv2d_block_s8_params",
-            sources=("block",),
+            sources=("block", "block_wide") if weights.wide else ("block",),
         ),
     )
 

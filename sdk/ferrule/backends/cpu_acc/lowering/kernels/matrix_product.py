@@ -16,14 +16,15 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of, int32s, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import OCTET
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
 from ferrule.backends.firmware import LoweringContext
 from ferrule.dom import Identifier
-from ferrule.graph import DataType, Rounding, Shape
+from ferrule.graph import Array, DataType, LayerType, Rounding, Shape
 from ferrule.operators.arithmetic.fixed_point import Factor
 from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor, depth_of, factor_of
+from ferrule.operators.weighted.conv2d import groups_of
 from ferrule.operators.weighted.products import WEIGHTED_RULES
 
 _HEADER = "ferrule/kernels/batch_matmul.h"
@@ -42,10 +43,11 @@ _MOST_ROWS = 32
 """Rows of the left matrix that the kernel with MVE multiplies at once."""
 _MOST_LISTED = 1 << 16
 _GENERAL, _LISTED = 1, 2
-NOT_INT8 = "the data is not int8"
+_BIAS = 2
+"""The position of the bias among the inputs."""
 
 
-@frozen
+@frozen(eq=False)
 class MatrixProduct:
     """A product of matrices, for each index of the batches."""
 
@@ -57,6 +59,13 @@ class MatrixProduct:
     left: Mapping[str, Member]
     """The strides of the left matrices, as a `struct ferrule_batch_matmul_strides`."""
     right: Mapping[str, Member]
+
+    factor: Factor
+    """What scales the sums."""
+    limits: tuple[int, int] = (-128, 127)
+    """The lowest and the highest stored value, of int8."""
+    bias: Array | None = None
+    """int64, one per column."""
 
     @classmethod
     def of(cls, context: LoweringContext) -> MatrixProduct:
@@ -74,6 +83,41 @@ class MatrixProduct:
             depth=depth_of(descriptor, left),
             left=_strides(left.shape, depth_first=descriptor.adj_x),
             right=_strides(right.shape, depth_first=not descriptor.adj_y),
+            factor=Factor(multiplier=0, shift=0) if output.dtype.is_float else factor_of(operands),
+        )
+
+    @classmethod
+    def of_weights(cls, context: LoweringContext) -> MatrixProduct | str:
+        """Return the product of a layer with weights of a window of one pixel; or why it is none."""
+        layer = Convolution.of(context)
+        factors = layer.factors()
+        data, weights = context.operands.pair
+        if context.layer.type is not LayerType.FULLY_CONNECTED and not (
+            layer.window.is_pointwise and groups_of(data, weights) == 1
+        ):
+            return "the window has more than one pixel, or channels have groups"
+        if any(factor != factors[0] for factor in factors):
+            return "channels have scales of their own"
+        if (
+            len(context.layer.inputs) > _BIAS
+            and context.layer.inputs[_BIAS] is not None
+            and context.constant(_BIAS) is None
+        ):
+            return "the bias is not a constant"
+        columns = layer.output.shape[3]
+        depth = weights.elements // columns
+        limits = layer.output_fields
+        return cls(
+            context=context,
+            batches=(1,) * _BATCH_AXES,
+            rows=layer.pixels,
+            columns=columns,
+            depth=depth,
+            left=_strides((layer.pixels, depth), depth_first=False),
+            right=_strides((columns, depth), depth_first=False),
+            factor=factors[0],
+            limits=(limits["low"], limits["high"]),
+            bias=layer.bias(np.int64) if context.constant(_BIAS) is not None else None,
         )
 
     @property
@@ -99,16 +143,17 @@ class MatrixProduct:
         return self.left["depth"] == 1
 
     @property
-    def factor(self) -> Factor:
-        """What scales the sums."""
-        return factor_of(self.context.operands)
-
-    @property
     def sums(self) -> tuple[int, int]:
-        """The lowest and the highest sum of products."""
+        """The lowest and the highest sum of products and bias."""
         ends = [np.array([-128, 127], np.int64) - info.zero_point for info in self.context.operands.pair]
         products = np.multiply.outer(*ends)
-        return self.depth * int(products.min()), self.depth * int(products.max())
+        least, most = (0, 0) if self.bias is None else (int(self.bias.min()), int(self.bias.max()))
+        return self.depth * int(products.min()) + least, self.depth * int(products.max()) + most
+
+    @property
+    def has_full_range(self) -> bool:
+        """Whether the output is clamped to int8 only."""
+        return self.limits == (-128, 127)
 
     def can_scale(self) -> bool:
         """Return whether `ferrule_store_sums` and the exact form have the results of the layer's rule."""
@@ -125,6 +170,7 @@ class MatrixProduct:
             "shape": self.shape,
             "left_zero_point": left.zero_point,
             "right_zero_point": right.zero_point,
+            "bias": None if self.bias is None else self.bias.astype(np.int32),
             "tile_columns": -(-min(tile_columns, self.columns) // block) * block,
         }
 
@@ -141,8 +187,8 @@ class MatrixProduct:
         return {
             "store": Identifier(f"ferrule_store_sums{'' if rule is Rounding.TFLM else f'_{rule}'}"),
             "scale": int32s([0, *self.constants]),
-            "low": -128,
-            "high": 127,
+            "low": self.limits[0],
+            "high": self.limits[1],
         }
 
     @property
@@ -184,7 +230,7 @@ class _Form:
 def _form(product: MatrixProduct) -> _Form:
     context = product.context
     output, rounding = context.output, context.layer.rounding
-    if product.columns >= _BLOCK:
+    if product.columns >= _BLOCK and product.has_full_range:
         proved = _proved(product) if output.zero_point == -128 or rounding is not Rounding.TFLM else None
         if proved is not None:
             return proved
@@ -210,10 +256,7 @@ def _proved(product: MatrixProduct) -> _Form | None:
     return None
 
 
-def _block(context: LoweringContext, limit: int) -> Candidate | str:
-    if context.output.dtype is not DataType.INT8:
-        return NOT_INT8
-    product = MatrixProduct.of(context)
+def _block(product: MatrixProduct, limit: int) -> Candidate | str:
     if not product.can_scale():
         return TOO_LARGE
     form, words = _form(product), -(-product.depth // 4)
@@ -249,7 +292,7 @@ def _block(context: LoweringContext, limit: int) -> Candidate | str:
             },
             table="batch_matmul_tile_s8_params",
             inputs=(0, 1),
-            sources=("block", *(product.store_sources if form.name == "sums" else ())),
+            sources=("block_wide", *(product.store_sources if form.name == "sums" else ())),
         ),
     )
 
@@ -257,11 +300,9 @@ def _block(context: LoweringContext, limit: int) -> Candidate | str:
 # ---- with MVE
 
 
-def _mve(context: LoweringContext, limit: int) -> Candidate | str:
-    if context.output.dtype is not DataType.INT8:
-        return NOT_INT8
-    product, output = MatrixProduct.of(context), context.output
-    plain = output.zero_point == -128
+def _mve(product: MatrixProduct, limit: int) -> Candidate | str:
+    context, output = product.context, product.context.output
+    plain = output.zero_point == -128 and product.has_full_range
     if not product.can_scale() and not (plain and product.factor.shift == 0 and product.sums_fit()):
         return TOO_LARGE
     if product.columns > _MOST_LISTED:
@@ -299,7 +340,7 @@ def _mve(context: LoweringContext, limit: int) -> Candidate | str:
                 "kind": kind,
                 "multiplier": product.factor.multiplier,
                 "shift": product.factor.shift,
-                "output": {"zero_point": output.zero_point, "low": -128, "high": 127},
+                "output": {"zero_point": output.zero_point, "low": product.limits[0], "high": product.limits[1]},
             },
             inputs=(0, 1),
             sources=("mve_store_pairs",),
@@ -310,10 +351,8 @@ def _mve(context: LoweringContext, limit: int) -> Candidate | str:
 # ---- on any core
 
 
-def _octet(context: LoweringContext, limit: int) -> Candidate | str:
-    if context.output.dtype is not DataType.INT8:
-        return NOT_INT8
-    product = MatrixProduct.of(context)
+def _octet(product: MatrixProduct, limit: int) -> Candidate | str:
+    context = product.context
     if not product.can_scale():
         return TOO_LARGE
     depth, octets = product.depth, -(-product.columns // OCTET)
@@ -342,21 +381,33 @@ def _octet(context: LoweringContext, limit: int) -> Candidate | str:
     )
 
 
-def _row(
-    kernel: str,
-    candidate: Callable[..., Candidate | str],
-    *needs: Feature,
-    rules: frozenset[Rounding] = WEIGHTED_RULES,
-) -> Iterator[Row]:
-    """Yield the rows of a kernel, that with most scratch first."""
-    for limit in _SCRATCHES:
-        found = partial(candidate, limit=limit)
-        yield Row(kernel=kernel, needs=frozenset(needs), rules=rules, candidate=found)
+_Found = Callable[[LoweringContext], MatrixProduct | str]
 
 
-MATRIX_PRODUCT_ROWS: tuple[Row, ...] = (
-    *_row("batch_matmul_mve_s8", _mve, Feature.MVE, rules=frozenset({Rounding.TFLM})),
-    *_row("batch_matmul_block_s8", _block, Feature.LONG_MULTIPLY, Feature.DSP),
-    *_row("batch_matmul_octet_s8", _octet),
-)
-"""The kernels that pack the right matrices at run time."""
+def _rows(of: _Found) -> Iterator[Row]:
+    """Yield the rows of the kernels for the products that `of` returns, those with most scratch first."""
+    kernels: tuple[tuple[str, Callable[[MatrixProduct, int], Candidate | str], set[Feature]], ...] = (
+        ("batch_matmul_mve_s8", _mve, {Feature.MVE}),
+        ("batch_matmul_block_s8", _block, {Feature.LONG_MULTIPLY, Feature.DSP}),
+        ("batch_matmul_octet_s8", _octet, set()),
+    )
+    for kernel, candidate, needs in kernels:
+        rules = frozenset({Rounding.TFLM}) if Feature.MVE in needs else WEIGHTED_RULES
+        for limit in _SCRATCHES:
+            found = partial(_candidate, of=of, candidate=candidate, limit=limit)
+            yield Row(kernel=kernel, needs=frozenset(needs), rules=rules, candidate=found)
+
+
+def _candidate(
+    context: LoweringContext, of: _Found, candidate: Callable[[MatrixProduct, int], Candidate | str], limit: int
+) -> Candidate | str:
+    if context.output.dtype is not DataType.INT8:
+        return "the data is not int8"
+    product = of(context)
+    return product if isinstance(product, str) else candidate(product, limit)
+
+
+MATRIX_PRODUCT_ROWS: tuple[Row, ...] = tuple(_rows(MatrixProduct.of))
+"""The kernels of BATCH_MATMUL that pack the right matrices at run time."""
+PACKED_WEIGHTS_ROWS: tuple[Row, ...] = tuple(_rows(MatrixProduct.of_weights))
+"""The same for FULLY_CONNECTED and CONV_2D, with weights from run time or with a zero point."""

@@ -13,6 +13,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import CONV_2D_DUAL_S16, DEPTHWISE_CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
+from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import PACKED_WEIGHTS_ROWS
 from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.mve_depthwise import MVE_DEPTHWISE_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FULLY_CONNECTED_SCALAR
@@ -24,15 +25,20 @@ from ferrule.operators.weighted.products import WEIGHTED_RULES, has_zero_point
 
 
 def weighted_rows(context: LoweringContext) -> Sequence[Row]:
-    """Return the kernels for a layer with weights: generic ones for zero points, groups and weights from run time."""
+    """Return the kernels for a layer with weights: others for zero points, groups and weights from run time."""
     type_, weights = context.layer.type, context.input(1)
+    packed = PACKED_WEIGHTS_ROWS if type_ in _PACKED else ()
     if has_zero_point(weights):
         operator = "depthwise_conv2d" if type_ is LayerType.DEPTHWISE_CONV_2D else "conv2d"
-        return (_generic(f"{operator}_offset_s8"),)
+        return (*packed, _generic(f"{operator}_offset_s8"))
     if type_ is LayerType.CONV_2D and groups_of(context.source, weights) > 1:
         return (_generic("conv2d_grouped"),)
     rows = WEIGHTED_ROWS[type_]
-    return rows[-1:] if from_run_time(context) else rows
+    return (*packed, *rows[-1:]) if from_run_time(context) else rows
+
+
+_PACKED = frozenset({LayerType.CONV_2D, LayerType.FULLY_CONNECTED})
+"""The layer types whose weights are packed at run time unless they are so when the layer is lowered."""
 
 
 def _generic(kernel: str) -> Row:
