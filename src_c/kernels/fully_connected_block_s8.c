@@ -24,9 +24,32 @@
     "sxtb16 " x0 ", " x1 "\n\t"                                                                    \
     "sxtb16 " x1 ", " x1 ", ror #8\n\t" WORD(x0, x1)
 #define DIRECT DIRECT_WORD("r6", "r7") DIRECT_WORD("r8", "r9")
+/* The same for two channels, in 56 and 76 bytes of code; r4 and r5 are not used. */
+#define PAIR                                                                                       \
+    "ldm.w r1!, {r10, r11, r12, lr}\n\t"                                                           \
+    "smlad r2, r6, r10, r2\n\t"                                                                    \
+    "sxtb16 r10, r10\n\t"                                                                          \
+    "smlad r2, r7, r11, r2\n\t"                                                                    \
+    "sxtb16 r11, r11\n\t"                                                                          \
+    "smlad r2, r8, r12, r2\n\t"                                                                    \
+    "sxtb16 r12, r12\n\t"                                                                          \
+    "smlad r2, r9, lr, r2\n\t"                                                                     \
+    "sxtb16 lr, lr\n\t"                                                                            \
+    "smlad r3, r6, r10, r3\n\t"                                                                    \
+    "smlad r3, r7, r11, r3\n\t"                                                                    \
+    "smlad r3, r8, r12, r3\n\t"                                                                    \
+    "smlad r3, r9, lr, r3\n\t"
+#define WIDENED_PAIR "ldm.w r0!, {r6-r9}\n\t" PAIR
+#define DIRECT_PAIR                                                                                \
+    "ldr r7, [r0], #4\n\t"                                                                         \
+    "ldr r9, [r0], #4\n\t"                                                                         \
+    "sxtb16 r6, r7\n\t"                                                                            \
+    "sxtb16 r7, r7, ror #8\n\t"                                                                    \
+    "sxtb16 r8, r9\n\t"                                                                            \
+    "sxtb16 r9, r9, ror #8\n\t" PAIR
 
 /* The stack: 0 place in the loop, 4 end of the row, 8 row, 12 end of the weights, 16 output. */
-#define FUNCTION(name, pair, code_bytes, shift, start, requantize)                                 \
+#define FUNCTION(name, pair, code_bytes, shift, start, store)                                      \
     __attribute__((naked, noinline, aligned(4))) void name(                                        \
         const struct ferrule_block_row *row __attribute__((unused)),                               \
         const int32_t *weights __attribute__((unused)),                                            \
@@ -54,13 +77,7 @@
                 "cmp r0, r12\n\t"                                                                  \
                 "bne 20b\n\t"                                                                      \
                 "sub r2, r2, r3\n\t"                                                               \
-                "sub r4, r4, r5\n\t" requantize "ldr r0, [sp, #16]\n\t"                            \
-                "strb r3, [r0], #1\n\t"                                                            \
-                "strb r2, [r0], #1\n\t"                                                            \
-                "strb r5, [r0], #1\n\t"                                                            \
-                "strb r4, [r0], #1\n\t"                                                            \
-                "str r0, [sp, #16]\n\t"                                                            \
-                "ldr r12, [sp, #12]\n\t"                                                           \
+                "sub r4, r4, r5\n\t" store "ldr r12, [sp, #12]\n\t"                                \
                 "cmp r1, r12\n\t"                                                                  \
                 "bne.w 15b\n\t"                                                                    \
                 "add sp, sp, #20\n\t"                                                              \
@@ -77,18 +94,35 @@
         FERRULE_PROVED_COMPLETE_ONE(b, "r8")
 #define EXACT(a, shift) "ldm r1!, {r6-r9}\n\t" FERRULE_EXACT_ONE(a, "r6", "r7", "r8", "r9", shift)
 
-#define PROVED_BLOCK PROVED("r3", "r2") PROVED("r5", "r4")
+#define STORE_TWO                                                                                  \
+    "ldr r0, [sp, #16]\n\t"                                                                        \
+    "strb r3, [r0], #1\n\t"                                                                        \
+    "strb r2, [r0], #1\n\t"                                                                        \
+    "str r0, [sp, #16]\n\t"
+#define STORE_FOUR                                                                                 \
+    "ldr r0, [sp, #16]\n\t"                                                                        \
+    "strb r3, [r0], #1\n\t"                                                                        \
+    "strb r2, [r0], #1\n\t"                                                                        \
+    "strb r5, [r0], #1\n\t"                                                                        \
+    "strb r4, [r0], #1\n\t"                                                                        \
+    "str r0, [sp, #16]\n\t"
+#define EXACT_TWO(even, odd, shift)                                                                \
+    EXACT(even, ", lsl #1")                                                                        \
+    EXACT(odd, shift)
+#define PROVED_BLOCK PROVED("r3", "r2") PROVED("r5", "r4") STORE_FOUR
 #define EXACT_BLOCK                                                                                \
-    EXACT("r3", ", lsl #1")                                                                        \
-    EXACT("r2", ", asr #7")                                                                        \
-    EXACT("r5", ", lsl #1")                                                                        \
-    EXACT("r4", ", asr "                                                                           \
-                "#7")
+    EXACT_TWO("r3", "r2", ", asr #7")                                                              \
+    EXACT_TWO("r5", "r4", ", asr #7")                                                              \
+    STORE_FOUR
+#define PIECES_BLOCK                                                                               \
+    EXACT_TWO("r3", "r2", ", lsl #1")                                                              \
+    EXACT_TWO("r5", "r4", ", lsl #1")                                                              \
+    STORE_FOUR
 
 /* The sums of a piece begin with those of the even channels before it, so that they differ from
  * them by the piece's sums of the odd channels. The stack has also: 20 sums of the odd channels, 28
  * end of the first piece, 32 end of the piece. */
-#define PIECES_FUNCTION(name, pair, code_bytes, shift)                                             \
+#define PIECES_FUNCTION(name, pair, code_bytes, shift, store)                                      \
     __attribute__((naked, noinline, aligned(4))) void name(                                        \
         const struct ferrule_block_row *row __attribute__((unused)),                               \
         const int32_t *weights __attribute__((unused)),                                            \
@@ -144,32 +178,32 @@
                                                                   "b.w 20b\n\t"                    \
                                                                   "21:\n\t"                        \
                                                                   "mov r2, r6\n\t"                 \
-                                                                  "mov r4, r7\n\t" PIECES_BLOCK    \
-                                                                  "ldr r0, [sp, #16]\n\t"          \
-                                                                  "strb r3, [r0], #1\n\t"          \
-                                                                  "strb r2, [r0], #1\n\t"          \
-                                                                  "strb r5, [r0], #1\n\t"          \
-                                                                  "strb r4, [r0], #1\n\t"          \
-                                                                  "str r0, [sp, #16]\n\t"          \
+                                                                  "mov r4, r7\n\t" store           \
                                                                   "ldr r12, [sp, #12]\n\t"         \
                                                                   "cmp r1, r12\n\t"                \
                                                                   "bne.w 15b\n\t"                  \
                                                                   "add sp, sp, #36\n\t"            \
                                                                   "pop {r4-r11, pc}\n\t");         \
     }
-#define PIECES_BLOCK                                                                               \
-    EXACT("r3", ", lsl #1")                                                                        \
-    EXACT("r2", ", lsl #1")                                                                        \
-    EXACT("r5", ", lsl #1")                                                                        \
-    EXACT("r4", ", lsl #1")
-
-PIECES_FUNCTION(ferrule_block_row_pieces, WIDENED, "108", "4")
-PIECES_FUNCTION(ferrule_block_row_direct_pieces, DIRECT, "128", "3")
-
+PIECES_FUNCTION(ferrule_block_row_pieces, WIDENED, "108", "4", PIECES_BLOCK)
+PIECES_FUNCTION(ferrule_block_row_direct_pieces, DIRECT, "128", "3", PIECES_BLOCK)
 FUNCTION(ferrule_block_row_proved, WIDENED, "108", "4", START_PROVED, PROVED_BLOCK)
 FUNCTION(ferrule_block_row_exact, WIDENED, "108", "4", START_EXACT, EXACT_BLOCK)
 FUNCTION(ferrule_block_row_direct_proved, DIRECT, "128", "3", START_PROVED, PROVED_BLOCK)
 FUNCTION(ferrule_block_row_direct_exact, DIRECT, "128", "3", START_EXACT, EXACT_BLOCK)
+
+#define PROVED_TWO        PROVED("r3", "r2") STORE_TWO
+#define EXACT_PAIR(shift) EXACT_TWO("r3", "r2", shift) STORE_TWO
+
+PIECES_FUNCTION(ferrule_block_row_pair_pieces, WIDENED_PAIR, "56", "4", EXACT_PAIR(", lsl #1"))
+PIECES_FUNCTION(ferrule_block_row_pair_direct_pieces, DIRECT_PAIR, "76", "3",
+                EXACT_PAIR(", lsl #1"))
+FUNCTION(ferrule_block_row_pair_proved, WIDENED_PAIR, "56", "4", "ldr r2, [r1], #4\n\t", PROVED_TWO)
+FUNCTION(ferrule_block_row_pair_exact, WIDENED_PAIR, "56", "4", START_EXACT, EXACT_PAIR(", asr #7"))
+FUNCTION(ferrule_block_row_pair_direct_proved, DIRECT_PAIR, "76", "3", "ldr r2, [r1], #4\n\t",
+         PROVED_TWO)
+FUNCTION(ferrule_block_row_pair_direct_exact, DIRECT_PAIR, "76", "3", START_EXACT,
+         EXACT_PAIR(", asr #7"))
 
 #else
 
@@ -179,7 +213,8 @@ enum form { PROVED, EXACT, PIECES };
 /* The sums of two channels; that of the second is times 256, or times 1 if they are added in
  * pieces. */
 static struct ferrule_pair_sums multiply_pair(const struct ferrule_block_row *row, bool direct,
-                                              enum form form, const int32_t *weights)
+                                              enum form form, int32_t channel_pairs,
+                                              const int32_t *weights)
 {
     struct ferrule_pair_sums sums = {0, 0};
     const int8_t *bytes = row->data;
@@ -195,8 +230,9 @@ static struct ferrule_pair_sums multiply_pair(const struct ferrule_block_row *ro
             pair[0] = words[2 * i];
             pair[1] = words[2 * i + 1];
         }
-        ferrule_add_pair(&sums, pair[0], (uint32_t)weights[4 * i]);
-        ferrule_add_pair(&sums, pair[1], (uint32_t)weights[4 * i + 2]);
+        ferrule_add_pair(&sums, pair[0], (uint32_t)weights[0]);
+        ferrule_add_pair(&sums, pair[1], (uint32_t)weights[channel_pairs]);
+        weights += 2 * channel_pairs;
         if (form == PIECES && (2 * row->pairs - 1 - i) % (2 * FERRULE_PIECE_PAIRS) == 0) {
             second += (uint32_t)((int32_t)(sums.both - sums.a) >> 8);
             sums.both = sums.a;
@@ -207,15 +243,17 @@ static struct ferrule_pair_sums multiply_pair(const struct ferrule_block_row *ro
 }
 
 static void multiply(const struct ferrule_block_row *row, bool direct, enum form form,
-                     const int32_t *weights, const int32_t *end, int8_t *output)
+                     int32_t channel_pairs, const int32_t *weights, const int32_t *end,
+                     int8_t *output)
 {
     while (weights != end) {
         const int32_t *biases = weights;
-        const int32_t *first = weights + (form == PROVED ? 2 : 0);
-        const int32_t *channel = first + 8 * row->pairs;
+        const int32_t *first = weights + (form == PROVED ? channel_pairs : 0);
+        const int32_t *channel = first + 4 * channel_pairs * row->pairs;
 
-        for (int32_t i = 0; i < 2; ++i) {
-            struct ferrule_pair_sums sums = multiply_pair(row, direct, form, first + i);
+        for (int32_t i = 0; i < channel_pairs; ++i) {
+            struct ferrule_pair_sums sums =
+                multiply_pair(row, direct, form, channel_pairs, first + i);
 
             if (form == PROVED) {
                 output[0] = ferrule_proved_s8((sums.a << 8) + (uint32_t)channel[1], channel[0]);
@@ -235,20 +273,37 @@ static void multiply(const struct ferrule_block_row *row, bool direct, enum form
     }
 }
 
-#define FUNCTION(name, direct, form)                                                               \
+#define FUNCTION(name, direct, form, pairs)                                                        \
     void name(const struct ferrule_block_row *row, const int32_t *weights, const int32_t *end,     \
               int8_t *output)                                                                      \
     {                                                                                              \
-        multiply(row, direct, form, weights, end, output);                                         \
+        multiply(row, direct, form, pairs, weights, end, output);                                  \
     }
 
-FUNCTION(ferrule_block_row_proved, false, PROVED)
-FUNCTION(ferrule_block_row_exact, false, EXACT)
-FUNCTION(ferrule_block_row_pieces, false, PIECES)
-FUNCTION(ferrule_block_row_direct_proved, true, PROVED)
-FUNCTION(ferrule_block_row_direct_exact, true, EXACT)
-FUNCTION(ferrule_block_row_direct_pieces, true, PIECES)
+FUNCTION(ferrule_block_row_proved, false, PROVED, 2)
+FUNCTION(ferrule_block_row_pair_proved, false, PROVED, 1)
+FUNCTION(ferrule_block_row_exact, false, EXACT, 2)
+FUNCTION(ferrule_block_row_pair_exact, false, EXACT, 1)
+FUNCTION(ferrule_block_row_pieces, false, PIECES, 2)
+FUNCTION(ferrule_block_row_pair_pieces, false, PIECES, 1)
+FUNCTION(ferrule_block_row_direct_proved, true, PROVED, 2)
+FUNCTION(ferrule_block_row_pair_direct_proved, true, PROVED, 1)
+FUNCTION(ferrule_block_row_direct_exact, true, EXACT, 2)
+FUNCTION(ferrule_block_row_pair_direct_exact, true, EXACT, 1)
+FUNCTION(ferrule_block_row_direct_pieces, true, PIECES, 2)
+FUNCTION(ferrule_block_row_pair_direct_pieces, true, PIECES, 1)
 
+#endif
+
+#if FERRULE_HAS_DSP
+#define WIDEN_TWO                                                                                  \
+    "ldr r5, [%[from]], #4\n\t"                                                                    \
+    "ldr r8, [%[from]], #4\n\t"                                                                    \
+    "sxtb16 r4, r5\n\t"                                                                            \
+    "sxtb16 r5, r5, ror #8\n\t"                                                                    \
+    "sxtb16 r6, r8\n\t"                                                                            \
+    "sxtb16 r8, r8, ror #8\n\t"                                                                    \
+    "stm %[to]!, {r4, r5, r6, r8}\n\t"
 #endif
 
 /* The last bytes are widened separately, so that no byte beyond the row is read. */
@@ -256,7 +311,22 @@ static void widen_row(const int8_t *row, int32_t bytes, uint32_t *target)
 {
     int32_t words = bytes / 4;
 
+#if FERRULE_HAS_DSP
+    const int8_t *from = row;
+    uint32_t *to = target;
+    int32_t fours = words / 4;
+
+    if (fours > 0) {
+        __asm__ volatile("1:\n\t" WIDEN_TWO WIDEN_TWO "subs %[fours], %[fours], #1\n\t"
+                         "bne 1b\n\t"
+                         : [from] "+r"(from), [to] "+r"(to), [fours] "+r"(fours)
+                         :
+                         : "r4", "r5", "r6", "r8", "cc", "memory");
+    }
+    ferrule_widen(from, words % 4, to, 2);
+#else
     ferrule_widen(row, words, target, 2);
+#endif
     if (bytes % 4 != 0) {
         int8_t rest[4] = {0, 0, 0, 0};
 
@@ -287,7 +357,7 @@ static void multiply_rows(const struct ferrule_fully_connected_block_s8_params *
         if (left > 0) {
             int8_t rest[4];
 
-            params->multiply(&row, last, last + params->block_words, rest);
+            params->multiply_rest(&row, last, last + params->rest_words, rest);
             for (int32_t i = 0; i < left; ++i) {
                 output[4 * blocks + i] = rest[i];
             }

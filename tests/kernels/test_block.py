@@ -135,6 +135,8 @@ ROWS = {
         "56 to 12, linear": fully_connected(2, 56, 12, zero_point=5),
         "29 to 6, linear": fully_connected(2, 29, 6, zero_point=-3),
         "37 to 10, dead channels": fully_connected(1, 37, 10, dead=3),
+        "16 to 1": fully_connected(2, 16, 1),
+        "24 to 2, linear": fully_connected(1, 24, 2, zero_point=-1),
         "1100 to 5, in pieces": fully_connected(1, 1100, 5, zero_point=5),
         "1024 to 6, in pieces": fully_connected(1, 1024, 6, least=127, scale=128.0),
         "1032 to 3, in pieces": fully_connected(1, 1032, 3, least=90, zero_point=0, scale=64.0),
@@ -182,7 +184,7 @@ def test_plain_c_on_the_host_is_the_reference(case: str) -> None:
 
 @pytest.mark.cc
 @pytest.mark.parametrize(
-    "case", [case for case in ROWS if any(f"{inputs} to" in case for inputs in (8, 16, 56, 1024, 1032))]
+    "case", [case for case in ROWS if any(f"{inputs} to" in case for inputs in (8, 16, 24, 56, 1024, 1032))]
 )
 def test_plain_c_on_the_host_is_the_reference_without_scratch(case: str) -> None:
     network = CASES[case]

@@ -43,6 +43,11 @@ struct ferrule_block_row {
     int32_t pairs;    /**< of groups of four products, at least 1 */
 };
 
+/** One of the functions below. */
+typedef void (*ferrule_block_row_multiply)(const struct ferrule_block_row *row,
+                                           const int32_t *weights, const int32_t *end,
+                                           int8_t *output);
+
 /** int8 with weights in blocks of four channels, as in `ferrule/kernels/block.h`. */
 struct ferrule_fully_connected_block_s8_params {
     int32_t rows;     /**< of the input and of the output */
@@ -51,9 +56,10 @@ struct ferrule_fully_connected_block_s8_params {
     int32_t words;    /**< products per output / 4, rounded up to a multiple of 2 */
     const int32_t *weights;
     int32_t block_words; /**< of a block's weights and constants */
-    /** One of the functions below. */
-    void (*multiply)(const struct ferrule_block_row *row, const int32_t *weights,
-                     const int32_t *end, int8_t *output);
+    int32_t rest_words;  /**< of the last channels, if they do not fill a block */
+    ferrule_block_row_multiply multiply;
+    ferrule_block_row_multiply multiply_rest; /**< for two channels if there are at most two,
+                                                 otherwise the same as `multiply` */
 };
 
 /**
@@ -80,6 +86,23 @@ void ferrule_block_row_pieces(const struct ferrule_block_row *row, const int32_t
                               const int32_t *end, int8_t *output);
 void ferrule_block_row_direct_pieces(const struct ferrule_block_row *row, const int32_t *weights,
                                      const int32_t *end, int8_t *output);
+
+/** @brief The same for a block of two channels. */
+void ferrule_block_row_pair_proved(const struct ferrule_block_row *row, const int32_t *weights,
+                                   const int32_t *end, int8_t *output);
+void ferrule_block_row_pair_exact(const struct ferrule_block_row *row, const int32_t *weights,
+                                  const int32_t *end, int8_t *output);
+void ferrule_block_row_pair_pieces(const struct ferrule_block_row *row, const int32_t *weights,
+                                   const int32_t *end, int8_t *output);
+void ferrule_block_row_pair_direct_proved(const struct ferrule_block_row *row,
+                                          const int32_t *weights, const int32_t *end,
+                                          int8_t *output);
+void ferrule_block_row_pair_direct_exact(const struct ferrule_block_row *row,
+                                         const int32_t *weights, const int32_t *end,
+                                         int8_t *output);
+void ferrule_block_row_pair_direct_pieces(const struct ferrule_block_row *row,
+                                          const int32_t *weights, const int32_t *end,
+                                          int8_t *output);
 
 /**
  * @brief Multiply with four channels at a time, for the DSP extension.

@@ -38,7 +38,7 @@ from ferrule.dom import Identifier
 from ferrule.graph import Array, Rounding
 
 _KERNEL = "conv2d_block_s8"
-_CHANNELS = 4
+_CHANNELS, _PAIR = 4, 2
 _PROVED_WORDS = 2
 """Constants of a channel in the proved form; the exact form has 4."""
 _WIDE_WORDS = 8
@@ -81,28 +81,44 @@ class BlockWeights:
         return "wide" if self.wide else "pieces" if self.pieces else "proved" if self.proved else "exact"
 
 
-def block_weights(channels: Channels, *, pieces: bool = False) -> BlockWeights | str:
+def block_weights(channels: Channels, *, pieces: bool = False, pair: bool = False) -> BlockWeights | str:
     """Return the weights of whole blocks, the last channel repeated; the reason as a string if that is impossible.
 
-    With `pieces`, sums that are too large to be packed are added in pieces.
+    With `pieces`, sums that are too large to be packed are added in pieces. With `pair`, up to two channels behind the
+    last whole block form a block of two.
     """
     if not has_full_range(channels.layer):
         return "the output is clamped within int8"
-    whole = channels.in_blocks(_CHANNELS)
+    whole = channels.in_blocks(_PAIR)
+    if not pair or len(whole.places) % _CHANNELS == 0:
+        whole = channels.in_blocks(_CHANNELS)
     pieces = pieces and not can_pair(whole)
     if not (can_pair_in_pieces(whole) if pieces else can_pair(whole)):
         return NOT_PAIRED
     constants = exact_constants(whole) if pieces else requantization_constants(whole)
     if constants is None:
         return "an output is scaled up" if channels.rounding is Rounding.TFLM else NOT_PROVED
-    blocks = len(constants) // _CHANNELS
-    weights = pair_weights(whole.matrix, _CHANNELS).reshape(blocks, -1)
-    found = BlockWeights(words=weights.shape[1] // _CHANNELS, constants=constants, data=weights, pieces=pieces)
-    after = constants.reshape(blocks, -1)
-    before = after[:, :0]
-    if found.proved:
-        before, after = after[:, [3, 7]], after[:, [0, 1, 2, 4, 5, 6]]
-    return replace(found, data=np.concatenate([before, weights, after], axis=1).reshape(-1))
+    fours = len(constants) // _CHANNELS * _CHANNELS
+    parts = [_packed(whole.matrix[:fours], constants[:fours], _CHANNELS)] if fours else []
+    if fours < len(constants):
+        parts.append(_packed(whole.matrix[fours:], constants[fours:], _PAIR))
+    return BlockWeights(
+        words=-(-max(whole.matrix.shape[1], 1) // _CHANNELS),
+        constants=constants,
+        data=np.concatenate(parts),
+        pieces=pieces,
+    )
+
+
+def _packed(matrix: Array, constants: Array, size: int) -> Array:
+    """Return the words of blocks of so many channels."""
+    blocks = len(constants) // size
+    before, after = constants[:0].reshape(blocks, 0), constants.reshape(blocks, -1)
+    if constants.shape[1] == _PROVED_WORDS:
+        pairs = constants.reshape(blocks, size // _PAIR, 2 * _PROVED_WORDS)
+        before, after = pairs[:, :, 3], pairs[:, :, :3].reshape(blocks, -1)
+    weights = pair_weights(matrix, size).reshape(blocks, -1)
+    return np.concatenate([before, weights, after], axis=1).reshape(-1)
 
 
 def wide_weights(channels: Channels) -> BlockWeights | str:
@@ -273,21 +289,20 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
     if direct and products % _LOAD != 0:
         return "the inputs are not a multiple of eight"
     padded = np.pad(channels.matrix, ((0, 0), (0, -products % _LOAD)))
-    weights = block_weights(replace(channels, matrix=padded), pieces=True)
+    weights = block_weights(replace(channels, matrix=padded), pieces=True, pair=True)
     if isinstance(weights, str):
         return weights
     kernel, blocks, form = _DIRECT if direct else _WIDENED, weights.channels // _CHANNELS, "direct_" if direct else ""
-    pieces = 18 * -(-weights.words // _PIECE_WORDS) if weights.pieces else 0
-    block = (
-        pieces
-        + (32 if direct else 27) * weights.words // 2
-        + 3 * -(-weights.words // 8)
-        + (34 if weights.proved else 46)
-    )
+    pairs = weights.channels % _CHANNELS // _PAIR
+    each = 3 * -(-weights.words // 8) + (18 * -(-weights.words // _PIECE_WORDS) if weights.pieces else 0)
+    block = (32 if direct else 27) * weights.words // 2 + each + (34 if weights.proved else 46)
+    pair = (19 if direct else 14) * weights.words // 2 + each + (60 if weights.proved else 70)
+    block_words = 4 * weights.words + _CHANNELS * weights.constants.shape[1]
+    whole = layer.output.shape[3] // _CHANNELS
     return Candidate(
         kernel=kernel,
         code="block",
-        instructions=layer.pixels * (blocks * block + (0 if direct else 6 * weights.words) + 50),
+        instructions=layer.pixels * (blocks * block + pairs * pair + (0 if direct else 9 * weights.words // 2) + 50),
         weight_bytes=weights.data.nbytes,
         scratch_bytes=0 if direct else 8 * weights.words,
         # Without scratch, each block of channels reads the row again.
@@ -301,8 +316,10 @@ def _fully_connected(layer: Convolution, *, direct: bool) -> Candidate | str:
                 "output_c": layer.output.shape[3],
                 "words": weights.words,
                 "weights": weights.data,
-                "block_words": weights.data.size // blocks,
+                "block_words": block_words,
+                "rest_words": weights.data.size - whole * block_words,
                 "multiply": Identifier(f"ferrule_block_row_{form}{weights.form}"),
+                "multiply_rest": Identifier(f"ferrule_block_row_{'pair_' * pairs}{form}{weights.form}"),
             },
             table="fully_connected_block_s8_params",
             contribution=KERNELS.part(_WIDENED),
