@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of, int32s, rule_sources
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, Row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import OCTET
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
@@ -36,7 +37,7 @@ _LARGEST_SUM = 1 << 30
 _LARGEST_RIGHT_SHIFT = 22
 _LEAST_SHIFT, _MOST_SHIFT = 3, 8
 """By how much weights of 16 bits may be shifted for the proved form."""
-_SCRATCHES = (8192, 1536)
+_SCRATCHES = (1 << 15, 4096, 1024, 0)
 """Limits of the scratch, unless a single block needs more."""
 _VECTOR = 16
 _MOST_ROWS = 32
@@ -264,8 +265,6 @@ def _block(product: MatrixProduct, limit: int) -> Candidate | str:
     per_block = 32 * words + 16 + 4 * len(form.constants) + (8 * _BLOCK if form.name == "sums" else 0)
     blocks = -(-product.columns // _BLOCK)
     together = min(blocks, max(1, (limit - common) // per_block))
-    if limit < _SCRATCHES[0] and together == blocks:
-        return f"all columns fit into {limit} B of scratch"
     tiles = -(-blocks // together) + (form.name != "sums" and product.columns % _BLOCK > 0 and blocks % together != 1)
     pairs = -(-product.rows // 2)
     block = 22 * words + 3 * -(-(words - 1) // 4) + 8 * form.instructions + 11
@@ -309,12 +308,10 @@ def _mve(product: MatrixProduct, limit: int) -> Candidate | str:
         return f"there are more than {_MOST_LISTED} columns"
     vectors, listed = -(-product.depth // _VECTOR), product.columns % _BLOCK != 0
     in_place = product.whole_rows and product.depth % _VECTOR == 0
-    together = min(-(-product.rows // 4) * 4, _MOST_ROWS)
+    together = min(-(-product.rows // 4) * 4, _MOST_ROWS if limit > 0 else 4)
     common = 4 * (together + 1) + (0 if in_place else together * product.depth + _VECTOR - 1)
     blocks, per_block = -(-product.columns // _BLOCK), _BLOCK * _VECTOR * vectors + (44 if listed else 36)
     tile = min(blocks, max(1, (limit - common) // per_block))
-    if limit < _SCRATCHES[0] and tile == blocks:
-        return f"all columns fit into {limit} B of scratch"
     tiles, kind = -(-blocks // tile), _LISTED * listed + _GENERAL * (not plain)
     terms = context.input(1).zero_point != 0
     block = 14 * vectors + 2 * -(-vectors // 8) + 23 + 6 * (not plain) + listed + 7 * terms
@@ -358,8 +355,6 @@ def _octet(product: MatrixProduct, limit: int) -> Candidate | str:
     depth, octets = product.depth, -(-product.columns // OCTET)
     per_octet, copied = OCTET * (4 + depth), 0 if product.whole_rows else depth
     together = min(octets, max(1, (limit - copied) // per_octet))
-    if limit < _SCRATCHES[0] and together == octets:
-        return f"all columns fit into {limit} B of scratch"
     core = context.target.core
     long_multiply = core is not None and not core.baseline
     per_product, per_element = (17, 22) if long_multiply else (36, 70)
@@ -381,30 +376,37 @@ def _octet(product: MatrixProduct, limit: int) -> Candidate | str:
     )
 
 
-_Found = Callable[[LoweringContext], MatrixProduct | str]
+_Of: TypeAlias = Callable[[LoweringContext], MatrixProduct | str]
+_Kernel: TypeAlias = Callable[[MatrixProduct, int], Candidate | str]
 
 
-def _rows(of: _Found) -> Iterator[Row]:
-    """Yield the rows of the kernels for the products that `of` returns, those with most scratch first."""
-    kernels: tuple[tuple[str, Callable[[MatrixProduct, int], Candidate | str], set[Feature]], ...] = (
+def _rows(of: _Of) -> Iterator[Row]:
+    """Yield the rows of the kernels for the products that `of` returns."""
+    kernels: tuple[tuple[str, _Kernel, set[Feature]], ...] = (
         ("batch_matmul_mve_s8", _mve, {Feature.MVE}),
         ("batch_matmul_block_s8", _block, {Feature.LONG_MULTIPLY, Feature.DSP}),
         ("batch_matmul_octet_s8", _octet, set()),
     )
     for kernel, candidate, needs in kernels:
         rules = frozenset({Rounding.TFLM}) if Feature.MVE in needs else WEIGHTED_RULES
-        for limit in _SCRATCHES:
-            found = partial(_candidate, of=of, candidate=candidate, limit=limit)
-            yield Row(kernel=kernel, needs=frozenset(needs), rules=rules, candidate=found)
+        found = partial(_candidates, of=of, kernel=candidate)
+        yield Row(kernel=kernel, needs=frozenset(needs), rules=rules, candidate=found)
 
 
-def _candidate(
-    context: LoweringContext, of: _Found, candidate: Callable[[MatrixProduct, int], Candidate | str], limit: int
-) -> Candidate | str:
+def _candidates(context: LoweringContext, of: _Of, kernel: _Kernel) -> Found:
+    """Return a kernel with all columns in a tile, and with fewer."""
     if context.output.dtype is not DataType.INT8:
         return "the data is not int8"
     product = of(context)
-    return product if isinstance(product, str) else candidate(product, limit)
+    if isinstance(product, str):
+        return product
+    found: dict[int, Candidate] = {}
+    for limit in _SCRATCHES:
+        candidate = kernel(product, limit)
+        if isinstance(candidate, str):
+            return candidate
+        found[candidate.scratch_bytes] = candidate
+    return tuple(found.values())
 
 
 MATRIX_PRODUCT_ROWS: tuple[Row, ...] = tuple(_rows(MatrixProduct.of))
