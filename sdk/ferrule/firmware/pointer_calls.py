@@ -55,7 +55,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r".*", r"ferrule_uart_[a-z0-9]+_(read|write|can_write)", Kind.BYTES),
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
     (r".*", r"depthwise_conv2d_3x3_by[12]_s8\.c:(turn|store_line)", Kind.PART),
-    (r".*", r"ferrule_block_\w+|conv2d_block_s8\.c:gather_\w+", Kind.PART),
+    (r".*", r"ferrule_(block|mve_plane)_\w+|conv2d_block_s8\.c:gather_\w+", Kind.PART),
 )
 """Where the address is, the function, and its kind."""
 _CALLERS: tuple[tuple[str, Kind], ...] = (
@@ -72,6 +72,7 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"(woofles|soft_npu)_execute|woofles_start|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
     (r"ferrule_depthwise_lines|depthwise_lines\.c:\w+", Kind.PART),
     (r"ferrule_\w+_block_s8|(conv2d|conv2d_1x1|fully_connected)_block_s8\.c:\w+", Kind.PART),
+    (r"ferrule_\w+_planes_mve_s8|depthwise_conv2d_planes_mve_s8\.c:\w+", Kind.PART),
     (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
 )
 """A function that calls through pointers, and the kinds that it calls."""

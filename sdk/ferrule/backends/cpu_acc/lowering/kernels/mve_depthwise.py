@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels, is_plain
 from ferrule.backends.cpu_acc.lowering.kernels.mve import stream
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
-from ferrule.backends.cpu_acc.lowering.overlap import Reads
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
+from ferrule.dom import Identifier
 from ferrule.graph import Array, Rounding
+from ferrule.operators.arithmetic.fixed_point import factor_arrays
 
 _LANES = 16
 _WORD = 4
@@ -90,4 +94,140 @@ def _inside(kernel: int, stride: int, dilation: int, pad: int, extent: int, coun
     return int(np.count_nonzero((start >= 0) & (start + (kernel - 1) * dilation < extent)))
 
 
-MVE_DEPTHWISE_ROW = weighted_row("depthwise_conv2d_mve_s8", _candidate, Feature.MVE, rules=frozenset({Rounding.TFLM}))
+# ---- channel by channel
+
+_MOST_VECTORS = 4
+"""Vectors of weights of a channel that fit into registers."""
+_TOGETHER = 8
+"""Windows that are computed together."""
+_MOST_STEP = (1 << 16) // _TOGETHER
+"""Bytes between pixels, at most: offsets have 16 bits."""
+
+
+@frozen
+class _Axis:
+    """The pixels across the lines of a plane, or along a line."""
+
+    input: int
+    output: int
+    taps: int
+    stride: int
+    dilation: int
+    pad: int
+    input_step: int
+    output_step: int
+
+    @property
+    def outputs(self) -> int:
+        """Pixels of the output with a common remainder modulo the dilation."""
+        return -(-self.output // self.dilation)
+
+    @property
+    def length(self) -> int:
+        """Pixels under the windows of these."""
+        return (self.outputs - 1) * self.stride + self.taps
+
+    @property
+    def fields(self) -> Mapping[str, int]:
+        """The members of a `struct ferrule_mve_axis`."""
+        return {name: getattr(self, name) for name in _Axis.__annotations__}
+
+
+def _axes(layer: Convolution) -> tuple[_Axis, _Axis]:
+    """Return the axes of rows and columns."""
+    window, image, output = layer.window, layer.image.shape, layer.output.shape
+    rows = _Axis(
+        input=image[1],
+        output=output[1],
+        taps=window.height,
+        stride=window.stride_h,
+        dilation=window.dilation_h,
+        pad=window.padding.top,
+        input_step=image[2] * image[3],
+        output_step=output[2] * output[3],
+    )
+    columns = _Axis(
+        input=image[2],
+        output=output[2],
+        taps=window.width,
+        stride=window.stride_w,
+        dilation=window.dilation_w,
+        pad=window.padding.left,
+        input_step=image[3],
+        output_step=output[3],
+    )
+    return rows, columns
+
+
+def _planes(layer: Convolution) -> Candidate | str:
+    """Return the kernel that goes through each channel by rows or by columns, whichever takes less time."""
+    rows, columns = _lines(layer, transposed=False), _lines(layer, transposed=True)
+    if isinstance(rows, str) or isinstance(columns, str):
+        return columns if isinstance(rows, str) else rows
+    return min(rows, columns, key=lambda each: each.instructions)
+
+
+def _lines(layer: Convolution, *, transposed: bool) -> Candidate | str:
+    """Return the kernel that goes from row to row of a channel, or from column to column."""
+    window, multiplier = layer.window, layer.depth_multiplier
+    rows, columns = _axes(layer)
+    across, along = (columns, rows) if transposed else (rows, columns)
+    vectors = -(-window.height * window.width // _LANES)
+    if vectors > _MOST_VECTORS:
+        return f"the window has more than {_MOST_VECTORS * _LANES} pixels"
+    if any(axis.stride > 1 and axis.dilation > 1 for axis in (across, along)):
+        return "the windows are dilated and have strides"
+    if along.dilation * max(along.input_step, along.output_step) >= _MOST_STEP:
+        return "the pixels are too far apart"
+    channels = int8_channels(layer)
+    if not can_scale(channels):
+        return TOO_LARGE
+    weights = channels.matrix.reshape(-1, window.height, window.width)
+    weights = weights if transposed else weights.transpose(0, 2, 1)
+    multipliers, shifts = factor_arrays(channels.factors)
+    scales = np.column_stack([channels.bias, multipliers, shifts]).astype(np.int32)
+    plain = is_plain(layer)
+    groups, rest = divmod(along.outputs, _TOGETHER)
+    windows = _TOGETHER * groups + (0 if rest == 0 else _TOGETHER // 2 if rest <= _TOGETHER // 2 else _TOGETHER)
+    line = 32 + vectors + windows * (2 * vectors + 1) + (groups + (rest > 0)) * (24 if plain else 32)
+    copied = 19 + 5 * -(-along.input // (along.dilation * _TOGETHER)) + 3 * (along.pad > 0)
+    filled_line = 16 + 3 * -(-along.length // _TOGETHER)
+    behind = max(across.length - (across.pad + across.input) // across.dilation, 0)
+    inside = max(across.length - across.pad // across.dilation - behind, 0)
+    each = 160 + 80 * -(-behind // across.stride) + 50 * (across.pad > 0)
+    each += copied * inside + filled_line * (across.length - inside) + line * across.outputs
+    phases = across.dilation * along.dilation * layer.output.shape[0]
+    single = multiplier == across.dilation == along.dilation == 1
+
+    return Candidate(
+        kernel="depthwise_conv2d_planes_mve_s8",
+        instructions=phases * (layer.output.shape[3] * each + 200),
+        weight_bytes=weights.nbytes + scales.nbytes,
+        scratch_bytes=(along.length + (_TOGETHER - 1) * along.stride) * across.taps + across.length + _LANES * vectors,
+        overlaps=partial(plane_overlaps, layer.context, window, transposed=transposed) if single else tuple,
+        call=lambda: KernelCall(
+            "depthwise_conv2d_planes_mve_s8",
+            "ferrule/kernels/depthwise_conv2d_mve.h",
+            {
+                "across": across.fields,
+                "along": along.fields,
+                "batches": layer.output.shape[0],
+                "input_c": layer.image.shape[3],
+                "multiplier": multiplier,
+                "input_zero_point": layer.image.zero_point,
+                "weights": np.ascontiguousarray(weights).reshape(-1),
+                "scales": scales.reshape(-1),
+                "compute": Identifier(f"ferrule_mve_plane_{'plain' if plain else 'general'}_{vectors}"),
+                "output": layer.output_fields,
+            },
+            sources=("mve_plane",),
+        ),
+    )
+
+
+_TFLM = frozenset({Rounding.TFLM})
+MVE_DEPTHWISE_ROWS = (
+    weighted_row("depthwise_conv2d_mve_s8", _candidate, Feature.MVE, rules=_TFLM),
+    weighted_row("depthwise_conv2d_planes_mve_s8", _planes, Feature.MVE, rules=_TFLM),
+)
+"""The kernel for all channels of a pixel at once, and that for channels one after the other."""

@@ -15,7 +15,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import CONV_2D_DUAL_
 from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import PACKED_WEIGHTS_ROWS
 from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW
-from ferrule.backends.cpu_acc.lowering.kernels.mve_depthwise import MVE_DEPTHWISE_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.mve_depthwise import MVE_DEPTHWISE_ROWS
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FULLY_CONNECTED_SCALAR
 from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import LoweringContext
@@ -56,7 +56,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         _generic("conv2d"),
     ),
     LayerType.DEPTHWISE_CONV_2D: (
-        MVE_DEPTHWISE_ROW,
+        *MVE_DEPTHWISE_ROWS,
         *depthwise_3x3.LINES,
         depthwise_3x3.SINGLE_CHANNELS,
         depthwise_3x3.COLUMNS,
