@@ -1,9 +1,308 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define FERRULE_KERNEL               ferrule_average_pool2d_s8
-#define FERRULE_PARAMS               ferrule_pool2d_params
-#define FERRULE_ELEMENT              int8_t
-#define FERRULE_VALUE                int32_t
-#define FERRULE_FIRST(element)       0
-#define FERRULE_NEXT(value, element) ((value) + (element))
-#define FERRULE_LAST(value, count)   ferrule_mean(value, count)
-#include "ferrule/kernels/pool2d.inc.h"
+#include <stddef.h>
+
+#include "ferrule/kernels/channel_sums.h"
+#include "ferrule/kernels/pool2d_run.h"
+#include "ferrule/kernels/requantize.h"
+
+static void set_pixels(const struct ferrule_pool2d_params *params, struct ferrule_pool2d_run *run)
+{
+    (void)params;
+    if (run->rows * run->width < FERRULE_POOL2D_LEAST_PIXELS) {
+        ferrule_pool2d_repeat_pixels(run);
+    }
+    ferrule_pool2d_set_mean(run);
+}
+
+static inline int8_t mean_of(const struct ferrule_pool2d_run *run, int32_t sum, int32_t count)
+{
+    bool few = count <= FERRULE_POOL2D_MOST_PIXELS;
+    int32_t mean = few ? ferrule_pool2d_mean(run, sum) : ferrule_mean(sum, count);
+
+    return (int8_t)ferrule_clamp(mean, run->low, run->high);
+}
+
+#if FERRULE_HAS_DSP || FERRULE_HAS_MVE
+/* Store channels of a window of many pixels. */
+static void pool_many(const struct ferrule_pool2d_run *run, const int8_t *window, int32_t channels,
+                      int8_t *output)
+{
+    const struct ferrule_channel_pixels pixels = {run->rows, run->width, run->line_bytes,
+                                                  run->pixel_bytes};
+    int32_t sums[FERRULE_CHANNEL_SUMS];
+
+    ferrule_channel_sums(&pixels, window, channels, sums);
+    for (int32_t c = 0; c < channels; ++c) {
+        output[c] = mean_of(run, sums[c], run->rows * run->width);
+    }
+}
+#endif
+
+#if FERRULE_HAS_MVE
+
+_Static_assert(offsetof(struct ferrule_pool2d_run, rows) == 4, "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_pool2d_run, low) == 20, "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_pool2d_run, even) == 28, "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_pool2d_run, shift) == 40, "used in the assembler below");
+
+#define FIRST(row)                                                                                 \
+    "vldrb.s16 q0, [" row "]\n\t"                                                                  \
+    "vldrb.s16 q1, [" row ", #8]\n\t"
+#define TAP(row)                                                                                   \
+    "vldrb.s16 q2, [" row "]\n\t"                                                                  \
+    "vadd.i16 q0, q0, q2\n\t"                                                                      \
+    "vldrb.s16 q3, [" row ", #8]\n\t"                                                              \
+    "vadd.i16 q1, q1, q3\n\t"
+#define NEXT(row) "add " row ", " row ", %[pixel]\n\t"
+#define WINDOW(load)                                                                               \
+    "ldrd %[line], %[pixel], [%[run], #12]\n\t"                                                    \
+    "ldrd %[rows], %[width], [%[run], #4]\n\t"                                                     \
+    "vmov.i16 q0, #0\n\t"                                                                          \
+    "vmov.i16 q1, #0\n\t"                                                                          \
+    "1:\n\t"                                                                                       \
+    "mov %[tap], %[window]\n\t"                                                                    \
+    "dls lr, %[width]\n\t"                                                                         \
+    "2:\n\t" load "add %[tap], %[tap], %[pixel]\n\t"                                               \
+    "le lr, 2b\n\t"                                                                                \
+    "add %[window], %[window], %[line]\n\t"                                                        \
+    "subs %[rows], %[rows], #1\n\t"                                                                \
+    "bne 1b\n\t"
+/* The means of the sums in q0 and q1, see `ferrule_pool2d_set_mean`. */
+#define ONE_MEAN(sums, spare)                                                                      \
+    "vshr.s16 " spare ", " sums ", #15\n\t"                                                        \
+    "vmla.s16 " sums ", " spare ", %[line]\n\t"                                                    \
+    "vadd.i16 " sums ", " sums ", %[pixel]\n\t"
+#define SCALED(sums, factors)                                                                      \
+    "vmulh.u16 " sums ", " sums ", " factors "\n\t"                                                \
+    "vshl.u16 " sums ", %[tap]\n\t"                                                                \
+    "vsub.i16 " sums ", " sums ", %[line]\n\t"
+#define CLAMPED(sums)                                                                              \
+    "vmax.s16 " sums ", " sums ", q2\n\t"                                                          \
+    "vmin.s16 " sums ", " sums ", q3\n\t"
+#define MEANS                                                                                      \
+    "ldrd %[line], %[pixel], [%[run], #28]\n\t" ONE_MEAN("q0", "q2")                               \
+        ONE_MEAN("q1", "q3") "ldrd %[pixel], %[tap], [%[run], #36]\n\t"                            \
+                             "vdup.16 q2, %[pixel]\n\t"                                            \
+                             "rsb %[tap], %[tap], #0\n\t"                                          \
+                             "mov %[line], #128\n\t" SCALED("q0", "q2")                            \
+                                 SCALED("q1", "q2") "ldrd %[line], %[pixel], [%[run], #20]\n\t"    \
+                                                    "vdup.16 q2, %[line]\n\t"                      \
+                                                    "vdup.16 q3, %[pixel]\n\t" CLAMPED("q0")       \
+                                                        CLAMPED("q1")
+#define STORE                                                                                      \
+    "vstrb.16 q0, [%[output]]\n\t"                                                                 \
+    "vstrb.16 q1, [%[output], #8]\n\t"
+
+static inline void pool_rest(const struct ferrule_pool2d_run *run, const int8_t *window,
+                             int32_t channels, int8_t *output)
+{
+    int32_t line;
+    int32_t pixel;
+    int32_t rows;
+    int32_t width;
+    int8_t *tap;
+
+    if (run->rows * run->width > FERRULE_POOL2D_MOST_PIXELS) {
+        pool_many(run, window, channels, output);
+        return;
+    }
+    for (; channels > 0; channels -= 8) {
+        const int8_t *next = window + 8;
+
+        __asm__ volatile("vctp.16 %[channels]\n\t" WINDOW("vpst\n\t"
+                                                          "vldrbt.s16 q2, [%[tap]]\n\t"
+                                                          "vadd.i16 q0, q0, q2\n\t") MEANS
+                         "vpst\n\t"
+                         "vstrbt.16 q0, [%[output]]\n\t"
+                         : [window] "+l"(window), [line] "=&r"(line), [pixel] "=&r"(pixel),
+                           [rows] "=&r"(rows), [width] "=&r"(width), [tap] "=&l"(tap)
+                         : [run] "r"(run), [channels] "r"(channels), [output] "l"(output)
+                         : "cc", "lr", "q0", "q1", "q2", "q3", "memory");
+        window = next;
+        output += 8;
+    }
+}
+
+static inline __attribute__((always_inline)) void pool_block(const struct ferrule_pool2d_run *run,
+                                                             const int8_t *window, int32_t rows,
+                                                             int32_t width, int8_t *output)
+{
+    int32_t line;
+    int32_t pixel;
+    const int8_t *tap;
+    const int8_t *last;
+
+    if (rows == 2 && width == 2) {
+        __asm__ volatile(
+            "ldrd %[line], %[pixel], [%[run], #12]\n\t"
+            "add %[tap], %[window], %[line]\n\t" FIRST("%[window]") TAP("%[tap]") NEXT("%[window]")
+                NEXT("%[tap]") TAP("%[window]") TAP("%[tap]") MEANS STORE
+            : [window] "+l"(window), [line] "=&r"(line), [pixel] "=&r"(pixel), [tap] "=&l"(tap)
+            : [run] "r"(run), [output] "l"(output)
+            : "q0", "q1", "q2", "q3", "memory");
+    } else if (rows == 3 && width == 3) {
+        __asm__ volatile("ldrd %[line], %[pixel], [%[run], #12]\n\t"
+                         "add %[tap], %[window], %[line]\n\t"
+                         "add %[last], %[tap], %[line]\n\t" FIRST("%[window]") TAP("%[tap]")
+                             TAP("%[last]") NEXT("%[window]") NEXT("%[tap]") NEXT("%[last]")
+                                 TAP("%[window]") TAP("%[tap]") TAP("%[last]") NEXT("%[window]")
+                                     NEXT("%[tap]") NEXT("%[last]") TAP("%[window]") TAP("%[tap]")
+                                         TAP("%[last]") MEANS STORE
+                         : [window] "+l"(window), [line] "=&r"(line), [pixel] "=&r"(pixel),
+                           [tap] "=&l"(tap), [last] "=&l"(last)
+                         : [run] "r"(run), [output] "l"(output)
+                         : "q0", "q1", "q2", "q3", "memory");
+    } else if (rows * width > FERRULE_POOL2D_MOST_PIXELS) {
+        pool_many(run, window, FERRULE_POOL2D_BLOCK, output);
+    } else {
+        __asm__ volatile(WINDOW(TAP("%[tap]")) MEANS STORE
+                         : [window] "+l"(window), [line] "=&r"(line), [pixel] "=&r"(pixel),
+                           [rows] "+r"(rows), [width] "+r"(width), [tap] "=&l"(tap)
+                         : [run] "r"(run), [output] "l"(output)
+                         : "cc", "lr", "q0", "q1", "q2", "q3", "memory");
+    }
+}
+
+static inline __attribute__((always_inline)) void pool_blocks(const struct ferrule_pool2d_run *run,
+                                                              const int8_t *window, int32_t blocks,
+                                                              int32_t rows, int32_t width,
+                                                              int8_t *output)
+{
+    for (; blocks > 0; --blocks) {
+        pool_block(run, window, rows, width, output);
+        window += FERRULE_POOL2D_BLOCK;
+        output += FERRULE_POOL2D_BLOCK;
+    }
+}
+
+#else
+
+static inline void pool_rest(const struct ferrule_pool2d_run *run, const int8_t *window,
+                             int32_t channels, int8_t *output)
+{
+    int32_t count = run->rows * run->width;
+
+    for (int32_t c = 0; c < channels; ++c) {
+        const int8_t *row = window + c;
+        int32_t sum = 0;
+
+        for (int32_t i = run->rows; i > 0; --i) {
+            const int8_t *pixel = row;
+
+            for (int32_t j = run->width; j > 0; --j) {
+                sum += *pixel;
+                pixel += run->pixel_bytes;
+            }
+            row += run->line_bytes;
+        }
+        output[c] = mean_of(run, sum, count);
+    }
+}
+
+#if FERRULE_HAS_DSP
+
+#define ADD_TAP                                                                                    \
+    "sxtab16 %[even], %[even], %[tap]\n\t"                                                         \
+    "sxtab16 %[odd], %[odd], %[tap], ror #8\n\t"
+#define TAP(address) "ldr %[tap], " address "\n\t" ADD_TAP
+/* Some blocks of a window; the rows after the first one follow. */
+#define BLOCKS(first, rows)                                                                        \
+    "1:\n\t"                                                                                       \
+    "ldr %[tap], [%[window]]\n\t"                                                                  \
+    "sxtb16 %[even], %[tap]\n\t"                                                                   \
+    "sxtb16 %[odd], %[tap], ror #8\n\t" first "add %[row], %[window], %[line]\n\t" rows            \
+    "mov %[row], #0x8000\n\t" FERRULE_POOL2D_MEANS("%[row]",                                       \
+                                                   "%[tap]") "subs %[blocks], #1\n\t"              \
+                                                             "add %[window], #4\n\t"               \
+                                                             "str %[even], [%[output]], #4\n\t"    \
+                                                             "bne 1b\n\t"
+#define SECOND(row) TAP("[" row ", %[pixel]]")
+#define THIRD(row)  SECOND(row) TAP("[" row ", %[pixel], lsl #1]")
+#define NEXT        "add %[row], %[row], %[line]\n\t"
+#define POOL(text)                                                                                 \
+    __asm__ volatile(                                                                              \
+        text                                                                                       \
+        : [window] "+r"(window), [output] "+r"(at), [blocks] "+r"(left), [row] "=&r"(row),         \
+          [even] "=&r"(even), [odd] "=&r"(odd), [tap] "=&r"(tap)                                   \
+        : [line] "r"(run->line_bytes), [pixel] "r"(run->pixel_bytes), [factor] "r"(run->factor)    \
+        : "cc", "memory")
+
+static inline
+    __attribute__((always_inline)) void pool_blocks(const struct ferrule_pool2d_run *run,
+                                                    const int8_t *window, int32_t blocks,
+                                                    int32_t rows, int32_t width, int8_t *output)
+{
+    bool many = rows * width > FERRULE_POOL2D_MOST_PIXELS;
+    const int8_t *row;
+    int8_t *at = output;
+    int32_t left = blocks;
+    uint32_t even;
+    uint32_t odd;
+    uint32_t tap;
+
+    if (rows == 2 && width == 2) {
+        POOL(BLOCKS(SECOND("%[window]"), TAP("[%[row]]") SECOND("%[row]")));
+    } else if (rows == 3 && width == 3) {
+        POOL(BLOCKS(THIRD("%[window]"),
+                    TAP("[%[row]]") THIRD("%[row]") NEXT TAP("[%[row]]") THIRD("%[row]")));
+    } else {
+        for (; left > 0; --left) {
+            struct ferrule_sums_of_four sums = {0, 0};
+
+            row = window;
+            for (int32_t i = many ? 0 : rows; i > 0; --i) {
+                ferrule_add_four(&sums, row, width, run->pixel_bytes);
+                row += run->line_bytes;
+            }
+            if (many) {
+                pool_many(run, window, FERRULE_POOL2D_BLOCK, at);
+            } else {
+                even = ferrule_pool2d_means(run, sums.even, sums.odd);
+                FERRULE_COPY_WORD(at, &even);
+            }
+            window += FERRULE_POOL2D_BLOCK;
+            at += FERRULE_POOL2D_BLOCK;
+        }
+    }
+    ferrule_pool2d_clamp_words(run, blocks, output);
+}
+
+#else
+
+static inline
+    __attribute__((always_inline)) void pool_blocks(const struct ferrule_pool2d_run *run,
+                                                    const int8_t *window, int32_t blocks,
+                                                    int32_t rows, int32_t width, int8_t *output)
+{
+    const struct ferrule_pool2d_run own = *run; /* no store can change it */
+
+    for (; blocks > 0; --blocks) {
+        const int8_t *row = window;
+        int32_t sums[4] = {0, 0, 0, 0};
+
+        for (int32_t i = rows; i > 0; --i) {
+            const int8_t *pixel = row;
+
+            for (int32_t j = width; j > 0; --j) {
+                sums[0] += pixel[0];
+                sums[1] += pixel[1];
+                sums[2] += pixel[2];
+                sums[3] += pixel[3];
+                pixel += own.pixel_bytes;
+            }
+            row += own.line_bytes;
+        }
+        for (int32_t c = 0; c < 4; ++c) {
+            output[c] = mean_of(&own, sums[c], rows * width);
+        }
+        window += FERRULE_POOL2D_BLOCK;
+        output += FERRULE_POOL2D_BLOCK;
+    }
+}
+
+#endif
+#endif
+
+#define FERRULE_KERNEL ferrule_average_pool2d_s8
+#define FERRULE_POOLS  0
+#include "ferrule/kernels/pool2d_s8.inc.h"

@@ -25,7 +25,6 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.elementwise.binary import BinaryDescriptor
-from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.testing.backends.comparison import random_inputs
 
@@ -104,13 +103,6 @@ WINDOWED = {
 }
 
 
-def pool(type_: LayerType, image: tuple[int, int, int, int], descriptor: Pool2dDescriptor) -> Network:
-    """Return an AVERAGE_POOL_2D or a MAX_POOL_2D."""
-    quantization = Quantization.of(0.05, 11)
-    data = TensorInfo("data", image, DataType.INT8, quantization=quantization)
-    return layer_network(type_, descriptor, [data], quantization, {})
-
-
 SAME = (1, 1, 1, 1)
 DEPTHWISE: dict[str, tuple[Network, str]] = {
     "rows, all phases of the loop": (depthwise((1, 3, 9, 4), (1, 1), SAME), "by1"),
@@ -145,23 +137,6 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WEIGHTED_ROWS, LayerType.DEPTHWISE_CONV_2D, rows)  # type: ignore[arg-type]
 
 
-ACROSS = Padding(top=1, bottom=1, left=1, right=1)
-WINDOWS = {
-    "all of 300 pixels": ((1, 20, 15, 6), Pool2dDescriptor(pool_h=20, pool_w=15)),
-    "whole rows": ((1, 6, 5, 7), Pool2dDescriptor(pool_h=3, pool_w=5)),
-    "windows that reach over the border": (
-        (2, 5, 4, 9),
-        Pool2dDescriptor(pool_h=3, pool_w=3, stride_h=2, stride_w=1, padding=ACROSS, activation=Activation.RELU),
-    ),
-    "a single channel": ((1, 4, 4, 1), Pool2dDescriptor(pool_h=2, pool_w=2, stride_h=2, stride_w=2)),
-}
-POOLS = {
-    f"{kind}, {case}": (pool(type_, *window), f"{kind}_pool2d_words_s8")
-    for case, window in WINDOWS.items()
-    for kind, type_ in [("average", LayerType.AVERAGE_POOL_2D), ("max", LayerType.MAX_POOL_2D)]
-}
-
-
 def addition(type_: LayerType, shape: Shape, other: Shape) -> Network:
     """Return an ADD or SUB of two inputs."""
     infos = [
@@ -179,7 +154,6 @@ SUMS = {
 CASES = {
     **{f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8") for case, (each, by) in DEPTHWISE.items()},
     **{f"depthwise, {case}": (each, "depthwise_conv2d_taps_s8") for case, each in WINDOWED.items()},
-    **POOLS,
     **{case: (each, "sum_s8") for case, each in SUMS.items()},
 }
 """Networks of one layer, and their kernels."""

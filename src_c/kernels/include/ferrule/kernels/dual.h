@@ -131,6 +131,12 @@ static inline uint32_t ferrule_larger_bytes(uint32_t a, uint32_t b)
 #endif
 }
 
+/** @brief Return the smaller of each pair of signed bytes. */
+static inline uint32_t ferrule_smaller_bytes(uint32_t a, uint32_t b)
+{
+    return a ^ b ^ ferrule_larger_bytes(a, b);
+}
+
 /** @brief Return the value, saturated to int8. */
 static inline int32_t ferrule_saturate_s8(int32_t value)
 {

@@ -42,7 +42,11 @@ static inline int32_t ferrule_mean(int32_t sum, int32_t count)
     return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
 }
 
-/** @brief Average over the pixels inside the image, halves away from zero; no scratch. */
+/**
+ * @brief Average over the pixels inside the image, halves away from zero; no scratch.
+ *
+ * The channels of a window are read before the same channels of its pixel are written.
+ */
 void ferrule_average_pool2d_s8(const struct ferrule_pool2d_params *params, const int8_t *input,
                                int8_t *output);
 void ferrule_average_pool2d_s16(const struct ferrule_pool2d_params *params, const int16_t *input,
@@ -62,50 +66,12 @@ void ferrule_columns_average_pool2d_s8(const struct ferrule_float_pool2d_params 
 void ferrule_l2_pool2d_f32(const struct ferrule_pool2d_f32_params *params, const float *input,
                            float *output);
 
-enum {
-    FERRULE_POOL2D_MOST_COLUMNS = 256 /**< the sum of so many int8 fits into 16 bits */
-};
-
-/** @brief As ferrule_average_pool2d_s8, four channels at a time; kernel_w is at most
- * FERRULE_POOL2D_MOST_COLUMNS. */
-void ferrule_average_pool2d_words_s8(const struct ferrule_pool2d_params *params,
-                                     const int8_t *input, int8_t *output);
-
-/** @brief Maximum over the pixels inside the image; no scratch. */
+/** @brief Maximum over the pixels inside the image, in the same order; no scratch. */
 void ferrule_max_pool2d_s8(const struct ferrule_pool2d_params *params, const int8_t *input,
                            int8_t *output);
 void ferrule_max_pool2d_s16(const struct ferrule_pool2d_params *params, const int16_t *input,
                             int16_t *output);
 void ferrule_max_pool2d_f32(const struct ferrule_pool2d_f32_params *params, const float *input,
                             float *output);
-
-/** @brief As ferrule_max_pool2d_s8, four channels at a time. */
-void ferrule_max_pool2d_words_s8(const struct ferrule_pool2d_params *params, const int8_t *input,
-                                 int8_t *output);
-
-/** The pixels of a window that are inside the image. */
-struct ferrule_pool2d_pixels {
-    const int8_t *first;
-    int32_t width;       /**< of a row */
-    int32_t rows;        /**< positive, as width */
-    int32_t pixel_bytes; /**< to the next pixel of a row */
-    int32_t row_bytes;   /**< from the end of a row to the next row */
-};
-
-/** @brief Return the pixels of the window whose first pixel is (y, x). */
-static inline struct ferrule_pool2d_pixels
-ferrule_pool2d_pixels(const struct ferrule_window *window, const int8_t *image, int32_t y,
-                      int32_t x)
-{
-    struct ferrule_taps rows = ferrule_taps_inside(y, window->kernel_h, 1, window->input_h);
-    struct ferrule_taps columns = ferrule_taps_inside(x, window->kernel_w, 1, window->input_w);
-    int32_t width = columns.end - columns.first;
-    int32_t first = (y + rows.first) * window->input_w + x + columns.first;
-    struct ferrule_pool2d_pixels pixels = {image + first * window->input_c, width,
-                                           rows.end - rows.first, window->input_c,
-                                           (window->input_w - width) * window->input_c};
-
-    return pixels;
-}
 
 #endif

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import (
     SUFFIXES,
     KernelCall,
@@ -14,15 +15,13 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import (
     limit_fields,
     window_fields,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType, Rounding
 from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
-from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor, window_counts
 
-_MOST_COLUMNS = 256
-"""The value of FERRULE_POOL2D_MOST_COLUMNS."""
 _KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max", LayerType.L2_POOL_2D: "l2"}
 
 
@@ -55,45 +54,86 @@ def _pool_call(context: LoweringContext, kernel: str, fields: Mapping[str, Membe
     )
 
 
-def _candidate(context: LoweringContext, *, words: bool) -> Candidate | str:
-    """Return the kernel that goes element by element, or that of `words`, which computes four elements together."""
+def _candidate(context: LoweringContext) -> Candidate:
     output, descriptor = context.output, descriptor_of(context, Pool2dDescriptor)
-    read = output.elements * descriptor.window.height * descriptor.window.width
-    if words:
-        if output.dtype is not DataType.INT8:
-            return "the data is not int8"
-        if descriptor.pool_w > _MOST_COLUMNS:
-            return f"the window has more than {_MOST_COLUMNS} columns"
-        groups, rest = divmod(output.shape[3], 4)
-        read, per_element = int(read * ((groups * 7 + rest * 7) / (groups * 4 + rest))), 18
-    else:
-        read, per_element = read * 8, 20
-    kernel = f"{_KINDS[context.layer.type]}_pool2d_{'words_' if words else ''}{SUFFIXES[output.dtype]}"
+    kernel = f"{_KINDS[context.layer.type]}_pool2d_{SUFFIXES[output.dtype]}"
     table = "pool2d_f32_params" if output.dtype.is_float else "pool2d_params"
     call = partial(_pool_call, context, kernel, limit_fields(output, descriptor.activation), table)
+    read = output.elements * descriptor.window.height * descriptor.window.width
     return Candidate(
         kernel=kernel,
-        instructions=read + per_element * output.elements,
+        instructions=_int8_instructions(context) if output.dtype is DataType.INT8 else 8 * read + 20 * output.elements,
         weight_bytes=0,
         overlaps=lambda: call().overlaps,
         call=call,
     )
 
 
+@frozen
+class _Steps:
+    """Instructions of the int8 kernels on a kind of core, as measured on random shapes."""
+
+    channels: int
+    """Of a block, which is computed together."""
+    window: int
+    unrolled: float
+    """Of a pixel of a block in whole windows of 2x2 and 3x3."""
+    tap: float
+    """The same in others."""
+    line: float
+    """Of a row of a block in others."""
+    end: int
+    """Of a block beside its pixels."""
+    rest_tap: float = 0
+    """Of a pixel of a channel in no block; 0 if the last channels are a block, too."""
+    rest: int = 0
+    """Of such a channel beside its pixels."""
+
+
+_MAX_STEPS = {
+    Feature.MVE: _Steps(channels=16, window=17, unrolled=2, tap=5, line=5, end=4),
+    Feature.DSP: _Steps(channels=4, window=30, unrolled=2.7, tap=8.5, line=12, end=9, rest_tap=9, rest=30),
+    None: _Steps(channels=4, window=24, unrolled=17, tap=19, line=8, end=34, rest_tap=8, rest=35),
+}
+_AVERAGE_STEPS = {
+    Feature.MVE: _Steps(channels=16, window=24, unrolled=4.4, tap=6, line=5, end=48),
+    Feature.DSP: _Steps(channels=4, window=43, unrolled=3, tap=6.5, line=17, end=17, rest_tap=7, rest=40),
+    None: _Steps(channels=4, window=38, unrolled=8.7, tap=12, line=13, end=66, rest_tap=6.5, rest=48),
+}
+_ROW_STEPS, _RUN_STEPS = 65, 85
+"""Instructions of a row of the output, and of neighbouring windows with the same number of pixels."""
+
+
+def _int8_instructions(context: LoweringContext) -> int:
+    window, core, image = descriptor_of(context, Pool2dDescriptor).window, context.target.core, context.source.shape
+    batches, height, width, channels = context.output.shape
+    average = context.layer.type is LayerType.AVERAGE_POOL_2D
+    feature = Feature.MVE if core is not None and core.mve else Feature.DSP if has_dsp(core) else None
+    steps = (_AVERAGE_STEPS if average else _MAX_STEPS)[feature]
+    rows = window_counts(image[1], window.height, window.stride_h, window.padding.top, height)
+    columns = window_counts(image[2], window.width, window.stride_w, window.padding.left, width)
+    blocks, rest = divmod(channels, steps.channels)
+    if rest and not steps.rest_tap:
+        blocks, rest = blocks + 1, 0
+    pixels, whole, whole_windows = int(rows.sum() * columns.sum()), 0, 0
+    if (window.height, window.width) in {(2, 2), (3, 3)} and window.width < image[2]:
+        whole_windows = int((rows == window.height).sum() * (columns == window.width).sum())
+        whole = whole_windows * window.height * window.width
+    windows = height * width
+    lines = windows - whole_windows if window.width >= image[2] else int(rows.sum()) * width - whole // window.width
+    block = whole * steps.unrolled + (pixels - whole) * steps.tap + lines * steps.line + windows * steps.end
+    runs = int((columns < window.width).sum()) + bool((columns == window.width).any())
+    others = windows * steps.window + rest * (pixels * steps.rest_tap + windows * steps.rest)
+    return batches * round(blocks * block + others + height * (_ROW_STEPS + runs * _RUN_STEPS))
+
+
 def _rows(kind: str) -> tuple[Row, ...]:
-    return (
-        Row(
-            kernel=f"{kind}_pool2d_words_s8",
-            needs=frozenset({Feature.DSP}),
-            candidate=partial(_candidate, words=True),
-        ),
-        Row(kernel=f"{kind}_pool2d", candidate=partial(_candidate, words=False)),
-    )
+    return (Row(kernel=f"{kind}_pool2d", candidate=_candidate),)
 
 
 POOL_2D_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.AVERAGE_POOL_2D: _rows("average"),
     LayerType.MAX_POOL_2D: _rows("max"),
-    LayerType.L2_POOL_2D: (Row(kernel="l2_pool2d_f32", candidate=partial(_candidate, words=False)),),
+    LayerType.L2_POOL_2D: _rows("l2"),
 }
 """The kernels of the pools."""
