@@ -188,6 +188,9 @@ class LoweredOp:
     """The C sources that are called and the headers that are included, such as `KERNELS.part("conv2d_s8")`."""
     considered: tuple[ConsideredKernel, ...] = ()
     """The kernels among which the lowering chose, for `ferrule inspect --kernels`; empty if there was one."""
+    bound: Annotated[int | None, at_least(1)] = None
+    """Instructions that the best kernels known take at least for such a layer; None if none are known. A report marks a
+    layer that takes much more, and says why from `considered`."""
 
 
 @frozen

@@ -64,6 +64,8 @@ class OperatorRecord:
     """The device calls before, in and after the operator, if none fails."""
     considered: tuple[ConsideredKernel, ...] = ()
     """The kernels among which the lowering chose; empty if there was one."""
+    bound: int | None = None
+    """Instructions that the best kernels known take at least for such a layer; None if none are known."""
     overlaps: tuple[Overlap, ...] = ()
     """How far an output may overlap an input whose last reader is the operator."""
     copies: tuple[ScratchCopy, ...] = field(default=(), repr=False)

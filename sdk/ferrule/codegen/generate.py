@@ -200,6 +200,7 @@ def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> Op
         cycles=item.op.cycles,
         device_calls=step.calls,
         considered=item.op.considered,
+        bound=item.op.bound,
         overlaps=item.op.overlaps,
         copies=tuple(
             ScratchCopy(

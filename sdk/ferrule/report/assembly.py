@@ -14,6 +14,7 @@ from ferrule.firmware import BuiltFirmware, StackBound
 from ferrule.firmware.arena import arena_of
 from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo, SelfTest
+from ferrule.report.advice import advice
 from ferrule.report.base import part_of
 from ferrule.report.document import (
     BuildPart,
@@ -166,6 +167,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             outputs=tuple(layer.outputs),
             estimate=estimate_part(layer),
             copies=tuple(copy.text for copy in record.copies),
+            advice=advice(record, count, whole) if done.counters.unit == "instructions" else "",
         )
         for index, (record, layer, count, beside) in enumerate(
             zip(operators, layers, counts, firmware.artifact.beside, strict=True)

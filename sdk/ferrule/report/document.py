@@ -166,6 +166,10 @@ class LayerPart:
     """What the compiler of a pre-compiled layer expects; None for other layers, or if it states nothing."""
     copies: tuple[str, ...] = ()
     """The tensors that it expects inside its scratch, but that the core copies to it or from it, with the reasons."""
+    bound: int | None = None
+    """Instructions that the best kernels known take at least for such a layer; null if none are known."""
+    advice: str = ""
+    """If it takes much more than `bound`: what would help, or why nothing does."""
 
     @property
     def runner(self) -> str:

@@ -19,6 +19,7 @@ from ferrule.firmware import Job, divide
 from ferrule.graph import Layer
 from ferrule.network import Network
 from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
+from ferrule.report.advice import advice
 from ferrule.report.backend_listing import kind_name
 from ferrule.report.base import part_of
 from ferrule.report.estimates import estimate_part
@@ -96,10 +97,15 @@ def explain_schedule(artifact: Artifact) -> tuple[tuple[ScheduledPart, ...], tup
 
 def explain_kernels(artifact: Artifact) -> tuple[LayerKernelsPart, ...]:
     """Return the kernels that were considered for each layer of the firmware, and which one was chosen."""
-    return tuple(_kernels(record) for record in artifact.operators)
+    whole = sum(map(_estimate, artifact.operators))
+    return tuple(_kernels(record, whole) for record in artifact.operators)
 
 
-def _kernels(record: OperatorRecord) -> LayerKernelsPart:
+def _estimate(record: OperatorRecord) -> int:
+    return sum(each.costs.instructions for each in record.considered if each.chosen and each.costs)
+
+
+def _kernels(record: OperatorRecord, whole: int) -> LayerKernelsPart:
     known = {"chosen": True, "reason": "the only kernel", "instructions": None, "weight_bytes": record.constant_bytes}
     alone = part_of(KernelPart, record, **known)
     return part_of(
@@ -107,6 +113,7 @@ def _kernels(record: OperatorRecord) -> LayerKernelsPart:
         record,
         kernels=tuple(map(_kernel, record.considered)) or (alone,),
         overlaps=tuple(part_of(OverlapPart, each, forward_bytes=each.distance_bytes) for each in record.overlaps),
+        advice=advice(record, _estimate(record), whole),
     )
 
 

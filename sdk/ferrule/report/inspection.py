@@ -254,7 +254,11 @@ class Inspection(Document):
                 for number, kernel in enumerate(layer.kernels)
             ],
         )
-        return part("Kernels", table)
+        costly = [
+            f"layer {index} '{each.layer}': {each.advice}" for index, each in enumerate(self.kernels) if each.advice
+        ]
+        found = (Text(plural(len(costly), "layer"), "costly", items=costly),) if costly else ()
+        return part("Kernels", table, *found)
 
     def _boards(self) -> Part | None:
         if self.boards is None:

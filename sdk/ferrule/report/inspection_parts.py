@@ -343,6 +343,10 @@ class LayerKernelsPart:
     backend: str
     kernels: tuple[KernelPart, ...]
     overlaps: tuple[OverlapPart, ...]
+    bound: int | None = None
+    """Instructions that the best kernels known take at least for such a layer; null if none are known."""
+    advice: str = ""
+    """If the estimate is much more than `bound`: what would help, or why nothing does."""
 
 
 @frozen

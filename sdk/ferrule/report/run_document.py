@@ -59,6 +59,8 @@ from ferrule.report.sections import (
 SCHEMA_VERSION = 4
 """Incremented when a field changes its meaning or is removed, but not for new fields."""
 _SAMPLES_LISTED = 10
+_LISTED = 5
+"""The costly layers that are listed."""
 
 
 @frozen
@@ -240,6 +242,7 @@ class ReportDocument(Document):
                 Column("MACs", Align.NUMBER, bar=True, drop=2),
                 *numbers(unit, only=counted, bar=True),
                 *numbers("share", only=counted),
+                Column("of best", sparse=True, drop=2),
                 *numbers("weights, B", only=Only.PAGES, bar=True),
                 Column("beside", sparse=True),
             ),
@@ -254,6 +257,7 @@ class ReportDocument(Document):
                     layer.macs,
                     layer.count,
                     share(layer.share),
+                    f"{layer.count / layer.bound:.1f} x" if layer.advice and layer.bound else "",
                     layer.constant_bytes,
                     joined(*layer.beside),
                 )
@@ -325,6 +329,7 @@ class ReportDocument(Document):
         if len(self.samples) > 1 or items:
             agree = sum(sample.verdict.agrees for sample in self.samples)
             yield Text(f"{agree} of {len(self.samples)} agree with the reference", "samples", items=items)
+        yield from self._costly()
         if self.self_test:
             yield Text(self.self_test.replace("_", " "), "self-test at start-up")
         if self.ownership is not None:
@@ -341,6 +346,26 @@ class ReportDocument(Document):
         yield Text(self.evidence.text, "compared")
         if self.reference is not None:
             yield Text(f"compared with {self.reference.text}", "floats")
+
+    def _costly(self) -> Iterator[Text]:
+        """Yield the layers that take much more instructions than the best kernels known, the worst first."""
+        costly = sorted(
+            (layer for layer in self.layers if layer.advice), key=lambda each: (each.bound or 0) - each.count
+        )
+        if costly:
+            items = [
+                f"layer {each.index} '{each.name}', {share(each.share)}: {each.advice}" for each in costly[:_LISTED]
+            ]
+            if len(costly) > _LISTED:
+                items.append(f"and {len(costly) - _LISTED} more")
+            wasted = sum(each.count - (each.bound or 0) for each in costly) / max(
+                sum(each.count for each in self.layers), 1
+            )
+            yield Text(
+                f"{plural(len(costly), 'layer')}; the best kernels known would save {share(wasted)}",
+                "costly",
+                items=items,
+            )
 
     def _memory(self) -> Iterator[Section]:
         flash, ram = self.memory.flash, self.memory.ram

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from ferrule._typing import override
@@ -14,6 +15,7 @@ from ferrule.backends.cpu_acc.host.instruction_set import PORTABLE
 from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, INSTRUCTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
+from ferrule.backends.cpu_acc.lowering.bounds import bound_of
 from ferrule.backends.cpu_acc.lowering.operators.control_flow import CONTROL_FLOW, lower_control_flow
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, costs_of, lowering_of
 from ferrule.backends.cpu_acc.streaming.lowering import lower_stream
@@ -64,7 +66,7 @@ class CpuAccTarget:
             return lower_stream(context, self.lower)
         if context.layer.type in CONTROL_FLOW:
             return lower_control_flow(context, self.lower)
-        return lowering_of(context.layer)(context)
+        return replace(lowering_of(context.layer)(context), bound=bound_of(context))
 
     def costs(self, context: LoweringContext) -> Sequence[KernelCosts]:
         """Return the costs of the kernels that can run the layer; empty if it is lowered in one way."""
