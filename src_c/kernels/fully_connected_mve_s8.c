@@ -104,7 +104,69 @@ __attribute__((naked, aligned(4))) void ferrule_mve_multiply_row(
                                                           "pop {r4-r11, pc}\n\t");
 }
 
+/* At the stack pointer: the address at which the products begin. */
+__attribute__((naked, aligned(4))) void
+ferrule_mve_row_sums(__attribute__((unused)) const struct ferrule_mve_row *row,
+                     __attribute__((unused)) const int32_t *stream,
+                     __attribute__((unused)) const int32_t *end,
+                     __attribute__((unused)) int32_t *sums)
+{
+    __asm__("push {r4-r11, lr}\n\t"
+            "vpush {d8-d9}\n\t"
+            "sub sp, #4\n\t"
+            "ldrd r11, r6, [r0]\n\t"
+            "add r7, r11, r6, lsl #4\n\t"
+            "rsb r6, r6, #0\n\t"
+            "and r6, r6, #3\n\t"
+            "movs r4, #68\n\t"
+            "adr.w r8, 2f\n\t"
+            "mla r6, r6, r4, r8\n\t"
+            "orr r6, r6, #1\n\t"
+            "str r6, [sp]\n\t"
+            "mov r5, r1\n\t"
+            "mov r1, r3\n\t"
+            "mov r3, r2\n\t"
+            "1:\n\t" /* a block of channels */
+            "mov r9, r11\n\t"
+            "ldm r5!, {r0, r2, r4, r6}\n\t"
+            "ldm r5!, {r8, r10, r12, lr}\n\t"
+            "ldr pc, [sp]\n\t"
+            ".balign 4\n\t"
+            "2:\n\t" /* four times 16 products */
+            STEP STEP STEP STEP "cmp r9, r7\n\t"
+            "bne.w 2b\n\t"
+            "stm.w r1!, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t"
+            "cmp r5, r3\n\t"
+            "bne.w 1b\n\t"
+            "add sp, #4\n\t"
+            "vpop {d8-d9}\n\t"
+            "pop {r4-r11, pc}\n\t");
+}
+
 #else
+
+void ferrule_mve_row_sums(const struct ferrule_mve_row *row, const int32_t *stream,
+                          const int32_t *end, int32_t *sums)
+{
+    enum { CHANNELS = 2 * FERRULE_MVE_LANES };
+
+    while (stream != end) {
+        const int32_t *weights = stream + CHANNELS;
+
+        for (int32_t place = 0; place < CHANNELS; ++place) {
+            int32_t sum = stream[place];
+
+            for (int32_t k = 0; k < FERRULE_MVE_BYTES * row->vectors; ++k) {
+                int32_t vector = CHANNELS * (k / FERRULE_MVE_BYTES) + place;
+
+                sum += row->data[k] * ferrule_mve_byte(weights, vector * FERRULE_MVE_BYTES +
+                                                                    k % FERRULE_MVE_BYTES);
+            }
+            *sums++ = sum;
+        }
+        stream = weights + 2 * FERRULE_MVE_BYTES * row->vectors;
+    }
+}
 
 void ferrule_mve_multiply_row(const struct ferrule_fully_connected_mve_s8_params *params,
                               const int8_t *row, int8_t *output)

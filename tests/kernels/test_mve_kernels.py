@@ -201,7 +201,8 @@ ASSEMBLED = {
     "mve_store_pairs": ["ferrule_mve_store_pairs"],
     "mve_depthwise": ["ferrule_mve_depthwise_plain", "ferrule_mve_depthwise_general"],
     "mve_plane": [f"ferrule_mve_plane_{form}_{vectors}" for form in ("plain", "general") for vectors in range(1, 5)],
-    "fully_connected_mve_s8": ["ferrule_mve_multiply_row"],
+    "fully_connected_mve_s8": ["ferrule_mve_multiply_row", "ferrule_mve_row_sums"],
+    "lstm_mve_s8": ["logistic_gate", "tanh_gate", "advance_cells"],
 }
 """The functions that are all assembler, by source."""
 

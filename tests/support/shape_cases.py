@@ -6,9 +6,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 from layer_case import layer_network, tensor
+from recurrent_case import recurrent_network
 
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
@@ -37,8 +39,11 @@ _SHARES = {
     LayerType.MUL: 3,
     LayerType.SOFTMAX: 2,
     LayerType.RELU: 2,
+    LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: 4,
+    LayerType.SVDF: 3,
 }
-"""Layers in a hundred."""
+"""How often layers occur."""
+_RECURRENT = frozenset({LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, LayerType.SVDF})
 _WINDOWED = frozenset(_SHARES) - {
     LayerType.FULLY_CONNECTED,
     LayerType.ADD,
@@ -46,6 +51,7 @@ _WINDOWED = frozenset(_SHARES) - {
     LayerType.MUL,
     LayerType.SOFTMAX,
     LayerType.RELU,
+    *_RECURRENT,
 }
 _WINDOWS = [(1, 1)] * 6 + [(3, 3)] * 8 + [(2, 2), (4, 4), (5, 5), (1, 3), (3, 1), (10, 4), (1, 7), (5, 1), (2, 3)]
 _WEIGHTS = ["any"] * 6 + ["extreme", "sparse", "small", "rows"]
@@ -66,7 +72,10 @@ class Case:
     width: int = 1
     channels: int = 1
     outputs: int = 1
-    """Output channels of CONV_2D and FULLY_CONNECTED; the depth multiplier of DEPTHWISE_CONV_2D."""
+    """Output channels of CONV_2D and FULLY_CONNECTED; the depth multiplier of DEPTHWISE_CONV_2D; units.
+
+    Recurrent layers have the height as steps, or as frames of the state, and SVDF the width as its rank.
+    """
     kernel_h: int = 1
     kernel_w: int = 1
     stride_h: int = 1
@@ -166,8 +175,12 @@ def _draw(numbers: random.Random) -> Case:
     )
     if type_ is LayerType.DEPTHWISE_CONV_2D:
         case = replace(case, outputs=numbers.choices([1, 2, 3, 4, 8], [75, 9, 6, 5, 5])[0])
-    if type_ in {LayerType.SOFTMAX, LayerType.RELU}:
+    if type_ in {LayerType.SOFTMAX, LayerType.RELU, *_RECURRENT}:
         case = replace(case, activation=Activation.NONE)
+    if type_ in _RECURRENT:
+        case = replace(case, height=numbers.choice([8, numbers.randint(1, 12)]), width=numbers.choice([1, 1, 2, 3]))
+    if type_ is LayerType.SVDF:
+        case = replace(case, dtype=DataType.INT8)
     if numbers.random() < _USUAL:
         case = _usual(numbers, case)
     return _with_window(numbers, case) if type_ in _WINDOWED else case
@@ -243,7 +256,7 @@ def _with_window(numbers: random.Random, case: Case) -> Case:
 def _fitting(case: Case) -> Case:
     """Return the case with fewer pixels and channels if it would take too long."""
     while _work(case) > MOST_MACS:
-        if case.height * case.width > 36:
+        if case.height * case.width > 36 and case.type not in _RECURRENT:
             case = replace(case, height=max(1, case.height * 2 // 3), width=max(1, case.width * 2 // 3))
         else:
             case = replace(case, channels=max(1, case.channels * 2 // 3), outputs=max(1, case.outputs * 2 // 3))
@@ -251,12 +264,28 @@ def _fitting(case: Case) -> Case:
 
 
 def _work(case: Case) -> int:
+    if case.type is LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM:
+        return 4 * case.batch * case.height * case.outputs * (case.channels + case.outputs)
+    if case.type is LayerType.SVDF:
+        return case.batch * case.width * case.outputs * (case.channels + case.height)
     pixels = case.batch * case.height * case.width // (case.stride_h * case.stride_w)
     return (pixels + 1) * case.channels * case.outputs * case.kernel_h * case.kernel_w
 
 
 def _network(case: Case) -> Network:
     generator = np.random.default_rng((case.seed, 0))
+    if case.type in _RECURRENT:
+        return recurrent_network(
+            case.type,
+            generator,
+            batch=case.batch,
+            steps=case.height,
+            inputs=case.channels,
+            units=case.outputs,
+            rank=case.width,
+            dtype=case.dtype,
+            weights=partial(_weights, generator, case.weights, axis=0),
+        )
     data = tensor("data", _data_shape(case), case.dtype, _scale(generator, -8, 2), _zero_point(generator, case.dtype))
     descriptor = _descriptor(case)
     match case.type:

@@ -45,7 +45,7 @@ from ferrule.backends.cpu_acc.lowering.operators.normalization import (
 )
 from ferrule.backends.cpu_acc.lowering.operators.onnx_binary import ONNX_PRODUCT_ROWS, ONNX_SUM_ROWS, lower_onnx_pair
 from ferrule.backends.cpu_acc.lowering.operators.pooling import POOL_2D_ROWS, lower_onnx_pool2d
-from ferrule.backends.cpu_acc.lowering.operators.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
+from ferrule.backends.cpu_acc.lowering.operators.recurrent import LSTM_ROWS, SVDF_ROWS, lower_circular_buffer
 from ferrule.backends.cpu_acc.lowering.operators.reduction import (
     lower_arg_select,
     lower_cumsum,
@@ -88,6 +88,8 @@ ROWS: Mapping[LayerType, Callable[[LoweringContext], Sequence[Row]]] = {
         (LayerType.ADD, LayerType.SUB),
         lambda context: SUM_ROWS if context.operands.rounding is Rounding.TFLM else ONNX_SUM_ROWS,
     ),
+    LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lambda _: LSTM_ROWS,
+    LayerType.SVDF: lambda _: SVDF_ROWS,
 }
 """The kernels among which the lowering of a layer chooses; for AVERAGE_POOL_2D, by TFLM's rule."""
 
@@ -159,8 +161,6 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.LEAKY_RELU: lower_rectify,
     LayerType.DETECTION_POSTPROCESS: lower_detection_postprocess,
     LayerType.CIRCULAR_BUFFER: lower_circular_buffer,
-    LayerType.SVDF: lower_svdf,
-    LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
     **signal.LOWERINGS,
     LayerType.CAST: lower_cast,
     LayerType.ADD_N: lower_add_n,

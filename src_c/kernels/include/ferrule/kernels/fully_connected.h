@@ -105,6 +105,24 @@ void ferrule_block_row_pair_direct_pieces(const struct ferrule_block_row *row,
                                           int8_t *output);
 
 /**
+ * @brief Compute whole blocks, and store twice the sums.
+ *
+ * The row is widened. Of each two channels, the second one is the even channel of the packed form.
+ * Before the weights, a block has for each two channels the sum 256 * a + b of their biases, then
+ * b; the sum of the first channel is below 2^23.
+ */
+void ferrule_block_row_sums(const struct ferrule_block_row *row, const int32_t *weights,
+                            const int32_t *end, int32_t *sums);
+
+/** @brief The same with weights of 16 bits: a block has the biases, then for each word of the row a
+ * word of each channel. */
+void ferrule_block_row_wide_sums(const struct ferrule_block_row *row, const int32_t *weights,
+                                 const int32_t *end, int32_t *sums);
+
+/** @brief Widen a row to whole groups of four products; reads no byte beyond the row. */
+void ferrule_widen_row(const int8_t *row, int32_t bytes, uint32_t *target);
+
+/**
  * @brief Multiply with four channels at a time, for the DSP extension.
  *
  * Scratch: 8 * words bytes aligned to 4.

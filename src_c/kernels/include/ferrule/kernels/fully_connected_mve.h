@@ -28,6 +28,20 @@ struct ferrule_fully_connected_mve_s8_params {
 void ferrule_mve_multiply_row(const struct ferrule_fully_connected_mve_s8_params *params,
                               const int8_t *row, int8_t *output);
 
+/** A row of whole vectors, at least one. */
+struct ferrule_mve_row {
+    const int8_t *data;
+    int32_t vectors;
+};
+
+/**
+ * @brief Compute and store the sums of whole blocks.
+ *
+ * A block has eight biases, and per 16 products the weights of each channel, 16 bytes.
+ */
+void ferrule_mve_row_sums(const struct ferrule_mve_row *row, const int32_t *stream,
+                          const int32_t *end, int32_t *sums);
+
 /** @brief Multiply rows of data_bytes; they are read while the output is written. */
 void ferrule_fully_connected_mve_s8(const struct ferrule_fully_connected_mve_s8_params *params,
                                     const int8_t *input, int8_t *output);

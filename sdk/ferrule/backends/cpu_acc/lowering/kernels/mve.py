@@ -25,7 +25,7 @@ from ferrule.graph import Array, Rounding
 from ferrule.operators.arithmetic.fixed_point import factor_arrays
 from ferrule.operators.arithmetic.window import Window
 
-_VECTOR = 16
+VECTOR = 16
 """Bytes of a vector."""
 _LANES = 4
 """Channels whose sums a vector holds."""
@@ -33,7 +33,7 @@ _PASS = 8
 """Vectors of products between two branches of the convolution's kernel."""
 _ROW_PASS = 4
 """The same for FULLY_CONNECTED."""
-_EIGHT = (0, 2, 4, 6, 1, 3, 5, 7)
+EIGHT = (0, 2, 4, 6, 1, 3, 5, 7)
 """The order of the channels in a block of FULLY_CONNECTED."""
 _MOST_COLLECTED = 1024
 """Limit of the scratch for the windows that are collected at once, unless two of them need more."""
@@ -54,14 +54,14 @@ def _conv2d(layer: Convolution) -> Found:
 def _pointwise(channels: Channels) -> Found:
     layer, inputs, input_c = channels.layer, None, channels.layer.image.shape[3]
     # the kernel has the indices of inputs as bytes
-    used = used_inputs(filled(channels.matrix, 1, _VECTOR), _VECTOR) if input_c <= 256 else None
+    used = used_inputs(filled(channels.matrix, 1, VECTOR), VECTOR) if input_c <= 256 else None
     if used is not None:
-        inputs = filled(used, _VECTOR).astype(np.uint8)
+        inputs = filled(used, VECTOR).astype(np.uint8)
         channels = replace(channels, matrix=channels.matrix[:, used])
     row_bytes = input_c if inputs is None else len(inputs)
     count = layer.pixels
     weights = _Weights(channels)
-    copied = 3 * row_bytes // _VECTOR if inputs is None else 4 * len(inputs) // _VECTOR + 10
+    copied = 3 * row_bytes // VECTOR if inputs is None else 4 * len(inputs) // VECTOR + 10
 
     def candidate(pixels: int) -> Candidate:
         return Candidate(
@@ -69,7 +69,7 @@ def _pointwise(channels: Channels) -> Found:
             code=_KERNEL,
             instructions=count * copied + weights.instructions(count, count, pixels),
             weight_bytes=weights.stream.nbytes,
-            scratch_bytes=pixels * row_bytes + _VECTOR - 1,
+            scratch_bytes=pixels * row_bytes + VECTOR - 1,
             overlaps=layer.overlaps,
             call=lambda: KernelCall(
                 "conv2d_1x1_mve_s8",
@@ -132,7 +132,7 @@ class _Way:
     @property
     def by_rows(self) -> bool:
         """Whether the rows under all windows are collected first, then each window."""
-        return self.window.dilation_w == 1 and self.window.width * self.channels <= _VECTOR
+        return self.window.dilation_w == 1 and self.window.width * self.channels <= VECTOR
 
     def columns(self, pixels: int) -> int:
         """Return the columns of the image that are collected."""
@@ -142,15 +142,15 @@ class _Way:
 
     def scratch(self, pixels: int) -> int:
         window = self.window
-        windows = pixels * window.width * window.height * self.channels + 2 * _VECTOR if self.by_rows else 0
-        return self.columns(pixels) * window.height * self.channels + _VECTOR - 1 + windows
+        windows = pixels * window.width * window.height * self.channels + 2 * VECTOR if self.by_rows else 0
+        return self.columns(pixels) * window.height * self.channels + VECTOR - 1 + windows
 
     def instructions(self, pixels: int) -> int:
         """Return an estimate for the windows of neighbouring pixels."""
         height, columns = self.window.height, self.columns(pixels)
         if self.by_rows:
-            return height * (40 + 3 * columns * self.channels // _VECTOR) + pixels * (5 * height + 5) + 60
-        return columns * (height * (5 if self.channels == _VECTOR else 8 * _vectors(self.channels)) + 25)
+            return height * (40 + 3 * columns * self.channels // VECTOR) + pixels * (5 * height + 5) + 60
+        return columns * (height * (5 if self.channels == VECTOR else 8 * _vectors(self.channels)) + 25)
 
 
 def _fully_connected(layer: Convolution) -> Candidate | str:
@@ -158,25 +158,25 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
     if not can_scale(channels):
         return TOO_LARGE
     count, products = channels.matrix.shape
-    vectors, blocks, rows = _vectors(products), -(-count // len(_EIGHT)), layer.pixels
-    whole = products % _VECTOR == 0
+    vectors, blocks, rows = _vectors(products), -(-count // len(EIGHT)), layer.pixels
+    whole = products % VECTOR == 0
     kernel = "fully_connected_mve_s8" if whole else "fully_connected_copied_mve_s8"
-    firsts = np.arange(0, count, len(_EIGHT))[:, None]
-    order = np.minimum((firsts + _EIGHT).reshape(-1), count - 1)  # the last block repeats the last channel
+    firsts = np.arange(0, count, len(EIGHT))[:, None]
+    order = np.minimum((firsts + EIGHT).reshape(-1), count - 1)  # the last block repeats the last channel
     per_block = 17 * vectors + 2 * -(-vectors // _ROW_PASS) + 28
     return Candidate(
         kernel=kernel,
         code="fully_connected_mve_s8",
         instructions=rows * (blocks * per_block + 50 + (0 if whole else 3 * vectors)),
-        weight_bytes=blocks * len(_EIGHT) * (_VECTOR * vectors + 9),
-        scratch_bytes=0 if whole else _VECTOR * vectors,
+        weight_bytes=blocks * len(EIGHT) * (VECTOR * vectors + 9),
+        scratch_bytes=0 if whole else VECTOR * vectors,
         call=lambda: KernelCall(
             kernel,
             "ferrule/kernels/fully_connected_mve.h",
             {
-                "stream": layer.context.blob("weights", _stream(channels.chosen(order), len(_EIGHT))),
+                "stream": layer.context.blob("weights", _stream(channels.chosen(order), len(EIGHT))),
                 "first": (vectors - 1) % _ROW_PASS + 1,
-                "data_bytes": _VECTOR * vectors,
+                "data_bytes": VECTOR * vectors,
                 "output_c": count,
                 "general": int(not is_plain(layer)),
                 "output": layer.output_fields,
@@ -206,7 +206,7 @@ class _Weights:
         sizes = _batches(together, pixels)
         pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
         block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 23 + 6 * self._general + self._listed
-        fixed = 3 * len(self._channels.dead) // _VECTOR + 8 if self._channels.dead.any() else 0
+        fixed = 3 * len(self._channels.dead) // VECTOR + 8 if self._channels.dead.any() else 0
         return count // together * (pairs * (self._blocks * block + 19) + 100 * calls) + count * fixed
 
     def fields(self) -> Mapping[str, Member]:
@@ -225,9 +225,9 @@ class _Weights:
 
 def _stream(channels: Channels, block: int, positions: Array | None = None) -> Array:
     """Return the words of `struct ferrule_mve_weights` or FULLY_CONNECTED, for whole blocks of channels."""
-    matrix = filled(channels.matrix, 1, _VECTOR)
-    vectors = matrix.shape[1] // _VECTOR
-    weights = matrix.reshape(-1, block, vectors, _VECTOR).transpose(0, 2, 1, 3)
+    matrix = filled(channels.matrix, 1, VECTOR)
+    vectors = matrix.shape[1] // VECTOR
+    weights = matrix.reshape(-1, block, vectors, VECTOR).transpose(0, 2, 1, 3)
     return stream(channels, weights, block, positions)
 
 
@@ -255,7 +255,7 @@ def _batches(together: int, pixels: int) -> list[int]:
 
 
 def _vectors(products: int) -> int:
-    return -(-products // _VECTOR)
+    return -(-products // VECTOR)
 
 
 _TFLM = frozenset({Rounding.TFLM})

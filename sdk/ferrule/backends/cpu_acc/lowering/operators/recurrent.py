@@ -5,15 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of, limit_fields
+from ferrule.backends.cpu_acc.lowering.kernel_call import (
+    KernelCall,
+    Member,
+    descriptor_of,
+    limit_fields,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.kernels.lstm import LstmLayer, lstm_rows
+from ferrule.backends.cpu_acc.lowering.kernels.row_matrix import slowness
+from ferrule.backends.cpu_acc.lowering.kernels.svdf import SvdfLayer, svdf_rows
 from ferrule.backends.cpu_acc.lowering.operators.activation import SIGMOID
+from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType
-from ferrule.operators.arithmetic.fixed_point import Factor, reduced_multiplier
+from ferrule.graph import Array, DataType, Rounding
+from ferrule.operators.arithmetic.fixed_point import Factor, reduced_multiplier, wrap_int32
 from ferrule.operators.recurrent.circular_buffer import COUNT, FRAMES, CircularBufferDescriptor
 from ferrule.operators.recurrent.lstm import (
     BIASES,
@@ -27,50 +38,90 @@ from ferrule.operators.recurrent.lstm import (
     cell_power,
 )
 from ferrule.operators.recurrent.svdf import STATE, SvdfDescriptor, svdf_factors
+from ferrule.operators.table import OPERATORS
 
 
-def lower_svdf(context: LoweringContext) -> LoweredOp:
-    """Return the call of the SVDF kernel for the types of data and state."""
-    descriptor = descriptor_of(context, SvdfDescriptor)
-    data, output = context.operands.ends
+def _generic_svdf(context: LoweringContext) -> Candidate:
+    """Return the kernel for the types of data and state, with weights in the model's order."""
+    descriptor, output = descriptor_of(context, SvdfDescriptor), context.output
     feature, time = _constant(context, 1), _constant(context, 2)
-    given = context.constant(3)
-    floats = data.dtype.is_float
-    bias = np.zeros(output.shape[1], np.float32 if floats else np.int32) if given is None else given.reshape(-1)
-    fields: dict[str, Member] = {
-        "shape": {
-            "batches": data.shape[0],
-            "features": data.shape[1],
-            "units": output.shape[1],
-            "rank": descriptor.rank,
-            "memory": time.shape[1],
-        },
-        "feature_weights": context.blob("feature", feature),
-    }
+    floats, fields = context.source.dtype.is_float, dict[str, Member](shape=_svdf_shape(context))
+    fields["feature_weights"] = context.blob("feature", feature)
     if not floats:
-        offsets = -data.zero_point * feature.astype(np.int64).sum(axis=1)
-        fields["feature_bias"] = offsets.astype(np.int32)
-    fields |= {"time_weights": context.blob("time", time), "bias": bias}
-    if floats:
-        fields |= limit_fields(output, descriptor.activation)
-    else:
-        to_state, to_output = svdf_factors(context.operands)
-        fields |= {
-            "state_multiplier": to_state.multiplier,
-            "state_shift": to_state.shift,
-            "state_zero_point": context.input(STATE).zero_point,
-            "output_multiplier": to_output.multiplier,
-            "output_shift": to_output.shift,
-            "output_zero_point": output.zero_point,
-        }
-    return KernelCall(
-        "svdf_f32" if floats else "svdf_s16_state" if time.dtype == np.int16 else "svdf_s8",
-        "ferrule/kernels/svdf.h",
-        fields,
-        table="svdf_f32_params" if floats else "svdf_s8_params",
-        inputs=(0, STATE),
-        replaced={STATE: 1},
-    ).lowered(context)
+        fields["feature_bias"] = _feature_bias(context).astype(np.int32)
+    fields |= {"time_weights": context.blob("time", time), "bias": _svdf_bias(context)}
+    fields |= limit_fields(output, descriptor.activation) if floats else _svdf_scaling(context)
+    plain = (9 if floats else 5) * _macs(context) + 4 * time.size + 120 * output.elements
+    kernel = "svdf_f32" if floats else "svdf_s16_state" if time.dtype == np.int16 else "svdf_s8"
+    return Candidate(
+        kernel=kernel,
+        instructions=int(plain * (0.4 + 0.6 * slowness(context))),
+        weight_bytes=feature.nbytes + time.nbytes + 4 * len(feature),
+        overlaps=partial(replaced_overlaps, context, {STATE: 1}),
+        call=lambda: KernelCall(
+            kernel,
+            "ferrule/kernels/svdf.h",
+            fields,
+            table="svdf_f32_params" if floats else "svdf_s8_params",
+            inputs=(0, STATE),
+        ),
+    )
+
+
+def _svdf_shape(context: LoweringContext) -> Mapping[str, int]:
+    return {
+        "batches": context.source.shape[0],
+        "features": context.source.shape[1],
+        "units": context.output.shape[1],
+        "rank": descriptor_of(context, SvdfDescriptor).rank,
+        "memory": context.input(2).shape[1],
+    }
+
+
+def _svdf_bias(context: LoweringContext) -> Array:
+    given = context.constant(3)
+    dtype = np.float32 if context.source.dtype.is_float else np.int32
+    return np.zeros(context.output.shape[1], dtype) if given is None else given.reshape(-1)
+
+
+def _feature_bias(context: LoweringContext) -> Array:
+    """Return the contribution of the data's zero point by filter, int64."""
+    return np.asarray(-context.source.zero_point * _constant(context, 1).sum(axis=1, dtype=np.int64))
+
+
+def _svdf_scaling(context: LoweringContext) -> Mapping[str, int]:
+    to_state, to_output = svdf_factors(context.operands)
+    return {
+        "state_multiplier": to_state.multiplier,
+        "state_shift": to_state.shift,
+        "state_zero_point": context.input(STATE).zero_point,
+        "output_multiplier": to_output.multiplier,
+        "output_shift": to_output.shift,
+        "output_zero_point": context.output.zero_point,
+    }
+
+
+def _svdf_layer(context: LoweringContext) -> SvdfLayer:
+    """Return a layer of int8."""
+    shape, time = _svdf_shape(context), _constant(context, 2)
+    by_unit = time.astype(np.int64).reshape(shape["units"], -1)
+    # Sums over time wrap, so may the biases.
+    bias = wrap_int32(_svdf_bias(context) - context.input(STATE).zero_point * by_unit.sum(axis=1))
+    reach = np.abs(by_unit).sum(axis=1) * -np.iinfo(time.dtype).min + np.abs(bias)
+    small = reach.max() < 1 << 30 and svdf_factors(context.operands)[1].shift < 0
+    return SvdfLayer(
+        context=context,
+        feature=_constant(context, 1),
+        feature_bias=_feature_bias(context),
+        time=time,
+        to_state=svdf_factors(context.operands)[0],
+        shape=shape,
+        fields={"bias": bias.astype(np.int32), **_svdf_scaling(context), "small_sums": int(small)},
+    )
+
+
+SVDF_ROWS = (*svdf_rows(_svdf_layer), Row(kernel="svdf", rules=frozenset(Rounding), candidate=_generic_svdf))
+"""The kernels of SVDF."""
 
 
 def lower_circular_buffer(context: LoweringContext) -> LoweredOp:
@@ -89,36 +140,74 @@ def lower_circular_buffer(context: LoweringContext) -> LoweredOp:
     ).lowered(context)
 
 
-def lower_lstm(context: LoweringContext) -> LoweredOp:
-    """Return the call of the LSTM kernel for the type of the data."""
-    descriptor, data = descriptor_of(context, LstmDescriptor), context.source
-    weights, recurrent, bias = (
-        np.concatenate([_constant(context, index) for index in indices])
-        for indices in (INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES)
-    )
-    if data.dtype is DataType.INT8:
-        bias = (bias - data.zero_point * weights.astype(np.int64).sum(axis=1)).astype(np.int32)
+def _generic_lstm(context: LoweringContext) -> Candidate:
+    """Return the kernel for the type of the data, with weights in the model's order."""
+    descriptor, data, floats = descriptor_of(context, LstmDescriptor), context.source, context.source.dtype.is_float
+    weights, recurrent, bias = _lstm_arrays(context)
     fields: dict[str, Member] = {
         "shape": _lstm_shape(context, descriptor),
         "weights": weights,
         "recurrent": recurrent,
         "bias": bias,
     }
-    if data.dtype.is_float:
+    if floats:
         fields["cell_clip"] = max(descriptor.cell_clip, 0.0)
     else:
         if data.dtype is DataType.INT8:
-            offset = -context.input(HIDDEN).zero_point * recurrent.astype(np.int64).sum(axis=1)
-            fields["offset"] = offset.astype(np.int32)
+            layer = _lstm_layer(context)
+            fields |= {"bias": layer.bias.astype(np.int32), "offset": layer.offset.astype(np.int32)}
         fields["scaling"] = _scaling(context, descriptor)
-    return KernelCall(
-        {DataType.INT8: "lstm_s8", DataType.INT16: "lstm_s16"}.get(data.dtype, "lstm_f32"),
-        "ferrule/kernels/lstm.h",
-        fields,
-        inputs=(0, HIDDEN, CELL),
-        replaced={HIDDEN: 1, CELL: 2},
-        sources=("expf", "tanhf") if data.dtype.is_float else (),
-    ).lowered(context)
+    kernel = {DataType.INT8: "lstm_s8", DataType.INT16: "lstm_s16"}.get(data.dtype, "lstm_f32")
+    replaced = {HIDDEN: 1, CELL: 2}
+    return Candidate(
+        kernel=kernel,
+        instructions=((9 if floats else 5) * _macs(context) + 700 * context.output.elements) * slowness(context),
+        weight_bytes=weights.nbytes + recurrent.nbytes + 2 * bias.nbytes,
+        overlaps=partial(replaced_overlaps, context, replaced),
+        call=lambda: KernelCall(
+            kernel,
+            "ferrule/kernels/lstm.h",
+            fields,
+            inputs=(0, HIDDEN, CELL),
+            sources=("expf", "tanhf") if floats else (),
+        ),
+    )
+
+
+def _macs(context: LoweringContext) -> int:
+    return OPERATORS[context.layer.type].macs(context.layer.descriptor, context.operands)
+
+
+def _lstm_arrays(context: LoweringContext) -> tuple[Array, Array, Array]:
+    """Return the weights, the recurrent weights and the biases of all gates."""
+    weights, recurrent, bias = (
+        np.concatenate([_constant(context, index) for index in indices])
+        for indices in (INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES)
+    )
+    return weights, recurrent, bias
+
+
+def _lstm_layer(context: LoweringContext) -> LstmLayer:
+    """Return a layer of int8."""
+    descriptor = descriptor_of(context, LstmDescriptor)
+    weights, recurrent, bias = _lstm_arrays(context)
+    scaling = LstmScaling.of(context.operands, descriptor)
+    return LstmLayer(
+        context=context,
+        steps=context.source.shape[0] * context.source.shape[1],
+        weights=weights,
+        recurrent=recurrent,
+        bias=bias - context.source.zero_point * weights.sum(axis=1, dtype=np.int64),
+        offset=-context.input(HIDDEN).zero_point * recurrent.sum(axis=1, dtype=np.int64),
+        input_factors=scaling.input_factors,
+        recurrent_factors=scaling.recurrent_factors,
+        others=(scaling.forget, scaling.update, scaling.hidden),
+        fields={"shape": _lstm_shape(context, descriptor), "scaling": _scaling(context, descriptor)},
+    )
+
+
+LSTM_ROWS = (*lstm_rows(_lstm_layer), Row(kernel="lstm", rules=frozenset(Rounding), candidate=_generic_lstm))
+"""The kernels of UNIDIRECTIONAL_SEQUENCE_LSTM."""
 
 
 def _lstm_shape(context: LoweringContext, descriptor: LstmDescriptor) -> Mapping[str, int]:
