@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/binary.h"
+#include "ferrule/kernels/blocks.h"
 #include "ferrule/kernels/dual.h"
+#include "ferrule/kernels/mve.h"
 
 enum { FRACTION_BITS = 20 };
 
@@ -12,7 +14,41 @@ static inline int8_t stored(const struct ferrule_scaled_sum_params *params, int3
     return (int8_t)ferrule_saturate_s8((int32_t)sum >> FRACTION_BITS);
 }
 
-#if FERRULE_HAS_DSP
+#if FERRULE_HAS_MVE
+/* An even number of elements, since lanes of 32 bits need the predicates of both halves. The
+ * doubled high product of 2^23 times an element is its product shifted by 8. The 4 bits of the
+ * fraction that remain in halfwords, and the saturation, need no lanes of 32 bits. */
+static void add_pairs(const struct ferrule_scaled_sum_params *params, const int8_t *a,
+                      const int8_t *b, int8_t *output, int32_t count)
+{
+    __asm__ volatile("wlstp.16 lr, %[count], 2f\n\t"
+                     "1:\n\t"
+                     "vldrb.s16 q0, [%[a]], #8\n\t"
+                     "vldrb.s16 q1, [%[b]], #8\n\t"
+                     "vshl.i16 q0, q0, #7\n\t"
+                     "vshl.i16 q1, q1, #7\n\t"
+                     "vshllb.s16 q2, q0, #16\n\t"
+                     "vshllt.s16 q3, q0, #16\n\t"
+                     "vdup.32 q4, %[constant]\n\t"
+                     "vdup.32 q5, %[constant]\n\t"
+                     "vqdmlah.s32 q4, q2, %[first]\n\t"
+                     "vqdmlah.s32 q5, q3, %[first]\n\t"
+                     "vshllb.s16 q2, q1, #16\n\t"
+                     "vshllt.s16 q3, q1, #16\n\t"
+                     "vqdmlah.s32 q4, q2, %[second]\n\t"
+                     "vqdmlah.s32 q5, q3, %[second]\n\t"
+                     "vshrnb.i32 q5, q4, #16\n\t" /* below the upper halves of the odd lanes */
+                     "vshr.s16 q5, q5, #4\n\t"
+                     "vqmovnb.s16 q5, q5\n\t"
+                     "vstrb.16 q5, [%[output]], #8\n\t"
+                     "letp lr, 1b\n\t"
+                     "2:\n\t"
+                     : [a] "+l"(a), [b] "+l"(b), [output] "+l"(output)
+                     : [count] "r"(count), [first] "r"(params->first), [second] "r"(params->second),
+                       [constant] "r"(params->constant)
+                     : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "memory");
+}
+#elif FERRULE_HAS_DSP
 /* Four elements at a time; their bytes become the upper bytes of halfwords, that is 256 times as
  * large. */
 struct fours {
@@ -69,31 +105,36 @@ static void add_fours(const struct fours *fours)
 }
 #endif
 
+static void add(const struct ferrule_scaled_sum_params *params, const int8_t *a, const int8_t *b,
+                int8_t *output, int32_t count)
+{
+    int32_t i = 0;
+
+#if FERRULE_HAS_MVE
+    i = count & ~1;
+    add_pairs(params, a, b, output, i);
+#elif FERRULE_HAS_DSP
+    if (count > 3) {
+        const struct fours fours = {
+            a, b, output, params->first, params->second, params->constant, count / 4};
+
+        add_fours(&fours);
+        i = count & ~3;
+    }
+#endif
+    for (; i < count; ++i) {
+        output[i] = stored(params, a[i], b[i]);
+    }
+}
+
 void ferrule_sum_s8(const struct ferrule_scaled_sum_params *params, const int8_t *first,
                     const int8_t *second, int8_t *output)
 {
-    const int32_t extent = params->shape.extents[FERRULE_BROADCAST_INNER];
-    const int32_t first_stride = params->shape.first_strides[FERRULE_BROADCAST_INNER];
-    const int32_t second_stride = params->shape.second_strides[FERRULE_BROADCAST_INNER];
-    struct ferrule_broadcast_row row = {0};
+    struct ferrule_blocks blocks;
 
-    do {
-        const int8_t *a = &first[row.first];
-        const int8_t *b = &second[row.second];
-        int32_t i = 0;
-
-#if FERRULE_HAS_DSP
-        if (first_stride == 1 && second_stride == 1 && extent > 3) {
-            struct fours fours = {
-                a, b, output, params->first, params->second, params->constant, extent / 4};
-
-            add_fours(&fours);
-            i = extent & ~3;
-        }
-#endif
-        for (; i < extent; ++i) {
-            output[i] = stored(params, a[i * first_stride], b[i * second_stride]);
-        }
-        output += extent;
-    } while (ferrule_broadcast_next(&params->shape, &row));
+    ferrule_blocks_begin(&blocks, &params->shape, first, second);
+    while (ferrule_blocks_next(&blocks)) {
+        add(params, blocks.first.elements, blocks.second.elements, output, blocks.count);
+        output += blocks.count;
+    }
 }

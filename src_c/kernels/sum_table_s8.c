@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/binary.h"
+#include "ferrule/kernels/blocks.h"
 
 #define FRACTION_BITS 20
 
@@ -16,8 +17,8 @@ static inline int8_t stored(int32_t value)
 #endif
 }
 
-static void dense_row(const struct ferrule_sum_table_params *params, const int8_t *a,
-                      const int8_t *b, int8_t *output, int32_t extent)
+static void add(const struct ferrule_sum_table_params *params, const int8_t *a, const int8_t *b,
+                int8_t *output, int32_t extent)
 {
     const int32_t *first = params->first;
     const int32_t *second = params->second;
@@ -37,23 +38,11 @@ static void dense_row(const struct ferrule_sum_table_params *params, const int8_
 void ferrule_sum_table_s8(const struct ferrule_sum_table_params *params, const int8_t *first,
                           const int8_t *second, int8_t *output)
 {
-    const int32_t extent = params->shape.extents[FERRULE_BROADCAST_INNER];
-    const int32_t first_stride = params->shape.first_strides[FERRULE_BROADCAST_INNER];
-    const int32_t second_stride = params->shape.second_strides[FERRULE_BROADCAST_INNER];
-    struct ferrule_broadcast_row row = {0};
+    struct ferrule_blocks blocks;
 
-    do {
-        const int8_t *a = &first[row.first];
-        const int8_t *b = &second[row.second];
-
-        if (first_stride == 1 && second_stride == 1) {
-            dense_row(params, a, b, output, extent);
-        } else {
-            for (int32_t i = 0; i < extent; ++i) {
-                output[i] = stored(params->first[(uint8_t)a[i * first_stride]] +
-                                   params->second[(uint8_t)b[i * second_stride]]);
-            }
-        }
-        output += extent;
-    } while (ferrule_broadcast_next(&params->shape, &row));
+    ferrule_blocks_begin(&blocks, &params->shape, first, second);
+    while (ferrule_blocks_next(&blocks)) {
+        add(params, blocks.first.elements, blocks.second.elements, output, blocks.count);
+        output += blocks.count;
+    }
 }

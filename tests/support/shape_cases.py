@@ -19,7 +19,8 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding, same_padding
 from ferrule.operators.elementwise.binary import BinaryDescriptor
-from ferrule.operators.elementwise.rectify import ReluDescriptor
+from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
+from ferrule.operators.elementwise.rectify import PreluDescriptor, ReluDescriptor
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
@@ -37,6 +38,9 @@ _SHARES = {
     LayerType.ADD: 4,
     LayerType.SUB: 2,
     LayerType.MUL: 3,
+    LayerType.PRELU: 2,
+    LayerType.MAXIMUM: 1,
+    LayerType.MINIMUM: 1,
     LayerType.SOFTMAX: 2,
     LayerType.RELU: 2,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: 4,
@@ -44,11 +48,14 @@ _SHARES = {
 }
 """How often layers occur."""
 _RECURRENT = frozenset({LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, LayerType.SVDF})
+_EXTREMA = frozenset({LayerType.MAXIMUM, LayerType.MINIMUM})
 _WINDOWED = frozenset(_SHARES) - {
     LayerType.FULLY_CONNECTED,
     LayerType.ADD,
     LayerType.SUB,
     LayerType.MUL,
+    LayerType.PRELU,
+    *_EXTREMA,
     LayerType.SOFTMAX,
     LayerType.RELU,
     *_RECURRENT,
@@ -175,7 +182,7 @@ def _draw(numbers: random.Random) -> Case:
     )
     if type_ is LayerType.DEPTHWISE_CONV_2D:
         case = replace(case, outputs=numbers.choices([1, 2, 3, 4, 8], [75, 9, 6, 5, 5])[0])
-    if type_ in {LayerType.SOFTMAX, LayerType.RELU, *_RECURRENT}:
+    if type_ in {LayerType.SOFTMAX, LayerType.RELU, LayerType.PRELU, *_EXTREMA, *_RECURRENT}:
         case = replace(case, activation=Activation.NONE)
     if type_ in _RECURRENT:
         case = replace(case, height=numbers.choice([8, numbers.randint(1, 12)]), width=numbers.choice([1, 1, 2, 3]))
@@ -298,7 +305,7 @@ def _network(case: Case) -> Network:
             return _weighted(case, generator, descriptor, data, shape, 3)
         case LayerType.FULLY_CONNECTED:
             return _weighted(case, generator, descriptor, data, (case.outputs, case.channels * case.height), 0)
-        case LayerType.ADD | LayerType.SUB | LayerType.MUL:
+        case LayerType.ADD | LayerType.SUB | LayerType.MUL | LayerType.PRELU | LayerType.MAXIMUM | LayerType.MINIMUM:
             return _arithmetic(case, generator, descriptor, data)
         case LayerType.SOFTMAX:
             output = Quantization.of(1 / 256, -128) if case.dtype is DataType.INT8 else Quantization.of(1 / 32768)
@@ -333,6 +340,10 @@ def _descriptor(case: Case) -> Descriptor:
             return FullyConnectedDescriptor(activation=case.activation)
         case LayerType.ADD | LayerType.SUB | LayerType.MUL:
             return BinaryDescriptor(activation=case.activation)
+        case LayerType.PRELU:
+            return PreluDescriptor()
+        case LayerType.MAXIMUM | LayerType.MINIMUM:
+            return ExtremumDescriptor()
         case LayerType.SOFTMAX:
             return SoftmaxDescriptor()
         case LayerType.RELU:
@@ -410,19 +421,29 @@ def _weights(generator: np.random.Generator, kind: str, shape: Shape, axis: int)
 
 
 def _arithmetic(case: Case, generator: np.random.Generator, descriptor: Descriptor, data: TensorInfo) -> Network:
-    shape = data.shape
-    if generator.random() < 0.25:
-        shape = tuple(extent if generator.random() < 0.5 else 1 for extent in shape)
-    other = tensor(
-        "other", shape, case.dtype, data.scale * _scale(generator, -2, 2), _zero_point(generator, case.dtype)
-    )
+    shapes = [data.shape, data.shape]
+    if generator.random() < 0.5:
+        kept = 1 - int(generator.integers(2)) if case.type is not LayerType.PRELU else 0
+        repeated = tuple(extent if generator.random() < 0.5 else 1 for extent in data.shape)
+        shapes[1 - kept] = repeated
+        if generator.random() < 0.3 and case.type is not LayerType.PRELU:
+            shapes[kept] = tuple(1 if generator.random() < 0.3 else extent for extent in data.shape)
+    data = replace(data, shape=shapes[0])
+    if case.type in _EXTREMA:
+        return layer_network(
+            case.type, descriptor, [data, replace(data, name="other", shape=shapes[1])], data.quantization
+        )
+    dtype = DataType.INT8 if case.type is LayerType.PRELU else case.dtype
+    other = tensor("other", shapes[1], dtype, data.scale * _scale(generator, -2, 2), _zero_point(generator, dtype))
     reach = 128 if case.dtype is DataType.INT8 else 32768
     largest = data.scale * other.scale * reach if case.type is LayerType.MUL else max(data.scale, other.scale)
+    if case.type is LayerType.PRELU:
+        largest = data.scale * max(1, 128 * other.scale)
     output = Quantization.of(
         float(np.float32(largest * _scale(generator, -1, 1.5))), _zero_point(generator, case.dtype)
     )
     constants = {}
-    if generator.random() < 0.2:
+    if generator.random() < 0.2 or case.type is LayerType.PRELU:
         constants = {1: _values(generator, other, "any")}
     return layer_network(case.type, descriptor, [data, other], output, constants)
 

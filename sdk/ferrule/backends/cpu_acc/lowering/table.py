@@ -9,16 +9,12 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import Lowering
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose, costs
 from ferrule.backends.cpu_acc.lowering.kernels.equivalent import equivalent
 from ferrule.backends.cpu_acc.lowering.operators import signal
-from ferrule.backends.cpu_acc.lowering.operators.activation import (
-    lower_nonlinear,
-    lower_prelu,
-    lower_rectify,
-)
+from ferrule.backends.cpu_acc.lowering.operators.activation import PRELU_ROWS, lower_nonlinear, lower_rectify
 from ferrule.backends.cpu_acc.lowering.operators.add_n import lower_add_n
 from ferrule.backends.cpu_acc.lowering.operators.batch_matmul import BATCH_MATMUL_ROWS
 from ferrule.backends.cpu_acc.lowering.operators.binary import (
+    PRODUCT_ROWS,
     SUM_ROWS,
-    lower_arithmetic,
     lower_div,
     lower_squared_difference,
     lower_without_fields,
@@ -90,8 +86,10 @@ ROWS: Mapping[LayerType, Callable[[LoweringContext], Sequence[Row]]] = {
     ),
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lambda _: LSTM_ROWS,
     LayerType.SVDF: lambda _: SVDF_ROWS,
+    LayerType.PRELU: lambda _: PRELU_ROWS,
+    LayerType.MUL: lambda context: PRODUCT_ROWS if context.operands.rounding is Rounding.TFLM else ONNX_PRODUCT_ROWS,
 }
-"""The kernels among which the lowering of a layer chooses; for AVERAGE_POOL_2D, by TFLM's rule."""
+"""The kernels among which the lowering of a layer chooses; for AVERAGE_POOL_2D and PRELU, by TFLM's rule."""
 
 
 def rows_of(context: LoweringContext) -> tuple[LoweringContext, Sequence[Row]]:
@@ -129,7 +127,6 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.AVERAGE_POOL_2D: _by_rule(_chosen, lower_onnx_pool2d),
     LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
     LayerType.RESIZE_BILINEAR: _by_rule(lower_resize_bilinear, lower_onnx_resize_bilinear),
-    LayerType.MUL: _by_rule(lower_arithmetic, lambda context: choose(context, ONNX_PRODUCT_ROWS)),
     LayerType.MAXIMUM: lower_without_fields,
     LayerType.MINIMUM: lower_without_fields,
     LayerType.PAD: lower_pad,
@@ -156,7 +153,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.BATCH_TO_SPACE_ND: lower_batch_to_space,
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided,
-    LayerType.PRELU: _by_rule(lower_prelu, lower_onnx_pair),
+    LayerType.PRELU: _by_rule(_chosen, lower_onnx_pair),
     **dict.fromkeys(family(ReluDescriptor), lower_rectify),
     LayerType.LEAKY_RELU: lower_rectify,
     LayerType.DETECTION_POSTPROCESS: lower_detection_postprocess,

@@ -184,7 +184,10 @@ void ferrule_float_product_s8(const struct ferrule_float_product_params *params,
 /** @brief Multiply int8 with a factor that was found to be exact. */
 void ferrule_scaled_product_s8(const struct ferrule_scaled_product_params *params,
                                const int8_t *first, const int8_t *second, int8_t *output);
-/** @brief Multiply int8. */
+/** @brief Multiply int8 with a shift of -22 to -1. */
+void ferrule_product_s8(const struct ferrule_product_params *params, const int8_t *first,
+                        const int8_t *second, int8_t *output);
+/** @brief Multiply int8 with any scales. */
 void ferrule_mul_s8(const struct ferrule_product_params *params, const int8_t *first,
                     const int8_t *second, int8_t *output);
 /** @brief Multiply int16. */

@@ -134,7 +134,17 @@ static inline uint32_t ferrule_larger_bytes(uint32_t a, uint32_t b)
 /** @brief Return the smaller of each pair of signed bytes. */
 static inline uint32_t ferrule_smaller_bytes(uint32_t a, uint32_t b)
 {
+#if FERRULE_HAS_DSP
+    uint32_t result;
+    __asm__("ssub8 %0, %1, %2\n\t"
+            "sel %0, %2, %1"
+            : "=&r"(result)
+            : "r"(a), "r"(b)
+            : "cc");
+    return result;
+#else
     return a ^ b ^ ferrule_larger_bytes(a, b);
+#endif
 }
 
 /** @brief Return the value, saturated to int8. */

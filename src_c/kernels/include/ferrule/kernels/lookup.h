@@ -11,29 +11,29 @@ extern "C" {
 #endif
 
 struct ferrule_lookup_s8_params {
-    const int8_t *table; /* 256 results, for the inputs from -128 on */
+    const int8_t *table; /* 256 results, indexed by the input as uint8 */
     int32_t elements;
 };
 
 struct ferrule_lookup_s8_s16_params {
-    const int16_t *table; /* 256 results, for the inputs from -128 on */
+    const int16_t *table; /* 256 results, indexed by the input as uint8 */
     int32_t elements;
 };
 
 struct ferrule_lookup_s8_s32_params {
-    const int32_t *table; /* 256 results, for the inputs from -128 on */
+    const int32_t *table; /* 256 results, indexed by the input as uint8 */
     int32_t elements;
 };
 
-/** @brief output[i] = table[input[i] + 128], int8 to int8. */
+/** @brief output[i] = table[(uint8_t)input[i]], int8 to int8. */
 void ferrule_lookup_s8(const struct ferrule_lookup_s8_params *params, const int8_t *input,
                        int8_t *output);
 
-/** @brief output[i] = table[input[i] + 128], int8 to int16. */
+/** @brief output[i] = table[(uint8_t)input[i]], int8 to int16. */
 void ferrule_lookup_s8_s16(const struct ferrule_lookup_s8_s16_params *params, const int8_t *input,
                            int16_t *output);
 
-/** @brief output[i] = table[input[i] + 128], int8 to int32. */
+/** @brief output[i] = table[(uint8_t)input[i]], int8 to int32. */
 void ferrule_lookup_s8_s32(const struct ferrule_lookup_s8_s32_params *params, const int8_t *input,
                            int32_t *output);
 

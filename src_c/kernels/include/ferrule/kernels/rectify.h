@@ -56,6 +56,16 @@ struct ferrule_prelu_params {
     struct ferrule_slope negative;
 };
 
+/** PRELU with a table of the results of values from the zero point on. */
+struct ferrule_prelu_table_params {
+    struct ferrule_broadcast shape;
+    int32_t input_offset; /**< minus the zero point */
+    int32_t alpha_offset; /**< minus the zero point */
+    int32_t multiplier;   /**< with shift: of products */
+    int32_t shift;        /**< -22 to -1 */
+    const int8_t *table;  /**< the first entry is the zero point of the output */
+};
+
 struct ferrule_prelu_f32_params {
     struct ferrule_broadcast shape;
 };
@@ -76,7 +86,11 @@ void ferrule_bounded_relu_f32(const struct ferrule_bounded_relu_f32_params *para
 void ferrule_leaky_relu_f32(const struct ferrule_leaky_relu_f32_params *params, const float *input,
                             float *output);
 
-/** @brief PRELU of int8. */
+/** @brief PRELU of int8 with a table. */
+void ferrule_prelu_table_s8(const struct ferrule_prelu_table_params *params, const int8_t *input,
+                            const int8_t *alpha, int8_t *output);
+
+/** @brief PRELU of int8 with any scales. */
 void ferrule_prelu_s8(const struct ferrule_prelu_params *params, const int8_t *input,
                       const int8_t *alpha, int8_t *output);
 

@@ -9,7 +9,13 @@ from dataclasses import asdict
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member, kernel_of
-from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.operators.binary import (
+    Cost,
+    binary_candidate,
+    blocks_candidate,
+    unlike_products,
+)
 from ferrule.backends.cpu_acc.lowering.operators.unary import BYTES, lower_table
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType
@@ -69,11 +75,11 @@ def lower_rectify(context: LoweringContext) -> LoweredOp:
     return KernelCall(kernel, _RECTIFY, {**fields, "elements": context.source.elements}).elementwise(context)
 
 
-def lower_prelu(context: LoweringContext) -> LoweredOp:
-    """Return the call for PRELU."""
+def _prelu_call(context: LoweringContext) -> KernelCall:
+    """Return the call of the kernel of PRELU that takes any scales."""
     dtype = context.output.dtype
     if dtype.is_float:
-        return binary_call(context, KernelCall("prelu_f32", _RECTIFY, {}, table="prelu_f32_params"))
+        return KernelCall("prelu_f32", _RECTIFY, {}, table="prelu_f32_params")
     prelu = prelu_of(context.operands)
     fields: dict[str, Member] = {
         "input_zero_point": prelu.input_zero_point,
@@ -82,4 +88,29 @@ def lower_prelu(context: LoweringContext) -> LoweredOp:
         "positive": asdict(prelu.positive),
         "negative": asdict(prelu.negative),
     }
-    return binary_call(context, KernelCall(f"prelu_{SUFFIXES[dtype]}", _RECTIFY, fields, table="prelu_params"))
+    return KernelCall(f"prelu_{SUFFIXES[dtype]}", _RECTIFY, fields, table="prelu_params")
+
+
+def _prelu_table(context: LoweringContext) -> Candidate | str:
+    if context.output.dtype is not DataType.INT8:
+        return "the data is not int8"
+    prelu = prelu_of(context.operands)
+    if reason := unlike_products(prelu.negative):
+        return reason
+    results = prelu.apply(np.arange(prelu.input_zero_point, 128)).astype(np.int8)
+    fields: dict[str, Member] = {
+        "input_offset": -prelu.input_zero_point,
+        "alpha_offset": -prelu.alpha_zero_point,
+        "multiplier": prelu.negative.multiplier,
+        "shift": prelu.negative.shift,
+        "table": results,
+    }
+    call = KernelCall("prelu_table_s8", _RECTIFY, fields, table="prelu_table_params", sources=("blocks",))
+    return blocks_candidate(context, call, Cost(mve=2.6, dsp=9.3, long=17, short=35), weight_bytes=results.size)
+
+
+PRELU_ROWS: tuple[Row, ...] = (
+    Row(kernel="prelu_table_s8", candidate=_prelu_table),
+    Row(kernel="any_prelu", candidate=lambda context: binary_candidate(context, _prelu_call(context), 40)),
+)
+"""The kernels of PRELU by TFLM's rule."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
+from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import (
     KernelCall,
     Member,
@@ -24,11 +25,13 @@ from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum, sum_tables
 from ferrule.backends.cpu_acc.lowering.strided_copy import dense_strides, merged_axes
 from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.target import CoreFeatures
 from ferrule.dom import ArrayData
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.broadcast import MAX_AXES
+from ferrule.operators.arithmetic.fixed_point import Factor
 from ferrule.operators.elementwise.binary import BinaryDescriptor, combination_of
 from ferrule.operators.elementwise.division import Quotient, quotient_of
 from ferrule.operators.elementwise.onnx_elementwise import FloatDifference, FusedSum
@@ -39,6 +42,8 @@ TABLE_MIN_ELEMENTS = 1024
 """The number of elements from which two tables (2048 bytes of flash) pay off, as they save 25 instructions or more
 per element."""
 
+_MOST_SHIFT = 22
+"""With it, the zero point fits into 32 bits before the shift."""
 _HEADER = "ferrule/kernels/binary.h"
 
 
@@ -64,15 +69,39 @@ def broadcast(context: LoweringContext, call: KernelCall, order: tuple[int, int]
     )
 
 
-def binary_candidate(context: LoweringContext, call: KernelCall, per_element: int, weight_bytes: int = 0) -> Candidate:
+def binary_candidate(
+    context: LoweringContext, call: KernelCall, per_element: float, weight_bytes: int = 0
+) -> Candidate:
     """Return a call for `broadcast` as a candidate that takes so many instructions per element."""
     return Candidate(
         kernel=call.kernel,
-        instructions=per_element * context.output.elements,
+        instructions=round(per_element * context.output.elements),
         weight_bytes=weight_bytes,
         overlaps=partial(binary_overlaps, context),
         call=partial(broadcast, context, call),
     )
+
+
+@frozen
+class Cost:
+    """The instructions per element of a kernel of blocks, by the features of the core."""
+
+    mve: float
+    dsp: float
+    long: float
+    """With long multiplication."""
+    short: float
+
+    def on(self, core: CoreFeatures | None) -> float:
+        """Return those on a core; without a description, with the DSP extension."""
+        if core is None or core.dsp:
+            return self.mve if core is not None and core.mve else self.dsp
+        return self.short if core.baseline else self.long
+
+
+def blocks_candidate(context: LoweringContext, call: KernelCall, cost: Cost, weight_bytes: int = 0) -> Candidate:
+    """Return a call for `broadcast` of a kernel of blocks (`ferrule/kernels/blocks.h`) as a candidate."""
+    return binary_candidate(context, call, cost.on(context.target.core), weight_bytes)
 
 
 def binary_overlaps(context: LoweringContext, order: tuple[int, int] = (0, 1)) -> tuple[Overlap, ...]:
@@ -96,11 +125,6 @@ def _strides_in(info: TensorInfo, output: TensorInfo) -> tuple[int, ...]:
     own = zip(info.shape, dense_strides(info.shape), strict=True)
     missing = len(output.shape) - len(info.shape)
     return (0,) * missing + tuple(0 if extent == 1 else stride for extent, stride in own)
-
-
-def lower_arithmetic(context: LoweringContext) -> LoweredOp:
-    """Return the call of `arithmetic_call`."""
-    return binary_call(context, arithmetic_call(context))
 
 
 def arithmetic_call(context: LoweringContext) -> KernelCall:
@@ -162,13 +186,8 @@ def scaled_candidate(context: LoweringContext) -> Candidate | str:
     constants = total if isinstance(total, str) else scaled_sum(total)
     if constants is None or isinstance(constants, str):
         return constants or "no two factors have the exact result for all pairs of inputs"
-    call = KernelCall("sum_s8", _HEADER, asdict(constants), table="scaled_sum_params")
-    return binary_candidate(context, call, 6 if _is_dense(context) else 24, weight_bytes=12)
-
-
-def _is_dense(context: LoweringContext) -> bool:
-    operands = context.operands
-    return all(operands.input(index).shape == operands.output.shape for index in range(2))
+    call = KernelCall("sum_s8", _HEADER, asdict(constants), table="scaled_sum_params", sources=("blocks",))
+    return blocks_candidate(context, call, Cost(mve=2.5, dsp=6, long=20, short=80), weight_bytes=12)
 
 
 def table_candidate(context: LoweringContext) -> Candidate | str:
@@ -183,8 +202,8 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
         return "no two tables have the exact result for all pairs of inputs"
     first, second = tables
     fields = {"first": context.blob("first_table", first), "second": context.blob("second_table", second)}
-    call = KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params")
-    return binary_candidate(context, call, 8 if _is_dense(context) else 12, first.nbytes + second.nbytes)
+    call = KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params", sources=("blocks",))
+    return blocks_candidate(context, call, Cost(mve=8.3, dsp=8.3, long=8.3, short=12), first.nbytes + second.nbytes)
 
 
 SUM_ROWS: tuple[Row, ...] = (
@@ -195,6 +214,30 @@ SUM_ROWS: tuple[Row, ...] = (
 """The kernels of ADD and SUB by TFLM's rule."""
 
 
+def unlike_products(factor: Factor) -> str:
+    """Return why the kernels of blocks cannot multiply products of stored values by a factor; "" if they can."""
+    if -_MOST_SHIFT <= factor.shift < 0:
+        return ""
+    return f"the factor of the products is not between 2**-{_MOST_SHIFT + 1} and 1/2"
+
+
+def _product(context: LoweringContext) -> Candidate | str:
+    product = combination(context) if context.output.dtype is DataType.INT8 else None
+    if not isinstance(product, Product):
+        return "the data is not int8"
+    if reason := unlike_products(product.result):
+        return reason
+    call = KernelCall("product_s8", _HEADER, asdict(product), table="product_params", sources=("blocks",))
+    return blocks_candidate(context, call, Cost(mve=2.4, dsp=8.5, long=24, short=40))
+
+
+PRODUCT_ROWS: tuple[Row, ...] = (
+    Row(kernel="product_s8", candidate=_product),
+    Row(kernel="any_product", candidate=lambda context: binary_candidate(context, arithmetic_call(context), 40)),
+)
+"""The kernels of MUL by TFLM's rule."""
+
+
 def lower_div(context: LoweringContext) -> LoweredOp:
     """Return the call for DIV."""
     descriptor, dtype = descriptor_of(context, BinaryDescriptor), context.output.dtype
@@ -203,10 +246,13 @@ def lower_div(context: LoweringContext) -> LoweredOp:
     return binary_call(context, _float_call(context)) if dtype is DataType.FLOAT32 else lower_without_fields(context)
 
 
+_SOURCES = {"floor_mod_f32": ("fmodf",), "maximum_s8": ("blocks",), "minimum_s8": ("blocks",)}
+
+
 def lower_without_fields(context: LoweringContext) -> LoweredOp:
     """Return the call for MAXIMUM or MINIMUM, or for a function of two tensors without parameters."""
     kernel = kernel_of(context)
-    sources = ("fmodf",) if kernel == "floor_mod_f32" else ()
+    sources = _SOURCES.get(kernel, ())
     return binary_call(context, KernelCall(kernel, _HEADER, {}, sources=sources))
 
 

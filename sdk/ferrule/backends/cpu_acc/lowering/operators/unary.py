@@ -23,8 +23,8 @@ _LOOK_UPS = {"int8": "lookup_s8", "uint8": "lookup_s8", "int16": "lookup_s8_s16"
 
 
 def lower_table(context: LoweringContext) -> LoweredOp:
-    """Return the look-up of an 8-bit input in the table of the numpy kernel's 256 results, from that of -128 on."""
-    every = np.arange(-128, 128, dtype=np.int8).view(context.source.dtype.numpy)
+    """Return the look-up of an 8-bit input in the table of the numpy kernel's 256 results, in the order of uint8."""
+    every = np.arange(256, dtype=np.uint8).view(context.source.dtype.numpy)
     (table,) = OPERATORS[context.layer.type].kernel(context.layer.descriptor, context.operands, [every])
     stored = table.view(np.int8) if table.dtype == np.uint8 else table
     fields: dict[str, Member] = {"table": stored, "elements": context.source.elements}

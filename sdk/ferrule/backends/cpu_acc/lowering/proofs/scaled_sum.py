@@ -60,10 +60,10 @@ def fitting_constant(first: Array, second: Array, wanted: Array, limits: tuple[i
     sums = first[:, np.newaxis] + second
     least = np.where(wanted == limits[0], -(1 << 40), wanted << shift)
     most = np.where(wanted == limits[1], 1 << 40, ((wanted + 1) << shift) - 1)
-    low, high = int((least - sums).max()), int((most - sums).min())
-    constant = (low + high) // 2
-    fits = int(sums.min()) + constant >= -(2**31) and int(sums.max()) + constant < 2**31
-    return constant if low <= high and fits and abs(constant) < 2**31 else None
+    smallest, largest = min(int(sums.min()), 0), max(int(sums.max()), 0)
+    low = max(int((least - sums).max()), -(2**31) - smallest)
+    high = min(int((most - sums).min()), 2**31 - 1 - largest)
+    return (low + high) // 2 if low <= high else None
 
 
 def sum_tables(total: Additive) -> tuple[Array, Array] | None:
