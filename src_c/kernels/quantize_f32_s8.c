@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/dual.h"
 #include "ferrule/kernels/quantize.h"
-#include "ferrule/kernels/requantize.h"
 #include "ferrule/kernels/round.h"
 
 #define FERRULE_KERNEL ferrule_quantize_f32_s8
@@ -8,7 +8,8 @@
 #define FERRULE_PARAMS ferrule_quantize_f32_params
 #define FERRULE_FIRST  float
 #define FERRULE_OUTPUT int8_t
-#define FERRULE_RESULT(x)                                                                          \
-    (int8_t)ferrule_clamp(ferrule_round((x) / params->scale) + params->zero_point, INT8_MIN,       \
-                          INT8_MAX)
+#define FERRULE_LOCALS                                                                             \
+    const float scale = params->scale;                                                             \
+    const int32_t zero_point = params->zero_point;
+#define FERRULE_RESULT(x) (int8_t)ferrule_saturate_s8(ferrule_round((x) / scale) + zero_point)
 #include "ferrule/kernels/elementwise.inc.h"

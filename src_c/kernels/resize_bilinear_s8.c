@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/mve.h"
 #include "ferrule/kernels/resize.h"
 
-enum { SQUARE = FERRULE_RESIZE_WHOLE * FERRULE_RESIZE_WHOLE };
+enum { SQUARE_BITS = 20, SQUARE = FERRULE_RESIZE_WHOLE * FERRULE_RESIZE_WHOLE };
+
+_Static_assert(SQUARE == 1 << SQUARE_BITS, "sums have a fraction of 20 bits");
 
 /* The four pixels of one output pixel: upper left, upper right, lower left and lower right. */
 struct corners {
@@ -9,16 +12,55 @@ struct corners {
     int32_t weights[4];
 };
 
+/* Store channels of a pixel; each sum is rounded to a whole number, halves away from zero. */
 static void store_pixel(const struct corners *corners, int32_t channels, int8_t *output)
 {
-    for (int32_t c = 0; c < channels; ++c) {
-        int32_t sum = 0;
+    const int8_t *upper_left = corners->pixels[0];
+    const int8_t *upper_right = corners->pixels[1];
+    const int8_t *lower_left = corners->pixels[2];
+    const int8_t *lower_right = corners->pixels[3];
+    const int32_t *weights = corners->weights;
 
-        for (int32_t k = 0; k < 4; ++k) {
-            sum += corners->pixels[k][c] * corners->weights[k];
-        }
-        output[c] = (int8_t)((sum > 0 ? sum + SQUARE / 2 : sum - SQUARE / 2) / SQUARE);
+#if FERRULE_HAS_MVE
+    __asm__ volatile("ldr r12, [%[weights]]\n\t"
+                     "vdup.32 q4, r12\n\t"
+                     "ldr r12, [%[weights], #4]\n\t"
+                     "vdup.32 q5, r12\n\t"
+                     "ldr r12, [%[weights], #8]\n\t"
+                     "vdup.32 q6, r12\n\t"
+                     "ldr r12, [%[weights], #12]\n\t"
+                     "vdup.32 q7, r12\n\t"
+                     "wlstp.32 lr, %[channels], 2f\n\t"
+                     "1:\n\t"
+                     "vldrb.s32 q0, [%[a]], #4\n\t"
+                     "vldrb.s32 q1, [%[b]], #4\n\t"
+                     "vldrb.s32 q2, [%[c]], #4\n\t"
+                     "vldrb.s32 q3, [%[d]], #4\n\t"
+                     "vmul.i32 q0, q0, q4\n\t"
+                     "vmul.i32 q1, q1, q5\n\t"
+                     "vmul.i32 q2, q2, q6\n\t"
+                     "vmul.i32 q3, q3, q7\n\t"
+                     "vadd.i32 q0, q0, q1\n\t"
+                     "vadd.i32 q2, q2, q3\n\t"
+                     "vadd.i32 q0, q0, q2\n\t"
+                     "vshr.s32 q1, q0, #31\n\t"
+                     "vadd.i32 q0, q0, q1\n\t"
+                     "vrshr.s32 q0, q0, #20\n\t"
+                     "vstrb.32 q0, [%[to]], #4\n\t"
+                     "letp lr, 1b\n\t"
+                     "2:\n\t"
+                     : [a] "+l"(upper_left), [b] "+l"(upper_right), [c] "+l"(lower_left),
+                       [d] "+l"(lower_right), [to] "+l"(output)
+                     : [channels] "r"(channels), [weights] "r"(weights)
+                     : "r12", "lr", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");
+#else
+    for (int32_t c = 0; c < channels; ++c) {
+        const int32_t sum = upper_left[c] * weights[0] + upper_right[c] * weights[1] +
+                            lower_left[c] * weights[2] + lower_right[c] * weights[3];
+
+        output[c] = (int8_t)((sum + (sum >> 31) + SQUARE / 2) >> SQUARE_BITS);
     }
+#endif
 }
 
 void ferrule_resize_bilinear_s8(const struct ferrule_resize_bilinear_s8_params *params,

@@ -5,15 +5,29 @@
 void ferrule_softmax_s8(const struct ferrule_softmax_s8_params *params, const int8_t *input,
                         int8_t *output)
 {
-    for (int32_t r = 0; r < params->rows; ++r) {
-        struct ferrule_softmax_row row = ferrule_softmax_row(params, input);
+    const int32_t rows = params->rows;
+    const int32_t depth = params->depth;
+#if !FERRULE_HAS_MVE
+    const int32_t *exponentials = params->exponentials;
+#endif
 
-        for (int32_t i = 0; i < params->depth; ++i) {
-            int32_t exponential = ferrule_softmax_exponential(params, row.maximum - input[i]);
-            int32_t value = ferrule_softmax_element(&row, exponential, 8) + INT8_MIN;
-            output[i] = (int8_t)(value > INT8_MAX ? INT8_MAX : value);
+    for (int32_t r = 0; r < rows; ++r) {
+        const struct ferrule_softmax_row row = ferrule_softmax_row(params, input, 8);
+
+#if FERRULE_HAS_MVE
+        const int8_t *from = input;
+        int8_t *to = output;
+
+        FERRULE_SOFTMAX_STORE("vstrb.32 q0, [%[target]], #4\n\t", &row, params, from, to, INT8_MIN);
+#else
+        for (int32_t i = 0; i < depth; ++i) {
+            int32_t exponential = ferrule_softmax_exponential(exponentials, row.offset, input[i]);
+
+            output[i] =
+                (int8_t)ferrule_saturate_s8(ferrule_softmax_element(&row, exponential) + INT8_MIN);
         }
-        input += params->depth;
-        output += params->depth;
+#endif
+        input += depth;
+        output += depth;
     }
 }

@@ -22,12 +22,18 @@ static inline int32_t ferrule_one_over_one_plus(int32_t x)
 /* Returns r in Q0 with 1 / x = r / 2^*shift, for x > 0 in unsigned 32-bit Q(integer_bits). */
 static inline int32_t ferrule_reciprocal(uint32_t x, int32_t integer_bits, int32_t *shift)
 {
+#if defined(__ARM_FEATURE_CLZ) && __ARM_FEATURE_CLZ
+    const int32_t headroom = __builtin_clz(x);
+
+    x <<= headroom;
+#else
     int32_t headroom = 0;
 
     while ((x & UINT32_C(0x80000000)) == 0u) {
         x <<= 1;
         ++headroom;
     }
+#endif
     *shift = integer_bits - headroom;
     return ferrule_one_over_one_plus((int32_t)(x & UINT32_C(0x7fffffff)));
 }

@@ -11,8 +11,8 @@ extern "C" {
 #endif
 
 struct ferrule_softmax_s8_params {
-    const int32_t *exponentials; /* exp(-i * scale * beta) in Q0.31 */
-    int32_t count; /* number of exponentials, 1 to 256; beyond them the exponential is taken as 0 */
+    const int32_t *exponentials; /* 0, then exp((i - count) * scale * beta) in Q0.31 for i from 1 */
+    int32_t count;               /* of exponentials beside the 0, 1 to 256 */
     int32_t rows;
     int32_t depth; /* elements of a row, at most 8191 */
 };

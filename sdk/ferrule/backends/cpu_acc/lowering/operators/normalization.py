@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
+import numpy as np
+
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -58,7 +60,13 @@ def lower_softmax(context: LoweringContext) -> LoweredOp:
     match source.dtype, output.dtype:
         case (DataType.INT8, DataType.INT8 | DataType.INT16):
             kernel = "softmax_s8" if output.dtype is DataType.INT8 else "softmax_s8_s16"
-            return _rows_call(context, kernel, _SOFTMAX, _differences(context, beta), table="softmax_s8_params")
+            table = exponentials(beta, source.scale)
+            # the largest difference is the first one; further ones have an exponential of 0
+            rising: dict[str, Member] = {
+                "exponentials": np.append(table, 0)[::-1].astype(table.dtype),
+                "count": table.size,
+            }
+            return _rows_call(context, kernel, _SOFTMAX, rising, table="softmax_s8_params")
         case (DataType.INT16, DataType.INT16):
             exp_table, inverse_table = int16_tables()
             multiplier, shift = int16_multiplier(beta, source.scale)
@@ -77,9 +85,9 @@ def lower_softmax(context: LoweringContext) -> LoweredOp:
             )
 
 
-def _differences(context: LoweringContext, beta: float) -> Mapping[str, Member]:
+def _differences(context: LoweringContext) -> Mapping[str, Member]:
     """Return the table of the exponentials of all differences from a row's maximum, and the number of its entries."""
-    table = exponentials(beta, context.source.scale)
+    table = exponentials(1.0, context.source.scale)
     return {"exponentials": table, "count": table.size}
 
 
@@ -88,7 +96,7 @@ def lower_log_softmax(context: LoweringContext) -> LoweredOp:
     if context.source.dtype is not DataType.INT8:
         return _rows_call(context, "log_softmax_f32", _NORMALIZE, {}, table="rows_f32_params", sources=("expf", "logf"))
     scaling = Scaling.of(context.source.scale)
-    fields = {**_differences(context, 1.0), "least": -min(radius(scaling), 1 << 16) - 1, **asdict(scaling)}
+    fields = {**_differences(context), "least": -min(radius(scaling), 1 << 16) - 1, **asdict(scaling)}
     return _rows_call(context, "log_softmax_s8", _NORMALIZE, fields)
 
 
