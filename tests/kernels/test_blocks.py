@@ -91,7 +91,7 @@ def test_the_plain_c(name: str) -> None:
         if not case.endswith(f", {name}"):
             continue
         op = lower(network, M4)
-        assert op.kernel == kernel, case
+        assert op.kernel == kernel or network.outputs[0].elements == 1, case
         for inputs in [random_inputs(network), *edge_inputs(network).values()]:
             assert_array_equal(run_lowered(network, inputs, op=op)[0], network.run(inputs)[0], err_msg=case)
 
