@@ -36,19 +36,6 @@ static inline uint32_t odd(const struct weights *weights, uint32_t word)
     return (ferrule_add_odd_bytes(weights->zero, word) << weights->shift) & weights->kept;
 }
 
-/* Load the bytes that exist of four, `step` apart. */
-static uint32_t load_some(const int8_t *data, int32_t step, int32_t count, uint32_t missing)
-{
-    uint32_t word = missing;
-
-    for (int32_t i = 0; i < WORD && i < count; ++i) {
-        uint32_t place = 8u * (uint32_t)i;
-
-        word = (word & ~((uint32_t)0xff << place)) | ((uint32_t)(uint8_t)data[i * step] << place);
-    }
-    return word;
-}
-
 /* Pack a column whose products are adjacent; return what it adds to the bias. */
 static uint32_t pack_column(params_t params, const struct weights *weights, const int8_t *data,
                             uint32_t *target)
@@ -58,7 +45,7 @@ static uint32_t pack_column(params_t params, const struct weights *weights, cons
 
     for (int32_t left = params->shape.depth; left > 0; left -= WORD) {
         uint32_t word =
-            left >= WORD ? ferrule_load_word(data) : load_some(data, 1, left, copy.missing);
+            left >= WORD ? ferrule_load_word(data) : ferrule_load_some(data, 1, left, copy.missing);
         uint32_t first = even(&copy, word);
         uint32_t second = odd(&copy, word);
 
@@ -122,8 +109,8 @@ static void pack_across(params_t params, const struct weights *weights, const in
         uint32_t rows[WORD];
 
         for (int32_t i = 0; i < WORD; ++i) {
-            rows[i] =
-                i < left ? load_some(data + i * step, 1, columns, copy.missing) : copy.missing;
+            rows[i] = i < left ? ferrule_load_some(data + i * step, 1, columns, copy.missing)
+                               : copy.missing;
         }
         PACK_PAIR(rows[0], rows[2]);
         PACK_PAIR(rows[1], rows[3]);
@@ -193,7 +180,7 @@ static void gather(params_t params, const int8_t *row, uint32_t *target)
             target[0] = ferrule_pair(row[0], row[2 * step]);
             target[PIXELS] = ferrule_pair(row[step], row[3 * step]);
         } else {
-            uint32_t word = load_some(row, step, left, 0);
+            uint32_t word = ferrule_load_some(row, step, left, 0);
 
             target[0] = ferrule_even_bytes(word);
             target[PIXELS] = ferrule_odd_bytes(word);
@@ -209,9 +196,10 @@ static void store_sums(params_t params, const int32_t *sums, int32_t columns, in
     for (int32_t c = 0; c < columns; c += COLUMNS) {
         int32_t count = columns - c < COLUMNS ? columns - c : COLUMNS;
 
-        params->store(sums + COLUMNS, count, params->scale, second + c, 1, params->low,
-                      params->high);
-        params->store(sums, count, params->scale, first + c, 1, params->low, params->high);
+        params->store(sums + COLUMNS, count, params->scale, second + c * params->column_step,
+                      params->column_step, params->low, params->high);
+        params->store(sums, count, params->scale, first + c * params->column_step,
+                      params->column_step, params->low, params->high);
         sums += PIXELS * COLUMNS;
     }
 }
@@ -228,8 +216,8 @@ static void multiply_rows(params_t params, const struct ferrule_block *block, co
 
     while (rows > 0) {
         bool two = rows > 1;
-        struct ferrule_block_pixels pixels = {output, output + (two ? shape->columns : 0), NULL, 0,
-                                              1};
+        struct ferrule_block_pixels pixels = {output, output + (two ? params->row_step : 0), NULL,
+                                              0, 1};
         int32_t count = rows < together || together == 0 ? (two ? PIXELS : 1) : together;
 
         if (direct) {
@@ -251,7 +239,7 @@ static void multiply_rows(params_t params, const struct ferrule_block *block, co
             params->multiply(block, &pixels, patches);
         }
         left += count * shape->left.line;
-        output += count * shape->columns;
+        output += count * params->row_step;
         rows -= count;
     }
 }
@@ -265,7 +253,7 @@ static void multiply(params_t params, const int8_t *left, const int8_t *right, i
     int32_t *packed = (int32_t *)patches + 2 * PIXELS * params->words + sum_words;
     struct ferrule_block block = {.weights = packed,
                                   .words = params->words,
-                                  .output_c = shape->columns,
+                                  .output_c = params->row_step,
                                   .store = params->multiply};
 
     for (int32_t first = 0; first < shape->columns;) {
@@ -282,7 +270,7 @@ static void multiply(params_t params, const int8_t *left, const int8_t *right, i
                             params->bias == NULL ? NULL : params->bias + first, columns};
 
         block.weight_bytes = 4 * (int32_t)(pack(params, &tile, packed) - packed);
-        multiply_rows(params, &block, left, columns, output + first, patches);
+        multiply_rows(params, &block, left, columns, output + first * params->column_step, patches);
         first += columns;
     }
 }

@@ -158,7 +158,7 @@ static int32_t *pack(params_t params, const int8_t *right, int32_t first, int32_
     }
     uint16_t *positions = (uint16_t *)(constants + LANES + 1);
     for (int32_t c = 0; c < LANES; ++c) {
-        positions[c] = (uint16_t)(first + (c < count ? c : count - 1));
+        positions[c] = (uint16_t)((first + (c < count ? c : count - 1)) * params->column_step);
     }
     return constants + LANES + 3;
 }
@@ -170,13 +170,15 @@ struct rows {
     const int32_t *terms; /* null if they add nothing */
 };
 
-static struct rows collect(params_t params, const int8_t *left, int32_t count, int32_t *terms)
+static struct rows collect(params_t params, const int8_t *left, int32_t first, int32_t count,
+                           int32_t *terms)
 {
     const struct ferrule_batch_matmul_strides *strides = &params->shape.left;
     const int32_t depth = params->shape.depth;
     int8_t *copied = (int8_t *)(terms + params->rows + 1);
     struct rows rows = {copied, depth, NULL};
 
+    left += first * strides->line;
     if (strides->depth != 1) {
         for (int32_t i = 0; i < count; i += LANES) {
             transpose(copied + i * depth, depth, left + i * strides->line,
@@ -187,9 +189,12 @@ static struct rows collect(params_t params, const int8_t *left, int32_t count, i
     } else {
         ferrule_mve_copy(copied, left, count * depth);
     }
-    if (params->right_zero_point != 0) {
+    if (params->right_zero_point != 0 || params->row_bias != NULL) {
         for (int32_t i = 0; i < count; ++i) {
-            terms[i] = -params->right_zero_point * sum_bytes(rows.data + i * depth, depth);
+            terms[i] = params->row_bias != NULL ? params->row_bias[first + i] : 0;
+            if (params->right_zero_point != 0) {
+                terms[i] -= params->right_zero_point * sum_bytes(rows.data + i * depth, depth);
+            }
         }
         terms[count] = terms[count - 1];
         rows.terms = terms;
@@ -204,7 +209,7 @@ static void multiply(params_t params, const int8_t *left, const int8_t *right, i
     const bool listed = (params->kind & FERRULE_MVE_LISTED) != 0;
     struct ferrule_mve_weights weights = {.vectors = params->vectors,
                                           .kind = params->kind,
-                                          .output_c = shape->columns,
+                                          .output_c = params->row_step,
                                           .output = params->output};
 
     for (int32_t first = 0; first < shape->columns; first += params->tile_columns) {
@@ -219,10 +224,10 @@ static void multiply(params_t params, const int8_t *left, const int8_t *right, i
         weights.words = (int32_t)(packed - scratch);
         for (int32_t i = 0; i < shape->rows; i += params->rows) {
             int32_t count = shape->rows - i < params->rows ? shape->rows - i : params->rows;
-            struct rows rows = collect(params, left + i * shape->left.line, count, packed);
+            struct rows rows = collect(params, left, i, count, packed);
 
             ferrule_mve_store_rows(&weights, rows.data, rows.step, rows.terms,
-                                   output + i * shape->columns + (listed ? 0 : first), count);
+                                   output + i * params->row_step + (listed ? 0 : first), count);
         }
     }
 }

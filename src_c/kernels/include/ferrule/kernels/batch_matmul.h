@@ -69,9 +69,16 @@ typedef void (*ferrule_batch_matmul_store)(const int32_t *sums, int32_t count, c
                                            int8_t *output, int32_t step_bytes, int32_t low,
                                            int32_t high);
 
-/** int8 with the right matrices packed at run time, some columns at a time. */
+/**
+ * int8 with the right matrices packed at run time, some columns at a time.
+ *
+ * Left and right may be exchanged, so that the rows of the left matrix are packed: then the output
+ * is written across its rows.
+ */
 struct ferrule_batch_matmul_tile_s8_params {
     struct ferrule_batch_matmul_shape shape;
+    int32_t row_step;    /**< of the output: shape.columns, or 1 if left and right are exchanged */
+    int32_t column_step; /**< 1, or shape.rows */
     int32_t left_zero_point;
     int32_t right_zero_point;
     const int32_t *bias;  /**< of each column, in units of the products; null means none */
@@ -94,14 +101,14 @@ struct ferrule_batch_matmul_tile_s8_params {
  *
  * Scratch, aligned to 4: 16 * words bytes; 8 bytes per column of a tile if there is a `store`; and
  * per four columns of a tile 32 * words + 16 + 4 * constant_words. Without a `store`, there are at
- * least four columns.
+ * least four columns, and column_step is 1.
  */
 void ferrule_batch_matmul_block_s8(const struct ferrule_batch_matmul_tile_s8_params *params,
                                    const int8_t *left, const int8_t *right, int8_t *output,
                                    void *scratch);
 
 /**
- * @brief Multiply a row and eight columns at a time, on any core.
+ * @brief Multiply a row and eight columns at a time, on any core; column_step is 1.
  *
  * Scratch, aligned to 4: 4 + depth bytes per column of a tile, and `depth` more if the elements of
  * a left row are not adjacent. There is a `store`.
@@ -109,6 +116,30 @@ void ferrule_batch_matmul_block_s8(const struct ferrule_batch_matmul_tile_s8_par
 void ferrule_batch_matmul_octet_s8(const struct ferrule_batch_matmul_tile_s8_params *params,
                                    const int8_t *left, const int8_t *right, int8_t *output,
                                    void *scratch);
+
+/**
+ * @brief Multiply one row at a time by columns that are not packed, for the DSP extension.
+ *
+ * Scratch, aligned to 4: 8 * words bytes. There is a `store`; column_step is 1.
+ */
+void ferrule_batch_matmul_direct_s8(const struct ferrule_batch_matmul_tile_s8_params *params,
+                                    const int8_t *left, const int8_t *right, int8_t *output,
+                                    void *scratch);
+
+/** @brief Return the bytes that exist of four, `step` apart, in a word; the others are `missing`.
+ */
+static inline uint32_t ferrule_load_some(const int8_t *data, int32_t step, int32_t count,
+                                         uint32_t missing)
+{
+    uint32_t word = missing;
+
+    for (int32_t i = 0; i < 4 && i < count; ++i) {
+        uint32_t place = 8u * (uint32_t)i;
+
+        word = (word & ~((uint32_t)0xff << place)) | ((uint32_t)(uint8_t)data[i * step] << place);
+    }
+    return word;
+}
 
 /** @brief Call `multiply` for each matrix of the output. */
 static inline void ferrule_batch_matmul_each(

@@ -10,17 +10,20 @@
 #include "ferrule/kernels/batch_matmul.h"
 #include "ferrule/kernels/mve_pixels.h"
 
-/** int8 with the right matrices packed at run time, some columns at a time. */
+/** As `struct ferrule_batch_matmul_tile_s8_params`. */
 struct ferrule_batch_matmul_mve_s8_params {
-    struct ferrule_batch_matmul_shape shape; /**< at most 65536 columns */
+    struct ferrule_batch_matmul_shape shape;
+    int32_t row_step;
+    int32_t column_step; /**< times the number of columns at most 65536 */
     int32_t left_zero_point;
     int32_t right_zero_point;
-    const int32_t *bias;  /**< of each column, in units of the products; null means none */
-    int32_t tile_columns; /**< packed at once; a multiple of four */
-    int32_t vectors;      /**< shape.depth / 16, rounded up */
-    int32_t rows;         /**< of the left matrix, multiplied at once; a multiple of four */
-    int32_t kind;         /**< as in struct ferrule_mve_weights; listed unless shape.columns is a
-                             multiple of four */
+    const int32_t *bias;     /**< of each column, in units of the products; null means none */
+    const int32_t *row_bias; /**< the same of each row */
+    int32_t tile_columns;    /**< packed at once; a multiple of four */
+    int32_t vectors;         /**< shape.depth / 16, rounded up */
+    int32_t rows;            /**< of the left matrix, multiplied at once; a multiple of four */
+    int32_t kind;            /**< as in struct ferrule_mve_weights; listed unless shape.columns is a
+                                multiple of four and column_step is 1 */
     int32_t multiplier;
     int32_t shift; /**< negative to the right */
     struct ferrule_output_s8 output;

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -67,6 +68,26 @@ class MatrixProduct:
     """The lowest and the highest stored value, of int8."""
     bias: Array | None = None
     """int64, one per column."""
+    exchanged: bool = False
+    """Whether left and right are exchanged, so that the output is transposed and the bias is that of rows."""
+
+    @property
+    def transposed(self) -> MatrixProduct:
+        """The same with left and right exchanged."""
+        return replace(
+            self, rows=self.columns, columns=self.rows, left=self.right, right=self.left, exchanged=not self.exchanged
+        )
+
+    @property
+    def zero_points(self) -> tuple[int, int]:
+        """Those of the left and the right matrix."""
+        left, right = (info.zero_point for info in self.context.operands.pair)
+        return (right, left) if self.exchanged else (left, right)
+
+    @property
+    def inputs(self) -> tuple[int, int]:
+        """The inputs of the kernel."""
+        return (1, 0) if self.exchanged else (0, 1)
 
     @classmethod
     def of(cls, context: LoweringContext) -> MatrixProduct:
@@ -166,12 +187,14 @@ class MatrixProduct:
 
     def fields(self, tile_columns: int, block: int) -> Mapping[str, Member]:
         """Return the members of a table that all kernels fill in the same way."""
-        left, right = self.context.operands.pair
+        left, right = self.zero_points
         return {
             "shape": self.shape,
-            "left_zero_point": left.zero_point,
-            "right_zero_point": right.zero_point,
-            "bias": None if self.bias is None else self.bias.astype(np.int32),
+            "row_step": 1 if self.exchanged else self.columns,
+            "column_step": self.rows if self.exchanged else 1,
+            "left_zero_point": left,
+            "right_zero_point": right,
+            **({} if self.bias is None else {"row_bias" if self.exchanged else "bias": self.bias.astype(np.int32)}),
             "tile_columns": -(-min(tile_columns, self.columns) // block) * block,
         }
 
@@ -231,7 +254,7 @@ class _Form:
 def _form(product: MatrixProduct) -> _Form:
     context = product.context
     output, rounding = context.output, context.layer.rounding
-    if product.columns >= _BLOCK and product.has_full_range:
+    if product.columns >= _BLOCK and product.has_full_range and not product.exchanged:
         proved = _proved(product) if output.zero_point == -128 or rounding is not Rounding.TFLM else None
         if proved is not None:
             return proved
@@ -243,10 +266,11 @@ def _form(product: MatrixProduct) -> _Form:
 
 def _proved(product: MatrixProduct) -> _Form | None:
     context = product.context
-    reach = max(128 + context.input(1).zero_point, 127 - context.input(1).zero_point)
+    zero_point = product.zero_points[1]
+    reach = max(128 + zero_point, 127 - zero_point)
     low, high = (np.array([end], np.int64) for end in product.sums)
     for shift in range(_MOST_SHIFT, _LEAST_SHIFT - 1, -1):
-        if reach << shift >= 1 << 15 and context.input(1).zero_point << shift != 0:
+        if reach << shift >= 1 << 15 and zero_point != 0:
             continue
         found = proved_words(
             low, high, [product.factor], context.output.zero_point, context.layer.rounding, sum_shift=shift
@@ -260,6 +284,8 @@ def _proved(product: MatrixProduct) -> _Form | None:
 def _block(product: MatrixProduct, limit: int) -> Candidate | str:
     if not product.can_scale():
         return TOO_LARGE
+    if product.exchanged and product.bias is not None:
+        return "rows have a bias"
     form, words = _form(product), -(-product.depth // 4)
     common = 16 * words
     per_block = 32 * words + 16 + 4 * len(form.constants) + (8 * _BLOCK if form.name == "sums" else 0)
@@ -290,8 +316,35 @@ def _block(product: MatrixProduct, limit: int) -> Candidate | str:
                 **(product.stored if form.name == "sums" else {}),
             },
             table="batch_matmul_tile_s8_params",
-            inputs=(0, 1),
+            inputs=product.inputs,
             sources=("block_wide", *(product.store_sources if form.name == "sums" else ())),
+        ),
+    )
+
+
+def _direct(product: MatrixProduct, limit: int) -> Candidate | str:
+    del limit
+    if not product.can_scale() or product.exchanged:
+        return TOO_LARGE
+    words = -(-product.depth // 4)
+    along = product.right["depth"] == 1
+    each = (15 * words + 40) // 2 if along else (45 * words + 30) // 4
+    rest = 90 * words if not along and product.columns % _BLOCK else 0
+    rows, rounding = product.matrices * product.rows, product.context.layer.rounding
+    stored = {Rounding.TFLM: 22, Rounding.SINGLE: 30}.get(rounding, 40)
+    return Candidate(
+        kernel="batch_matmul_direct_s8",
+        instructions=rows
+        * (product.columns * (each + stored) + rest + (14 if product.whole_rows else 40) * words + 60),
+        weight_bytes=0,
+        scratch_bytes=8 * words,
+        call=lambda: KernelCall(
+            "batch_matmul_direct_s8",
+            _HEADER,
+            {**product.fields(_BLOCK, _BLOCK), **product.stored},
+            table="batch_matmul_tile_s8_params",
+            inputs=product.inputs,
+            sources=product.store_sources,
         ),
     )
 
@@ -300,20 +353,20 @@ def _block(product: MatrixProduct, limit: int) -> Candidate | str:
 
 
 def _mve(product: MatrixProduct, limit: int) -> Candidate | str:
-    context, output = product.context, product.context.output
+    output = product.context.output
     plain = output.zero_point == -128 and product.has_full_range
     if not product.can_scale() and not (plain and product.factor.shift == 0 and product.sums_fit()):
         return TOO_LARGE
-    if product.columns > _MOST_LISTED:
-        return f"there are more than {_MOST_LISTED} columns"
-    vectors, listed = -(-product.depth // _VECTOR), product.columns % _BLOCK != 0
+    if product.columns * (product.rows if product.exchanged else 1) > _MOST_LISTED:
+        return f"there are more than {_MOST_LISTED} elements"
+    vectors, listed = -(-product.depth // _VECTOR), product.columns % _BLOCK != 0 or product.exchanged
     in_place = product.whole_rows and product.depth % _VECTOR == 0
     together = min(-(-product.rows // 4) * 4, _MOST_ROWS if limit > 0 else 4)
     common = 4 * (together + 1) + (0 if in_place else together * product.depth + _VECTOR - 1)
     blocks, per_block = -(-product.columns // _BLOCK), _BLOCK * _VECTOR * vectors + (44 if listed else 36)
     tile = min(blocks, max(1, (limit - common) // per_block))
     tiles, kind = -(-blocks // tile), _LISTED * listed + _GENERAL * (not plain)
-    terms = context.input(1).zero_point != 0
+    terms = product.zero_points[1] != 0 or (product.exchanged and product.bias is not None)
     block = 14 * vectors + 2 * -(-vectors // 8) + 23 + 6 * (not plain) + listed + 7 * terms
     copied = 0 if in_place else 3 * vectors if product.whole_rows else 5 * product.depth // 4
     each_row = tiles * (copied + (3 * vectors + 18) * terms + 6)
@@ -339,7 +392,7 @@ def _mve(product: MatrixProduct, limit: int) -> Candidate | str:
                 "shift": product.factor.shift,
                 "output": {"zero_point": output.zero_point, "low": product.limits[0], "high": product.limits[1]},
             },
-            inputs=(0, 1),
+            inputs=product.inputs,
             sources=("mve_store_pairs",),
         ),
     )
@@ -350,6 +403,8 @@ def _mve(product: MatrixProduct, limit: int) -> Candidate | str:
 
 def _octet(product: MatrixProduct, limit: int) -> Candidate | str:
     context = product.context
+    if product.exchanged:
+        return "the rows are not packed"
     if not product.can_scale():
         return TOO_LARGE
     depth, octets = product.depth, -(-product.columns // OCTET)
@@ -370,7 +425,7 @@ def _octet(product: MatrixProduct, limit: int) -> Candidate | str:
             _HEADER,
             {**product.fields(together * OCTET, OCTET), **product.stored},
             table="batch_matmul_tile_s8_params",
-            inputs=(0, 1),
+            inputs=product.inputs,
             sources=("multiply_octet", *product.store_sources),
         ),
     )
@@ -385,6 +440,7 @@ def _rows(of: _Of) -> Iterator[Row]:
     kernels: tuple[tuple[str, _Kernel, set[Feature]], ...] = (
         ("batch_matmul_mve_s8", _mve, {Feature.MVE}),
         ("batch_matmul_block_s8", _block, {Feature.LONG_MULTIPLY, Feature.DSP}),
+        ("batch_matmul_direct_s8", _direct, {Feature.LONG_MULTIPLY, Feature.DSP}),
         ("batch_matmul_octet_s8", _octet, set()),
     )
     for kernel, candidate, needs in kernels:
@@ -394,19 +450,15 @@ def _rows(of: _Of) -> Iterator[Row]:
 
 
 def _candidates(context: LoweringContext, of: _Of, kernel: _Kernel) -> Found:
-    """Return a kernel with all columns in a tile, and with fewer."""
+    """Return a kernel with all columns in a tile, and with fewer, and the same for rows."""
     if context.output.dtype is not DataType.INT8:
         return "the data is not int8"
     product = of(context)
     if isinstance(product, str):
         return product
-    found: dict[int, Candidate] = {}
-    for limit in _SCRATCHES:
-        candidate = kernel(product, limit)
-        if isinstance(candidate, str):
-            return candidate
-        found[candidate.scratch_bytes] = candidate
-    return tuple(found.values())
+    made = [kernel(each, limit) for each in (product, product.transposed) for limit in _SCRATCHES]
+    found = {(each.scratch_bytes, each.instructions): each for each in made if isinstance(each, Candidate)}
+    return tuple(found.values()) or next(each for each in made if isinstance(each, str))
 
 
 MATRIX_PRODUCT_ROWS: tuple[Row, ...] = tuple(_rows(MatrixProduct.of))
