@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions and FULLY_CONNECTED of int16 data for the DSP extension, native and emulated, compared with numpy."""
+"""Layers with weights and int16 data, for the DSP extension and MVE, native and emulated, compared with numpy."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.testing.backends.comparison import random_inputs
 
 CORTEX_M4 = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
+CORTEX_M55 = CoreFeatures(name="cortex-m55", fpu=True, dsp=True, mve=True)
 SAME = Padding(top=1, bottom=1, left=1, right=1)
 
 
@@ -55,13 +58,16 @@ def network_of(
     return layer_network(type_, descriptor, infos, output, constants)
 
 
-def convolution(image: Shape, weights: Shape, *, narrow: bool = False, **descriptor: object) -> Network:
+def convolution(
+    image: Shape, weights: Shape, *, narrow: bool = False, scale: float = 0.5, **descriptor: object
+) -> Network:
     return network_of(
         LayerType.CONV_2D,
         Conv2dDescriptor(**descriptor),  # type: ignore[arg-type]
         image,
         weights,
         narrow=narrow,
+        scale=scale,
     )
 
 
@@ -91,42 +97,71 @@ CASES = {
         depthwise((1, 3, 1, 2), 3, padding=Padding(top=2, left=2, right=2, bottom=3)),
     ],
 }
-ALL = [network for networks in CASES.values() for network in networks]
+VECTORS = {
+    "conv2d_mve_s16": [
+        *CASES["conv2d_dual_s16"][:3],
+        convolution((1, 12, 13, 4), (6, 2, 3, 4), stride_h=2, dilation_w=2, padding=SAME, narrow=True),
+        convolution((1, 3, 5, 4), (6, 1, 1, 4)),
+        convolution((1, 4, 17, 18), (5, 3, 3, 18), padding=SAME, activation=Activation.RELU),
+        convolution((2, 1, 9, 5), (2, 1, 4, 5), padding=Padding(left=3, right=1)),
+        convolution((1, 2, 3, 160), (9, 2, 2, 160)),
+        convolution((1, 3, 4, 64), (3, 3, 3, 64), scale=2e-3),  # sums of 64 bits
+        network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (1, 71), (22, 71), narrow=True),
+        network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (5, 24), (12, 24)),
+    ],
+    "fully_connected_mve_s16": [
+        network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (1, 64), (10, 64)),
+        network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (1, 2050), (3, 2050)),
+    ],
+}
+SETS = {"mps2-an386": (CORTEX_M4, CASES), "mps3-an547": (CORTEX_M55, VECTORS)}
+"""The networks by kernel, and the core, by board."""
+EACH = pytest.mark.parametrize(("core", "cases"), SETS.values(), ids=SETS)
 
 
+def all_of(cases: Mapping[str, Sequence[Network]]) -> list[Network]:
+    return [network for networks in cases.values() for network in networks]
+
+
+@EACH
 @pytest.mark.cc
-def test_plain_c_is_exact() -> None:
-    native = NativeNetwork(merged(ALL), core=CORTEX_M4)
-    assert sorted(native.kernels) == [kernel for kernel, networks in CASES.items() for _ in networks]
+def test_plain_c_is_exact(core: CoreFeatures, cases: Mapping[str, Sequence[Network]]) -> None:
+    networks = all_of(cases)
+    native = NativeNetwork(merged(networks), core=core)
+    assert sorted(native.kernels) == sorted(kernel for kernel, some in cases.items() for _ in some)
     for which in range(4):
-        inputs = [[random_inputs(network), *edge_inputs(network).values()][which] for network in ALL]
+        inputs = [[random_inputs(network), *edge_inputs(network).values()][which] for network in networks]
         results = native.run([array for some in inputs for array in some])
-        for network, some, got in zip(ALL, inputs, results, strict=True):
+        for network, some, got in zip(networks, inputs, results, strict=True):
             assert_array_equal(got, network.run(some)[0])
 
 
+@EACH
 @pytest.mark.cc
-@pytest.mark.parametrize("kernel", CASES)
-def test_the_output_may_overlap_the_input_at_the_least_distance(kernel: str) -> None:
-    for network in CASES[kernel]:
-        op = lower(network, CORTEX_M4)
-        (overlap,) = op.overlaps
-        assert overlap.distance_bytes is not None
+def test_the_output_may_overlap_the_input_at_the_least_distance(
+    core: CoreFeatures, cases: Mapping[str, Sequence[Network]]
+) -> None:
+    for network in all_of(cases):
+        op = lower(network, core)
         inputs = random_inputs(network)
-        got = run_overlapping(network, inputs, overlap, overlap.distance_bytes, op)
-        assert_array_equal(got, network.run(inputs)[0])
+        for overlap in op.overlaps:
+            assert overlap.distance_bytes is not None
+            got = run_overlapping(network, inputs, overlap, overlap.distance_bytes, op)
+            assert_array_equal(got, network.run(inputs)[0])
 
 
 @pytest.mark.emu
-def test_assembler_is_exact() -> None:
+@pytest.mark.parametrize("board", SETS)
+def test_assembler_is_exact(board: str) -> None:
     require_module("unicorn", "pip install ferrule[run]")
     require_module("ziglang", "pip install ferrule[run]")
     import ferrule
 
-    network = merged(ALL)
+    engine = "unicorn" if board == "mps2-an386" else "qemu"
+    network = merged(all_of(SETS[board][1]))
+    firmware = ferrule.compile(network, board=board)
     for inputs in (random_inputs(network), *edge_inputs(network).values()):
-        report = ferrule.compile(network, board="mps2-an386").run(inputs, engine="unicorn")
-        assert_arrays_equal(report.outputs, network.run(inputs))
+        assert_arrays_equal(firmware.run(inputs, engine=engine).outputs, network.run(inputs))
 
 
 @pytest.mark.parametrize(

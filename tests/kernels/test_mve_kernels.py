@@ -199,6 +199,7 @@ def test_the_assembler_is_exact(qemu: str, arm_gcc: str) -> None:
 
 ASSEMBLED = {
     "mve_store_pairs": ["ferrule_mve_store_pairs"],
+    "mve_store_s16": ["ferrule_mve_store_pairs_s16", "ferrule_mve_sum_wide_s16"],
     "mve_depthwise": ["ferrule_mve_depthwise_plain", "ferrule_mve_depthwise_general"],
     "mve_plane": [f"ferrule_mve_plane_{form}_{vectors}" for form in ("plain", "general") for vectors in range(1, 5)],
     "fully_connected_mve_s8": ["ferrule_mve_multiply_row", "ferrule_mve_row_sums"],
@@ -220,7 +221,7 @@ def test_both_compilers_assemble_the_same(arm_gcc: str, source: str, tmp_path: P
         flags = [*each.compile_flags(board, "O2"), *(f"-I{folder}" for folder in INCLUDES)]
         subprocess.run([*each.require(), *flags, "-c", str(path), "-o", str(output)], check=True, timeout=60)
         code.append([function_bytes(output, function).hex(" ", 4) for function in ASSEMBLED[source]])
-    assert min(len(each) for each in code[0]) > 300
+    assert min(len(each) for each in code[0]) > 100
     assert code[0] == code[1]
 
 

@@ -11,20 +11,11 @@
 #include <stdint.h>
 
 #include "ferrule/kernels/mve_pixels.h"
-#include "ferrule/kernels/window.h"
+#include "ferrule/kernels/mve_windows.h"
 
-/**
- * Any window. Weights are in the order columns, rows, input channels; or rows, columns, input
- * channels, if windows are collected by rows.
- */
+/** Any window. Weights are in the order of the collected elements. */
 struct ferrule_conv2d_mve_s8_params {
-    struct ferrule_window window;
-    int32_t input_zero_point;
-    int32_t pixels;  /**< collected at once, in one row of the output */
-    int32_t shared;  /**< 1 if neighbouring windows share columns in scratch: dilation_w is 1, and
-                        stride_w at most kernel_w; otherwise 0 */
-    int32_t by_rows; /**< 1 for dilation_w 1 and rows of a window of at most 16 bytes; otherwise 0
-                      */
+    struct ferrule_mve_image image;
     struct ferrule_mve_weights weights;
 };
 
@@ -40,9 +31,7 @@ struct ferrule_conv2d_1x1_mve_s8_params {
 /**
  * @brief Convolve.
  *
- * Scratch, aligned to 4: kernel_h * input_c bytes per column of `pixels` windows, plus 15. Shared
- * windows have (pixels - 1) * stride_w + kernel_w columns; others have pixels * kernel_w. By rows,
- * it is the sum of both, plus 32.
+ * Scratch, aligned to 4: as ferrule_mve_collect.
  */
 void ferrule_conv2d_mve_s8(const struct ferrule_conv2d_mve_s8_params *params, const int8_t *input,
                            int8_t *output, void *scratch);

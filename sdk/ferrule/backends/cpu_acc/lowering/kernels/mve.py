@@ -79,13 +79,13 @@ def _pointwise(channels: Channels) -> Found:
             ),
         )
 
-    return [candidate(pixels) for pixels in _at_once(count, lambda number: number * row_bytes)]
+    return [candidate(pixels) for pixels in at_once(count, lambda number: number * row_bytes)]
 
 
 def _windows(channels: Channels) -> Found:
     layer = channels.layer
     window, output = layer.window, layer.output.shape
-    way = _Way(window=window, channels=layer.image.shape[3])
+    way = Way(window=window, channels=layer.image.shape[3])
     if not way.by_rows:
         matrix = channels.matrix.reshape(-1, window.height, window.width, way.channels).transpose(0, 2, 1, 3)
         channels = replace(channels, matrix=matrix.reshape(len(matrix), -1))
@@ -93,7 +93,7 @@ def _windows(channels: Channels) -> Found:
     rows = output[0] * output[1]
 
     def candidate(pixels: int) -> Candidate:
-        collecting = rows * sum(way.instructions(size) for size in _batches(output[2], pixels))
+        collecting = rows * sum(way.instructions(size) for size in batches(output[2], pixels))
         return Candidate(
             kernel=_KERNEL,
             instructions=collecting + weights.instructions(rows * output[2], output[2], pixels),
@@ -104,25 +104,28 @@ def _windows(channels: Channels) -> Found:
                 _KERNEL,
                 "ferrule/kernels/conv2d_mve.h",
                 {
-                    **layer.image_fields,
-                    "pixels": pixels,
-                    "shared": int(way.shared),
-                    "by_rows": int(way.by_rows),
+                    "image": {
+                        **layer.image_fields,
+                        "pixels": pixels,
+                        "shared": int(way.shared),
+                        "by_rows": int(way.by_rows),
+                    },
                     "weights": weights.fields(),
                 },
-                sources=("mve_store_pairs",),
+                sources=("mve_windows", "mve_store_pairs"),
             ),
         )
 
-    return [candidate(pixels) for pixels in _at_once(output[2], way.scratch)]
+    return [candidate(pixels) for pixels in at_once(output[2], way.scratch)]
 
 
 @frozen
-class _Way:
+class Way:
     """How the windows of neighbouring pixels are collected in scratch."""
 
     window: Window
     channels: int
+    """Bytes of a pixel."""
 
     @property
     def shared(self) -> bool:
@@ -132,7 +135,9 @@ class _Way:
     @property
     def by_rows(self) -> bool:
         """Whether the rows under all windows are collected first, then each window."""
-        return self.window.dilation_w == 1 and self.window.width * self.channels <= VECTOR
+        window = self.window
+        adjacent = window.height == 1 and self.shared
+        return window.dilation_w == 1 and window.width * self.channels <= VECTOR and not adjacent
 
     def columns(self, pixels: int) -> int:
         """Return the columns of the image that are collected."""
@@ -141,6 +146,7 @@ class _Way:
         return (pixels - 1) * window.stride_w + window.width if shared else pixels * window.width
 
     def scratch(self, pixels: int) -> int:
+        """Return the bytes of scratch."""
         window = self.window
         windows = pixels * window.width * window.height * self.channels + 2 * VECTOR if self.by_rows else 0
         return self.columns(pixels) * window.height * self.channels + VECTOR - 1 + windows
@@ -148,6 +154,8 @@ class _Way:
     def instructions(self, pixels: int) -> int:
         """Return an estimate for the windows of neighbouring pixels."""
         height, columns = self.window.height, self.columns(pixels)
+        if height == 1 and self.shared:
+            return 60 + 3 * columns * self.channels // VECTOR
         if self.by_rows:
             return height * (40 + 3 * columns * self.channels // VECTOR) + pixels * (5 * height + 5) + 60
         return columns * (height * (5 if self.channels == VECTOR else 8 * _vectors(self.channels)) + 25)
@@ -203,7 +211,7 @@ class _Weights:
 
     def instructions(self, count: int, together: int, pixels: int) -> int:
         """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
-        sizes = _batches(together, pixels)
+        sizes = batches(together, pixels)
         pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
         block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 23 + 6 * self._general + self._listed
         fixed = 3 * len(self._channels.dead) // VECTOR + 8 if self._channels.dead.any() else 0
@@ -241,7 +249,7 @@ def stream(channels: Channels, weights: Array, block: int, positions: Array | No
     return np.concatenate([words(part).reshape(blocks, -1) for part in parts], axis=1).reshape(-1)
 
 
-def _at_once(together: int, scratch: Callable[[int], int]) -> Sequence[int]:
+def at_once(together: int, scratch: Callable[[int], int]) -> Sequence[int]:
     """Return how many pixels may be collected at once: even numbers, or one if there is only one."""
     most = min(together + together % 2, _MOST_PIXELS)
     return [
@@ -249,7 +257,7 @@ def _at_once(together: int, scratch: Callable[[int], int]) -> Sequence[int]:
     ]
 
 
-def _batches(together: int, pixels: int) -> list[int]:
+def batches(together: int, pixels: int) -> list[int]:
     """Return the sizes of the batches in which a number of neighbouring pixels is computed."""
     return [pixels] * (together // pixels) + [together % pixels] * bool(together % pixels)
 

@@ -16,6 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import PACKED_WEIGHTS_ROWS
 from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.mve_depthwise import MVE_DEPTHWISE_ROWS
+from ferrule.backends.cpu_acc.lowering.kernels.mve_s16 import MVE_CONV_2D_S16, MVE_FULLY_CONNECTED_S16
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FULLY_CONNECTED_SCALAR
 from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import LoweringContext
@@ -52,6 +53,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         *CONV_2D_BLOCK,
         CONV_2D_PAIRED,
         *CONV_2D_SCALAR,
+        *MVE_CONV_2D_S16,
         CONV_2D_DUAL_S16,
         _generic("conv2d"),
     ),
@@ -69,6 +71,8 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         *FULLY_CONNECTED_BLOCK,
         FULLY_CONNECTED_PAIRED,
         FULLY_CONNECTED_SCALAR,
+        MVE_FULLY_CONNECTED_S16,
+        *MVE_CONV_2D_S16,
         CONV_2D_DUAL_S16,
         _generic("conv2d"),
     ),

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_2D and FULLY_CONNECTED of int16 data with vector instructions (MVE), see `ferrule/kernels/mve_pixels_s16.h`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import IntEnum
+from functools import partial
+
+import numpy as np
+
+from ferrule._frozen import frozen
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields, window_fields
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, weights_of
+from ferrule.backends.cpu_acc.lowering.kernels.mve import Way, batches
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
+from ferrule.graph import Array, DataType, Rounding, TensorInfo
+from ferrule.operators.arithmetic.fixed_point import factor_arrays, reduced_multiplier
+from ferrule.operators.weighted.products import is_wide
+
+_HEADER = "ferrule/kernels/conv2d_mve_s16.h"
+_LANES, _HALVES, _PASS = 4, 8, 8
+"""Channels of a block, products of a vector, and vectors of products between two branches."""
+_LARGEST_DATA = 1 << 15
+_WIDE_SHIFT, _WORD_SHIFT = 15, 31
+"""A sum times the reduced multiplier is shifted to the right by the first number minus the factor's shift. The vectors'
+product shifts to the right by the second number."""
+_MOST_COLLECTED, _MOST_PIXELS = 1024, 32
+
+
+class Sums(IntEnum):
+    """How sums are kept and rounded: the FERRULE_MVE_* of the header."""
+
+    ONCE = 0
+    TWICE = 1
+    WIDE = 2
+
+
+@frozen(eq=False)
+class _Channels:
+    """The weights, [channels, products], and the scales of a layer."""
+
+    layer: Convolution
+    matrix: Array
+
+    @property
+    def kind(self) -> Sums | str:
+        """The cheapest exact form of the sums; the reason if there is none."""
+        reach, (_, shifts) = largest_sums(self.layer, self.matrix), factor_arrays(self.layer.factors())
+        fits = reach.max() < 1 << 31
+        if is_wide(self.layer.context.operands):
+            whole = shifts.max() <= 0 and shifts.min() >= _WIDE_SHIFT - _WORD_SHIFT
+            return Sums.ONCE if fits and whole else Sums.WIDE
+        return Sums.TWICE if fits and shifts.max() < 0 else TOO_LARGE
+
+    def stream(self, sums: Sums) -> Array:
+        """Return the words of `struct ferrule_mve_weights_s16`."""
+        matrix = filled(self.matrix, _LANES, _HALVES)
+        blocks, vectors = len(matrix) // _LANES, matrix.shape[1] // _HALVES
+        multipliers, shifts = factor_arrays(self.layer.factors())
+        if sums is not Sums.TWICE:
+            multipliers = reduced_multiplier(multipliers)
+        if sums is Sums.ONCE:
+            multipliers = multipliers << (_WORD_SHIFT - _WIDE_SHIFT + shifts)
+        bias = _whole(self.layer.bias(np.int64)).astype("<i8")
+        parts = [
+            bias.view("<i4") if sums is Sums.WIDE else bias.astype(np.int32),
+            words(matrix.reshape(blocks, _LANES, vectors, _HALVES).transpose(0, 2, 1, 3)),
+            _whole(multipliers).astype(np.int32),
+        ]
+        if sums is not Sums.ONCE:
+            parts.append(_whole(shifts).astype(np.int32))
+        return np.concatenate([part.reshape(blocks, -1) for part in parts], axis=1).reshape(-1).astype(np.int32)
+
+    def fields(self, sums: Sums, stream: Array) -> Mapping[str, Member]:
+        layer = self.layer
+        return {
+            "stream": layer.context.blob("weights", stream),
+            "sums": int(sums),
+            "products": self.matrix.shape[1],
+            "output_c": layer.output.shape[3],
+            **limit_fields(layer.output, layer.activation),
+        }
+
+    def wide_instructions(self, rows: int) -> int:
+        """Return an estimate for single rows with wide sums."""
+        vectors, blocks = -(-self.matrix.shape[1] // _HALVES), -(-len(self.matrix) // _LANES)
+        return rows * (blocks * (10 * vectors + 34) + 20 * len(self.matrix) + 20)
+
+    def pair_instructions(self, count: int, together: int, pixels: int, sums: Sums) -> int:
+        """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
+        vectors, blocks = -(-self.matrix.shape[1] // _HALVES), -(-len(self.matrix) // _LANES)
+        sizes = batches(together, pixels)
+        pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
+        block = 14 * vectors + 2 * -(-vectors // _PASS) + 25 + (7 if sums is Sums.TWICE else 0)
+        return count // together * (pairs * (blocks * block + 20) + 110 * calls)
+
+
+def largest_sums(layer: Convolution, matrix: Array) -> Array:
+    """Return the largest magnitude of a sum of bias and products for each channel, whatever the int16 data is."""
+    reach: Array = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA + np.abs(layer.bias(np.int64))
+    return reach
+
+
+def _whole(values: Array) -> Array:
+    """Return a value for each channel of whole blocks; those of missing channels are 0."""
+    return np.pad(values, (0, -len(values) % _LANES))
+
+
+def _conv2d(layer: Convolution, *, least: bool) -> Candidate | str:
+    if layer.window.is_pointwise:  # one row of pixels
+        layer = replace(layer, image=_in_a_row(layer.image), output=_in_a_row(layer.output), context=layer.context)
+    window, image, output = layer.window, layer.image, layer.output.shape
+    way = Way(window=window, channels=image.shape[3] * image.dtype.size_bytes)
+    matrix = product_matrix(layer.context.layer, weights_of(layer.context))
+    if not way.by_rows:
+        by_columns = matrix.reshape(-1, window.height, window.width, image.shape[3]).transpose(0, 2, 1, 3)
+        matrix = by_columns.reshape(len(matrix), -1)
+    channels = _Channels(layer=layer, matrix=matrix)
+    sums = channels.kind
+    if isinstance(sums, str):
+        return sums
+    most = min(output[2] + output[2] % 2, _MOST_PIXELS)
+    fitting = [number for number in range(2, most + 1, 2) if not least and way.scratch(number) <= _MOST_COLLECTED]
+    rows, pixels = output[0] * output[1], min(max(fitting, default=2), output[2])
+    count, stream = rows * output[2], channels.stream(sums)
+    multiplied = (
+        channels.wide_instructions(count)
+        if sums is Sums.WIDE
+        else channels.pair_instructions(count, output[2], pixels, sums)
+    )
+    in_bytes = replace(image, shape=(*image.shape[:3], way.channels))
+
+    return Candidate(
+        kernel="conv2d_mve_s16",
+        instructions=rows * sum(way.instructions(size) for size in batches(output[2], pixels)) + multiplied,
+        weight_bytes=stream.nbytes,
+        scratch_bytes=way.scratch(pixels),
+        overlaps=layer.overlaps,
+        call=lambda: KernelCall(
+            "conv2d_mve_s16",
+            _HEADER,
+            {
+                "image": {
+                    "window": window_fields(window, in_bytes, layer.output),
+                    "input_zero_point": 0,
+                    "pixels": pixels,
+                    "shared": int(way.shared),
+                    "by_rows": int(way.by_rows),
+                },
+                "weights": channels.fields(sums, stream),
+            },
+            sources=("mve_windows", "mve_store_s16"),
+        ),
+    )
+
+
+def _in_a_row(info: TensorInfo) -> TensorInfo:
+    return replace(info, shape=(1, 1, info.elements // info.shape[3], info.shape[3]))
+
+
+def _fully_connected(layer: Convolution) -> Candidate | str:
+    channels = _Channels(layer=layer, matrix=product_matrix(layer.context.layer, weights_of(layer.context)))
+    if not is_wide(layer.context.operands):
+        return "sums of 32 bits are rounded twice"
+    stream = channels.stream(Sums.WIDE)
+    return Candidate(
+        kernel="fully_connected_mve_s16",
+        instructions=channels.wide_instructions(layer.pixels),
+        weight_bytes=stream.nbytes,
+        call=lambda: KernelCall(
+            "fully_connected_mve_s16",
+            _HEADER,
+            {"rows": layer.pixels, "weights": channels.fields(Sums.WIDE, stream)},
+            sources=("mve_store_s16",),
+        ),
+    )
+
+
+_ROW = partial(weighted_row, rules=frozenset({Rounding.TFLM}), dtype=DataType.INT16)
+MVE_CONV_2D_S16 = (
+    _ROW("conv2d_mve_s16", partial(_conv2d, least=False), Feature.MVE),
+    _ROW("conv2d_mve_s16", partial(_conv2d, least=True), Feature.MVE),
+)
+"""As many windows at once as pay off, and as few as possible."""
+MVE_FULLY_CONNECTED_S16 = _ROW("fully_connected_mve_s16", _fully_connected, Feature.MVE)
