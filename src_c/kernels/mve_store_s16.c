@@ -115,7 +115,7 @@ ferrule_mve_store_pairs_s16(__attribute__((unused)) const struct ferrule_mve_pai
 }
 
 /* The sums of four channels for one pixel; returns the address behind the weights. */
-__attribute__((naked)) const int32_t *ferrule_mve_sum_wide_s16(
+__attribute__((naked, aligned(4))) const int32_t *ferrule_mve_sum_wide_s16(
     __attribute__((unused)) const int32_t *stream, __attribute__((unused)) const int16_t *row,
     __attribute__((unused)) int32_t products, __attribute__((unused)) int64_t *sums)
 {

@@ -71,12 +71,12 @@ def convolution(
     )
 
 
-def depthwise(image: Shape, height: int, **descriptor: object) -> Network:
+def depthwise(image: Shape, height: int, width: int = 3, *, multiplier: int = 1, **descriptor: object) -> Network:
     return network_of(
         LayerType.DEPTHWISE_CONV_2D,
-        DepthwiseConv2dDescriptor(**descriptor),  # type: ignore[arg-type]
+        DepthwiseConv2dDescriptor(depth_multiplier=multiplier, **descriptor),  # type: ignore[arg-type]
         image,
-        (1, height, 3, image[3]),
+        (1, height, width, image[3] * multiplier),
     )
 
 
@@ -108,6 +108,15 @@ VECTORS = {
         convolution((1, 3, 4, 64), (3, 3, 3, 64), scale=2e-3),  # sums of 64 bits
         network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (1, 71), (22, 71), narrow=True),
         network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (5, 24), (12, 24)),
+    ],
+    "depthwise_conv2d_mve_s16": [
+        depthwise((1, 9, 21, 8), 3, padding=SAME, activation=Activation.RELU),
+        depthwise((1, 6, 11, 6), 2, dilation_w=2, padding=Padding(left=3, right=1), activation=Activation.RELU6),
+        depthwise((1, 9, 12, 8), 3, padding=Padding(top=4, left=2, right=2, bottom=5)),
+        depthwise((1, 7, 9, 17), 3, padding=SAME, activation=Activation.RELU),
+        depthwise((2, 6, 8, 3), 5, 4, padding=Padding(top=2, bottom=2, left=2, right=2), stride_w=2),
+        depthwise((1, 4, 5, 6), 2, multiplier=3, padding=Padding(top=1, left=3), activation=Activation.RELU6),
+        depthwise((1, 3, 5, 8), 1, 5, multiplier=2, padding=Padding(left=1, right=3)),
     ],
     "fully_connected_mve_s16": [
         network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (1, 64), (10, 64)),
@@ -179,7 +188,7 @@ def test_assembler_is_exact(board: str) -> None:
             network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (1, 9), (2, 9), scale=2e-3, narrow=True),
             "conv2d_narrow_s16",
         ),
-        (depthwise((1, 4, 4, 3), 3), "depthwise_conv2d_s16"),
+        (depthwise((1, 6, 4, 3), 3), "depthwise_conv2d_s16"),
     ],
 )
 def test_other_layers_use_the_plain_kernels(network: Network, kernel: str) -> None:

@@ -200,6 +200,7 @@ def test_the_assembler_is_exact(qemu: str, arm_gcc: str) -> None:
 ASSEMBLED = {
     "mve_store_pairs": ["ferrule_mve_store_pairs"],
     "mve_store_s16": ["ferrule_mve_store_pairs_s16", "ferrule_mve_sum_wide_s16"],
+    "mve_depthwise_s16": ["ferrule_mve_depthwise_s16", "ferrule_mve_depthwise_multiplied_s16"],
     "mve_depthwise": ["ferrule_mve_depthwise_plain", "ferrule_mve_depthwise_general"],
     "mve_plane": [f"ferrule_mve_plane_{form}_{vectors}" for form in ("plain", "general") for vectors in range(1, 5)],
     "fully_connected_mve_s8": ["ferrule_mve_multiply_row", "ferrule_mve_row_sums"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CONV_2D and FULLY_CONNECTED of int16 data with vector instructions (MVE), see `ferrule/kernels/mve_pixels_s16.h`."""
+"""Layers with weights and int16 data with vector instructions (MVE), see `ferrule/kernels/mve_pixels_s16.h`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature,
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, weights_of
 from ferrule.backends.cpu_acc.lowering.kernels.mve import Way, batches
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
+from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
 from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.arithmetic.fixed_point import factor_arrays, reduced_multiplier
@@ -61,10 +62,11 @@ class _Channels:
         matrix = filled(self.matrix, _LANES, _HALVES)
         blocks, vectors = len(matrix) // _LANES, matrix.shape[1] // _HALVES
         multipliers, shifts = factor_arrays(self.layer.factors())
-        if sums is not Sums.TWICE:
-            multipliers = reduced_multiplier(multipliers)
-        if sums is Sums.ONCE:
-            multipliers = multipliers << (_WORD_SHIFT - _WIDE_SHIFT + shifts)
+        match sums:
+            case Sums.ONCE:
+                multipliers = once_multipliers(self.layer)
+            case Sums.WIDE:
+                multipliers = reduced_multiplier(multipliers)
         bias = _whole(self.layer.bias(np.int64)).astype("<i8")
         parts = [
             bias.view("<i4") if sums is Sums.WIDE else bias.astype(np.int32),
@@ -180,10 +182,83 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
     )
 
 
+def _depthwise(layer: Convolution) -> Candidate | str:
+    matrix = product_matrix(layer.context.layer, weights_of(layer.context))
+    channels = _Channels(layer=layer, matrix=matrix)
+    if channels.kind is not Sums.ONCE:
+        return TOO_LARGE
+    multiplier, window, blocks = layer.depth_multiplier, layer.window, -(-len(matrix) // _HALVES)
+    stream = _depthwise_stream(channels)
+    output, (rows, columns) = layer.output.shape, taps_inside(layer)
+    return Candidate(
+        kernel="depthwise_conv2d_mve_s16",
+        instructions=blocks * output[0] * rows * (9 * columns + 6 * output[2])
+        + layer.pixels * (26 * blocks + 12)
+        + (250 + 12 * window.width) * output[0] * output[1],
+        weight_bytes=stream.nbytes,
+        # several channels of the output are from one of the input, which is read again for each 8
+        overlaps=partial(layer.overlaps, reads=Reads.PER_CHANNEL if multiplier == 1 else Reads.PER_ELEMENT),
+        call=lambda: KernelCall(
+            "depthwise_conv2d_mve_s16",
+            "ferrule/kernels/depthwise_conv2d_mve_s16.h",
+            {
+                "window": layer.window_fields,
+                "depth_multiplier": multiplier,
+                "stream": layer.context.blob("weights", stream),
+                **limit_fields(layer.output, layer.activation),
+            },
+            sources=("mve_depthwise_s16",),
+        ),
+    )
+
+
+def taps_inside(layer: Convolution) -> tuple[int, int]:
+    """Return how many taps of all windows are inside the image along each axis: for one column, and for one row."""
+    window, image, output = layer.window, layer.image.shape, layer.output.shape
+
+    def inside(kernel: int, stride: int, dilation: int, pad: int, extent: int, count: int) -> int:
+        places = np.arange(count)[:, None] * stride - pad + np.arange(kernel) * dilation
+        return int(np.count_nonzero((places >= 0) & (places < extent)))
+
+    return (
+        inside(window.height, window.stride_h, window.dilation_h, window.padding.top, image[1], output[1]),
+        inside(window.width, window.stride_w, window.dilation_w, window.padding.left, image[2], output[2]),
+    )
+
+
+def _depthwise_stream(channels: _Channels) -> Array:
+    """Return the words of `struct ferrule_depthwise_conv2d_mve_s16_params`."""
+    matrix, layer = filled(channels.matrix, _HALVES, 1), channels.layer
+    blocks = len(matrix) // _HALVES
+
+    def halves(values: Array) -> Array:
+        """Return a value per channel by block, those of even channels first."""
+        whole = np.pad(values, (0, -len(values) % _HALVES))
+        return whole.reshape(blocks, -1, 2).transpose(0, 2, 1).reshape(blocks, -1).astype(np.int32)
+
+    parts = [
+        halves(layer.bias(np.int64)),
+        words(matrix.reshape(blocks, _HALVES, -1).transpose(0, 2, 1)).reshape(blocks, -1),
+        halves(once_multipliers(layer)),
+    ]
+    if layer.depth_multiplier > 1:
+        inputs = np.minimum(np.arange(len(matrix)), len(channels.matrix) - 1) // layer.depth_multiplier
+        parts.insert(0, words(inputs.astype(np.uint16)).reshape(blocks, -1))
+    return np.concatenate(parts, axis=1).reshape(-1)
+
+
+def once_multipliers(layer: Convolution) -> Array:
+    """Return the multipliers of sums that are rounded once, which include the shifts, see `Sums.ONCE`."""
+    multipliers, shifts = factor_arrays(layer.factors())
+    found: Array = reduced_multiplier(multipliers) << (_WORD_SHIFT - _WIDE_SHIFT + shifts)
+    return found
+
+
 _ROW = partial(weighted_row, rules=frozenset({Rounding.TFLM}), dtype=DataType.INT16)
 MVE_CONV_2D_S16 = (
     _ROW("conv2d_mve_s16", partial(_conv2d, least=False), Feature.MVE),
     _ROW("conv2d_mve_s16", partial(_conv2d, least=True), Feature.MVE),
 )
 """As many windows at once as pay off, and as few as possible."""
+MVE_DEPTHWISE_S16 = _ROW("depthwise_conv2d_mve_s16", _depthwise, Feature.MVE)
 MVE_FULLY_CONNECTED_S16 = _ROW("fully_connected_mve_s16", _fully_connected, Feature.MVE)

@@ -16,7 +16,11 @@ from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import PACKED_WEIGHTS_ROWS
 from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.mve_depthwise import MVE_DEPTHWISE_ROWS
-from ferrule.backends.cpu_acc.lowering.kernels.mve_s16 import MVE_CONV_2D_S16, MVE_FULLY_CONNECTED_S16
+from ferrule.backends.cpu_acc.lowering.kernels.mve_s16 import (
+    MVE_CONV_2D_S16,
+    MVE_DEPTHWISE_S16,
+    MVE_FULLY_CONNECTED_S16,
+)
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FULLY_CONNECTED_SCALAR
 from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import LoweringContext
@@ -62,6 +66,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         *depthwise_3x3.LINES,
         depthwise_3x3.SINGLE_CHANNELS,
         depthwise_3x3.COLUMNS,
+        MVE_DEPTHWISE_S16,
         DEPTHWISE_CONV_2D_DUAL_S16,
         TAPS_ROW,
         _generic("depthwise_conv2d"),
