@@ -66,7 +66,7 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_frame_(receive|send)|frame\.c:\w+", Kind.BYTES | Kind.FRAME | Kind.OTHER),
     (r"ferrule_device_\w+|(device|command)\.c:\w+", Kind.DRIVER | Kind.OTHER),
     (r"ferrule_platform_(power|cut)", Kind.OTHER),
-    (r"ferrule_(mve|block|winograd)_\w+", Kind(0)),  # assembler that jumps within itself
+    (r"ferrule_(mve|block|dual|winograd)_\w+", Kind(0)),  # assembler that jumps within itself
     (r"ferrule_uart_transport_(read|write)|uart_transport\.c:\w+", Kind.BYTES | Kind.OTHER),
     (r"uart_woofles_(ask|execute)|(request|uart_woofles)\.c:\w+", Kind.TRANSPORT | Kind.OTHER),
     (r"(woofles|soft_npu)_execute|woofles_start|(woofles|soft_npu)\.c:\w+", Kind.OTHER),

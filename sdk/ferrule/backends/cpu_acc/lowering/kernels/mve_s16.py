@@ -14,6 +14,7 @@ from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields, window_fields
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, weights_of
+from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import largest_sums, taps_inside
 from ferrule.backends.cpu_acc.lowering.kernels.mve import Way, batches
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
@@ -25,7 +26,6 @@ from ferrule.operators.weighted.products import is_wide
 _HEADER = "ferrule/kernels/conv2d_mve_s16.h"
 _LANES, _HALVES, _PASS = 4, 8, 8
 """Channels of a block, products of a vector, and vectors of products between two branches."""
-_LARGEST_DATA = 1 << 15
 _WIDE_SHIFT, _WORD_SHIFT = 15, 31
 """A sum times the reduced multiplier is shifted to the right by the first number minus the factor's shift. The vectors'
 product shifts to the right by the second number."""
@@ -46,6 +46,16 @@ class _Channels:
 
     layer: Convolution
     matrix: Array
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of channels."""
+        return -(-int(self.matrix.shape[0]) // _LANES)
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of products."""
+        return -(-int(self.matrix.shape[1]) // _HALVES)
 
     @property
     def kind(self) -> Sums | str:
@@ -89,22 +99,14 @@ class _Channels:
 
     def wide_instructions(self, rows: int) -> int:
         """Return an estimate for single rows with wide sums."""
-        vectors, blocks = -(-self.matrix.shape[1] // _HALVES), -(-len(self.matrix) // _LANES)
-        return rows * (blocks * (10 * vectors + 34) + 20 * len(self.matrix) + 20)
+        return rows * (self.blocks * (10 * self.vectors + 34) + 20 * len(self.matrix) + 20)
 
     def pair_instructions(self, count: int, together: int, pixels: int, sums: Sums) -> int:
         """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
-        vectors, blocks = -(-self.matrix.shape[1] // _HALVES), -(-len(self.matrix) // _LANES)
         sizes = batches(together, pixels)
         pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
-        block = 14 * vectors + 2 * -(-vectors // _PASS) + 25 + (7 if sums is Sums.TWICE else 0)
-        return count // together * (pairs * (blocks * block + 20) + 110 * calls)
-
-
-def largest_sums(layer: Convolution, matrix: Array) -> Array:
-    """Return the largest magnitude of a sum of bias and products for each channel, whatever the int16 data is."""
-    reach: Array = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA + np.abs(layer.bias(np.int64))
-    return reach
+        block = 14 * self.vectors + 2 * -(-self.vectors // _PASS) + 25 + (7 if sums is Sums.TWICE else 0)
+        return count // together * (pairs * (self.blocks * block + 20) + 110 * calls)
 
 
 def _whole(values: Array) -> Array:
@@ -209,20 +211,6 @@ def _depthwise(layer: Convolution) -> Candidate | str:
             },
             sources=("mve_depthwise_s16",),
         ),
-    )
-
-
-def taps_inside(layer: Convolution) -> tuple[int, int]:
-    """Return how many taps of all windows are inside the image along each axis: for one column, and for one row."""
-    window, image, output = layer.window, layer.image.shape, layer.output.shape
-
-    def inside(kernel: int, stride: int, dilation: int, pad: int, extent: int, count: int) -> int:
-        places = np.arange(count)[:, None] * stride - pad + np.arange(kernel) * dilation
-        return int(np.count_nonzero((places >= 0) & (places < extent)))
-
-    return (
-        inside(window.height, window.stride_h, window.dilation_h, window.padding.top, image[1], output[1]),
-        inside(window.width, window.stride_w, window.dilation_w, window.padding.left, image[2], output[2]),
     )
 
 

@@ -11,7 +11,11 @@ from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIR
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
-from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import CONV_2D_DUAL_S16, DEPTHWISE_CONV_2D_DUAL_S16
+from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
+    CONV_2D_DUAL_S16,
+    DEPTHWISE_CONV_2D_DUAL_S16,
+    FULLY_CONNECTED_DUAL_S16,
+)
 from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import PACKED_WEIGHTS_ROWS
 from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW
@@ -58,7 +62,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         CONV_2D_PAIRED,
         *CONV_2D_SCALAR,
         *MVE_CONV_2D_S16,
-        CONV_2D_DUAL_S16,
+        *CONV_2D_DUAL_S16,
         _generic("conv2d"),
     ),
     LayerType.DEPTHWISE_CONV_2D: (
@@ -78,7 +82,8 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         FULLY_CONNECTED_SCALAR,
         MVE_FULLY_CONNECTED_S16,
         *MVE_CONV_2D_S16,
-        CONV_2D_DUAL_S16,
+        *FULLY_CONNECTED_DUAL_S16,
+        *CONV_2D_DUAL_S16,
         _generic("conv2d"),
     ),
     LayerType.TRANSPOSE_CONV: (_generic("transpose_conv"),),
