@@ -22,6 +22,11 @@ from ferrule.graph import DataType, LayerType, Rounding
 from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor, window_counts
 
+_SOURCES = {
+    "l2_pool2d_f32": ("sqrtf",),
+    "average_pool2d_s16": ("mve_depthwise_s16",),
+    "max_pool2d_s16": ("mve_depthwise_s16",),
+}
 _KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max", LayerType.L2_POOL_2D: "l2"}
 
 
@@ -49,7 +54,7 @@ def _pool_call(context: LoweringContext, kernel: str, fields: Mapping[str, Membe
         "ferrule/kernels/pool2d.h",
         {"window": window_fields(window, image, output), **fields},
         table=table,
-        sources=("sqrtf",) if context.layer.type is LayerType.L2_POOL_2D else (),
+        sources=_SOURCES.get(kernel, ()),
         overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
     )
 
@@ -60,9 +65,16 @@ def _candidate(context: LoweringContext) -> Candidate:
     table = "pool2d_f32_params" if output.dtype.is_float else "pool2d_params"
     call = partial(_pool_call, context, kernel, limit_fields(output, descriptor.activation), table)
     read = output.elements * descriptor.window.height * descriptor.window.width
+    match output.dtype:
+        case DataType.INT8:
+            instructions = _int8_instructions(context)
+        case DataType.INT16:
+            instructions = _int16_instructions(context, read)
+        case _:
+            instructions = 8 * read + 20 * output.elements
     return Candidate(
         kernel=kernel,
-        instructions=_int8_instructions(context) if output.dtype is DataType.INT8 else 8 * read + 20 * output.elements,
+        instructions=instructions,
         weight_bytes=0,
         overlaps=lambda: call().overlaps,
         call=call,
@@ -102,6 +114,20 @@ _AVERAGE_STEPS = {
 }
 _ROW_STEPS, _RUN_STEPS = 65, 85
 """Instructions of a row of the output, and of neighbouring windows with the same number of pixels."""
+
+
+def _int16_instructions(context: LoweringContext, read: int) -> int:
+    """Return an estimate for an output from so many pixels of channels."""
+    core, average, elements = (
+        context.target.core,
+        context.layer.type is LayerType.AVERAGE_POOL_2D,
+        context.output.elements,
+    )
+    if core is not None and core.mve:
+        return read * 5 // 4 + 6 * elements if average else read * 9 // 10 + 4 * elements
+    if has_dsp(core):
+        return read * 5 // 2 + (15 if average else 8) * elements
+    return 6 * read + 20 * elements
 
 
 def _int8_instructions(context: LoweringContext) -> int:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ADD, SUB, MUL and pools of int16 data: plain C, the DSP extension and MVE, compared with numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from ckernels import NativeNetwork
+from compare import assert_arrays_equal
+from layer_case import layer_network, tensor
+from merged import merged
+from oracle import edge_inputs
+
+import ferrule
+from ferrule.graph import Array, DataType, LayerType, Quantization, Shape
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.testing.backends.comparison import random_inputs
+
+ONE = Padding(top=1, bottom=1, left=1, right=1)
+NONE, RELU, RELU6 = Activation.NONE, Activation.RELU, Activation.RELU6
+
+
+def pair(
+    type_: LayerType, scales: tuple[float, float, float], activation: Activation, shape: Shape, other: Shape = ()
+) -> Network:
+    """Return a layer of two inputs; `scales` are those of both and of the output."""
+    first, second, output = scales
+    infos = [tensor("first", shape, DataType.INT16, first), tensor("second", other or shape, DataType.INT16, second)]
+    return layer_network(type_, BinaryDescriptor(activation=activation), infos, Quantization.of(output, 0))
+
+
+def pool(type_: LayerType, image: Shape, height: int, width: int, **fields: object) -> Network:
+    descriptor = Pool2dDescriptor(pool_h=height, pool_w=width, **fields)  # type: ignore[arg-type]
+    scale = 2.0**-11
+    return layer_network(type_, descriptor, [tensor("x", image, DataType.INT16, scale)], Quantization.of(scale, 0))
+
+
+SUMS = [
+    pair(type_, scales, activation, shape, other)
+    for type_ in (LayerType.ADD, LayerType.SUB)
+    for scales, activation, shape, other in [
+        ((0.001, 0.001, 0.002), NONE, (1, 3, 5, 7), ()),  # both terms are exact
+        ((0.001, 0.0007, 0.0011), RELU, (1, 4, 4, 4), ()),
+        ((0.00001, 0.003, 0.0025), NONE, (1, 43), ()),
+        ((0.0003, 0.0002, 0.0004), RELU6, (1, 37), ()),
+        ((0.001, 0.0009, 0.0000001), NONE, (1, 8), ()),  # the result shifts to the left, or not at all
+        ((0.001, 0.002, 0.002), NONE, (2, 3, 9), (1, 9)),
+        ((0.001, 0.002, 0.002), NONE, (2, 3, 4), (2, 3, 1)),
+    ]
+]
+PRODUCTS = [
+    pair(LayerType.MUL, scales, activation, shape, other)
+    for scales, activation, shape, other in [
+        ((0.001, 0.001, 0.03), NONE, (1, 3, 5, 7), ()),
+        ((0.001, 0.0007, 0.0211), RELU, (1, 64), ()),
+        ((0.001, 0.001, 0.001 * 2**-9.0), RELU6, (1, 33), ()),
+        ((1.0, 1.0, 32768.0), NONE, (1, 12), ()),  # the largest product is half of a step above the largest value
+        ((1.0, 1.0, 32769.3), NONE, (1, 12), ()),
+        ((1.0, 1.0, 0.5), NONE, (1, 12), ()),
+        ((0.001, 0.001, 0.03), NONE, (2, 3, 9), (1, 9)),
+    ]
+]
+POOLS = [
+    network
+    for type_ in (LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D)
+    for network in [
+        pool(type_, (1, 6, 8, 8), 2, 2, stride_h=2, stride_w=2),
+        pool(type_, (2, 5, 7, 13), 3, 3, padding=ONE, activation=RELU),
+        pool(type_, (1, 5, 9, 3), 3, 2, stride_w=2, padding=ONE, activation=RELU6),
+        pool(type_, (1, 4, 5, 17), 1, 3, padding=Padding(left=2, right=2)),
+        pool(type_, (1, 18, 17, 5), 17, 16),  # too many pixels for a reciprocal
+    ]
+]
+ALL = SUMS + PRODUCTS + POOLS
+
+
+def inputs_of(networks: Sequence[Network], which: int) -> list[Array]:
+    """Return random inputs for 0, extreme ones for others."""
+    return [
+        array
+        for network in networks
+        for array in [random_inputs(network), *edge_inputs(network).values()][which % (1 + len(edge_inputs(network)))]
+    ]
+
+
+@pytest.mark.cc
+def test_plain_c_is_exact() -> None:
+    native = NativeNetwork(merged(ALL))
+    for which in range(4):
+        inputs = inputs_of(ALL, which)
+        assert_arrays_equal(native.run(inputs), native.network.run(inputs))
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize(("board", "engine"), [("mps2-an386", "unicorn"), ("mps3-an547", "qemu")])
+def test_the_instructions_of_the_core_are_exact(board: str, engine: str) -> None:
+    network = merged(ALL)
+    firmware = ferrule.compile(network, board=board)
+    for which in range(4):
+        inputs = inputs_of(ALL, which)
+        assert_arrays_equal(firmware.run(inputs, engine=engine).outputs, network.run(inputs))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 9, 100, 254, 255])
+def test_a_quotient_by_the_reciprocal_is_the_mean(count: int) -> None:
+    """Magnitudes near halves and wholes, and the largest; as `average_pool2d_s16.c` computes them with vectors."""
+    largest = count << 15
+    sums = np.unique(np.concatenate([np.arange(0, largest, max(count // 2, 1)) + each for each in (-1, 0, 1)]))
+    sums = np.append(sums[(sums >= 0) & (sums <= largest)], largest).astype(np.uint64)
+    added, reciprocal = (
+        (count // 2, (1 << 32) // count + (0 if (1 << 32) % count == 0 else 1)) if count > 1 else (1, (1 << 32) - 1)
+    )
+    assert np.array_equal(
+        (sums + np.uint64(added)) * np.uint64(reciprocal) >> np.uint64(32),
+        (sums + np.uint64(count // 2)) // np.uint64(count),
+    )
