@@ -225,10 +225,16 @@ def test_other_layers_use_the_plain_kernels(network: Network, kernel: str) -> No
     assert lower(network, CORTEX_M4).kernel == kernel
 
 
-def test_weights_are_padded_to_blocks_of_channels_and_pairs_of_products() -> None:
-    sizes = [
-        [blob.data.nbytes for blob in lower(CASES[kernel][0], CORTEX_M4).blobs if blob.name.endswith("weights")]
-        for kernel in ("conv2d_dual_s16", "depthwise_conv2d_dual_s16")
-    ]
-    # 3 channels of 27 products; 4 channels of 3 rows of 3
-    assert sizes == [[4 * (28 + 8)], [4 * (3 * 4 + 8)]]
+@pytest.mark.parametrize(
+    ("kernel", "size"),
+    [
+        ("conv2d_dual_s16", 4 * (28 + 8)),  # 3 channels of 27 products
+        ("conv2d_unpacked_s16", 4 * (2 * 28 + 8)),
+        ("depthwise_conv2d_dual_s16", 4 * (3 * 4 + 8)),  # 4 channels of 3 rows of 3
+    ],
+)
+def test_weights_are_padded_to_blocks_of_channels_and_pairs_of_products(
+    kernel: str, size: int, networks: list[Network]
+) -> None:
+    op = lower(networks[0], core_of(kernel))
+    assert [blob.data.nbytes for blob in op.blobs if blob.name.endswith("weights")] == [size]

@@ -12,10 +12,10 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields, window_fields
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, weights_of
 from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import largest_sums, taps_inside
-from ferrule.backends.cpu_acc.lowering.kernels.mve import Way, batches
+from ferrule.backends.cpu_acc.lowering.kernels.mve import Way, at_once, batches
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
@@ -29,7 +29,6 @@ _LANES, _HALVES, _PASS = 4, 8, 8
 _WIDE_SHIFT, _WORD_SHIFT = 15, 31
 """A sum times the reduced multiplier is shifted to the right by the first number minus the factor's shift. The vectors'
 product shifts to the right by the second number."""
-_MOST_COLLECTED, _MOST_PIXELS = 1024, 32
 
 
 class Sums(IntEnum):
@@ -114,7 +113,7 @@ def _whole(values: Array) -> Array:
     return np.pad(values, (0, -len(values) % _LANES))
 
 
-def _conv2d(layer: Convolution, *, least: bool) -> Candidate | str:
+def _conv2d(layer: Convolution) -> Found:
     if layer.window.is_pointwise:  # one row of pixels
         layer = replace(layer, image=_in_a_row(layer.image), output=_in_a_row(layer.output), context=layer.context)
     window, image, output = layer.window, layer.image, layer.output.shape
@@ -127,39 +126,40 @@ def _conv2d(layer: Convolution, *, least: bool) -> Candidate | str:
     sums = channels.kind
     if isinstance(sums, str):
         return sums
-    most = min(output[2] + output[2] % 2, _MOST_PIXELS)
-    fitting = [number for number in range(2, most + 1, 2) if not least and way.scratch(number) <= _MOST_COLLECTED]
-    rows, pixels = output[0] * output[1], min(max(fitting, default=2), output[2])
-    count, stream = rows * output[2], channels.stream(sums)
-    multiplied = (
-        channels.wide_instructions(count)
-        if sums is Sums.WIDE
-        else channels.pair_instructions(count, output[2], pixels, sums)
-    )
+    rows, stream = output[0] * output[1], channels.stream(sums)
     in_bytes = replace(image, shape=(*image.shape[:3], way.channels))
 
-    return Candidate(
-        kernel="conv2d_mve_s16",
-        instructions=rows * sum(way.instructions(size) for size in batches(output[2], pixels)) + multiplied,
-        weight_bytes=stream.nbytes,
-        scratch_bytes=way.scratch(pixels),
-        overlaps=layer.overlaps,
-        call=lambda: KernelCall(
-            "conv2d_mve_s16",
-            _HEADER,
-            {
-                "image": {
-                    "window": window_fields(window, in_bytes, layer.output),
-                    "input_zero_point": 0,
-                    "pixels": pixels,
-                    "shared": int(way.shared),
-                    "by_rows": int(way.by_rows),
+    def candidate(pixels: int) -> Candidate:
+        collected = rows * sum(way.instructions(size) for size in batches(output[2], pixels))
+        multiplied = (
+            channels.wide_instructions(rows * output[2])
+            if sums is Sums.WIDE
+            else channels.pair_instructions(rows * output[2], output[2], pixels, sums)
+        )
+        return Candidate(
+            kernel="conv2d_mve_s16",
+            instructions=collected + multiplied,
+            weight_bytes=stream.nbytes,
+            scratch_bytes=way.scratch(pixels),
+            overlaps=layer.overlaps,
+            call=lambda: KernelCall(
+                "conv2d_mve_s16",
+                _HEADER,
+                {
+                    "image": {
+                        "window": window_fields(window, in_bytes, layer.output),
+                        "input_zero_point": 0,
+                        "pixels": pixels,
+                        "shared": int(way.shared),
+                        "by_rows": int(way.by_rows),
+                    },
+                    "weights": channels.fields(sums, stream),
                 },
-                "weights": channels.fields(sums, stream),
-            },
-            sources=("mve_windows", "mve_store_s16"),
-        ),
-    )
+                sources=("mve_windows", "mve_store_s16"),
+            ),
+        )
+
+    return [candidate(pixels) for pixels in at_once(output[2], way.scratch)]
 
 
 def _in_a_row(info: TensorInfo) -> TensorInfo:
@@ -243,10 +243,6 @@ def once_multipliers(layer: Convolution) -> Array:
 
 
 _ROW = partial(weighted_row, rules=frozenset({Rounding.TFLM}), dtype=DataType.INT16)
-MVE_CONV_2D_S16 = (
-    _ROW("conv2d_mve_s16", partial(_conv2d, least=False), Feature.MVE),
-    _ROW("conv2d_mve_s16", partial(_conv2d, least=True), Feature.MVE),
-)
-"""As many windows at once as pay off, and as few as possible."""
+MVE_CONV_2D_S16 = _ROW("conv2d_mve_s16", _conv2d, Feature.MVE)
 MVE_DEPTHWISE_S16 = _ROW("depthwise_conv2d_mve_s16", _depthwise, Feature.MVE)
 MVE_FULLY_CONNECTED_S16 = _ROW("fully_connected_mve_s16", _fully_connected, Feature.MVE)
