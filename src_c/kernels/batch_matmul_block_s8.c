@@ -197,9 +197,9 @@ static void store_sums(params_t params, const int32_t *sums, int32_t columns, in
         int32_t count = columns - c < COLUMNS ? columns - c : COLUMNS;
 
         params->store(sums + COLUMNS, count, params->scale, second + c * params->column_step,
-                      params->column_step, params->low, params->high);
+                      params->column_step, &params->output);
         params->store(sums, count, params->scale, first + c * params->column_step,
-                      params->column_step, params->low, params->high);
+                      params->column_step, &params->output);
         sums += PIXELS * COLUMNS;
     }
 }

@@ -157,7 +157,7 @@ static void multiply_row(params_t params, const uint32_t *row, uint32_t start, c
         for (int32_t c = 0; params->bias != NULL && c < count; ++c) {
             sums[c] += params->bias[first + c];
         }
-        params->store(sums, count, params->scale, output, 1, params->low, params->high);
+        params->store(sums, count, params->scale, output, 1, &params->output);
         output += count;
         right += count * line;
     }

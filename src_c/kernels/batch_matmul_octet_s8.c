@@ -72,7 +72,7 @@ static void multiply_row(params_t params, const int8_t *row, const int8_t *packe
         for (int32_t c = 0; c < count; ++c) {
             sums[c] += biases[c] + term;
         }
-        params->store(sums, count, params->scale, output, 1, params->low, params->high);
+        params->store(sums, count, params->scale, output, 1, &params->output);
         packed += FERRULE_OCTET * params->shape.depth;
         biases += FERRULE_OCTET;
         output += count;

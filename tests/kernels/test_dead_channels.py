@@ -140,7 +140,7 @@ def test_dead_channels_take_no_weights() -> None:
         native = NativeNetwork(separable(5, dead, -128, Activation.RELU))
         assert native.kernels[:4] == [
             "conv2d_1x1_paired_s8",
-            "depthwise_conv2d_3x3_s8",
+            "depthwise_conv2d_words_s8",
             "conv2d_1x1_paired_s8",
             "conv2d_paired_s8",
         ]

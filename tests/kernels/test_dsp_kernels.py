@@ -14,9 +14,10 @@ from needs import require_module, require_program
 from numpy.testing import assert_array_equal
 from oracle import edge_inputs
 
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Found
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_3x3 import LINES
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_window import PAIRS_ROW
 from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS
 from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
@@ -71,35 +72,58 @@ def windowed(
     zero_point: int = -128,
     dilation: int = 1,
     stride: int = 1,
+    multiplier: int = 1,
+    padded: bool = True,
+    activation: Activation = Activation.NONE,
 ) -> Network:
     """Return a DEPTHWISE_CONV_2D with a window of any size."""
-    random = np.random.default_rng(kernel[0] + 10 * kernel[1])
+    random, channels = np.random.default_rng(kernel[0] + 10 * kernel[1]), image[3] * multiplier
     infos = [
         TensorInfo("data", image, DataType.INT8, quantization=Quantization.of(2.0**-5, -3)),
-        TensorInfo("weights", (1, *kernel, image[3]), DataType.INT8, quantization=Quantization.of(2.0**-5)),
-        TensorInfo("bias", image[3:], DataType.INT32, quantization=Quantization.of(2.0**-10)),
+        TensorInfo("weights", (1, *kernel, channels), DataType.INT8, quantization=Quantization.of(2.0**-5)),
+        TensorInfo("bias", (channels,), DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
     constants: dict[int, Array] = {
         1: random.integers(-128, 128, infos[1].shape, np.int8),
-        2: random.integers(-900, 900, image[3:]).astype(np.int32),
+        2: random.integers(-900, 900, channels).astype(np.int32),
     }
-    high, wide = ((extent - 1) * dilation for extent in kernel)
+    high, wide = ((extent - 1) * dilation * padded for extent in kernel)
     descriptor = DepthwiseConv2dDescriptor(
         stride_h=stride,
         stride_w=stride,
         dilation_h=dilation,
         dilation_w=dilation,
+        depth_multiplier=multiplier,
         padding=Padding(top=high // 2, bottom=high - high // 2, left=wide // 2, right=wide - wide // 2),
+        activation=activation,
     )
     return layer_network(LayerType.DEPTHWISE_CONV_2D, descriptor, infos, Quantization.of(0.4, zero_point), constants)
 
 
 WINDOWED = {
     "5x5, one channel more": windowed((1, 6, 7, 5), (5, 5)),
+    "lines that move in scratch": windowed((1, 31, 6, 4), (5, 5)),
     "1x7, linear": windowed((1, 3, 9, 8), (1, 7), zero_point=10),
     "7x1, stride 2": windowed((2, 9, 3, 3), (7, 1), stride=2),
-    "3x3, dilated, linear": windowed((1, 8, 6, 6), (3, 3), zero_point=-20, dilation=2),
+    "4x4, stride 3": windowed((1, 11, 13, 5), (4, 4), stride=3),
+    "stride 3 beyond the window": windowed((1, 11, 13, 4), (2, 2), stride=3),
+    "3x9, stride 4, a row for each start": windowed((1, 7, 23, 4), (3, 9), stride=4),
+    "5x5, dilated, linear": windowed((1, 8, 6, 6), (5, 5), zero_point=-20, dilation=2),
+    "3x2, stride 2 of dilation 3": windowed((1, 10, 12, 4), (3, 2), dilation=3, stride=2),
     "2x2": windowed((1, 4, 5, 4), (2, 2)),
+    "one pixel, limited": windowed((1, 5, 6, 4), (1, 1), zero_point=-20, activation=Activation.RELU6),
+    "several outputs per input": windowed((1, 5, 6, 3), (3, 5), multiplier=3),
+}
+WHOLE = {
+    "21x1": windowed((1, 21, 1, 6), (21, 1), padded=False),
+    "2x4 at the border": windowed((1, 2, 3, 8), (2, 4), stride=3, zero_point=3),
+}
+"""Windows of a single output."""
+THREE = {
+    "dilated 3x3": (windowed((1, 9, 11, 6), (3, 3), dilation=2), "by1"),
+    "3x3 dilated by more than the image": (windowed((1, 3, 4, 4), (3, 3), dilation=5), "by1"),
+    "3x3, stride 2 of dilation 3": (windowed((1, 11, 12, 5), (3, 3), dilation=3, stride=2), "by2"),
+    "3x3, two outputs per input": (windowed((2, 6, 5, 5), (3, 3), multiplier=2), "by1"),
 }
 
 
@@ -127,14 +151,21 @@ DEPTHWISE: dict[str, tuple[Network, str]] = {
 
 @pytest.fixture(autouse=True)
 def rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave no other kernels to choose from, since they are better for very small images; prefer that of 3x3."""
+    """Leave one kernel for each layer, since others are better for very small images or have less scratch."""
 
-    def last(context: LoweringContext) -> Candidate | str:
+    def pairs(context: LoweringContext) -> Found:
+        found = PAIRS_ROW.candidate(context)
+        if isinstance(found, str | Candidate):
+            return found
+        return replace(found[context.output.shape[1] % len(found)], instructions=10**9)  # with less or more scratch
+
+    def taps(context: LoweringContext) -> Found:
         found = TAPS_ROW.candidate(context)
-        return found if isinstance(found, str) else replace(found, instructions=10**9)
+        several = context.output.shape[1:3] != (1, 1)
+        return replace(found, instructions=10 ** (10 if several else 8)) if isinstance(found, Candidate) else found
 
-    rows = (*LINES, replace(TAPS_ROW, candidate=last))
-    monkeypatch.setitem(WEIGHTED_ROWS, LayerType.DEPTHWISE_CONV_2D, rows)  # type: ignore[arg-type]
+    rows = (*LINES, replace(TAPS_ROW, candidate=taps), replace(PAIRS_ROW, candidate=pairs))
+    monkeypatch.setitem(WEIGHTED_ROWS, LayerType.DEPTHWISE_CONV_2D, rows)
 
 
 def addition(type_: LayerType, shape: Shape, other: Shape) -> Network:
@@ -152,8 +183,12 @@ SUMS = {
     "sum of repeated rows": addition(LayerType.ADD, (4, 9), (1, 9)),
 }
 CASES = {
-    **{f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8") for case, (each, by) in DEPTHWISE.items()},
-    **{f"depthwise, {case}": (each, "depthwise_conv2d_taps_s8") for case, each in WINDOWED.items()},
+    **{
+        f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8")
+        for case, (each, by) in (DEPTHWISE | THREE).items()
+    },
+    **{f"depthwise, {case}": (each, "depthwise_conv2d_pairs_s8") for case, each in WINDOWED.items()},
+    **{f"depthwise, {case}": (each, "depthwise_conv2d_taps_s8") for case, each in WHOLE.items()},
     **{case: (each, "sum_s8") for case, each in SUMS.items()},
 }
 """Networks of one layer, and their kernels."""

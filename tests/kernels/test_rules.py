@@ -15,7 +15,7 @@ from needs import require_module
 from numpy.testing import assert_array_equal
 from oracle import edge_inputs
 
-from ferrule.backends.target import CoreFeatures
+from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.graph import DataType, Descriptor, GraphEditor, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
@@ -103,16 +103,20 @@ CASES: dict[str, tuple[Network, str]] = {
     ),
     "mixed depthwise": (
         layer(DEPTHWISE, (1, 7, 7, 16), (1, 3, 3, 16), BY_1, ORDINARY, mixed=True, dead=1),
-        "depthwise_conv2d_3x3_by1_s8 | depthwise_conv2d_3x3_by1_s8 and depthwise_conv2d_3x3_onnx_s8",
+        "depthwise_conv2d_3x3_by1_s8 | depthwise_conv2d_3x3_by1_s8 and depthwise_conv2d_pairs_s8",
     ),
     "clamped 3x3": (layer(CONV, (1, 5, 5, 3), (5, 3, 3, 3), SIX_3X3), "conv2d_paired_RULE_s8"),
     "clamped 1x1": (layer(CONV, (1, 3, 3, 8), (6, 1, 1, 8), SIX_1X1, dead=2), "conv2d_1x1_paired_RULE_s8"),
     "clamped depthwise": (
-        layer(DEPTHWISE, (1, 5, 6, 2), (1, 3, 3, 2), SIX_BY_1, factor=2.0**-4),
-        "depthwise_conv2d_3x3_RULE_s8",
+        layer(DEPTHWISE, (1, 12, 16, 8), (1, 3, 3, 8), SIX_BY_1, factor=2.0**-4),
+        "depthwise_conv2d_pairs_s8",
     ),
     "clamped rows": (layer(FC, (1, 19), (60, 19), SIX_DENSE), "fully_connected_paired_RULE_s8"),
-    "taps": (layer(DEPTHWISE, (1, 4, 5, 6), (1, 5, 5, 6), TAPS), "depthwise_conv2d_taps_RULE_s8"),
+    "5x5": (layer(DEPTHWISE, (1, 9, 11, 6), (1, 5, 5, 6), TAPS), "depthwise_conv2d_pairs_s8"),
+    "taps": (
+        layer(DEPTHWISE, (1, 5, 5, 60), (1, 5, 5, 60), DepthwiseConv2dDescriptor()),
+        "depthwise_conv2d_taps_RULE_s8",
+    ),
     "scaled up": (layer(CONV, (1, 2, 3, 2), (3, 1, 1, 2), CONV_1X1, factor=0.5), "conv2d_RULE_s8"),
     "depth": (
         layer(DEPTHWISE, (1, 3, 3, 2), (1, 2, 2, 4), DepthwiseConv2dDescriptor(depth_multiplier=2)),
@@ -132,8 +136,8 @@ CASES: dict[str, tuple[Network, str]] = {
     "products scaled up": (product(20, 1, 2.0**-8 / 0.75), "batch_matmul_RULE_s8"),
 }
 OTHER_CORES = {
-    "cortex-m3": {"conv2d_quad", "fully_connected_octet", "depthwise_conv2d_columns"},
-    "cortex-m0plus": {"conv2d_duo", "fully_connected_octet", "depthwise_conv2d_columns"},
+    "cortex-m3": {"conv2d_quad_RULE_s8", "fully_connected_octet_RULE_s8", "depthwise_conv2d_words_s8"},
+    "cortex-m0plus": {"conv2d_duo_RULE_s8", "fully_connected_octet_RULE_s8", "depthwise_conv2d_words_s8"},
 }
 
 
@@ -154,7 +158,7 @@ NAMES = [f"{case}, {rule}" for rule in RULES for case in CASES]
 
 def test_each_kernel_of_a_core_with_the_dsp_extension_has_a_case() -> None:
     for rule in RULES:
-        kernels = [lower(network).kernel for network in ruled(rule)]
+        kernels = [lower(network, goal=Goal.SPEED).kernel for network in ruled(rule)]
         assert dict(zip(CASES, kernels, strict=True)) == {
             case: kernel.split(" | ")[-1 if rule is Rounding.ONNX else 0].replace("RULE", rule)
             for case, (_, kernel) in CASES.items()
@@ -183,7 +187,7 @@ def test_the_plain_c(core: str) -> None:
     short = "1" if core == "cortex-m0plus" else "0"
     features = CoreFeatures(name=core, dsp=core == "cortex-m4")
     native = NativeNetwork(BOTH, core=features, defines=(f"FERRULE_SHORT_MULTIPLY={short}",))
-    own = {f"{stem}_{rule}_s8" for stem in OTHER_CORES.get(core, ()) for rule in RULES}
+    own = {stem.replace("RULE", rule) for stem in OTHER_CORES.get(core, ()) for rule in RULES}
     assert own <= set(native.kernels)
     for inputs in [random_inputs(BOTH), *edge_inputs(BOTH).values()]:
         for name, got, wanted in zip(NAMES, native.run(inputs), BOTH.run(inputs), strict=True):

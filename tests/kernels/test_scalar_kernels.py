@@ -30,8 +30,8 @@ from ferrule.testing.backends.comparison import random_inputs
 pytestmark = pytest.mark.cc
 SAME = Padding(top=1, bottom=1, left=1, right=1)
 CORES = {
-    "cortex-m3": ("conv2d_quad_s8", "fully_connected_octet_s8", "depthwise_conv2d_columns_s8"),
-    "cortex-m0plus": ("conv2d_duo_s8", "fully_connected_octet_s8", "depthwise_conv2d_columns_s8"),
+    "cortex-m3": ("conv2d_quad_s8", "fully_connected_octet_s8", "depthwise_conv2d_words_s8"),
+    "cortex-m0plus": ("conv2d_duo_s8", "fully_connected_octet_s8", "depthwise_conv2d_words_s8"),
 }
 RANDOM = np.random.default_rng(11)
 
@@ -77,10 +77,12 @@ def networks() -> list[Network]:
         layer(fc, (1, 33), (19, 33), FullyConnectedDescriptor(), lowest=-128),
         layer(fc, (3, 5), (8, 5), FullyConnectedDescriptor(), zero_point=9),
         layer(depthwise, (1, 5, 6, 3), (1, 3, 3, 3), deep(padding=SAME), lowest=-128),
-        layer(depthwise, (2, 7, 4, 2), (1, 3, 3, 2), deep(stride_h=2, stride_w=2, padding=SAME), zero_point=1),
+        layer(depthwise, (2, 9, 8, 3), (1, 3, 3, 3), deep(stride_h=2, stride_w=2, padding=SAME), zero_point=1),
         layer(depthwise, (1, 6, 9, 2), (1, 3, 3, 2), deep(stride_h=2, stride_w=2, padding=Padding(bottom=1, right=1))),
         layer(depthwise, (1, 9, 5, 4), (1, 3, 3, 4), deep(activation=Activation.RELU), dead=2),
-        layer(depthwise, (1, 2, 1, 2), (1, 3, 3, 2), deep(stride_h=3, padding=SAME), zero_point=0),
+        layer(depthwise, (1, 9, 7, 2), (1, 3, 3, 2), deep(stride_h=3, padding=SAME), zero_point=0),
+        layer(depthwise, (1, 20, 5, 2), (1, 5, 4, 4), deep(depth_multiplier=2, padding=SAME)),
+        layer(depthwise, (1, 4, 31, 2), (1, 2, 9, 2), deep(stride_w=2, dilation_w=2, activation=relu6), zero_point=2),
     ]
 
 

@@ -55,6 +55,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r".*", r"ferrule_uart_[a-z0-9]+_(read|write|can_write)", Kind.BYTES),
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
     (r".*", r"depthwise_conv2d_3x3_by[12]_s8\.c:(turn|store_line)", Kind.PART),
+    (r".*", r"ferrule_(expand|widen|multiply)_(pairs|words)\w*|ferrule_store_sums\w*", Kind.PART),
     (r".*", r"ferrule_(block|mve_plane)_\w+|conv2d_block_s8\.c:gather_\w+", Kind.PART),
 )
 """Where the address is, the function, and its kind."""
@@ -70,7 +71,7 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_uart_transport_(read|write)|uart_transport\.c:\w+", Kind.BYTES | Kind.OTHER),
     (r"uart_woofles_(ask|execute)|(request|uart_woofles)\.c:\w+", Kind.TRANSPORT | Kind.OTHER),
     (r"(woofles|soft_npu)_execute|woofles_start|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
-    (r"ferrule_depthwise_lines|depthwise_lines\.c:\w+", Kind.PART),
+    (r"ferrule_depthwise_(lines|conv2d_window_s8)|depthwise_(lines|conv2d_window_s8)\.c:\w+", Kind.PART),
     (r"ferrule_\w+_block_s8|(conv2d|conv2d_1x1|fully_connected)_block_s8\.c:\w+", Kind.PART),
     (r"ferrule_\w+_planes_mve_s8|depthwise_conv2d_planes_mve_s8\.c:\w+", Kind.PART),
     (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
@@ -92,6 +93,7 @@ _OWN_FILES: Mapping[str, str] = {
     "soft_npu.c": "soft_npu_execute",
     "conv2d_1x1_block_s8.c": "ferrule_conv2d_1x1_block_s8",
     "conv2d_block_s8.c": "ferrule_conv2d_block_s8",
+    "depthwise_conv2d_window_s8.c": "ferrule_depthwise_conv2d_window_s8",
     "depthwise_lines.c": "ferrule_depthwise_lines",
     "depthwise_conv2d_3x3_by1_s8.c": "ferrule_depthwise_conv2d_3x3_by1_s8",
     "depthwise_conv2d_3x3_by2_s8.c": "ferrule_depthwise_conv2d_3x3_by2_s8",

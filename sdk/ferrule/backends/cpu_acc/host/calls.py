@@ -39,6 +39,17 @@ SCRATCH = "scratch"
 """The identifier of the scratch memory in calls."""
 
 
+class _Symbols(dict[str, Any]):
+    """What identifiers stand for; those that nothing else has are functions, to which parameter tables may point."""
+
+    def __init__(self, functions: object, symbols: Mapping[str, object]) -> None:
+        super().__init__(symbols)
+        self._functions = functions
+
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401 - cffi's is untyped
+        return getattr(self._functions, name)
+
+
 class Calls:
     """The kernel calls of a lowered operator, in order, with their parameter tables and constants in memory."""
 
@@ -54,7 +65,7 @@ class Calls:
         self._functions = library.functions
         self._kernel = op.kernel
         self._keep: list[object] = []
-        self._symbols: dict[str, Any] = dict(symbols)
+        self._symbols: dict[str, Any] = _Symbols(library.functions, symbols)
         self.places: dict[str, list[tuple[int, int]]] = {name: [] for name in (*tensors, SCRATCH)}
         """The arguments that are a tensor's address, or the scratch's: the indices of their calls, and their own."""
         self.members: dict[str, list[Any]] = {name: [] for name in tensors}

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "ferrule/kernels/block.h"
-#include "ferrule/kernels/columns.h"
 #include "ferrule/kernels/requantize.h"
+#include "ferrule/kernels/store_sums.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,11 +64,6 @@ void ferrule_batch_matmul_single_s8(const struct ferrule_batch_matmul_int_params
 void ferrule_batch_matmul_onnx_s8(const struct ferrule_batch_matmul_int_params *params,
                                   const int8_t *left, const int8_t *right, int8_t *output);
 
-/** How the sums of one output row or column are stored, as ferrule_store_sums() does. */
-typedef void (*ferrule_batch_matmul_store)(const int32_t *sums, int32_t count, const int32_t *scale,
-                                           int8_t *output, int32_t step_bytes, int32_t low,
-                                           int32_t high);
-
 /**
  * int8 with the right matrices packed at run time, some columns at a time.
  *
@@ -90,10 +85,9 @@ struct ferrule_batch_matmul_tile_s8_params {
     int32_t start;        /**< of the shifted sums */
     int32_t constants[3]; /**< that follow the weights of each block */
     int32_t constant_words;
-    ferrule_batch_matmul_store store; /**< of sums; null if `multiply` stores int8 */
-    int32_t scale[4];                 /**< as for ferrule_store_sums(); the first one is 0 */
-    int32_t low;
-    int32_t high;
+    ferrule_store_sums_of *store; /**< of sums; null if `multiply` stores int8 */
+    int32_t scale[4];             /**< as for ferrule_store_sums(); the first one is 0 */
+    struct ferrule_output_s8 output;
 };
 
 /**

@@ -35,38 +35,6 @@ struct ferrule_depthwise_conv2d_offset_s8_params {
     struct ferrule_output_s8 output;
 };
 
-/**
- * int8 with a window of 3x3 that slides along steps, line by line: steps are columns and lines are
- * rows, or vice versa. Strides between elements are in bytes.
- */
-struct ferrule_depthwise_conv2d_3x3_s8_params {
-    int32_t batches;
-    int32_t channels;
-    int32_t input_lines;
-    int32_t input_steps;
-    int32_t input_line_bytes;
-    int32_t input_step_bytes;
-    int32_t output_lines;
-    int32_t output_steps;
-    int32_t output_line_bytes;
-    int32_t output_step_bytes;
-    int32_t line_stride; /**< of the window, positive */
-    int32_t step_stride; /**< of the window, 1 or 2 */
-    int32_t pad_lines;   /**< before the first, 0 to 2 */
-    int32_t pad_steps;   /**< before the first, 0 to 2 */
-    int32_t words; /**< words of a line, two pixels each: output_steps / 2 + 1, rounded up, for
-                      stride 1; output_steps + 1 for stride 2 */
-    int32_t input_zero_point;
-    int32_t live_c;           /**< channels that have weights */
-    const int16_t *positions; /**< channel index of each live channel */
-    const int8_t *fixed; /**< one output pixel, used for the channels that are not live; null if all
-                            are live */
-    const int32_t
-        *weights; /**< per live channel, one word per line of the window: bytes w0, w1, w1, w2 */
-    const int32_t *scales; /**< FERRULE_CHANNEL_WORDS per live channel */
-    struct ferrule_output_s8 output;
-};
-
 /** int8 with any window, for cores with the DSP extension: pairs of taps, four channels at a time.
  */
 struct ferrule_depthwise_conv2d_taps_s8_params {
@@ -123,22 +91,12 @@ void ferrule_depthwise_conv2d_offset_onnx_s8(
     const struct ferrule_depthwise_conv2d_offset_s8_params *params, const int8_t *input,
     int8_t *output);
 
-/** @brief Convolve each channel on its own; scratch: 12 * words bytes aligned to 4. */
-void ferrule_depthwise_conv2d_3x3_s8(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
-                                     const int8_t *input, int8_t *output, void *scratch);
-
 /** @brief Convolve each channel on its own; scratch: a pointer per tap, of which the number is
  * rounded up to two, then a byte per channel, aligned as a pointer. */
 void ferrule_depthwise_conv2d_taps_s8(const struct ferrule_depthwise_conv2d_taps_s8_params *params,
                                       const int8_t *input, int8_t *output, void *scratch);
 
 /** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
-void ferrule_depthwise_conv2d_3x3_single_s8(
-    const struct ferrule_depthwise_conv2d_3x3_s8_params *params, const int8_t *input,
-    int8_t *output, void *scratch);
-void ferrule_depthwise_conv2d_3x3_onnx_s8(
-    const struct ferrule_depthwise_conv2d_3x3_s8_params *params, const int8_t *input,
-    int8_t *output, void *scratch);
 void ferrule_depthwise_conv2d_taps_single_s8(
     const struct ferrule_depthwise_conv2d_taps_s8_params *params, const int8_t *input,
     int8_t *output, void *scratch);

@@ -4,6 +4,7 @@
  * extension. Any context; the kernels keep no state between calls.
  *
  * The window slides along steps, line by line: steps are columns and lines are rows, or vice versa.
+ * A dilated window slides over parts of the image, see depthwise_parts.h.
  * Four live channels at a time: scratch holds three lines of each of them, widened to 16 bits, two
  * pixels per word; the words of the three lines for the same step are adjacent. A new line replaces
  * the oldest, so the order of the lines in scratch rotates, and the weights rotate with it.
@@ -16,38 +17,29 @@
 
 #include <stdint.h>
 
+#include "ferrule/kernels/depthwise_parts.h"
 #include "ferrule/kernels/requantize_dsp.h"
 
 enum {
     FERRULE_DEPTHWISE_LINES = 3,
-    FERRULE_DEPTHWISE_CHANNELS = 4,
     FERRULE_DEPTHWISE_TURNS = 15 /**< words of weights of a channel in all rotations, at most */
 };
 
-/** Strides between elements are in bytes. */
 struct ferrule_depthwise_lines_params {
     int32_t batches;
-    int32_t channels;
-    int32_t input_lines;
-    int32_t input_steps;
-    int32_t input_line_bytes;
-    int32_t input_step_bytes;
-    int32_t output_lines;
-    int32_t output_steps;
-    int32_t output_line_bytes;
-    int32_t output_step_bytes;
-    int32_t line_stride; /**< of the window, positive */
-    int32_t pad_lines;   /**< before the first, 0 to 2 */
-    int32_t pad_steps;   /**< before the first, 0 to 2 */
-    int32_t words; /**< words of a line, two pixels each: output_steps / 2 + 1, rounded up, for
-                      steps of 1; output_steps + 1 for steps of 2 */
+    int32_t input_c;
+    int32_t output_c;
+    struct ferrule_axis lines;
+    struct ferrule_axis steps; /**< in a part, the window begins at most 2 pixels outside */
+    int32_t words; /**< of a line of a part, two pixels each: outputs / 2 + 1, rounded up, for steps
+                      of 1; outputs + 1 for steps of 2 */
     int32_t input_zero_point;
-    int32_t live_c;           /**< channels that have weights */
-    const int16_t *positions; /**< channel index of each live channel, ascending */
-    const int8_t *fixed; /**< one output pixel, used for the channels that are not live; null if all
-                            are live */
-    const int32_t *weights; /**< per live channel, one word per line of the window: bytes w0, w1,
-                               w1, w2 */
+    int32_t live_c;           /**< output channels that have weights */
+    const int16_t *inputs;    /**< input channel of each of them; null if `places` are */
+    const int16_t *places;    /**< place of each of them in an output pixel */
+    struct ferrule_dead dead; /**< the other output channels */
+    const int32_t *weights;   /**< per live channel, one word per line of the window: bytes w0, w1,
+                                 w1, w2 */
     const int32_t *
         scales; /**< per live channel as in the proved form of requantize_dsp.h, but with the
                    highest bit of the multiplier set where sums are multiplied by 128, not by 256 */

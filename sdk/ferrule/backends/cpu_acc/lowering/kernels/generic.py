@@ -46,7 +46,10 @@ def generic_candidate(context: LoweringContext) -> Candidate:
             if groups > 1:
                 kernel = "conv2d_grouped"
                 fields |= {"group_input_c": weights[3], "group_output_c": weights[0] // groups}
-    per_mac, per_element = (14, 0) if kernel == "depthwise_conv2d" else (10, 30)
+    core = context.target.core
+    per_mac, per_element = 10, 30
+    if kernel == "depthwise_conv2d":
+        per_mac, per_element = (16, 250) if core is not None and core.baseline else (12, 120)
     return Candidate(
         kernel=kernel,
         instructions=per_mac * layer.macs + per_element * layer.output.elements,

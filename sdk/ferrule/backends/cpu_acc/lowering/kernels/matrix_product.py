@@ -205,14 +205,19 @@ class MatrixProduct:
         return self.factor.multiplier, right, ((2 * self.context.output.zero_point + 1) << right) >> 1
 
     @property
+    def output(self) -> Mapping[str, Member]:
+        """The members of a `struct ferrule_output_s8`."""
+        low, high = self.limits
+        return {"zero_point": self.context.output.zero_point, "low": low, "high": high}
+
+    @property
     def stored(self) -> Mapping[str, Member]:
         """The members with which sums are stored."""
         rule = self.context.layer.rounding
         return {
             "store": Identifier(f"ferrule_store_sums{'' if rule is Rounding.TFLM else f'_{rule}'}"),
             "scale": int32s([0, *self.constants]),
-            "low": self.limits[0],
-            "high": self.limits[1],
+            "output": self.output,
         }
 
     @property
@@ -390,7 +395,7 @@ def _mve(product: MatrixProduct, limit: int) -> Candidate | str:
                 "kind": kind,
                 "multiplier": product.factor.multiplier,
                 "shift": product.factor.shift,
-                "output": {"zero_point": output.zero_point, "low": product.limits[0], "high": product.limits[1]},
+                "output": product.output,
             },
             inputs=product.inputs,
             sources=("mve_store_pairs",),

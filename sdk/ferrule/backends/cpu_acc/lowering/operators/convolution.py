@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ferrule.backends.cpu_acc.lowering.kernels import depthwise_3x3
+from ferrule.backends.cpu_acc.lowering.kernels import depthwise_3x3, depthwise_window
 from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED, FULLY_CONNECTED_PAIRED
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Row
@@ -68,8 +68,8 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.DEPTHWISE_CONV_2D: (
         *MVE_DEPTHWISE_ROWS,
         *depthwise_3x3.LINES,
-        depthwise_3x3.SINGLE_CHANNELS,
-        depthwise_3x3.COLUMNS,
+        depthwise_window.PAIRS_ROW,
+        depthwise_window.WORDS_ROW,
         MVE_DEPTHWISE_S16,
         DEPTHWISE_CONV_2D_DUAL_S16,
         TAPS_ROW,

@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DEPTHWISE_CONV_2D of int8 with any window, as `ferrule/kernels/depthwise_window.h` computes it.
+
+The window slides along lines whose words hold one pixel, or two for the DSP extension. Weights are multiplied in
+records of three or two words for four sums at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from ferrule._frozen import frozen
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernels.choice import (
+    Candidate,
+    Feature,
+    both,
+    weighted_row,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    Channels,
+    can_scale,
+    has_full_range,
+    int8_channels,
+    is_plain,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
+from ferrule.backends.cpu_acc.lowering.kernels.proved_channels import proved_scales
+from ferrule.backends.cpu_acc.lowering.kernels.scalar import plain_scales
+from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
+from ferrule.dom import Identifier
+from ferrule.graph import Array, Rounding
+from ferrule.memory.request import Overlap
+
+_SUMS = 4
+"""Sums that are computed together."""
+_MOST_ROWS = 8
+"""The most rows of a line, as the header has them."""
+_MOST_WORDS = 1 << 14
+"""The places of words in a record have 16 bits."""
+_HEADER = 6
+_ENOUGH_LINES = 3
+"""Lines in scratch beside those under the window: more of them are moved less often."""
+
+
+@frozen
+class Axis:
+    """One axis of the image, for the window of a layer."""
+
+    input_extent: int
+    output_extent: int
+    input_bytes: int
+    """Between neighbouring indices."""
+    output_bytes: int
+    stride: int
+    dilation: int
+    pad: int
+    taps: int
+    """Of the window."""
+
+    @property
+    def parts(self) -> int:
+        """The number of images into which the dilation divides this axis."""
+        return self.dilation // math.gcd(self.stride, self.dilation)
+
+    @property
+    def part_stride(self) -> int:
+        """The window's stride in such an image, where it is not dilated."""
+        return self.stride // math.gcd(self.stride, self.dilation)
+
+    @property
+    def outputs(self) -> int:
+        """The most outputs of such an image."""
+        return -(-self.output_extent // self.parts)
+
+    @property
+    def fields(self) -> Mapping[str, Member]:
+        """The members of a `struct ferrule_axis`."""
+        return {
+            "input_extent": self.input_extent,
+            "output_extent": self.output_extent,
+            "input_bytes": self.input_bytes,
+            "output_bytes": self.output_bytes,
+            "stride": self.stride,
+            "dilation": self.dilation,
+            "pad": self.pad,
+            "parts": self.parts,
+            "part_stride": self.part_stride,
+        }
+
+
+@frozen
+class Sliding:
+    """The axis along which a window slides (steps), and the axis across it (lines)."""
+
+    layer: Convolution
+    lines: Axis
+    steps: Axis
+    transposed: bool
+    """Whether the steps go from row to row, not from column to column."""
+
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """Return the overlap of a kernel that copies lines of some channels once, in order, before it needs them."""
+        if self.layer.depth_multiplier != 1:
+            return ()
+        if self.lines.parts * self.steps.parts == 1:
+            return plane_overlaps(self.layer.context, self.layer.window, transposed=self.transposed)
+        image, output = self.layer.image, self.layer.output
+        in_place = image.shape == output.shape and all(
+            axis.stride == 1 and axis.pad % axis.dilation == 0 for axis in (self.lines, self.steps)
+        )
+        if not in_place or self.layer.context.is_constant(0):
+            return ()
+        # each part replaces itself; parts are not in the order of memory, so that only the same place is safe
+        return (Overlap(input=image.name, output=output.name, distance_bytes=0, step_bytes=image.size_bytes),)
+
+    def taps(self, channels: Channels) -> Array:
+        """Return the weights as [channels, lines, steps], of one channel at least: C has no empty arrays."""
+        window = self.layer.window
+        taps = filled(channels.matrix, 1, 1).reshape(-1, window.height, window.width)
+        return taps.transpose(0, 2, 1) if self.transposed else taps
+
+
+def slidings(layer: Convolution) -> list[Sliding]:
+    """Return the two ways to slide, along rows first."""
+    window, image, output = layer.window, layer.image.shape, layer.output.shape
+    rows, columns = (
+        Axis(
+            input_extent=image[index],
+            output_extent=output[index],
+            input_bytes=prod(image[index + 1 :]),
+            output_bytes=prod(output[index + 1 :]),
+            stride=stride,
+            dilation=dilation,
+            pad=pad,
+            taps=taps,
+        )
+        for index, stride, dilation, pad, taps in (
+            (1, window.stride_h, window.dilation_h, window.padding.top, window.height),
+            (2, window.stride_w, window.dilation_w, window.padding.left, window.width),
+        )
+    )
+    return [
+        Sliding(layer=layer, lines=rows, steps=columns, transposed=False),
+        Sliding(layer=layer, lines=columns, steps=rows, transposed=True),
+    ]
+
+
+def by_input(channels: Channels) -> Channels:
+    """Return the channels so ordered that neighbours have neighbouring inputs, if inputs have several outputs."""
+    multiplier = channels.layer.depth_multiplier
+    return channels.chosen(np.lexsort((channels.places, channels.places % multiplier)))
+
+
+def place_fields(channels: Channels) -> Mapping[str, Member]:
+    """Return the members for the places of channels, and for the dead channels."""
+    multiplier, dead = channels.layer.depth_multiplier, np.flatnonzero(channels.dead)
+    return {
+        "live_c": len(channels.places),
+        "inputs": None if multiplier == 1 else filled(channels.places // multiplier, 1).astype(np.int16),
+        "places": filled(channels.places, 1).astype(np.int16),
+        "dead": {
+            "count": len(dead),
+            "channels": dead.astype(np.int16) if len(dead) else None,
+            "fixed": channels.fixed_pixel,
+        },
+    }
+
+
+# ---- words
+
+
+@frozen
+class Record:
+    """Words of weights of one line of the window."""
+
+    line: int
+    row: int
+    first: int
+    """The index in the row of the first word, for the first sum."""
+    taps: tuple[tuple[int, ...], ...]
+    """For each word, the indices along the line of its weights; -1 for none."""
+
+
+@frozen
+class Words:
+    """The words of a sliding window."""
+
+    way: Sliding
+    pixels: int
+    """Pixels per word."""
+
+    @property
+    def hop(self) -> int:
+        """The distance of neighbouring sums in words."""
+        return 2 if self.pixels == 1 and self.way.steps.part_stride == 2 else 1
+
+    @property
+    def spread(self) -> int:
+        """The distance of neighbouring words in pixels."""
+        return max(self.way.steps.part_stride // self.hop, self.pixels)
+
+    @property
+    def passes(self) -> int:
+        """How many words are between neighbouring sums, in outputs."""
+        return self.spread * self.hop // self.way.steps.part_stride
+
+    def records(self, index: int) -> list[Record]:
+        """Return the records of one line of the window in a pass."""
+        none = (-1,) * self.pixels
+        rows: dict[int, dict[int, tuple[int, ...]]] = {}
+        for tap in range(self.way.steps.taps):
+            period, pixel = divmod(index * self.way.steps.part_stride + tap, self.spread)
+            half, row = pixel % self.pixels, rows.setdefault(pixel - pixel % self.pixels, {})
+            row[period] = (*row.get(period, none)[:half], tap, *none[half + 1 :])
+        found = []
+        for start, row in rows.items():
+            first, end = min(row), max(row) + 1
+            while first < end:
+                count = 3 if end - first == 3 or end - first > 4 else 2
+                taps = tuple(row.get(each, none) for each in range(first, first + count))
+                found.append(Record(line=0, row=start, first=first, taps=taps))
+                first += count
+        return found
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The pixel at which the words of each row begin."""
+        return tuple(sorted({record.row for index in range(self.passes) for record in self.records(index)}))
+
+    @property
+    def row_words(self) -> int:
+        """The words of a row."""
+        last = max(
+            record.first + max(k for k, word in enumerate(record.taps) if max(word) >= 0)
+            for index in range(self.passes)
+            for record in self.records(index)
+        )
+        return (-(-self.way.steps.outputs // self.passes) - 1) * self.hop + last + 1
+
+    @property
+    def line_words(self) -> int:
+        """The words of a line of a channel."""
+        return len(self.starts) * self.row_words
+
+    @property
+    def stream_words(self) -> int:
+        """The words of the streams of a channel."""
+        lines = self.way.lines.taps
+        return sum(
+            _HEADER + lines * sum(1 + len(record.taps) for record in self.records(index))
+            for index in range(self.passes)
+        )
+
+    def plan(self) -> Array:
+        """Return the member of that name."""
+        found: list[int] = []
+        lines, taps, starts = self.way.lines.taps, self.way.steps.taps, self.starts
+        for index in range(self.passes):
+            records = [replace(each, line=line) for line in range(lines) for each in self.records(index)]
+            kinds = [[each for each in records if len(each.taps) == count] for count in (3, 2)]
+            found += [len(kind) for kind in kinds]
+            for record in (each for kind in kinds for each in kind):
+                found.append(record.line * self.line_words + starts.index(record.row) * self.row_words + record.first)
+                found += [lines * taps if tap < 0 else record.line * taps + tap for word in record.taps for tap in word]
+        return np.array(found, np.int16)
+
+
+# ---- candidates
+
+
+@frozen
+class _Costs:
+    """Instructions of a core."""
+
+    group: int
+    """Channels that are widened together."""
+    word: float
+    """Per word that is widened, of all channels of the group."""
+    three: int
+    """Per record of three words for four sums."""
+    two: int
+    block: int
+    """Per four sums, beside the records."""
+    channel: int
+    """Per line and channel, for each pass."""
+    line: int
+    """Per line of a group."""
+
+
+_PAIRS = _Costs(group=4, word=15, three=18, two=13, block=8, channel=60, line=110)
+_WORDS = _Costs(group=1, word=3, three=18, two=13, block=8, channel=75, line=110)
+_SHORT_WORDS = _Costs(group=1, word=4.5, three=37, two=26, block=26, channel=100, line=150)
+
+
+def _instructions(words: Words, costs: _Costs, live: int, store: float, capacity: int) -> int:
+    """Return an estimate for the layer."""
+    way = words.way
+    lines, steps = way.lines.outputs, way.steps.outputs
+    needed = (lines - 1) * way.lines.part_stride + way.lines.taps
+    inside = min(-(-way.lines.input_extent // way.lines.dilation), needed)
+    outside = min(needed - inside, way.lines.taps)
+    sums = 0.0
+    for index in range(words.passes):
+        count = max((steps - index + words.passes - 1) // words.passes, 0)
+        records = sum(costs.three if len(each.taps) == 3 else costs.two for each in words.records(index))
+        sums += -(-count // _SUMS) * (costs.block + way.lines.taps * records) + costs.channel + store * count
+    moved = max(way.lines.taps - way.lines.part_stride, 0) * costs.group * 2.2 / max(capacity - way.lines.taps + 1, 1)
+    moves = 0 if capacity >= needed else lines * moved * words.line_words
+    group = lines * costs.line + inside * (words.line_words * costs.word + 60 * len(words.starts)) + moves
+    group += outside * words.line_words * costs.group * 1.3
+    channel = lines * sums + words.stream_words * 11
+    parts = way.layer.image.shape[0] * way.lines.parts * way.steps.parts
+    fill = capacity * words.line_words * costs.group * 1.5 + 200
+    dead = (way.layer.output.shape[3] - live) * 2 * way.lines.output_extent * way.steps.output_extent
+    return int(parts * (fill + -(-live // costs.group) * group + live * channel) + dead)
+
+
+def _best_words(
+    layer: Convolution, pixels: int, costs: _Costs, live: int, store: float, *, small: bool
+) -> tuple[Words, int, int] | str:
+    """Return the better way to slide, its lines in scratch, and its instructions; or why there is none.
+
+    That is the one with fewer instructions, or with less scratch if `small`.
+    """
+    found = []
+    for way in slidings(layer):
+        words = Words(way=way, pixels=pixels)
+        needed = (way.lines.outputs - 1) * way.lines.part_stride + way.lines.taps
+        more = 0 if small else max(_ENOUGH_LINES, 2 * way.lines.taps - 2)
+        capacity = min(needed, way.lines.taps + more)
+        if len(words.starts) <= _MOST_ROWS and way.lines.taps * words.line_words <= _MOST_WORDS:
+            found.append((words, capacity, _instructions(words, costs, live, store, capacity)))
+    if small:
+        return min(found, key=lambda each: each[0].line_words * each[1], default=_TOO_WIDE)
+    return min(found, key=lambda each: each[2], default=_TOO_WIDE)
+
+
+_TOO_WIDE = "the window or the stride is too large"
+
+
+@frozen
+class _Store:
+    """How sums are stored."""
+
+    function: str
+    source: str
+    cost: float
+    """Instructions per sum."""
+    scales: Array
+    words: int
+    """Of the scales, per channel."""
+
+
+def _candidate(
+    channels: Channels, pixels: int, costs: _Costs, store: _Store, *, small: bool = False
+) -> Candidate | str:
+    layer, live = channels.layer, len(channels.places)
+    found = _best_words(layer, pixels, costs, live, store.cost, small=small)
+    if isinstance(found, str):
+        return found
+    words, capacity, instructions = found
+    way = words.way
+    unit, by = "pairs" if pixels == 2 else "words", "_by2" if words.hop == 2 else ""
+    taps = way.lines.taps * way.steps.taps
+    outputs = -(-way.steps.outputs // words.passes)
+    sums = -(-outputs // _SUMS) * _SUMS
+    scratch = costs.group * (capacity * words.line_words + words.stream_words) + sums
+
+    return Candidate(
+        kernel=f"depthwise_conv2d_{unit}_s8",
+        code="depthwise_conv2d_window_s8",
+        instructions=instructions,
+        weight_bytes=live * (taps + 1 + 4 * store.words + 2) + words.plan().nbytes,
+        scratch_bytes=4 * scratch,
+        overlaps=way.overlaps,
+        call=lambda: KernelCall(
+            "depthwise_conv2d_window_s8",
+            "ferrule/kernels/depthwise_window.h",
+            {
+                "batches": layer.image.shape[0],
+                "input_c": layer.image.shape[3],
+                "output_c": layer.output.shape[3],
+                "lines": way.lines.fields,
+                "steps": way.steps.fields,
+                "input_zero_point": layer.image.zero_point,
+                "window_lines": way.lines.taps,
+                "taps": taps,
+                "group": costs.group,
+                "passes": words.passes,
+                "spread": words.spread,
+                "rows": len(words.starts),
+                "row_words": words.row_words,
+                "capacity": capacity,
+                "stream_words": words.stream_words,
+                "starts": np.array(words.starts, np.int16),
+                "plan": words.plan(),
+                **place_fields(channels),
+                "weights": filled(way.taps(channels).reshape(-1, taps), 1, taps + 1).reshape(-1)
+                if live
+                else np.zeros(1, np.int8),
+                "scale_words": store.words,
+                "scales": store.scales,
+                "output": layer.output_fields,
+                "expand": Identifier(f"ferrule_expand_{unit}"),
+                "widen": Identifier(f"ferrule_widen_{unit}"),
+                "multiply": Identifier(f"ferrule_multiply_{unit}{by}"),
+                "store": Identifier(f"ferrule_{store.function}"),
+            },
+            title=f"depthwise_conv2d_{unit}_s8",
+            sources=("depthwise_parts", f"window_{unit}", *((f"window_{unit}{by}",) if by else ()), store.source),
+        ),
+    )
+
+
+def _exact(channels: Channels, *, dsp: bool) -> _Store | str:
+    """Return how the sums are stored by the arithmetic of the layer's rule."""
+    if not can_scale(channels):
+        return TOO_LARGE
+    layer, rule = channels.layer, channels.rounding
+    function, source, cost = "store_sums", "store_sums", 16.0 if dsp else 18.0
+    if rule is not Rounding.TFLM:
+        function, source, cost = f"store_sums_{rule.value}", "store_sums_once", 24.0
+    elif is_plain(layer):
+        function, cost = "store_sums_plain", 7.0 if dsp else 8.0
+    elif has_full_range(layer):
+        function, cost = "store_sums_whole", 8.0 if dsp else 9.0
+    return _Store(function=function, source=source, cost=cost, scales=plain_scales(channels), words=5)
+
+
+def _pairs(layer: Convolution, *, small: bool) -> Candidate | str:
+    """Return the kernel for pairs; channels without proved constants are a second call."""
+    live = by_input(int8_channels(layer).live)
+    found = proved_scales(live)
+    exact = _exact(live, dsp=True)
+    if found is None or not found[1].any():
+        return exact if isinstance(exact, str) else _candidate(live, 2, _PAIRS, exact, small=small)
+    scales, proved = found
+    first = live.chosen(proved)
+    store = _Store(
+        function="store_sums_proved",
+        source="store_sums_proved",
+        cost=4.5,
+        scales=filled(scales[proved].reshape(-1), 1),
+        words=2,
+    )
+    candidate = _candidate(first, 2, _PAIRS, store, small=small)
+    return candidate if isinstance(candidate, str) else with_others(candidate, live.chosen(~proved), small=small)
+
+
+def with_others(first: Candidate, others: Channels, *, small: bool = False) -> Candidate | str:
+    """Return a kernel with that of other channels of the layer, which rounds as the layer's rule does."""
+    if not len(others.places):
+        return first
+    others = replace(others, dead=np.zeros_like(others.dead))  # the first kernel writes them
+    exact = _exact(others, dsp=True)
+    second = exact if isinstance(exact, str) else _candidate(others, 2, _PAIRS, exact, small=small)
+    return second if isinstance(second, str) else both(first, second)
+
+
+def _words(layer: Convolution, *, small: bool) -> Candidate | str:
+    core = layer.context.target.core
+    short = core is not None and core.baseline
+    live = by_input(int8_channels(layer).live)
+    store = _exact(live, dsp=False)
+    if isinstance(store, str):
+        return store
+    if short:
+        store = replace(store, cost=store.cost + (23 if store.source == "store_sums" else 60))
+    return _candidate(live, 1, _SHORT_WORDS if short else _WORDS, store, small=small)
+
+
+def _of_both_sizes(
+    candidate: Callable[..., Candidate | str],
+) -> Callable[[Convolution], Sequence[Candidate] | str]:
+    """Return the candidates with lines in scratch that are moved seldom, and with the least scratch."""
+
+    def found(layer: Convolution) -> Sequence[Candidate] | str:
+        large, little = (candidate(layer, small=small) for small in (False, True))
+        return large if isinstance(large, str) else little if isinstance(little, str) else (large, little)
+
+    return found
+
+
+PAIRS_ROW = weighted_row("depthwise_conv2d_pairs_s8", _of_both_sizes(_pairs), Feature.DSP)
+"""The kernel for the DSP extension."""
+WORDS_ROW = weighted_row("depthwise_conv2d_words_s8", _of_both_sizes(_words))
+"""The same for cores without the DSP extension."""

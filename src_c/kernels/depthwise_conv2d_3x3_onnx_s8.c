@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/depthwise_conv2d.h"
-
-#define FERRULE_KERNEL   ferrule_depthwise_conv2d_3x3_onnx_s8
-#define FERRULE_STORE    ferrule_store_onnx_s8
-#define FERRULE_IS_PLAIN ferrule_is_whole_s8
-#include "ferrule/kernels/depthwise_conv2d_3x3_s8.inc.h"
