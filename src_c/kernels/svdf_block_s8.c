@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #define FERRULE_STATE int8_t
-#include "ferrule/kernels/svdf_tile.h"
+#include "ferrule/kernels/svdf_tile.inc.h"
 
 #if FERRULE_HAS_DSP
 

@@ -8,10 +8,13 @@
 #include "ferrule/kernels/dual.h"
 #include "ferrule/kernels/mve.h"
 
-enum {
-    FERRULE_CHANNEL_SUMS = FERRULE_HAS_MVE ? 16 : 4, /**< channels that are added up together */
-    FERRULE_NARROW_SUM = 256                         /**< the sum of so many int8 has 16 bits */
-};
+/** Channels that are added up together. */
+#if FERRULE_HAS_MVE
+enum { FERRULE_CHANNEL_SUMS = 16 };
+#else
+enum { FERRULE_CHANNEL_SUMS = 4 };
+#endif
+enum { FERRULE_NARROW_SUM = 256 /**< the sum of so many int8 has 16 bits */ };
 
 /** Rows of pixels. */
 struct ferrule_channel_pixels {

@@ -25,11 +25,8 @@ struct ferrule_row_matrix {
                      const int32_t *end, int32_t *sums);
 };
 
-enum {
-    FERRULE_BLOCK_CHANNELS = 4,
-    FERRULE_OCTET_CHANNELS = FERRULE_OCTET,
-    FERRULE_VECTOR_CHANNELS = 2 * FERRULE_MVE_LANES
-};
+/** Channels of a block, by engine. */
+enum { FERRULE_BLOCK_CHANNELS = 4, FERRULE_OCTET_CHANNELS = 8, FERRULE_VECTOR_CHANNELS = 8 };
 
 /** @brief Return the bytes that a row's copy takes. */
 static inline int32_t ferrule_block_row_bytes(const struct ferrule_row_matrix *matrix,

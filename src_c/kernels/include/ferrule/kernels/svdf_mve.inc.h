@@ -10,7 +10,7 @@
  *
  * then includes this file.
  */
-#include "ferrule/kernels/svdf_tile.h"
+#include "ferrule/kernels/svdf_tile.inc.h"
 
 #if FERRULE_HAS_MVE
 
