@@ -9,9 +9,14 @@
 #include "ferrule/kernels/mve.h"
 #include "ferrule/kernels/pool2d.h"
 
+/** Channels that are computed together. */
+#if FERRULE_HAS_MVE
+enum { FERRULE_POOL2D_BLOCK = 16 };
+#else
+enum { FERRULE_POOL2D_BLOCK = 4 };
+#endif
 enum {
-    FERRULE_POOL2D_BLOCK = FERRULE_HAS_MVE ? 16 : 4, /**< channels that are computed together */
-    FERRULE_POOL2D_MOST_PIXELS = 185,                /**< of a mean without a division */
+    FERRULE_POOL2D_MOST_PIXELS = 185, /**< of a mean without a division */
     FERRULE_POOL2D_LEAST_PIXELS = 3
 };
 
