@@ -256,10 +256,7 @@ static void convolve(struct part *part, const int8_t *input, int8_t *output)
             prepare(part, done + c, end, end + passes);
             end += passes;
         }
-        for (int32_t c = 1; c < FERRULE_WINDOW_GROUP; ++c) {
-            part->group.offsets[c - 1] =
-                inputs[done + (c < channels ? c : channels - 1)] - inputs[done];
-        }
+        ferrule_place_group(&part->group, inputs + done, channels);
         convolve_group(part, input + inputs[done], jobs, end, output);
     }
 }

@@ -14,6 +14,7 @@ struct part {
     const struct ferrule_depthwise_lines_params *params;
     struct ferrule_axis_part lines;
     struct ferrule_axis_part steps;
+    struct ferrule_window_run run;
 };
 
 /* Fill a line of four channels. */
@@ -38,9 +39,28 @@ static void fill(uint32_t *target, int32_t words, uint32_t value)
     }
 }
 
+/* The pairs of a line of a part that have pixels inside. */
+static struct ferrule_window_run run_of(const struct part *part)
+{
+    const struct ferrule_axis_part *steps = &part->steps;
+    const int32_t odd = steps->pad % 2;
+    const int32_t left = steps->inputs - odd;
+    const int32_t room = part->params->words - steps->pad / 2 - odd;
+    const int32_t pairs = left / 2 < room ? left / 2 : room;
+    struct ferrule_window_run run = {.source_bytes = odd * steps->input_bytes,
+                                     .target = LINES * (steps->pad / 2 + odd),
+                                     .has_left = odd != 0 && left >= 0};
+
+    if (left > 0) {
+        run.count = pairs > 0 ? pairs : 0;
+        run.has_right = left % 2 != 0 && pairs < room;
+    }
+    return run;
+}
+
 /* The words of a line that no pixel reaches keep the value of pixels outside. */
-static void widen_line(const struct part *part, const struct ferrule_window_group *group,
-                       const int8_t *source, int32_t line, uint32_t *target)
+static inline void widen_line(const struct part *part, const struct ferrule_window_group *group,
+                              const int8_t *source, int32_t line, uint32_t *target)
 {
     const struct ferrule_depthwise_lines_params *params = part->params;
 
@@ -49,26 +69,17 @@ static void widen_line(const struct part *part, const struct ferrule_window_grou
              ferrule_pair(params->input_zero_point, params->input_zero_point));
         return;
     }
-
-    int32_t step_bytes = part->steps.input_bytes;
-    int32_t left = part->steps.inputs;
-    int32_t room = params->words - part->steps.pad / 2;
-
-    source += line * part->lines.input_bytes;
-    target += LINES * (part->steps.pad / 2);
-    if (part->steps.pad % 2 != 0) {
-        widen_half(source, target, group, 1);
-        source += step_bytes;
-        target += LINES;
-        left -= 1;
-        room -= 1;
+    source += line * part->lines.input_bytes + part->run.source_bytes;
+    target += part->run.target;
+    if (part->run.has_left) {
+        widen_half(source - group->step_bytes, target - LINES, group, 1);
     }
-    int32_t pairs = left / 2 < room ? left / 2 : room;
-    if (left % 2 != 0 && pairs < room) {
-        widen_half(source + 2 * pairs * step_bytes, target + LINES * pairs, group, 0);
+    if (part->run.has_right) {
+        widen_half(source + part->run.count * group->word_bytes, target + LINES * part->run.count,
+                   group, 0);
     }
-    if (pairs > 0) {
-        widen_four(source, pairs, target, group);
+    if (part->run.count > 0) {
+        widen_four(source, part->run.count, target, group);
     }
 }
 
@@ -134,9 +145,7 @@ static void convolve(const struct part *part, const int8_t *input, int8_t *outpu
             weights += LINES;
             scale += FERRULE_PROVED_WORDS;
         }
-        for (int32_t i = 1; i < FOUR; ++i) {
-            group.offsets[i - 1] = inputs[done + (i < last ? i : last)] - inputs[done];
-        }
+        ferrule_place_group(&group, inputs + done, last + 1);
         line.end = channels + last + 1;
         line.output = output;
         convolve_four(part, &group, input + inputs[done], &line, lines, way);
@@ -156,6 +165,7 @@ void ferrule_depthwise_lines(const struct ferrule_depthwise_lines_params *params
         for (int32_t i = 0; i < lines->parts * steps->parts; ++i) {
             part.lines = ferrule_axis_part(lines, i % lines->parts);
             part.steps = ferrule_axis_part(steps, i / lines->parts);
+            part.run = run_of(&part);
             for (int32_t j = 0; j < LINES; ++j) {
                 fill(scratch + j, params->words,
                      ferrule_pair(params->input_zero_point, params->input_zero_point));

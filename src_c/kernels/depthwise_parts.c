@@ -14,6 +14,12 @@ struct ferrule_axis_part ferrule_axis_part(const struct ferrule_axis *axis, int3
                                      .output_bytes = axis->parts * axis->output_bytes,
                                      .stride = axis->part_stride};
 
+    if (axis->dilation == 1) {
+        part.inputs = axis->input_extent;
+        part.outputs = axis->output_extent;
+        part.pad = axis->pad;
+        return part;
+    }
     for (; first < 0; first += axis->dilation) {
         part.pad += 1;
     }

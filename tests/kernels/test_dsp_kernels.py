@@ -74,9 +74,10 @@ def windowed(
     stride: int = 1,
     multiplier: int = 1,
     padded: bool = True,
+    shift: int = 0,
     activation: Activation = Activation.NONE,
 ) -> Network:
-    """Return a DEPTHWISE_CONV_2D with a window of any size."""
+    """Return a DEPTHWISE_CONV_2D with a window of any size; `shift` pixels are padded after the image, not before."""
     random, channels = np.random.default_rng(kernel[0] + 10 * kernel[1]), image[3] * multiplier
     infos = [
         TensorInfo("data", image, DataType.INT8, quantization=Quantization.of(2.0**-5, -3)),
@@ -88,13 +89,14 @@ def windowed(
         2: random.integers(-900, 900, channels).astype(np.int32),
     }
     high, wide = ((extent - 1) * dilation * padded for extent in kernel)
+    top, left = high // 2 - shift, wide // 2 - shift
     descriptor = DepthwiseConv2dDescriptor(
         stride_h=stride,
         stride_w=stride,
         dilation_h=dilation,
         dilation_w=dilation,
         depth_multiplier=multiplier,
-        padding=Padding(top=high // 2, bottom=high - high // 2, left=wide // 2, right=wide - wide // 2),
+        padding=Padding(top=top, bottom=high - top, left=left, right=wide - left),
         activation=activation,
     )
     return layer_network(LayerType.DEPTHWISE_CONV_2D, descriptor, infos, Quantization.of(0.4, zero_point), constants)
@@ -111,6 +113,7 @@ WINDOWED = {
     "5x5, dilated, linear": windowed((1, 8, 6, 6), (5, 5), zero_point=-20, dilation=2),
     "3x2, stride 2 of dilation 3": windowed((1, 10, 12, 4), (3, 2), dilation=3, stride=2),
     "2x2": windowed((1, 4, 5, 4), (2, 2)),
+    "4x4, parts without pixels": windowed((1, 3, 4, 4), (4, 4), dilation=3, shift=3),
     "one pixel, limited": windowed((1, 5, 6, 4), (1, 1), zero_point=-20, activation=Activation.RELU6),
     "several outputs per input": windowed((1, 5, 6, 3), (3, 5), multiplier=3),
 }
@@ -122,6 +125,7 @@ WHOLE = {
 THREE = {
     "dilated 3x3": (windowed((1, 9, 11, 6), (3, 3), dilation=2), "by1"),
     "3x3 dilated by more than the image": (windowed((1, 3, 4, 4), (3, 3), dilation=5), "by1"),
+    "3x3, parts without pixels": (windowed((1, 3, 4, 4), (3, 3), dilation=5, shift=3), "by1"),
     "3x3, stride 2 of dilation 3": (windowed((1, 11, 12, 5), (3, 3), dilation=3, stride=2), "by2"),
     "3x3, two outputs per input": (windowed((2, 6, 5, 5), (3, 3), multiplier=2), "by1"),
 }

@@ -6,6 +6,7 @@
 #ifndef FERRULE_KERNELS_DEPTHWISE_PARTS_H_INCLUDED
 #define FERRULE_KERNELS_DEPTHWISE_PARTS_H_INCLUDED
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** One axis of a layer. */
@@ -46,6 +47,27 @@ struct ferrule_window_group {
     int32_t channel_words;                     /**< from a channel to the next one in scratch */
     int32_t step_bytes;                        /**< between neighbouring pixels */
     int32_t word_bytes; /**< between the first pixels of neighbouring words */
+    bool is_adjacent;   /**< whether they are four neighbouring ones */
+};
+
+/** @brief Place the first `count` input channels in a group; the last one stands for missing ones.
+ */
+static inline void ferrule_place_group(struct ferrule_window_group *group, const int16_t *inputs,
+                                       int32_t count)
+{
+    for (int32_t i = 1; i < FERRULE_WINDOW_GROUP; ++i) {
+        group->offsets[i - 1] = inputs[i < count ? i : count - 1] - inputs[0];
+    }
+    group->is_adjacent = group->offsets[0] == 1 && group->offsets[1] == 2 && group->offsets[2] == 3;
+}
+
+/** Pixels of a line of one part that become words of a row. */
+struct ferrule_window_run {
+    int32_t source_bytes; /**< from the first pixel of the line to that of the first whole word */
+    int32_t target;       /**< index of that word in the line */
+    int32_t count;        /**< whole words */
+    bool has_left;        /**< whether only the second pixel of the word before is inside */
+    bool has_right;       /**< whether only the first pixel of the word after is inside */
 };
 
 /** The output channels that have no weights. */

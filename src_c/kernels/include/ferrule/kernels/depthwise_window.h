@@ -31,15 +31,6 @@ enum {
     FERRULE_WINDOW_ROWS = 8    /**< the most rows of a line */
 };
 
-/** Pixels of a line of one part that become words of a row. */
-struct ferrule_window_run {
-    int32_t source_bytes; /**< from the first pixel of the line to that of the first whole word */
-    int32_t target;       /**< index of that word in the line */
-    int32_t count;        /**< whole words */
-    bool has_left;        /**< whether only the second pixel of the word before is inside */
-    bool has_right;       /**< whether only the first pixel of the word after is inside */
-};
-
 /** Sums of `blocks` times FERRULE_WINDOW_SUMS neighbouring words, a positive number. */
 typedef void ferrule_window_multiply(const uint32_t *data, const int32_t *stream, int32_t blocks,
                                      int32_t *sums);

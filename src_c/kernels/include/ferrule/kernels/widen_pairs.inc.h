@@ -119,8 +119,7 @@ static void widen_apart(const int8_t *source, int32_t pairs, uint32_t *target,
 static inline void widen_four(const int8_t *source, int32_t pairs, uint32_t *target,
                               const struct ferrule_window_group *group)
 {
-    if (group->offsets[2] == FERRULE_WINDOW_GROUP - 1 && group->offsets[1] == 2 &&
-        group->offsets[0] == 1) {
+    if (group->is_adjacent) {
         widen_adjacent(source, pairs, target, group);
     } else {
         widen_apart(source, pairs, target, group);
