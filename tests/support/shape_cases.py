@@ -23,6 +23,7 @@ from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.rectify import PreluDescriptor, ReluDescriptor
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
@@ -45,6 +46,7 @@ _SHARES = {
     LayerType.RELU: 2,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: 4,
     LayerType.SVDF: 3,
+    LayerType.BATCH_MATMUL: 5,
 }
 """How often layers occur."""
 _RECURRENT = frozenset({LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, LayerType.SVDF})
@@ -59,6 +61,7 @@ _WINDOWED = frozenset(_SHARES) - {
     LayerType.SOFTMAX,
     LayerType.RELU,
     *_RECURRENT,
+    LayerType.BATCH_MATMUL,
 }
 _WINDOWS = [(1, 1)] * 6 + [(3, 3)] * 8 + [(2, 2), (4, 4), (5, 5), (1, 3), (3, 1), (10, 4), (1, 7), (5, 1), (2, 3)]
 _WEIGHTS = ["any"] * 6 + ["extreme", "sparse", "small", "rows"]
@@ -79,7 +82,7 @@ class Case:
     width: int = 1
     channels: int = 1
     outputs: int = 1
-    """Output channels of CONV_2D and FULLY_CONNECTED; the depth multiplier of DEPTHWISE_CONV_2D; units.
+    """Output channels of CONV_2D and FULLY_CONNECTED; the depth multiplier of DEPTHWISE_CONV_2D; units; columns.
 
     Recurrent layers have the height as steps, or as frames of the state, and SVDF the width as its rank.
     """
@@ -182,7 +185,7 @@ def _draw(numbers: random.Random) -> Case:
     )
     if type_ is LayerType.DEPTHWISE_CONV_2D:
         case = replace(case, outputs=numbers.choices([1, 2, 3, 4, 8], [75, 9, 6, 5, 5])[0])
-    if type_ in {LayerType.SOFTMAX, LayerType.RELU, LayerType.PRELU, *_EXTREMA, *_RECURRENT}:
+    if type_ in {LayerType.SOFTMAX, LayerType.RELU, LayerType.PRELU, LayerType.BATCH_MATMUL, *_EXTREMA, *_RECURRENT}:
         case = replace(case, activation=Activation.NONE)
     if type_ in _RECURRENT:
         case = replace(case, height=numbers.choice([8, numbers.randint(1, 12)]), width=numbers.choice([1, 1, 2, 3]))
@@ -293,6 +296,8 @@ def _network(case: Case) -> Network:
             dtype=case.dtype,
             weights=partial(_weights, generator, case.weights, axis=0),
         )
+    if case.type is LayerType.BATCH_MATMUL:
+        return _product(case, generator)
     data = tensor("data", _data_shape(case), case.dtype, _scale(generator, -8, 2), _zero_point(generator, case.dtype))
     descriptor = _descriptor(case)
     match case.type:
@@ -315,6 +320,26 @@ def _network(case: Case) -> Network:
             return layer_network(case.type, descriptor, [data], output)
         case _:
             return layer_network(case.type, descriptor, [data], data.quantization)
+
+
+def _product(case: Case, generator: np.random.Generator) -> Network:
+    """Return [batch, height * width, channels] times [channels, outputs]; inputs may be transposed or constant."""
+    adjoint = generator.random(2) < 0.5
+    batches = [(case.batch,), (case.batch,) if generator.random() < 0.7 else ()]
+    generator.shuffle(batches)
+    rows, depth, columns = case.height * case.width, case.channels, case.outputs
+    ends = ((depth, rows) if adjoint[0] else (rows, depth), (columns, depth) if adjoint[1] else (depth, columns))
+    infos = [
+        tensor(name, (*batch, *end), case.dtype, _scale(generator, -8, 0), _zero_point(generator, case.dtype))
+        for name, batch, end in zip(("data", "other"), batches, ends, strict=True)
+    ]
+    reach = 73 * 73 / 60 if case.dtype is DataType.INT8 else 19_000 * 19_000 / 12_000
+    largest = infos[0].scale * infos[1].scale * reach * depth**0.5 * _scale(generator, -2, 1)
+    output = Quantization.of(float(np.float32(largest)), _zero_point(generator, case.dtype))
+    held = int(generator.integers(0, 6))
+    constants = {held: _values(generator, infos[held], "any")} if held < len(infos) else {}
+    descriptor = BatchMatmulDescriptor(adj_x=bool(adjoint[0]), adj_y=bool(adjoint[1]))
+    return layer_network(case.type, descriptor, infos, output, constants)
 
 
 def _data_shape(case: Case) -> Shape:
