@@ -40,6 +40,7 @@ def product(
     rounding: Rounding = Rounding.TFLM,
     factor: float = 1.0,
     held: int | None = None,
+    dtype: DataType = DataType.INT8,
 ) -> Network:
     """Return [rows, depth] times [depth, columns]; `adjoint` names the transposed inputs, `held` is a constant."""
     rows, depth, columns = sizes
@@ -49,15 +50,14 @@ def product(
         (columns, depth) if descriptor.adj_y else (depth, columns),
     )
     infos = [
-        TensorInfo(
-            f"in{i}", (*batches[i], *ends[i]), DataType.INT8, quantization=Quantization.of(2.0**-5, zero_points[i])
-        )
+        TensorInfo(f"in{i}", (*batches[i], *ends[i]), dtype, quantization=Quantization.of(2.0**-5, zero_points[i]))
         for i in range(2)
     ]
     constants: dict[int, Array] = {}
     if held is not None:
-        constants[held] = np.random.default_rng(held).integers(-128, 128, infos[held].shape, np.int8)
-    output = Quantization.of(float(np.float32(2.0**-10 * 70 * depth**0.5 * factor)), zero_points[2])
+        constants[held] = np.random.default_rng(held).integers(-128, 128, infos[held].shape).astype(dtype.numpy)
+    reach = 70 if dtype is DataType.INT8 else 30_000
+    output = Quantization.of(float(np.float32(2.0**-10 * reach * depth**0.5 * factor)), zero_points[2])
     return layer_network(LayerType.BATCH_MATMUL, descriptor, infos, output, constants, rounding=rounding)
 
 
@@ -122,6 +122,10 @@ CASES = {
     "a left matrix for all": product((3, 8, 12), batches=((1, 3), (2, 3)), held=0),
     "single": product((4, 24, 9), rounding=Rounding.SINGLE),
     "onnx": product((4, 24, 9), rounding=Rounding.ONNX, zero_points=(5, 0, -100)),
+    "int16": product((3, 16, 4), adjoint="y", dtype=DataType.INT16, zero_points=(0, 0, 0)),
+    "int16 across": product((2, 7, 5), batches=((2,), (2,)), dtype=DataType.INT16, zero_points=(0, 0, 0)),
+    "int16, both transposed": product((4, 9, 3), adjoint="xy", dtype=DataType.INT16, zero_points=(0, 0, 0)),
+    "int16, left transposed": product((4, 6, 1), adjoint="x", dtype=DataType.INT16, zero_points=(0, 0, 0), held=1),
     "scaled up": product((4, 4, 4), factor=0.005),
     "long": product((3, 600, 9), zero_points=(0, 0, 0)),
     "rows from run time": layer(7, 24, 9),

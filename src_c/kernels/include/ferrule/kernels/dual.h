@@ -201,6 +201,18 @@ static inline uint32_t ferrule_dual_multiply_add(uint32_t x, uint32_t y, uint32_
 #endif
 }
 
+/** @brief Return sum + x.low * y.low + x.high * y.high. */
+static inline int64_t ferrule_dual_multiply_add_long(uint32_t x, uint32_t y, int64_t sum)
+{
+#if FERRULE_HAS_DSP
+    __asm__("smlald %Q0, %R0, %1, %2" : "+r"(sum) : "r"(x), "r"(y));
+    return sum;
+#else
+    sum += (int32_t)(int16_t)x * (int16_t)y;
+    return sum + (int32_t)(int16_t)(x >> 16) * (int16_t)(y >> 16);
+#endif
+}
+
 /** @brief Return sum + x.low * y.low, modulo 2^32. */
 static inline uint32_t ferrule_low_low_multiply_add(uint32_t x, uint32_t y, uint32_t sum)
 {

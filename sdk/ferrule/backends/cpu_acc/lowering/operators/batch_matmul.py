@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import RULE_KERNELS, SUFFIXES, KernelCall, Member, rule_sources
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import MATRIX_PRODUCT_ROWS, MatrixProduct
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType
@@ -17,9 +17,13 @@ def _generic(context: LoweringContext) -> Candidate:
     product, dtype, rounding = MatrixProduct.of(context), context.output.dtype, context.layer.rounding
     suffix = f"{RULE_KERNELS[rounding] if dtype is DataType.INT8 else ''}{SUFFIXES[dtype]}"
     elements = product.matrices * product.rows * product.columns
+    # two columns of int16 at a time
+    each = (
+        4 * product.depth + 65 if dtype is DataType.INT16 and has_dsp(context.target.core) else 11 * product.depth + 40
+    )
     return Candidate(
         kernel=f"batch_matmul_{suffix}",
-        instructions=elements * (11 * product.depth + 40),
+        instructions=elements * each,
         weight_bytes=0,
         call=lambda: KernelCall(
             f"batch_matmul_{suffix}",
