@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The int8 pools: in plain C on the host, in assembler on emulated cores, and the division by a product."""
+"""The int8 pools and means: in plain C on the host, in assembler on emulated cores, and the division by a product."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, Tenso
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.testing.backends.comparison import random_inputs
 
@@ -73,11 +74,36 @@ NETWORKS = {
 }
 
 
+def reduction(shape: Shape, *axes: int, type_: LayerType = LayerType.MEAN) -> Network:
+    data = TensorInfo("data", shape, DataType.INT8, quantization=Quantization.of(0.05, -9))
+    output = Quantization.of(0.04 if type_ is LayerType.MEAN else 2.0, 3)
+    return layer_network(type_, ReduceDescriptor(axes=axes), [data], output, {})
+
+
+NETWORKS |= {
+    f"reduce, {name}": network
+    for name, network in {
+        "height and width": reduction((2, 9, 7, 16), 1, 2),
+        "300 pixels of 21 channels": reduction((1, 20, 15, 21), 1, 2),
+        "one channel": reduction((1, 20, 15, 1), 1, 2),
+        "the last axis": reduction((3, 5, 33), 2),
+        "a row of 1100": reduction((1, 1100), 1),
+        "rows of 1100": reduction((2, 3, 1100), 0, 2),
+        "height": reduction((2, 6, 3, 5), 1),
+        "width and batch": reduction((3, 2, 300, 7), 0, 2),
+        "height and channels": reduction((2, 4, 5, 6), 1, 3),
+        "a sum": reduction((2, 4, 5, 9), 1, type_=LayerType.SUM),
+        "a sum of all": reduction((2, 4, 5, 9), 0, 1, 2, 3, type_=LayerType.SUM),
+    }.items()
+}
+
+
 @pytest.mark.cc
 @pytest.mark.parametrize("case", NETWORKS)
 def test_the_plain_c(case: str) -> None:
     network = NETWORKS[case]
-    assert lower(network, CORE).kernel == f"{case.split(',', maxsplit=1)[0]}_pool2d_s8"
+    kind = case.split(",", maxsplit=1)[0]
+    assert lower(network, CORE).kernel == ("reduce_s8" if kind == "reduce" else f"{kind}_pool2d_s8")
     for inputs in [random_inputs(network), *edge_inputs(network).values()]:
         assert_array_equal(run_lowered(network, inputs, CORE)[0], network.run(inputs)[0])
 

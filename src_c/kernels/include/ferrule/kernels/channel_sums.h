@@ -66,17 +66,42 @@ static inline void ferrule_add_four(struct ferrule_sums_of_four *sums, const int
 }
 
 /** @brief Add up to FERRULE_NARROW_SUM pixels to the sums of some channels. */
-static inline void ferrule_add_narrow(const struct ferrule_channel_pixels *pixels,
-                                      const int8_t *first, int32_t channels, int32_t *sums)
+static __attribute__((noinline)) void
+ferrule_add_narrow(const struct ferrule_channel_pixels *pixels, const int8_t *first,
+                   int32_t channels, int32_t *sums)
 {
 #if FERRULE_HAS_MVE
     int16_t narrow[FERRULE_CHANNEL_SUMS];
+    const int8_t *line = first;
+    const int8_t *pixel;
+    int32_t rows = pixels->rows;
 
-    for (int32_t c = 0; c < channels; c += 8) {
-        const int8_t *line = first + c;
-        const int8_t *pixel;
-        int32_t rows = pixels->rows;
-
+    if (channels == FERRULE_CHANNEL_SUMS) {
+        __asm__ volatile("vmov.i16 q0, #0\n\t"
+                         "vmov.i16 q1, #0\n\t"
+                         "1:\n\t"
+                         "mov %[pixel], %[line]\n\t"
+                         "dls lr, %[width]\n\t"
+                         "2:\n\t"
+                         "vldrb.s16 q2, [%[pixel]]\n\t"
+                         "vadd.i16 q0, q0, q2\n\t"
+                         "vldrb.s16 q3, [%[pixel], #8]\n\t"
+                         "add %[pixel], %[pixel], %[step]\n\t"
+                         "vadd.i16 q1, q1, q3\n\t"
+                         "le lr, 2b\n\t"
+                         "add %[line], %[line], %[line_bytes]\n\t"
+                         "subs %[rows], %[rows], #1\n\t"
+                         "bne 1b\n\t"
+                         "vstrh.16 q0, [%[narrow]]\n\t"
+                         "vstrh.16 q1, [%[narrow], #16]\n\t"
+                         : [line] "+r"(line), [pixel] "=&l"(pixel), [rows] "+r"(rows)
+                         : [width] "r"(pixels->width), [step] "r"(pixels->pixel_bytes),
+                           [line_bytes] "r"(pixels->line_bytes), [narrow] "r"(narrow)
+                         : "cc", "lr", "q0", "q1", "q2", "q3", "memory");
+    }
+    for (int32_t c = 0; channels < FERRULE_CHANNEL_SUMS && c < channels; c += 8) {
+        line = first + c;
+        rows = pixels->rows;
         __asm__ volatile("vctp.16 %[channels]\n\t"
                          "vmov.i16 q0, #0\n\t"
                          "1:\n\t"
@@ -117,20 +142,28 @@ static inline void ferrule_add_narrow(const struct ferrule_channel_pixels *pixel
     }
     for (int32_t i = 0; i < pixels->rows; ++i) {
         const int8_t *pixel = first;
-        int32_t left = pixels->width;
 
-        for (; channels == 4 && left > 0; --left) {
-            sums[0] += pixel[0];
-            sums[1] += pixel[1];
-            sums[2] += pixel[2];
-            sums[3] += pixel[3];
-            pixel += pixels->pixel_bytes;
-        }
-        for (; left > 0; --left) {
-            for (int32_t c = 0; c < channels; ++c) {
-                sums[c] += pixel[c];
+        if (channels == 4) {
+            int32_t row[4] = {0, 0, 0, 0};
+
+            for (int32_t left = pixels->width; left > 0; --left) {
+                row[0] += pixel[0];
+                row[1] += pixel[1];
+                row[2] += pixel[2];
+                row[3] += pixel[3];
+                pixel += pixels->pixel_bytes;
             }
-            pixel += pixels->pixel_bytes;
+            sums[0] += row[0];
+            sums[1] += row[1];
+            sums[2] += row[2];
+            sums[3] += row[3];
+        } else {
+            for (int32_t left = pixels->width; left > 0; --left) {
+                for (int32_t c = 0; c < channels; ++c) {
+                    sums[c] += pixel[c];
+                }
+                pixel += pixels->pixel_bytes;
+            }
         }
         first += pixels->line_bytes;
     }
@@ -156,6 +189,50 @@ static inline void ferrule_channel_sums(const struct ferrule_channel_pixels *pix
         }
         first += rows * part.line_bytes;
     }
+}
+
+/** @brief Return the sum of adjacent int8; it may not overflow. */
+static inline int32_t ferrule_sum_run(const int8_t *first, int32_t count)
+{
+    int32_t total = 0;
+#if FERRULE_HAS_MVE
+    __asm__ volatile("mov r12, #0\n\t"
+                     "wlstp.8 lr, %[count], 2f\n\t"
+                     "1:\n\t"
+                     "vldrb.u8 q0, [%[first]], #16\n\t"
+                     "vaddva.s8 r12, q0\n\t"
+                     "letp lr, 1b\n\t"
+                     "2:\n\t"
+                     "mov %[total], r12\n\t"
+                     : [first] "+r"(first), [total] "=r"(total)
+                     : [count] "r"(count)
+                     : "r12", "lr", "q0", "memory");
+#else
+#if FERRULE_HAS_DSP
+    while (count >= 4) {
+        int32_t words = count / 4 < FERRULE_NARROW_SUM / 2 ? count / 4 : FERRULE_NARROW_SUM / 2;
+        struct ferrule_sums_of_four narrow = {0, 0};
+
+        ferrule_add_four(&narrow, first, words, 4);
+        total += (int16_t)narrow.even + (int16_t)(narrow.even >> 16);
+        total += (int16_t)narrow.odd + (int16_t)(narrow.odd >> 16);
+        first += 4 * words;
+        count -= 4 * words;
+    }
+#else
+    for (; count >= 4; count -= 4) {
+        total += first[0];
+        total += first[1];
+        total += first[2];
+        total += first[3];
+        first += 4;
+    }
+#endif
+    for (; count > 0; --count) {
+        total += *first++;
+    }
+#endif
+    return total;
 }
 
 #endif
