@@ -4,7 +4,7 @@
 /* A row of the output: the rows of the image under its windows, null outside the image. */
 struct band {
     const struct ferrule_depthwise_conv2d_mve_s8_params *params;
-    const int8_t *rows[FERRULE_MVE_TAPS];
+    const int8_t *rows[FERRULE_MVE_ROWS];
     const int8_t *outside; /* a pixel outside the image */
     bool inside;           /* whether all rows are inside the image */
 };
@@ -58,7 +58,9 @@ __attribute__((noinline)) static void compute(const struct band *band, int32_t x
     const struct ferrule_window *window = &band->params->window;
     int32_t step = window->dilation_w * window->input_c;
     uint32_t line_bytes = (uint32_t)(window->input_w * window->input_c);
-    const int8_t **tap = run->taps;
+    const int8_t **first = run->list != NULL ? run->list : run->taps;
+    const int8_t **end = first + (run->list != NULL ? 2 * run->pairs : FERRULE_MVE_TAPS);
+    const int8_t **tap = first;
 
     for (int32_t i = 0; i < window->kernel_h; ++i) {
         const int8_t *row = band->rows[i];
@@ -66,11 +68,13 @@ __attribute__((noinline)) static void compute(const struct band *band, int32_t x
         tap = set_row(tap, window->kernel_w, row, x * window->input_c, step,
                       row != NULL ? line_bytes : 0, band->outside);
     }
-    while (tap != run->taps + FERRULE_MVE_TAPS) {
-        *tap++ = run->taps[0]; /* its weight is 0 */
+    while (tap != end) {
+        *tap++ = *first; /* its weight is 0 */
     }
     run->count = count;
-    if (band->params->general != 0) {
+    if (run->list != NULL) {
+        ferrule_mve_depthwise_listed(run);
+    } else if (band->params->general != 0) {
         ferrule_mve_depthwise_general(run);
     } else {
         ferrule_mve_depthwise_plain(run);
@@ -115,17 +119,23 @@ void ferrule_depthwise_conv2d_mve_s8(const struct ferrule_depthwise_conv2d_mve_s
 {
     const struct ferrule_window *window = &params->window;
     int32_t line_bytes = window->input_w * window->input_c;
-    struct band band = {.params = params, .outside = scratch};
+    int32_t taps = window->kernel_h * window->kernel_w;
+    int32_t pairs = taps > FERRULE_MVE_TAPS ? (taps + 1) / 2 : 0;
+    const int8_t **list = scratch;
+    int8_t *outside = (int8_t *)(list + 2 * pairs);
+    struct band band = {.params = params, .outside = outside};
     struct ferrule_mve_depthwise run = {
         .stream = params->stream,
         .output = output,
         .zero_point = params->output.zero_point,
         .low = params->output.low,
         .high = params->output.high,
+        .list = pairs > 0 ? list : NULL,
+        .pairs = pairs,
     };
 
     set_lanes(params, 1, &run);
-    (void)ferrule_mve_fill(scratch, window->input_c, params->input_zero_point);
+    (void)ferrule_mve_fill(outside, window->input_c, params->input_zero_point);
     for (int32_t b = 0; b < window->batches; ++b) {
         for (int32_t i = 0; i < window->output_h; ++i) {
             int32_t y = i * window->stride_h - window->pad_top;

@@ -8,6 +8,7 @@
 _Static_assert(offsetof(struct ferrule_mve_depthwise, stream) == 36, "used in the assembler below");
 _Static_assert(offsetof(struct ferrule_mve_depthwise, output_step) == 68,
                "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_mve_depthwise, list) == 72, "used in the assembler below");
 
 /* Two taps of 16 channels: products of 16 bits, even channels in q4 and odd ones in q5. The sum of
  * two fits into 16 bits. */
@@ -123,6 +124,62 @@ __attribute__((naked)) void ferrule_mve_depthwise_general(__attribute__((unused)
     __asm__(RUN(BELOW, CLAMP_GENERAL));
 }
 
+/*
+ * The run in r11, its list in r2, pairs left in r4; the offset of the channels and of the step in
+ * r3.
+ */
+__attribute__((naked)) void
+ferrule_mve_depthwise_listed(__attribute__((unused)) struct ferrule_mve_depthwise *run)
+{
+    __asm__("push {r4-r11, lr}\n\t"
+            "vpush {d8-d15}\n\t"
+            "mov r11, r0\n\t"
+            "ldr r10, [r11, #40]\n\t"
+            "movs r3, #0\n\t"
+            "1:\n\t" /* a step */
+            "ldr r7, [r11, #36]\n\t"
+            "ldr r12, [r11, #48]\n\t"
+            "dlstp.8 lr, r12\n\t"
+            "2:\n\t" /* 16 lanes */
+            "vldrw.u32 q0, [r7], #16\n\t"
+            "vldrw.u32 q1, [r7], #16\n\t"
+            "vldrw.u32 q2, [r7], #16\n\t"
+            "vldrw.u32 q3, [r7], #16\n\t"
+            "ldrd r2, r4, [r11, #72]\n\t"
+            "3:\n\t"
+            "ldrd r0, r1, [r2], #8\n\t"
+            "add r0, r0, r3\n\t"
+            "add r1, r1, r3\n\t" PAIR("r0", "r1") "subs r4, #1\n\t"
+                                                  "bne 3b\n\t"
+                                                  "ldrd r12, r0, [r11, #56]\n\t"
+                                                  "ldr r1, [r11, #64]\n\t" ALL(HIGH) ALL(BELOW)
+                                                      ALL(SHIFT) "vqmovnb.s32 q0, q0\n\t"
+                                                                 "vqmovnt.s32 q0, q1\n\t"
+                                                                 "vqmovnb.s32 q2, q2\n\t"
+                                                                 "vqmovnt.s32 q2, q3\n\t"
+                                                                 "vqadd.s16 q0, q0, r12\n\t"
+                                                                 "vqadd.s16 q2, q2, r12\n\t"
+                                                                 "vqmovnb.s16 q0, q0\n\t"
+                                                                 "vqmovnt.s16 q0, q2\n\t"
+                                                                 "vdup.8 q4, r0\n\t"
+                                                                 "vdup.8 q5, r1\n\t"
+                                                                 "vmax.s8 q0, q0, q4\n\t"
+                                                                 "vmin.s8 q0, q0, q5\n\t"
+                                                                 "add r3, r3, #16\n\t"
+                                                                 "vstrb.8 q0, [r10], #16\n\t"
+                                                                 "letp lr, 2b\n\t"
+                                                                 "ldr r0, [r11, #68]\n\t"
+                                                                 "ldr r1, [r11, #44]\n\t"
+                                                                 "ldr r2, [r11, #52]\n\t"
+                                                                 "add r10, r10, r0\n\t"
+                                                                 "add r3, r3, r1\n\t"
+                                                                 "subs r2, #1\n\t"
+                                                                 "str r2, [r11, #52]\n\t"
+                                                                 "bne.w 1b\n\t"
+                                                                 "vpop {d8-d15}\n\t"
+                                                                 "pop {r4-r11, pc}\n\t");
+}
+
 #else
 
 /* The place of a channel of 16 among biases, multipliers and shifts. */
@@ -133,26 +190,38 @@ static int32_t place_of(int32_t channel)
     return first[channel % 4] + channel / 4;
 }
 
-void ferrule_mve_depthwise_general(const struct ferrule_mve_depthwise *run)
+static void run_taps(const struct ferrule_mve_depthwise *run, const int8_t *const *list,
+                     int32_t taps)
 {
-    enum { WEIGHTS = 16, MULTIPLIERS = WEIGHTS + 4 * FERRULE_MVE_TAPS, SHIFTS = MULTIPLIERS + 16 };
+    const int32_t multipliers = 16 + 4 * taps;
+    const int32_t shifts = multipliers + 16;
     const struct ferrule_output_s8 limits = {run->zero_point, run->low, run->high};
     int32_t whole = (run->lanes + 15) / 16 * 16;
 
     for (int32_t i = 0; i < run->count; ++i) {
         for (int32_t c = 0; c < run->lanes; ++c) {
-            const int32_t *block = run->stream + c / 16 * (SHIFTS + 4);
+            const int32_t *block = run->stream + c / 16 * (shifts + 4);
             int32_t place = place_of(c % 16);
             int32_t sum = block[place];
 
-            for (int32_t t = 0; t < FERRULE_MVE_TAPS; ++t) {
-                sum += run->taps[t][i * (run->tap_step + whole) + c] *
-                       ferrule_mve_byte(block + WEIGHTS, 16 * t + c % 16);
+            for (int32_t t = 0; t < taps; ++t) {
+                sum += list[t][i * (run->tap_step + whole) + c] *
+                       ferrule_mve_byte(block + 16, 16 * t + c % 16);
             }
             run->output[i * run->lanes + c] = ferrule_mve_store(
-                sum, block[MULTIPLIERS + place], ferrule_mve_byte(block + SHIFTS, place), &limits);
+                sum, block[multipliers + place], ferrule_mve_byte(block + shifts, place), &limits);
         }
     }
+}
+
+void ferrule_mve_depthwise_listed(struct ferrule_mve_depthwise *run)
+{
+    run_taps(run, run->list, 2 * run->pairs);
+}
+
+void ferrule_mve_depthwise_general(const struct ferrule_mve_depthwise *run)
+{
+    run_taps(run, run->taps, FERRULE_MVE_TAPS);
 }
 
 void ferrule_mve_depthwise_plain(const struct ferrule_mve_depthwise *run)

@@ -8,18 +8,21 @@
 #include "ferrule/kernels/mve.h"
 #include "ferrule/kernels/window.h"
 
-enum { FERRULE_MVE_TAPS = 9 /**< of a window, at most */ };
+enum {
+    FERRULE_MVE_TAPS = 9, /**< of a window whose addresses are in registers */
+    FERRULE_MVE_ROWS = 9  /**< of any window */
+};
 
-/** int8 with a window of up to FERRULE_MVE_TAPS pixels; input_c is a multiple of 4. */
+/** int8 with a window of up to FERRULE_MVE_ROWS rows; input_c is a multiple of 4. */
 struct ferrule_depthwise_conv2d_mve_s8_params {
     struct ferrule_window window;
     int32_t input_zero_point;
     /**
      * Per 16 channels: biases (with the contribution of the input's zero point), in the order 0, 4,
      * 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15; the weights of each tap, 16 bytes;
-     * multipliers and shifts as bytes, negative to the right, in the order of the biases. Missing
-     * taps have the weight 0. The two weights of taps 2 * i and 2 * i + 1 sum to at most 255 in
-     * magnitude.
+     * multipliers and shifts as bytes, negative to the right, in the order of the biases. There are
+     * FERRULE_MVE_TAPS taps, or an even number above; missing ones have the weight 0. The two
+     * weights of taps 2 * i and 2 * i + 1 sum to at most 255 in magnitude.
      */
     const int32_t *stream;
     int32_t general;  /**< 0 if the output is as ferrule_is_plain requires, otherwise 1 */
@@ -41,7 +44,12 @@ struct ferrule_mve_depthwise {
     int32_t low;
     int32_t high;
     int32_t output_step; /**< lanes, less the lanes in whole vectors */
+    const int8_t **list; /**< more than FERRULE_MVE_TAPS taps, in place of `taps` */
+    int32_t pairs;       /**< of taps in the list */
 };
+
+/** @brief Compute pixels with taps from a list. */
+void ferrule_mve_depthwise_listed(struct ferrule_mve_depthwise *run);
 
 /** @brief Compute pixels; `plain` for outputs as ferrule_is_plain requires. */
 void ferrule_mve_depthwise_plain(const struct ferrule_mve_depthwise *run);
@@ -51,7 +59,7 @@ void ferrule_mve_depthwise_general(const struct ferrule_mve_depthwise *run);
  * @brief Convolve each channel on its own, pixel by pixel in order.
  *
  * The channels of a window are read before the same channels of its pixel are written. Scratch:
- * input_c bytes.
+ * input_c bytes; for more than FERRULE_MVE_TAPS taps pointers to an even number of them before.
  */
 void ferrule_depthwise_conv2d_mve_s8(const struct ferrule_depthwise_conv2d_mve_s8_params *params,
                                      const int8_t *input, int8_t *output, void *scratch);

@@ -24,6 +24,10 @@ _LANES = 16
 _WORD = 4
 """Lanes that share a word of the sums: a loop with tail predication would write only a part of it."""
 _TAPS = 9
+"""Taps whose addresses are in registers; the addresses of more are in scratch."""
+_ROWS = 9
+_POINTER_BYTES = 8
+"""At most: 4 on the cores that have MVE, 8 on the host, where the tests run."""
 _LARGEST_PAIR = 255
 """The largest sum of the magnitudes of two weights whose products sum to less than 2**15."""
 _ORDER = (0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15)
@@ -32,8 +36,8 @@ _ORDER = (0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15)
 
 def _candidate(layer: Convolution) -> Candidate | str:
     output, window, count = layer.output.shape, layer.window, layer.image.shape[3]
-    if layer.depth_multiplier != 1 or window.height * window.width > _TAPS:
-        return f"channels are multiplied, or the window has more than {_TAPS} pixels"
+    if layer.depth_multiplier != 1 or window.height > _ROWS:
+        return f"channels are multiplied, or the window has more than {_ROWS} rows"
     if count % _WORD:
         return "the channels are not in fours"
     channels = int8_channels(layer)
@@ -45,32 +49,38 @@ def _candidate(layer: Convolution) -> Candidate | str:
     together = _LANES // count if window.stride_w == 1 and _LANES % count == 0 else 1
     general = not is_plain(layer)
     inside = _windows_inside(layer)
-    step = (118 + 15 * general) * -(-count * together // _LANES) + 20
+    listed = taps.shape[1] if window.height * window.width > _TAPS else 0
+    block = 12 * listed + 66 if listed else 118 + 15 * general
+    step = block * -(-count * together // _LANES) + 20
+    alone = 100 + 6 * window.height * window.width
 
     return Candidate(
         kernel="depthwise_conv2d_mve_s8",
-        instructions=inside // together * step + (layer.pixels - inside) * (step + 140) + 220 * output[0] * output[1],
-        weight_bytes=-(-count * together // _LANES) * _LANES * 18,
-        scratch_bytes=count,
+        instructions=inside // together * step + (layer.pixels - inside) * (step + alone) + 220 * output[0] * output[1],
+        weight_bytes=-(-count * together // _LANES) * _LANES * (9 + max(listed, _TAPS)),
+        scratch_bytes=count + _POINTER_BYTES * listed,
         overlaps=partial(layer.overlaps, reads=Reads.PER_CHANNEL),
         call=lambda: KernelCall(
             "depthwise_conv2d_mve_s8",
             "ferrule/kernels/depthwise_conv2d_mve.h",
             {
                 **layer.image_fields,
-                "stream": layer.context.blob("weights", _stream(channels, taps, together)),
+                "stream": layer.context.blob(
+                    "weights", _stream(channels, taps if listed else taps[:, :_TAPS], together)
+                ),
                 "general": int(general),
                 "together": together,
                 "output": layer.output_fields,
             },
+            scratch_alignment=_POINTER_BYTES,
             sources=("mve_depthwise",),
         ),
     )
 
 
 def _taps(matrix: Array) -> Array:
-    """Return the weights with zeros for missing taps, and one tap more, as [channels, taps]."""
-    return filled(matrix, 1, _TAPS + 1)
+    """Return the weights with zeros for missing taps, an even number, as [channels, taps]."""
+    return filled(matrix, 1, 2 if matrix.shape[1] > _TAPS else _TAPS + 1)
 
 
 def _stream(channels: Channels, taps: Array, together: int) -> Array:
@@ -78,7 +88,7 @@ def _stream(channels: Channels, taps: Array, together: int) -> Array:
     count = len(taps) * together
     lanes = np.minimum(np.arange(-(-count // _LANES) * _LANES), count - 1) % len(taps)
     ordered = channels.chosen(lanes.reshape(-1, _LANES)[:, _ORDER].reshape(-1))
-    return stream(ordered, taps[lanes, :_TAPS].reshape(-1, _LANES, _TAPS).transpose(0, 2, 1), _LANES)
+    return stream(ordered, taps[lanes].reshape(-1, _LANES, taps.shape[1]).transpose(0, 2, 1), _LANES)
 
 
 def _windows_inside(layer: Convolution) -> int:
