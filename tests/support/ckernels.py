@@ -21,7 +21,7 @@ from children import ran
 from needs import require_cc, require_module
 
 from ferrule.backends.cpu_acc.backend import CpuAcc
-from ferrule.backends.target import CoreFeatures, Face, default_target
+from ferrule.backends.target import CoreFeatures, Face, Goal, default_target
 from ferrule.codegen import Artifact, Plan, generate
 from ferrule.graph import Array, Graph
 from ferrule.network import Network
@@ -54,6 +54,7 @@ class NativeNetwork:
         core: CoreFeatures | None = None,
         graph: Graph | None = None,
         compiler: tuple[str, ...] = (),
+        goal: Goal = Goal.BALANCED,
     ) -> None:
         """Lower for `core`, whose kernels then run in plain C; without a core, for one without extensions.
 
@@ -65,7 +66,7 @@ class NativeNetwork:
 
         self.network = network
         network.validate()
-        self.artifact = _generate(network if graph is None else graph, core)
+        self.artifact = _generate(network if graph is None else graph, core, goal)
         flags = (*sanitizers, *(f"-D{define}" for define in defines))
         library = _build(self.artifact, compiler or require_cc(), flags)
         self._ffi = cffi.FFI()
@@ -175,7 +176,7 @@ class Guarded:
         return self._memory[self._start : end].tobytes()
 
 
-def _generate(network: Graph, core: CoreFeatures | None) -> Artifact:
+def _generate(network: Graph, core: CoreFeatures | None, goal: Goal) -> Artifact:
     backend = CpuAcc()
     target = backend.firmware_target()
     names = [layer.name for layer in network.layers]
@@ -183,7 +184,7 @@ def _generate(network: Graph, core: CoreFeatures | None) -> Artifact:
         Plan(
             graph=network,
             firmware=dict.fromkeys(names, target),
-            targets=dict.fromkeys(names, replace(default_target(backend.id, Face.FIRMWARE), core=core)),
+            targets=dict.fromkeys(names, replace(default_target(backend.id, Face.FIRMWARE), core=core, goal=goal)),
             workspace_bytes=_WORKSPACE_BYTES,
         )
     )
