@@ -216,8 +216,11 @@ static void multiply_rows(params_t params, const struct ferrule_block *block, co
 
     while (rows > 0) {
         bool two = rows > 1;
-        struct ferrule_block_pixels pixels = {output, output + (two ? params->row_step : 0), NULL,
-                                              0, 1};
+        struct ferrule_block_pixels pixels = {
+            .first = output,
+            .second = output + (two ? params->row_step : 0),
+            .pairs = 1,
+        };
         int32_t count = rows < together || together == 0 ? (two ? PIXELS : 1) : together;
 
         if (direct) {

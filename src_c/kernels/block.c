@@ -160,15 +160,15 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
 
 /* Sums in pieces of FERRULE_BLOCK_PIECE words, the first of which may be shorter. The packed sums
  * of a piece begin with those of the even channels before it, so that they differ from them by the
- * piece's sums of the odd channels. Above the other numbers, the stack has 60 the sums of the odd
- * channels, 76 end of the piece, 80 end of the first piece. */
+ * piece's sums of the odd channels. Above the other numbers, the stack has 68 the sums of the odd
+ * channels, 84 end of the piece, 88 end of the first piece. */
 #define PIECES_PLACE                                                                               \
     "subs r6, r6, #1\n\t"                                                                          \
     "and r3, r6, #" FERRULE_TEXT(                                                                  \
         FERRULE_BLOCK_PIECE) " - 1\n\t"                                                            \
                              "adds r3, r3, #1\n\t"                                                 \
                              "add r3, r2, r3, lsl #4\n\t"                                          \
-                             "str r3, [sp, #80]\n\t"                                               \
+                             "str r3, [sp, #88]\n\t"                                               \
                              "tst r6, #" FERRULE_TEXT(                                             \
                                  FERRULE_BLOCK_PIECE) " - 1\n\t"                                   \
                                                       "adr.w r3, 30f\n\t"                          \
@@ -184,13 +184,13 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
 #define PIECES_BLOCK                                                                               \
     "15:\n\t"                                                                                      \
     "ldr r0, [sp, #8]\n\t"                                                                         \
-    "ldr r12, [sp, #80]\n\t"                                                                       \
+    "ldr r12, [sp, #88]\n\t"                                                                       \
     "movs r2, #0\n\t"                                                                              \
     "movs r3, #0\n\t"                                                                              \
-    "strd r2, r3, [sp, #60]\n\t"                                                                   \
     "strd r2, r3, [sp, #68]\n\t"                                                                   \
-    "str r12, [sp, #76]\n\t" FIRST_EXACT STEP "ldr pc, [sp]\n\t"                                   \
-    "20:\n\t" WORDS_4 "ldr r12, [sp, #76]\n\t"                                                     \
+    "strd r2, r3, [sp, #76]\n\t"                                                                   \
+    "str r12, [sp, #84]\n\t" FIRST_EXACT STEP "ldr pc, [sp]\n\t"                                   \
+    "20:\n\t" WORDS_4 "ldr r12, [sp, #84]\n\t"                                                     \
     "cmp r0, r12\n\t"                                                                              \
     "bne.w 20b\n\t"                                                                                \
     "30:\n\t"                                                                                      \
@@ -198,8 +198,8 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
     "sub r3, r3, r7\n\t"                                                                           \
     "sub r4, r4, r8\n\t"                                                                           \
     "sub r5, r5, r9\n\t"                                                                           \
-    "ldrd r10, r11, [sp, #60]\n\t"                                                                 \
-    "ldrd r12, lr, [sp, #68]\n\t"                                                                  \
+    "ldrd r10, r11, [sp, #68]\n\t"                                                                 \
+    "ldrd r12, lr, [sp, #76]\n\t"                                                                  \
     "add r2, r10, r2, asr #8\n\t"                                                                  \
     "add r3, r11, r3, asr #8\n\t"                                                                  \
     "add r4, r12, r4, asr #8\n\t"                                                                  \
@@ -207,12 +207,12 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
     "ldr r10, [sp, #4]\n\t"                                                                        \
     "cmp r0, r10\n\t"                                                                              \
     "beq 21f\n\t"                                                                                  \
-    "strd r2, r3, [sp, #60]\n\t"                                                                   \
-    "strd r4, r5, [sp, #68]\n\t"                                                                   \
-    "ldr r12, [sp, #76]\n\t"                                                                       \
+    "strd r2, r3, [sp, #68]\n\t"                                                                   \
+    "strd r4, r5, [sp, #76]\n\t"                                                                   \
+    "ldr r12, [sp, #84]\n\t"                                                                       \
     "add r12, r12, #" FERRULE_TEXT(                                                                \
         FERRULE_BLOCK_PIECE) " * 16\n\t"                                                           \
-                             "str r12, [sp, #76]\n\t"                                              \
+                             "str r12, [sp, #84]\n\t"                                              \
                              "mov r2, r6\n\t"                                                      \
                              "mov r3, r7\n\t"                                                      \
                              "mov r4, r8\n\t"                                                      \
@@ -229,8 +229,8 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
         const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
         uint32_t *patches __attribute__((unused)))                                                 \
     {                                                                                              \
-        __asm__(PROLOGUE_OF("84")                                                                  \
-                    PIECES_PLACE PAIR start PIECES_BLOCK store EPILOGUE_OF("84", advance));        \
+        __asm__(PROLOGUE_OF("92")                                                                  \
+                    PIECES_PLACE PAIR start PIECES_BLOCK store EPILOGUE_OF("92", advance));        \
     }
 
 PIECES_FUNCTION(ferrule_block_pieces, "", STORE_DENSE, ADVANCE_DENSE)

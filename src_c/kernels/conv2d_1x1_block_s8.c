@@ -49,15 +49,24 @@ void ferrule_conv2d_1x1_block_s8(const struct ferrule_conv2d_block_s8_params *pa
         return;
     }
     if (count > 1) {
-        struct ferrule_block_pixels pixels = {output, output + block->output_c, input,
-                                              window->input_c, count / 2};
+        struct ferrule_block_pixels pixels = {
+            .first = output,
+            .second = output + block->output_c,
+            .source = input,
+            .step_bytes = window->input_c,
+            .pairs = count / 2,
+        };
 
         block->store(block, &pixels, scratch);
     }
     if (count % 2 != 0) {
         int8_t *last = output + (count - 1) * block->output_c;
-        struct ferrule_block_pixels pixels = {last, last, input + (count - 1) * window->input_c, 0,
-                                              1};
+        struct ferrule_block_pixels pixels = {
+            .first = last,
+            .second = last,
+            .source = input + (count - 1) * window->input_c,
+            .pairs = 1,
+        };
 
         block->store(block, &pixels, scratch);
     }

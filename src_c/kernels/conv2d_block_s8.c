@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
+
 #include "ferrule/kernels/conv2d.h"
 
 /* Four words at a time; calls of memcpy cost more on the short rows of small images. The target may
@@ -23,15 +25,47 @@ static void copy(int8_t *target, const int8_t *source, int32_t bytes)
     }
 }
 
+/* Copy the channels of a group from neighbouring pixels. */
+static void copy_group(int8_t *target, const int8_t *source, int32_t bytes, int32_t channels,
+                       int32_t pixel_c)
+{
+    if (channels == 4) {
+        for (; bytes >= 16; bytes -= 16) {
+            FERRULE_COPY_WORD(target, source);
+            FERRULE_COPY_WORD(target + 4, source + pixel_c);
+            source += 2 * pixel_c;
+            FERRULE_COPY_WORD(target + 8, source);
+            FERRULE_COPY_WORD(target + 12, source + pixel_c);
+            source += 2 * pixel_c;
+            target += 16;
+        }
+        for (; bytes > 0; bytes -= 4) {
+            FERRULE_COPY_WORD(target, source);
+            target += 4;
+            source += pixel_c;
+        }
+        return;
+    }
+    for (; bytes > 0; bytes -= channels) {
+        copy(target, source, channels);
+        target += channels;
+        source += pixel_c;
+    }
+}
+
 /* Copy the rows under one row of window positions, from row `first` of the window on; only their
  * padding is there. */
 static void fill_lines(const struct ferrule_conv2d_block_s8_params *params, const int8_t *image,
                        int32_t y, int8_t *lines, int32_t first)
 {
     const struct ferrule_window *window = &params->window;
-    int32_t row_bytes = window->input_w * window->input_c;
-    int32_t left_bytes = window->pad_left * window->input_c;
+    int32_t channels = window->input_c;
+    int32_t pixel_c = params->view.pixel_c;
+    int32_t skipped = window->pad_left < 0 ? -window->pad_left : 0; /* columns of the image */
+    int32_t left_bytes = window->pad_left < 0 ? 0 : window->pad_left * channels;
+    int32_t row_bytes = (window->input_w - skipped) * channels;
     int32_t room = params->line_bytes - left_bytes;
+    int32_t bytes = row_bytes < room ? row_bytes : room;
 
     lines += first * params->line_bytes;
     for (int32_t i = first; i < window->kernel_h; ++i) {
@@ -40,7 +74,13 @@ static void fill_lines(const struct ferrule_conv2d_block_s8_params *params, cons
         if (row < 0 || row >= window->input_h) {
             (void)memset(lines, params->input_zero_point, (size_t)params->line_bytes);
         } else {
-            copy(lines + left_bytes, image + row * row_bytes, row_bytes < room ? row_bytes : room);
+            const int8_t *source = image + (row * window->input_w + skipped) * pixel_c;
+
+            if (pixel_c == channels) {
+                copy(lines + left_bytes, source, bytes);
+            } else {
+                copy_group(lines + left_bytes, source, bytes, channels, pixel_c);
+            }
         }
         lines += params->line_bytes;
     }
@@ -52,7 +92,7 @@ static int32_t keep_lines(const struct ferrule_conv2d_block_s8_params *params, i
     const struct ferrule_window *window = &params->window;
     int32_t kept = window->kernel_h - window->stride_h;
 
-    if (window->dilation_h != 1 || kept <= 0) {
+    if (window->dilation_h != 1 || kept <= 0 || params->view.groups != 1) {
         return 0;
     }
     copy(lines, lines + window->stride_h * params->line_bytes, kept * params->line_bytes);
@@ -75,6 +115,7 @@ static void gather_one(const struct ferrule_conv2d_block_s8_params *params, cons
 {
     const struct ferrule_window *window = &params->window;
     int32_t words = window->input_c / 4;
+    int32_t pixel_c = params->view.pixel_c;
     uint32_t outside = ferrule_pair(params->input_zero_point, params->input_zero_point);
     struct ferrule_taps inside =
         ferrule_taps_inside(x, window->kernel_w, window->dilation_w, window->input_w);
@@ -88,15 +129,15 @@ static void gather_one(const struct ferrule_conv2d_block_s8_params *params, cons
         }
         target = fill_words(target, inside.first * words, outside);
         int32_t column = x + inside.first * window->dilation_w;
-        const int8_t *source = image + (row * window->input_w + column) * window->input_c;
-        if (window->dilation_w == 1) {
+        const int8_t *source = image + (row * window->input_w + column) * pixel_c;
+        if (window->dilation_w == 1 && pixel_c == window->input_c) {
             int32_t count = (inside.end - inside.first) * words;
             ferrule_widen(source, count, target, 4);
             target += 4 * count;
         } else {
             for (int32_t j = inside.first; j < inside.end; ++j) {
                 ferrule_widen(source, words, target, 4);
-                source += window->dilation_w * window->input_c;
+                source += window->dilation_w * pixel_c;
                 target += 4 * words;
             }
         }
@@ -132,89 +173,190 @@ static void gather_two(const struct ferrule_conv2d_block_s8_params *params, cons
 {
     const struct ferrule_window *window = &params->window;
     struct ferrule_block_rows rows = params->rows;
+    int32_t pixel_c = params->view.pixel_c;
+    int32_t offset = window->stride_w * pixel_c;
     uint32_t outside = ferrule_pair(params->input_zero_point, params->input_zero_point);
     struct ferrule_taps inside =
         ferrule_taps_inside(y, window->kernel_h, window->dilation_h, window->input_h);
     int32_t above = inside.first * rows.words;
     int32_t below = (window->kernel_h - inside.end) * rows.words;
     int32_t row = y + inside.first * window->dilation_h;
+    const int8_t *source = image + (row * window->input_w + x) * pixel_c;
 
     (void)fill_words(target + 1, above, outside);
     target = fill_words(target, above, outside);
     rows.count = inside.end - inside.first;
-    if (rows.count > 0) {
-        ferrule_block_gather(&rows, image + (row * window->input_w + x) * window->input_c,
-                             window->stride_w * window->input_c, target);
+    if (window->dilation_w != 1 || pixel_c != window->input_c) { /* each tap is a row */
+        int32_t row_bytes = 4 * rows.words + rows.step_bytes;
+        int32_t left = rows.count;
+
+        rows.count = window->kernel_w;
+        rows.words = window->input_c / 4;
+        rows.step_bytes = window->dilation_w * pixel_c - window->input_c;
+        for (; left > 0; --left) {
+            ferrule_block_gather(&rows, source, offset, target);
+            source += row_bytes;
+            target += 4 * rows.count * rows.words;
+        }
+    } else if (rows.count > 0) {
+        ferrule_block_gather(&rows, source, offset, target);
         target += 4 * rows.count * rows.words;
     }
     (void)fill_words(target + 1, below, outside);
     (void)fill_words(target, below, outside);
 }
 
-void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params,
-                             const int8_t *input, int8_t *output, void *scratch)
+/* Compute pairs of the `left` pixels from column x on, as many as lie in the line or in the image;
+ * return their number. Rows of their windows have whole words. */
+static int32_t store_run(const struct ferrule_conv2d_block_s8_params *params,
+                         const struct ferrule_block *block, struct ferrule_block_pixels *first,
+                         const int8_t *source, int32_t y, int32_t x, int32_t left,
+                         uint32_t *patches)
 {
     const struct ferrule_window *window = &params->window;
-    const struct ferrule_block *block = &params->block;
-    uint32_t *patches = scratch;
-    int8_t *lines = (int8_t *)(patches + 4 * block->words);
+    struct ferrule_block_pixels pixels = {
+        .first = first->first,
+        .second = first->second,
+        .source = source,
+        .step_bytes = window->stride_w * window->input_c,
+        .pairs = left / 2,
+        .row_words = params->rows.words,
+        .row_gap = params->rows.step_bytes,
+    };
+
+    if (params->line_bytes == 0) { /* windows of one pixel */
+        if (window->input_w - x < left) {
+            pixels.pairs = (window->input_w - x) / 2;
+        }
+        pixels.source += (y * window->input_w + x) * window->input_c;
+    }
+    block->store(block, &pixels, patches);
+    return pixels.pairs;
+}
+
+/* Compute a row of output pixels, for one group of channels. `waiting` is a pixel that is gathered
+ * but not computed, or null; so is what is returned. */
+static int8_t *convolve_row(const struct ferrule_conv2d_block_s8_params *params,
+                            const struct ferrule_block *block, const int8_t *image, int32_t y,
+                            int8_t *output, int8_t *waiting, uint32_t *patches)
+{
+    const struct ferrule_window *window = &params->window;
+    const int8_t *line = (int8_t *)(patches + 4 * block->words);
     bool has_lines = params->line_bytes != 0;
     int32_t step = window->stride_w * window->input_c;
+    int32_t column = params->view.column;
     /* Between these columns, two windows lie inside or in the lines. */
     int32_t least_x = has_lines ? -window->pad_left : 0;
-    int32_t most_x = has_lines ? INT32_MAX : window->input_w - window->kernel_w - window->stride_w;
-    struct ferrule_block_pixels pixels = {output, output, NULL, 0, 1};
-    int32_t waiting = 0; /* pixels gathered but not computed: 0 or 1 */
+    int32_t reach = (window->kernel_w - 1) * window->dilation_w + 1 + window->stride_w;
+    int32_t most_x = has_lines ? INT32_MAX : window->input_w - reach;
+    int32_t x = -window->pad_left;
+    int32_t left = window->output_w;
+    bool runs = params->runs != 0 && (has_lines || (y >= 0 && y < window->input_h));
+    struct ferrule_block_pixels pixels = {.first = waiting, .pairs = 1};
 
-    if (window->dilation_w != 1) {
-        most_x = INT32_MIN;
-    }
-    /* The weights of the elements past the last product are zero, and the second pixel of the last
-     * pair may not exist; what is read of both must be defined. */
-    (void)memset(patches, 0, (size_t)(16 * block->words));
-    (void)memset(lines, params->input_zero_point, (size_t)(window->kernel_h * params->line_bytes));
-    for (int32_t b = 0; b < window->batches; ++b) {
-        for (int32_t i = 0; i < window->output_h; ++i) {
-            int32_t y = i * window->stride_h - window->pad_top;
+    while (left > 0) {
+        uint32_t *target = patches;
 
-            if (has_lines) {
-                fill_lines(params, input, y, lines, i > 0 ? keep_lines(params, lines) : 0);
-            }
-            for (int32_t j = 0; j < window->output_w; ++j) {
-                int32_t x = j * window->stride_w - window->pad_left;
-                const int8_t *line = lines + j * step;
+        if (pixels.first == NULL) {
+            pixels.first = output;
+            if (left > 1 && x >= least_x && x <= most_x) {
+                int32_t pairs = 1;
 
-                if (waiting == 0 && j + 1 < window->output_w && x >= least_x && x <= most_x) {
+                pixels.second = output + column;
+                if (runs) {
+                    pairs = store_run(params, block, &pixels, has_lines ? line : image, y, x, left,
+                                      patches);
+                } else {
                     if (has_lines) {
                         params->gather(&params->rows, line, step, patches);
                     } else {
-                        gather_two(params, input, y, x, patches);
+                        gather_two(params, image, y, x, patches);
                     }
-                    pixels.second = output + block->output_c;
                     block->store(block, &pixels, patches);
-                    output += 2 * block->output_c;
-                    pixels.first = output;
-                    ++j;
-                    continue;
                 }
-                if (has_lines) {
-                    gather_one_line(&params->rows, line, patches + waiting);
-                } else {
-                    gather_one(params, input, y, x, patches + waiting);
+                pixels.first = NULL;
+                output += 2 * pairs * column;
+                x += 2 * pairs * window->stride_w;
+                line += 2 * pairs * step;
+                left -= 2 * pairs;
+                continue;
+            }
+        } else {
+            pixels.second = output;
+            target = patches + 1;
+        }
+        if (has_lines) {
+            gather_one_line(&params->rows, line, target);
+        } else {
+            gather_one(params, image, y, x, target);
+        }
+        if (target != patches) {
+            block->store(block, &pixels, patches);
+            pixels.first = NULL;
+        }
+        output += column;
+        x += window->stride_w;
+        line += step;
+        --left;
+    }
+    return pixels.first;
+}
+
+static void convolve(const struct ferrule_conv2d_block_s8_params *params, const int8_t *input,
+                     int8_t *output, uint32_t *patches)
+{
+    const struct ferrule_window *window = &params->window;
+    const struct ferrule_view *view = &params->view;
+    int8_t *lines = (int8_t *)(patches + 4 * params->block.words);
+    struct ferrule_block block = params->block;
+    int8_t *waiting = NULL;
+
+    /* The weights of the elements past the last product are zero, and the second pixel of the last
+     * pair may not exist; what is read of both must be defined. */
+    (void)memset(patches, 0, (size_t)(16 * block.words));
+    if (params->line_bytes != 0) {
+        (void)memset(lines, params->input_zero_point,
+                     (size_t)(window->kernel_h * params->line_bytes + 4));
+    }
+    for (int32_t b = 0; b < window->batches; ++b) {
+        for (int32_t i = 0; i < window->output_h; ++i) {
+            int32_t y = i * window->stride_h - window->pad_top;
+            bool last = b + 1 == window->batches && i + 1 == window->output_h;
+
+            block.weights = params->block.weights;
+            for (int32_t g = 0; g < view->groups; ++g) {
+                const int8_t *image = input + g * window->input_c;
+                int8_t *row = output + i * view->row + g * view->group_output;
+
+                if (params->line_bytes != 0) {
+                    fill_lines(params, image, y, lines, i > 0 ? keep_lines(params, lines) : 0);
                 }
-                if (waiting != 0) {
-                    pixels.second = output;
-                    block->store(block, &pixels, patches);
-                    pixels.first = output + block->output_c;
+                waiting = convolve_row(params, &block, image, y, row, waiting, patches);
+                if (waiting != NULL && (view->groups > 1 || last)) {
+                    struct ferrule_block_pixels pixels = {
+                        .first = waiting,
+                        .second = waiting,
+                        .pairs = 1,
+                    };
+
+                    block.store(&block, &pixels, patches);
+                    waiting = NULL;
                 }
-                waiting ^= 1;
-                output += block->output_c;
+                block.weights += block.weight_bytes / 4;
             }
         }
-        input += window->input_h * window->input_w * window->input_c;
+        input += window->input_h * window->input_w * view->pixel_c;
+        output += view->image;
     }
-    if (waiting != 0) {
-        pixels.second = pixels.first;
-        block->store(block, &pixels, patches);
+}
+
+void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params,
+                             const int8_t *input, int8_t *output, void *scratch)
+{
+    bool more = true;
+
+    for (; more; ++params) {
+        convolve(params, input, output + params->view.first, scratch);
+        more = params->view.more != 0;
     }
 }

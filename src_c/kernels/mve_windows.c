@@ -1,169 +1,196 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/mve_windows.h"
 
-/* Collect one column of the windows. */
-static inline int8_t *collect_column(const struct ferrule_mve_image *image,
-                                     const struct ferrule_mve_band *band, int32_t x, int8_t *target)
+/* A row of windows: the image, its first row under them, and the taps that are inside it. */
+struct band {
+    const int8_t *pixels;
+    int32_t y;
+    struct ferrule_taps inside;
+};
+
+static void plan_lanes(const struct ferrule_mve_image *image, struct ferrule_mve_lanes *lanes)
 {
     const struct ferrule_window *window = &image->window;
     int32_t channels = window->input_c;
-    int32_t rows = band->inside.end - band->inside.first;
+    int32_t columns = FERRULE_MVE_LANES_8 / channels;
 
-    if (x < 0 || x >= window->input_w || rows == 0) {
-        return ferrule_mve_fill(target, window->kernel_h * channels, image->input_zero_point);
+    lanes->source_step = (image->shared != 0 ? 1 : window->stride_w) * image->view.pixel_c;
+    lanes->target_step = window->kernel_h * channels * (image->shared != 0 ? 1 : window->kernel_w);
+    lanes->columns = 0;
+    if (channels > FERRULE_MVE_LANES_16) {
+        return;
     }
-    int32_t first_row = band->y + band->inside.first * window->dilation_h;
-    const int8_t *source = band->pixels + (first_row * window->input_w + x) * channels;
-    int32_t step = window->dilation_h * window->input_w * channels;
-
-    if (rows != window->kernel_h) {
-        target = ferrule_mve_fill(target, band->inside.first * channels, image->input_zero_point);
-    }
-    if (channels <= FERRULE_MVE_BYTES) {
-        target = ferrule_mve_copy_rows(target, source, channels, rows, step);
-    } else {
-        for (int32_t i = 0; i < rows; ++i) {
-            ferrule_mve_copy(target, source, channels);
-            source += step;
-            target += channels;
+    lanes->wide =
+        columns * lanes->source_step > UINT8_MAX || columns * lanes->target_step > UINT8_MAX;
+    if (lanes->wide) {
+        columns = FERRULE_MVE_LANES_16 / channels;
+        if (columns * lanes->source_step > UINT16_MAX ||
+            columns * lanes->target_step > UINT16_MAX) {
+            return;
         }
     }
-    if (rows != window->kernel_h) {
-        target = ferrule_mve_fill(target, (window->kernel_h - band->inside.end) * channels,
-                                  image->input_zero_point);
-    }
-    return target;
-}
+    lanes->columns = columns;
+    for (int32_t k = 0; k < (lanes->wide ? FERRULE_MVE_LANES_16 : FERRULE_MVE_LANES_8); ++k) {
+        int32_t lane = k < columns * channels ? k : 0;
+        int32_t source = lane / channels * lanes->source_step + lane % channels;
+        int32_t target = lane / channels * lanes->target_step + lane % channels;
 
-/* Collect adjacent columns of a row of the windows. */
-static void collect_row(const struct ferrule_mve_image *image, const struct ferrule_mve_band *band,
-                        int32_t tap, int32_t x, int32_t columns, int8_t *target)
-{
-    const struct ferrule_window *window = &image->window;
-    int32_t channels = window->input_c;
-    int32_t before = ferrule_clamp(-x, 0, columns);
-    int32_t behind = ferrule_clamp(x + columns - window->input_w, 0, columns - before);
-    bool inside = tap >= band->inside.first && tap < band->inside.end;
-    int32_t copied = inside ? columns - before - behind : 0;
-
-    if (copied != columns) {
-        (void)ferrule_mve_fill(target, columns * channels, image->input_zero_point);
-    }
-    if (copied != 0) {
-        int32_t row = band->y + tap * window->dilation_h;
-
-        ferrule_mve_copy(target + before * channels,
-                         band->pixels + (row * window->input_w + x + before) * channels,
-                         copied * channels);
+        if (lanes->wide) {
+            lanes->source_16[k] = (uint16_t)source;
+            lanes->target_16[k] = (uint16_t)target;
+        } else {
+            lanes->source_8[k] = (uint8_t)source;
+            lanes->target_8[k] = (uint8_t)target;
+        }
     }
 }
 
-/* Copy the windows of `count` pixels from rows that lie in scratch. */
-static void copy_windows(const struct ferrule_window *window, const int8_t *strip,
-                         int32_t strip_bytes, int32_t count, int8_t *target)
-{
-    int32_t row_bytes = window->kernel_w * window->input_c;
-    int32_t pixel_bytes = window->stride_w * window->input_c;
 #if FERRULE_HAS_MVE
-    const int8_t *source;
+/* Copy whole passes of the lanes, then `rest` bytes of one more. The registers in each line are the
+ * offsets of 8 or 16 bits. */
+#define COPY_LANES(load_offsets, load, store, loop, froms, tos)                                    \
+    __asm__ volatile(load_offsets                                                                  \
+                     " q1, [%[from]]\n\t" load_offsets " q2, [%[to]]\n\t"                          \
+                     "cbz %[passes], 2f\n\t"                                                       \
+                     "1:\n\t" load " q0, [%[source], q1]\n\t"                                      \
+                     "add %[source], %[source], %[source_step]\n\t"                                \
+                     "subs %[passes], %[passes], #1\n\t" store " q0, [%[target], q2]\n\t"          \
+                     "add %[target], %[target], %[target_step]\n\t"                                \
+                     "bne 1b\n\t"                                                                  \
+                     "2:\n\t" loop " lr, %[rest], 4f\n\t"                                          \
+                     "3:\n\t" load " q0, [%[source], q1]\n\t" store " q0, [%[target], q2]\n\t"     \
+                     "letp lr, 3b\n\t"                                                             \
+                     "4:\n\t"                                                                      \
+                     : [target] "+l"(target), [source] "+l"(source), [passes] "+l"(passes)         \
+                     : [from] "r"(froms), [to] "r"(tos), [rest] "r"(rest),                         \
+                       [source_step] "r"(source_step), [target_step] "r"(target_step)              \
+                     : "cc", "lr", "q0", "q1", "q2", "memory")
+#endif
 
-    /* The bytes behind a row are replaced by the next one, or have weights of 0. */
-    __asm__ volatile(
-        "1:\n\t"
-        "dls lr, %[rows]\n\t"
-        "mov %[source], %[strip]\n\t"
-        "2:\n\t"
-        "vldrb.u8 q0, [%[source]]\n\t"
-        "add %[source], %[source], %[strip_bytes]\n\t"
-        "vstrb.8 q0, [%[target]]\n\t"
-        "add %[target], %[target], %[row_bytes]\n\t"
-        "le lr, 2b\n\t"
-        "add %[strip], %[strip], %[pixel_bytes]\n\t"
-        "subs %[count], %[count], #1\n\t"
-        "bne 1b\n\t"
-        : [target] "+r"(target), [strip] "+r"(strip), [source] "=&r"(source), [count] "+r"(count)
-        : [rows] "r"(window->kernel_h), [strip_bytes] "r"(strip_bytes), [row_bytes] "r"(row_bytes),
-          [pixel_bytes] "r"(pixel_bytes)
-        : "cc", "lr", "q0", "memory");
+/* Collect pixels of one row: of whole passes of the lanes, and of `rest` bytes behind them. */
+static inline void collect_lanes(const struct ferrule_mve_lanes *lanes, const int8_t *source,
+                                 int8_t *target, int32_t passes, int32_t rest)
+{
+    int32_t source_step = lanes->columns * lanes->source_step;
+    int32_t target_step = lanes->columns * lanes->target_step;
+#if FERRULE_HAS_MVE
+    if (lanes->wide) {
+        COPY_LANES("vldrh.u16", "vldrb.u16", "vstrb.16", "wlstp.16", lanes->source_16,
+                   lanes->target_16);
+    } else {
+        COPY_LANES("vldrb.u8", "vldrb.u8", "vstrb.8", "wlstp.8", lanes->source_8, lanes->target_8);
+    }
 #else
-    for (; count > 0; --count) {
-        target = ferrule_mve_copy_rows(target, strip, row_bytes, window->kernel_h, strip_bytes);
-        strip += pixel_bytes;
+    for (; passes >= 0; --passes) {
+        int32_t all = lanes->wide ? FERRULE_MVE_LANES_16 : FERRULE_MVE_LANES_8;
+
+        for (int32_t k = 0; k < (passes > 0 ? all : rest); ++k) {
+            target[lanes->wide ? lanes->target_16[k] : lanes->target_8[k]] =
+                source[lanes->wide ? lanes->source_16[k] : lanes->source_8[k]];
+        }
+        source += source_step;
+        target += target_step;
     }
 #endif
 }
 
-/* Collect the rows under the windows of `count` pixels behind the windows, then the windows. */
-static void collect_by_rows(const struct ferrule_mve_image *image,
-                            const struct ferrule_mve_band *band, int32_t x, int32_t count,
-                            int8_t *target)
+/* Collect columns that lie inside the image, row by row, from column x on. */
+static void collect_columns(const struct ferrule_mve_image *image,
+                            const struct ferrule_mve_lanes *lanes, const struct band *band,
+                            int32_t x, int32_t columns, int8_t *target)
 {
     const struct ferrule_window *window = &image->window;
     int32_t channels = window->input_c;
-    int32_t columns = (count - 1) * window->stride_w + window->kernel_w;
-    int8_t *strip =
-        target + image->pixels * window->kernel_h * window->kernel_w * channels + FERRULE_MVE_BYTES;
-    int8_t *at = strip;
+    int32_t pixel_c = image->view.pixel_c;
+    int32_t row = band->y + band->inside.first * window->dilation_h;
+    const int8_t *source = band->pixels + (row * window->input_w + x) * pixel_c;
+    bool adjacent = lanes->source_step == channels && lanes->target_step == channels;
+    int32_t passes = lanes->columns != 0 ? columns / lanes->columns : 0;
+    int32_t rest = (columns - passes * lanes->columns) * channels;
 
-    for (int32_t i = 0; i < window->kernel_h; ++i) {
-        collect_row(image, band, i, x, columns, at);
-        at += columns * channels;
+    target += band->inside.first * channels;
+    for (int32_t i = band->inside.first; i < band->inside.end; ++i) {
+        if (adjacent) {
+            ferrule_mve_copy(target, source, columns * channels);
+        } else if (lanes->columns != 0) {
+            collect_lanes(lanes, source, target, passes, rest);
+        } else {
+            ferrule_mve_copy_apart(target, lanes->target_step, source, lanes->source_step, channels,
+                                   columns);
+        }
+        source += window->dilation_h * window->input_w * pixel_c;
+        target += channels;
     }
-    copy_windows(window, strip, columns * channels, count, target);
 }
 
-/* Collect the windows of `count` pixels, the first of which begins at column x. */
-static void collect(const struct ferrule_mve_image *image, const struct ferrule_mve_band *band,
-                    int32_t x, int32_t count, int8_t *target)
+/* Collect the windows of `count` pixels, the first of which begins at column x: all columns under
+ * them if they share columns, otherwise one column of each window after the other. */
+static void collect(const struct ferrule_mve_image *image, const struct ferrule_mve_lanes *lanes,
+                    const struct band *band, int32_t x, int32_t count, int8_t *target)
+{
+    const struct ferrule_window *window = &image->window;
+    int32_t column_bytes = window->kernel_h * window->input_c;
+    int32_t apart = image->shared != 0 ? 1 : window->stride_w;
+    int32_t taps = image->shared != 0 ? 1 : window->kernel_w;
+    int32_t columns =
+        image->shared != 0 ? (count - 1) * window->stride_w + window->kernel_w : count;
+    int32_t last = x + (columns - 1) * apart + (taps - 1) * window->dilation_w;
+
+    if (x < 0 || last >= window->input_w ||
+        band->inside.end - band->inside.first != window->kernel_h) {
+        (void)ferrule_mve_fill(target, columns * lanes->target_step, image->input_zero_point);
+    }
+    for (int32_t j = 0; j < taps; ++j) {
+        struct ferrule_taps inside = ferrule_taps_inside(x, columns, apart, window->input_w);
+
+        if (inside.first < inside.end) {
+            collect_columns(image, lanes, band, x + inside.first * apart, inside.end - inside.first,
+                            target + inside.first * lanes->target_step);
+        }
+        target += column_bytes;
+        x += window->dilation_w;
+    }
+}
+
+/* Go to the next windows; return whether there are any. */
+static bool advance(const struct ferrule_mve_image *image, struct ferrule_mve_batch *batch)
 {
     const struct ferrule_window *window = &image->window;
 
-    if (image->by_rows == 0 && image->shared != 0 && window->kernel_h == 1) {
-        collect_row(image, band, 0, x, (count - 1) * window->stride_w + window->kernel_w, target);
-        return;
+    if (batch->count == 0) {
+        plan_lanes(image, &batch->lanes);
+        return true;
     }
-    if (image->by_rows != 0) {
-        collect_by_rows(image, band, x, count, target);
-        return;
-    }
-    if (image->shared != 0) {
-        int32_t end = x + (count - 1) * window->stride_w + window->kernel_w;
-
-        for (; x < end; ++x) {
-            target = collect_column(image, band, x, target);
+    if (++batch->group == image->view.groups) {
+        batch->group = 0;
+        batch->column += batch->count;
+        if (batch->column >= window->output_w) {
+            batch->column = 0;
+            ++batch->row;
         }
-        return;
     }
-    for (; count > 0; --count) {
-        for (int32_t j = 0; j < window->kernel_w; ++j) {
-            target = collect_column(image, band, x + j * window->dilation_w, target);
-        }
-        x += window->stride_w;
-    }
+    return batch->row < window->batches * window->output_h;
 }
 
 int32_t ferrule_mve_collect(const struct ferrule_mve_image *image, const int8_t *input,
-                            struct ferrule_mve_batch *next, void *scratch)
+                            struct ferrule_mve_batch *batch, void *scratch)
 {
     const struct ferrule_window *window = &image->window;
-    struct ferrule_mve_band band = {.pixels = input};
+    struct band band;
 
-    if (next->column >= window->output_w) {
-        next->column = 0;
-        ++next->row;
-    }
-    if (next->row == window->batches * window->output_h) {
+    if (!advance(image, batch)) {
         return 0;
     }
-    int32_t left = window->output_w - next->column;
-    int32_t count = left < image->pixels ? left : image->pixels;
+    int32_t left = window->output_w - batch->column;
+    int32_t number = batch->row / window->output_h; /* of the image */
 
-    band.pixels +=
-        next->row / window->output_h * window->input_h * window->input_w * window->input_c;
-    band.y = next->row % window->output_h * window->stride_h - window->pad_top;
+    batch->count = left < image->pixels ? left : image->pixels;
+    band.pixels = input + batch->group * window->input_c +
+                  number * window->input_h * window->input_w * image->view.pixel_c;
+    band.y = (batch->row - number * window->output_h) * window->stride_h - window->pad_top;
     band.inside =
         ferrule_taps_inside(band.y, window->kernel_h, window->dilation_h, window->input_h);
-    collect(image, &band, next->column * window->stride_w - window->pad_left, count, scratch);
-    next->column += count;
-    return count;
+    collect(image, &batch->lanes, &band, batch->column * window->stride_w - window->pad_left,
+            batch->count, scratch);
+    return batch->count;
 }

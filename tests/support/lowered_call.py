@@ -29,6 +29,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import CoreFeatures, Face, Goal, default_target
 from ferrule.dom import (
+    ArrayType,
     Call,
     Const,
     Evaluate,
@@ -139,12 +140,14 @@ class _Calls:
             self.add("scratch", np.zeros(op.scratch_bytes, np.uint8))
         for declaration in op.declarations:
             assert isinstance(declaration, Variable)
-            assert isinstance(declaration.type, Const)
-            assert isinstance(declaration.type.type, StructType)
+            type_, form = declaration.type, " *"
+            if isinstance(type_, ArrayType):
+                type_, form = type_.element, "[]"
+            assert isinstance(type_, Const)
+            assert isinstance(type_.type, StructType)
             assert declaration.value is not None
-            tag = declaration.type.type.name
-            value = self._ffi.new(f"struct {tag} *", evaluate(declaration.value, self._symbols, self._ffi.NULL))
-            self._symbols[declaration.name] = value
+            value = evaluate(declaration.value, self._symbols, self._ffi.NULL)
+            self._symbols[declaration.name] = self._ffi.new(f"struct {type_.type.name}{form}", value)
 
     def add(self, name: str, data: Array) -> None:
         """Allocate memory for a symbol, between guards unless the address sanitizer provides them."""

@@ -27,11 +27,13 @@ from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
 MOST_MACS = 250_000
 """Larger layers are made smaller, so that ten thousand can be emulated."""
 _SHARES = {
     LayerType.CONV_2D: 40,
+    LayerType.TRANSPOSE_CONV: 6,
     LayerType.DEPTHWISE_CONV_2D: 28,
     LayerType.FULLY_CONNECTED: 10,
     LayerType.AVERAGE_POOL_2D: 5,
@@ -86,6 +88,8 @@ class Case:
 
     Recurrent layers have the height as steps, or as frames of the state, and SVDF the width as its rank.
     """
+    groups: int = 1
+    """Of CONV_2D; channels and outputs are those of a group."""
     kernel_h: int = 1
     kernel_w: int = 1
     stride_h: int = 1
@@ -183,6 +187,13 @@ def _draw(numbers: random.Random) -> Case:
         weights=numbers.choice(_WEIGHTS),
         inputs=numbers.choice(_INPUTS),
     )
+    if type_ is LayerType.CONV_2D and numbers.random() < 0.2:
+        case = replace(
+            case,
+            groups=numbers.choice([2, 2, 3, 4, 8]),
+            channels=numbers.choice([case.channels, 4, numbers.randint(1, 8)]),
+            outputs=numbers.choice([case.outputs, 4, numbers.randint(1, 8)]),
+        )
     if type_ is LayerType.DEPTHWISE_CONV_2D:
         case = replace(case, outputs=numbers.choices([1, 2, 3, 4, 8], [75, 9, 6, 5, 5])[0])
     if type_ in {LayerType.SOFTMAX, LayerType.RELU, LayerType.PRELU, LayerType.BATCH_MATMUL, *_EXTREMA, *_RECURRENT}:
@@ -238,7 +249,12 @@ def _with_window(numbers: random.Random, case: Case) -> Case:
     kind = numbers.choices(["same", "valid", "explicit"], [70, 25, 5] if usual else [50, 25, 25])[0]
     if kind == "valid" and (reach_h > case.height or reach_w > case.width):
         kind = "same"
-    if kind == "same":
+    if case.type is LayerType.TRANSPOSE_CONV:
+        # of the padding behind, the height and width of the output follow
+        dilation_h = dilation_w = 1
+        top, left = numbers.randint(0, kernel_h - 1), numbers.randint(0, kernel_w - 1)
+        bottom, right = numbers.randint(0, kernel_h - 1), numbers.randint(0, kernel_w - 1)
+    elif kind == "same":
         top, bottom = same_padding(case.height, kernel_h, stride_h, dilation_h)
         left, right = same_padding(case.width, kernel_w, stride_w, dilation_w)
     elif kind == "explicit":
@@ -279,7 +295,9 @@ def _work(case: Case) -> int:
     if case.type is LayerType.SVDF:
         return case.batch * case.width * case.outputs * (case.channels + case.height)
     pixels = case.batch * case.height * case.width // (case.stride_h * case.stride_w)
-    return (pixels + 1) * case.channels * case.outputs * case.kernel_h * case.kernel_w
+    if case.type is LayerType.TRANSPOSE_CONV:
+        pixels = case.batch * case.height * case.width
+    return (pixels + 1) * case.groups * case.channels * case.outputs * case.kernel_h * case.kernel_w
 
 
 def _network(case: Case) -> Network:
@@ -301,9 +319,14 @@ def _network(case: Case) -> Network:
     data = tensor("data", _data_shape(case), case.dtype, _scale(generator, -8, 2), _zero_point(generator, case.dtype))
     descriptor = _descriptor(case)
     match case.type:
-        case LayerType.CONV_2D:
+        case LayerType.CONV_2D | LayerType.TRANSPOSE_CONV:
             return _weighted(
-                case, generator, descriptor, data, (case.outputs, case.kernel_h, case.kernel_w, case.channels), 0
+                case,
+                generator,
+                descriptor,
+                data,
+                (case.groups * case.outputs, case.kernel_h, case.kernel_w, case.channels),
+                0,
             )
         case LayerType.DEPTHWISE_CONV_2D:
             shape = (1, case.kernel_h, case.kernel_w, case.channels * case.outputs)
@@ -347,7 +370,7 @@ def _data_shape(case: Case) -> Shape:
         return (case.batch, case.channels * case.height)
     if case.type is LayerType.SOFTMAX:
         return (case.batch, case.height, case.channels)
-    return (case.batch, case.height, case.width, case.channels)
+    return (case.batch, case.height, case.width, case.groups * case.channels)
 
 
 def _descriptor(case: Case) -> Descriptor:
@@ -360,6 +383,15 @@ def _descriptor(case: Case) -> Descriptor:
         case LayerType.DEPTHWISE_CONV_2D:
             return DepthwiseConv2dDescriptor(
                 depth_multiplier=case.outputs, **strides, **dilations, padding=padding, activation=case.activation
+            )
+        case LayerType.TRANSPOSE_CONV:
+            return TransposeConvDescriptor(
+                output_h=max((case.height - 1) * case.stride_h + case.kernel_h - case.top - case.bottom, 1),
+                output_w=max((case.width - 1) * case.stride_w + case.kernel_w - case.left - case.right, 1),
+                **strides,
+                pad_top=case.top,
+                pad_left=case.left,
+                activation=case.activation,
             )
         case LayerType.FULLY_CONNECTED:
             return FullyConnectedDescriptor(activation=case.activation)

@@ -15,6 +15,7 @@ from ferrule.dom import (
     AddressOf,
     Aggregate,
     ArrayData,
+    ArrayType,
     Block,
     Boolean,
     Call,
@@ -93,6 +94,10 @@ class Calls:
                 table = self._ffi.new(f"struct {tag} *", self._value(value))
                 self._symbols[name] = table
                 self._keep.append(table)
+            case Variable(name=name, type=ArrayType(Const(StructType(tag))), value=Aggregate() as value):
+                tables = self._ffi.new(f"struct {tag}[]", self._value(value))
+                self._symbols[name] = tables
+                self._keep.append(tables)
             case _:
                 raise UnsupportedError(
                     f"kernel {self._kernel} needs more than parameter tables, which the host can't run"

@@ -24,6 +24,7 @@ from ferrule.backends.firmware import (
 from ferrule.dom import (
     Aggregate,
     ArrayData,
+    ArrayType,
     Block,
     Cast,
     Const,
@@ -34,6 +35,7 @@ from ferrule.dom import (
     Pointer,
     Scalar,
     Statement,
+    Variable,
     call_of,
     elements,
 )
@@ -77,6 +79,8 @@ class KernelCall:
     fields: Mapping[str, Member]
     """The members of `struct ferrule_<table>`."""
     _: KW_ONLY
+    more: Sequence[Mapping[str, Member]] = ()
+    """The members of further tables, for kernels that take an array of them."""
     table: str = ""
     """The default is `<kernel>_params`."""
     title: str = ""
@@ -116,14 +120,8 @@ class KernelCall:
             contribution = self.contribution or KERNELS.part(self.kernel, *self.sources)
         except FerruleError as error:
             raise UnsupportedError(f"layer '{context.layer.name}': there is no kernel {self.kernel}") from error
-        nested: list[Blob] = []
-        own: list[Blob] = []
-        values = {
-            name: _value(context, name, member, nested if isinstance(member, Mapping) else own)
-            for name, member in self.fields.items()
-        }
-        parameters, pointer = parameter_table(context, f"ferrule_{self.table or f'{self.kernel}_params'}", **values)
-        blobs = {blob.name: blob for blob in (*nested, *own)}
+        blobs: dict[str, Blob] = {}
+        parameters, pointer = self._parameters(context, blobs)
         arguments: list[Expression] = []
         for index in self.inputs:
             place = input_place(context, index, blobs, "input" if self.inputs == (0,) else "")
@@ -146,6 +144,21 @@ class KernelCall:
             headers=(self.header,),
             contributions=(contribution,),
         )
+
+    def _parameters(self, context: LoweringContext, blobs: dict[str, Blob]) -> tuple[Variable, Expression]:
+        """Return the parameter table, or an array of tables, and a pointer to it; `blobs` gets the constant arrays."""
+        struct = f"ferrule_{self.table or f'{self.kernel}_params'}"
+        variable, pointer = parameter_table(context, struct, **_members(context, self.fields, blobs))
+        if not self.more:
+            return variable, pointer
+        further = (
+            struct_value(_members(replace(context, prefix=context.symbol(f"part{number}")), fields, blobs))
+            for number, fields in enumerate(self.more, 1)
+        )
+        assert variable.value is not None, "it is a table"
+        tables = elements((variable.value, *further))
+        array = Variable(variable.name, ArrayType(variable.type, len(self.more) + 1), value=tables)
+        return array, Identifier(array.name)
 
     def elementwise(self, context: LoweringContext) -> LoweredOp:
         """Return the layer as this call of a kernel that reads each element before it writes that of the same index.
@@ -170,6 +183,20 @@ def input_place(context: LoweringContext, index: int, blobs: dict[str, Blob], na
     blob = context.blob(name or f"input_{index}", bytes_for_c(np.asarray(context.constant(index))))
     blobs[blob.name] = blob
     return Identifier(blob.name)
+
+
+def _members(
+    context: LoweringContext, fields: Mapping[str, Member], blobs: dict[str, Blob]
+) -> Mapping[str, FieldValue]:
+    """Return the members of a table as values; `blobs` gets the constant arrays, those of structs first."""
+    nested: list[Blob] = []
+    own: list[Blob] = []
+    values = {
+        name: _value(context, name, member, nested if isinstance(member, Mapping) else own)
+        for name, member in fields.items()
+    }
+    blobs.update((blob.name, blob) for blob in (*nested, *own))
+    return values
 
 
 def _value(context: LoweringContext, name: str, member: Member, blobs: list[Blob]) -> FieldValue:

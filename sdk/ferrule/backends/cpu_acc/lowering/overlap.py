@@ -26,6 +26,8 @@ class Reads(StrEnum):
     """In full, before it writes the first byte of the pixels of the step."""
     PER_ELEMENT = "per element"
     """Once more for each element of the pixel."""
+    THROUGHOUT = "throughout"
+    """Again and again until the last byte of the step's pixels is written."""
     PER_CHANNEL = "per channel"
     """One channel of the input at a time, before it writes the elements of the pixel that belong to the channel."""
 
@@ -72,9 +74,12 @@ def pixel_overlaps(
     if context.is_constant(0):
         return ()
     waiting = None
-    if reads is not Reads.BEFORE:  # the most bytes by which the written part of a pixel is ahead of what was read
+    if reads in (
+        Reads.PER_ELEMENT,
+        Reads.PER_CHANNEL,
+    ):  # the most bytes by which the written part of a pixel is ahead of what was read
         waiting = (output.shape[3] - (1 if reads is Reads.PER_ELEMENT else image.shape[3])) * output.dtype.size_bytes
-    distance = _pixel_distance(window, image, output, pixels, tile, waiting)
+    distance = _pixel_distance(window, image, output, pixels, tile, waiting, throughout=reads is Reads.THROUGHOUT)
     return (
         Overlap(
             input=context.source.name,
@@ -112,10 +117,13 @@ def _pixel_distance(
     pixels: int,
     tile: tuple[int, int] | None,
     waiting: int | None,
+    *,
+    throughout: bool,
 ) -> int:
     """Return the largest end of the written bytes minus start of the bytes to be read, after any step.
 
     While a pixel is written, `waiting` bytes of it may be ahead of its window; None if the window was read before.
+    With `throughout`, the windows of a step are read until all its bytes are written.
     """
     batches, height, width, channels = output.shape
     rows = _taps(image.shape[1], height, window.height, window.stride_h, window.dilation_h, window.padding.top)
@@ -135,8 +143,9 @@ def _pixel_distance(
     pixel_bytes = channels * output.dtype.size_bytes
     first, window_first = (number * pixel_bytes)[order], window_first[order]
     last = np.flatnonzero(np.diff(step[order], append=-1))  # the place of the last pixel of each step
-    written = np.maximum.accumulate(first + pixel_bytes)[last[:-1]]
-    left = np.minimum.accumulate(window_first[::-1])[::-1][last[:-1] + 1]
+    written = np.maximum.accumulate(first + pixel_bytes)[last]
+    left = np.minimum.accumulate(window_first[::-1])[::-1][np.append(0, last[:-1] + 1)]
+    written, left = (written, left) if throughout else (written[:-1], left[1:])
     distance = int((written - left).max(initial=-_NEVER))
     return distance if waiting is None else max(distance, int((first + waiting - window_first).max(initial=-_NEVER)))
 

@@ -20,10 +20,14 @@
 struct ferrule_block_pixels {
     int8_t *first;
     int8_t *second;       /**< the same as `first` for a single pixel; then only one is computed */
-    const int8_t *source; /**< the pixels of a 1x1 convolution, one after the other, to be widened
-                             into the patches; null if the patches are complete */
-    int32_t step_bytes;   /**< from one input pixel to the next: 4 * words; 0 for a single pixel */
-    int32_t pairs;        /**< 1 unless there is a source */
+    const int8_t *source; /**<the windows of neighbouring pixels, to be widened into the patches;
+                             null if the patches are complete */
+    int32_t step_bytes;   /**< from the window of a pixel to that of the next one; 0 for a single
+                             pixel */
+    int32_t pairs;        /**< 1 unless there is a source; the second pixel of a pair lies output_c
+                             bytes behind the first one */
+    int32_t row_words;    /**< of a row of a window; 0 if there is one row, of all words */
+    int32_t row_gap;      /**< bytes from the end of a row to the next one */
 };
 
 struct ferrule_block;

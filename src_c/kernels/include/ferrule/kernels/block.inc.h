@@ -24,8 +24,9 @@
 
 /* The stack: 0 place in the loop, 4 end of the patches, 8 patches, 12 weights, 16 end of the
  * weights, 20 first pixel, 24 second pixel, 28 next position, 32 source, 36 step, 40 pairs, 44
- * channels of the output, 48 positions, 52 fixed pixel. */
-#define PROLOGUE PROLOGUE_OF("60")
+ * channels of the output, 48 positions, 52 fixed pixel, 56 bytes of a row in the patches, 60 gap
+ * between rows. */
+#define PROLOGUE PROLOGUE_OF("68")
 #define PROLOGUE_OF(frame)                                                                         \
     "push {r4-r11, lr}\n\t"                                                                        \
     "sub sp, sp, #" frame "\n\t"                                                                   \
@@ -39,7 +40,13 @@
     "ldm r1, {r4, r5, r10, r11, r12}\n\t"                                                          \
     "strd r4, r5, [sp, #20]\n\t"                                                                   \
     "strd r10, r11, [sp, #32]\n\t"                                                                 \
-    "str r12, [sp, #40]\n\t"
+    "str r12, [sp, #40]\n\t"                                                                       \
+    "ldrd r4, r5, [r1, #20]\n\t"                                                                   \
+    "cmp r4, #0\n\t"                                                                               \
+    "it eq\n\t"                                                                                    \
+    "moveq r4, r6\n\t"                                                                             \
+    "lsls r4, r4, #4\n\t"                                                                          \
+    "strd r4, r5, [sp, #56]\n\t"
 
 /* Each pair of pixels starts here. */
 #define PAIR                                                                                       \
@@ -47,17 +54,23 @@
     "ldrd r0, r1, [sp, #32]\n\t"                                                                   \
     "cbz r0, 14f\n\t"                                                                              \
     "ldrd r12, r3, [sp, #4]\n\t"                                                                   \
-    "sub r2, r12, r3\n\t"                                                                          \
-    "tst r2, #16\n\t"                                                                              \
-    "bne 13f\n\t"                                                                                  \
-    "12:\n\t" WIDEN "13:\n\t" WIDEN "cmp r3, r12\n\t"                                              \
+    "ldrd r10, r11, [sp, #56]\n\t"                                                                 \
+    "add r2, r0, r1, lsl #1\n\t"                                                                   \
+    "str r2, [sp, #32]\n\t"                                                                        \
+    "22:\n\t"                                                                                      \
+    "add r2, r3, r10\n\t"                                                                          \
+    "lsls r4, r10, #27\n\t"                                                                        \
+    "bmi 13f\n\t"                                                                                  \
+    "12:\n\t" WIDEN "13:\n\t" WIDEN "cmp r3, r2\n\t"                                               \
     "bne 12b\n\t"                                                                                  \
-    "add r0, r0, r1\n\t"                                                                           \
-    "str r0, [sp, #32]\n\t"                                                                        \
+    "cmp r3, r12\n\t"                                                                              \
+    "beq 14f\n\t"                                                                                  \
+    "add r0, r0, r11\n\t"                                                                          \
+    "b 22b\n\t"                                                                                    \
     "14:\n\t"                                                                                      \
     "ldr r1, [sp, #12]\n\t"
 
-#define EPILOGUE(advance) EPILOGUE_OF("60", advance)
+#define EPILOGUE(advance) EPILOGUE_OF("68", advance)
 #define EPILOGUE_OF(frame, advance)                                                                \
     "ldr r12, [sp, #16]\n\t"                                                                       \
     "cmp r1, r12\n\t"                                                                              \
@@ -120,6 +133,18 @@ static inline void store(const struct ferrule_block *block, const uint32_t *patc
     }
 }
 
+static inline void widen_rows(const int8_t *source, const struct ferrule_block_pixels *pixels,
+                              int32_t words, uint32_t *patches)
+{
+    int32_t row_words = pixels->row_words != 0 ? pixels->row_words : words;
+
+    for (; words > 0; words -= row_words) {
+        widen_two(source, pixels->step_bytes, row_words, patches);
+        source += 4 * row_words + pixels->row_gap;
+        patches += 4 * row_words;
+    }
+}
+
 static inline void store_pixels(const struct ferrule_block *block,
                                 const struct ferrule_block_pixels *pixels, uint32_t *patches,
                                 const struct form *form)
@@ -130,7 +155,7 @@ static inline void store_pixels(const struct ferrule_block *block,
 
     for (int32_t pairs = pixels->pairs; pairs > 0; --pairs) {
         if (source != NULL) {
-            widen_two(source, pixels->step_bytes, block->words, patches);
+            widen_rows(source, pixels, block->words, patches);
             source += 2 * pixels->step_bytes;
         }
         if (second != first) {

@@ -48,16 +48,21 @@ struct ferrule_conv2d_paired_s8_params {
 /** int8 with weights in blocks of four channels. */
 struct ferrule_conv2d_block_s8_params {
     struct ferrule_window window;
+    struct ferrule_view view;
     int32_t input_zero_point;
     const int16_t *inputs; /**< for a 1x1 window: the 4 * words input channels that have weights;
                               null means all */
     int32_t line_bytes;    /**< of an input row with its padding, which is kept in scratch; 0 to
                               read windows from the image */
+    int32_t runs; /**< 1 if pairs of pixels are widened from the lines, or from the image for
+                     windows of one pixel and stride 1; then rows have whole words, and
+                     channels are listed or fill the view's column. Otherwise 0 */
     struct ferrule_block_rows rows; /**< of a window, in the lines or in the image */
     /** ferrule_block_gather, or a function that is faster for these rows. */
     void (*gather)(const struct ferrule_block_rows *rows, const int8_t *source, int32_t offset,
                    uint32_t *patches);
-    struct ferrule_block block;
+    struct ferrule_block block; /**< of the first group; the weights of the others follow, and
+                                   positions count from the first output of each group */
 };
 
 /** int16 with int8 weights. */
@@ -145,8 +150,9 @@ void ferrule_conv2d_1x1_paired_onnx_s8(const struct ferrule_conv2d_paired_s8_par
 /**
  * @brief Convolve two pixels and four channels at a time, for the DSP extension.
  *
- * Scratch: 16 * words + kernel_h * line_bytes bytes, aligned to 4. Without lines, input_c is a
- * multiple of 4; with them, dilation_w is 1.
+ * Scratch: 16 * words + kernel_h * line_bytes bytes, and 4 more with lines; aligned to 4. Without
+ * lines, input_c is a multiple of 4; with them, dilation_w is 1. With several groups, all groups of
+ * a row of output pixels are computed before those of the next row.
  */
 void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params,
                              const int8_t *input, int8_t *output, void *scratch);

@@ -44,46 +44,57 @@ static inline void put_listed(DATA *at, const int8_t *pixel, const int16_t *inpu
     }
 }
 
-/* Collect the pixels under one position of the window. */
+/* A position of the window: its first pixel in the image, and the place of its output pixel. */
+struct position {
+    const int8_t *image;
+    int32_t y;
+    int32_t x;
+    int8_t *output;
+};
+
+/* Collect the pixels under a position of the window. */
 static inline void put_window(const struct ferrule_conv2d_blocks_s8_params *params,
-                              const int8_t *image, int32_t y, int32_t x, DATA *at, bool second)
+                              const struct position *position, int32_t group, DATA *at, bool second)
 {
     const struct ferrule_window *window = &params->window;
     const int32_t outside = params->input_zero_point;
     const int32_t channels = window->input_c;
+    const int32_t pixel_c = params->view.pixel_c;
+    const int8_t *image = position->image + group * channels;
     const struct ferrule_taps inside =
-        ferrule_taps_inside(x, window->kernel_w, window->dilation_w, window->input_w);
+        ferrule_taps_inside(position->x, window->kernel_w, window->dilation_w, window->input_w);
 
     for (int32_t i = 0; i < window->kernel_h; ++i) {
-        const int32_t row = y + i * window->dilation_h;
+        const int32_t row = position->y + i * window->dilation_h;
 
         if (row < 0 || row >= window->input_h || inside.first == inside.end) {
             at = put_outside(at, outside, window->kernel_w * channels, second);
             continue;
         }
         at = put_outside(at, outside, inside.first * channels, second);
-        const int32_t column = x + inside.first * window->dilation_w;
-        const int8_t *source = image + (row * window->input_w + column) * channels;
-        if (window->dilation_w == 1) {
+        const int32_t column = position->x + inside.first * window->dilation_w;
+        const int8_t *source = image + (row * window->input_w + column) * pixel_c;
+        if (window->dilation_w == 1 && pixel_c == channels) {
             at = put_run(at, source, (inside.end - inside.first) * channels, second);
         } else {
             for (int32_t j = inside.first; j < inside.end; ++j) {
                 at = put_run(at, source, channels, second);
-                source += window->dilation_w * channels;
+                source += window->dilation_w * pixel_c;
             }
         }
         at = put_outside(at, outside, (window->kernel_w - inside.end) * channels, second);
     }
 }
 
-/* Compute and store all channels of two pixels; for a single one, pass it twice. */
-static inline void store_pixels(const struct ferrule_conv2d_blocks_s8_params *params,
+/* Compute and store all channels of a group for two pixels; for a single one, pass it twice. */
+static inline void store_pixels(const struct ferrule_conv2d_blocks_s8_params *params, int32_t group,
                                 const DATA *patches, int8_t *first, int8_t *second, bool plain)
 {
     const struct ferrule_output_s8 output = params->output;
-    const int32_t *scales = params->scales;
-    const int8_t *weights = params->weights;
     const int32_t products = params->products;
+    const int32_t before = group * params->blocks * BLOCK; /* channels of other groups */
+    const int32_t *scales = params->scales + before * FERRULE_PLAIN_SCALE_WORDS;
+    const int8_t *weights = params->weights + before * products;
 
     if (params->fixed != NULL) {
         (void)memcpy(first, params->fixed, (size_t)params->output_c);
@@ -96,35 +107,49 @@ static inline void store_pixels(const struct ferrule_conv2d_blocks_s8_params *pa
     }
 }
 
+/* The same for positions of the window; for a single one, pass it twice. */
+static inline void store_windows(const struct ferrule_conv2d_blocks_s8_params *params,
+                                 const struct position *first, const struct position *second,
+                                 DATA *patches, bool plain)
+{
+    for (int32_t g = 0; g < params->view.groups; ++g) {
+        put_window(params, first, g, patches, false);
+        if (first != second) {
+            put_window(params, second, g, patches, true);
+        }
+        store_pixels(params, g, patches, first->output, second->output, plain);
+    }
+}
+
 static inline void convolve_windows(const struct ferrule_conv2d_blocks_s8_params *params,
                                     const int8_t *input, int8_t *output, DATA *patches, bool plain)
 {
     const struct ferrule_window *window = &params->window;
-    int8_t *first = output;
-    bool waiting = false; /* whether a pixel is gathered but not computed */
+    const struct ferrule_view *view = &params->view;
+    struct position first = {input, 0, 0, output};
+    bool waiting = false; /* whether the first pixel of a pair is not computed */
 
     for (int32_t b = 0; b < window->batches; ++b) {
         for (int32_t i = 0; i < window->output_h; ++i) {
-            const int32_t y = i * window->stride_h - window->pad_top;
+            struct position next = {input, i * window->stride_h - window->pad_top,
+                                    -window->pad_left, output + i * view->row};
 
             for (int32_t j = 0; j < window->output_w; ++j) {
-                const int32_t x = j * window->stride_w - window->pad_left;
-
                 if (waiting) {
-                    put_window(params, input, y, x, patches, true);
-                    store_pixels(params, patches, first, output, plain);
+                    store_windows(params, &first, &next, patches, plain);
                 } else {
-                    put_window(params, input, y, x, patches, false);
+                    first = next;
                 }
                 waiting = !waiting;
-                first = output;
-                output += params->output_c;
+                next.x += window->stride_w;
+                next.output += view->column;
             }
         }
-        input += window->input_h * window->input_w * window->input_c;
+        input += window->input_h * window->input_w * view->pixel_c;
+        output += view->image;
     }
     if (waiting) {
-        store_pixels(params, patches, first, first, plain);
+        store_windows(params, &first, &first, patches, plain);
     }
 }
 
@@ -147,13 +172,13 @@ static inline void convolve_pixels(const struct ferrule_conv2d_blocks_s8_params 
     for (; pixels > 1; pixels -= 2) {
         put_pixel(params, input, patches, false);
         put_pixel(params, input + window->input_c, patches, true);
-        store_pixels(params, patches, output, output + params->output_c, plain);
+        store_pixels(params, 0, patches, output, output + params->output_c, plain);
         input += 2 * window->input_c;
         output += 2 * params->output_c;
     }
     if (pixels > 0) {
         put_pixel(params, input, patches, false);
-        store_pixels(params, patches, output, output, plain);
+        store_pixels(params, 0, patches, output, output, plain);
     }
 }
 
@@ -161,9 +186,14 @@ static inline void convolve(const struct ferrule_conv2d_blocks_s8_params *params
                             const int8_t *input, int8_t *output, DATA *patches, bool plain)
 {
     const struct ferrule_window *window = &params->window;
+    const struct ferrule_view *view = &params->view;
 
+    output += view->first;
+    /* The window is one pixel, and input and output have the same pixels in the same order. */
     if (window->kernel_h * window->kernel_w == 1 && window->stride_h * window->stride_w == 1 &&
-        window->output_h == window->input_h && window->output_w == window->input_w) {
+        window->output_h == window->input_h && window->output_w == window->input_w &&
+        (window->pad_top | window->pad_left) == 0 && view->groups == 1 &&
+        view->column == params->output_c && view->row == window->output_w * view->column) {
         convolve_pixels(params, input, output, patches, plain);
     } else {
         convolve_windows(params, input, output, patches, plain);
@@ -173,9 +203,14 @@ static inline void convolve(const struct ferrule_conv2d_blocks_s8_params *params
 void FERRULE_KERNEL(const struct ferrule_conv2d_blocks_s8_params *params, const int8_t *input,
                     int8_t *output, void *scratch)
 {
-    if (FERRULE_IS_PLAIN(&params->output)) {
-        convolve(params, input, output, scratch, true);
-    } else {
-        convolve(params, input, output, scratch, false);
+    bool more = true;
+
+    for (; more; ++params) {
+        if (FERRULE_IS_PLAIN(&params->output)) {
+            convolve(params, input, output, scratch, true);
+        } else {
+            convolve(params, input, output, scratch, false);
+        }
+        more = params->view.more != 0;
     }
 }

@@ -13,7 +13,11 @@
 #include "ferrule/kernels/mve_pixels.h"
 #include "ferrule/kernels/mve_windows.h"
 
-/** Any window. Weights are in the order of the collected elements. */
+/**
+ * Any window. Weights are in the order of the collected elements. Those of all groups follow one
+ * another in the stream, whose words are those of a group; listed channels count from the first
+ * output of their group.
+ */
 struct ferrule_conv2d_mve_s8_params {
     struct ferrule_mve_image image;
     struct ferrule_mve_weights weights;

@@ -67,16 +67,16 @@ void ferrule_multiply_octet(const int8_t *row, const int8_t *weights, int32_t pr
 /** CONV_2D in blocks of channels. */
 struct ferrule_conv2d_blocks_s8_params {
     struct ferrule_window window;
+    struct ferrule_view view;
     int32_t input_zero_point;
-    const int16_t *inputs;    /**< for a window of one pixel with stride 1 and no padding: the
-                                 `products` input channels that have weights; null means all */
-    int32_t products;         /**< per output; even for blocks of two channels */
-    const int8_t *weights;    /**< per block, as for the functions above */
-    const int32_t *scales;    /**< FERRULE_PLAIN_SCALE_WORDS per live channel */
-    const int16_t *positions; /**< output channel of each live channel */
+    const int16_t *inputs; /**< for a window of one pixel with stride 1 and no padding: the
+                              `products` input channels that have weights; null means all */
+    int32_t products;      /**< per output; even for blocks of two channels */
+    const int8_t *weights; /**< per block, as for the functions above */
+    const int32_t *scales; /**< FERRULE_PLAIN_SCALE_WORDS per live channel */
     const int8_t *fixed; /**< one output pixel, used for the channels that are not live; null if all
                             are live */
-    int32_t blocks;      /**< of channels that have weights */
+    int32_t blocks;      /**< of channels that have weights, in a group */
     int32_t output_c;
     struct ferrule_output_s8 output;
 };

@@ -78,48 +78,56 @@ static inline void ferrule_mve_copy(int8_t *target, const int8_t *source, int32_
 }
 
 /**
- * @brief Copy `rows` rows of 1 to 16 bytes, `step` bytes apart in the source, to adjacent places.
+ * @brief Copy `count` runs of `bytes` bytes each, at least one run, from places that are
+ * `source_step` bytes apart to places that are `target_step` bytes apart.
  *
  * Loops with tail predication leave the predicate register as it is; compilers have no common name
  * for it in a list of clobbered registers.
  */
-static inline int8_t *ferrule_mve_copy_rows(int8_t *target, const int8_t *source, int32_t bytes,
-                                            int32_t rows, int32_t step)
+static inline void ferrule_mve_copy_apart(int8_t *target, int32_t target_step, const int8_t *source,
+                                          int32_t source_step, int32_t bytes, int32_t count)
 {
 #if FERRULE_HAS_MVE
     if (bytes == FERRULE_MVE_BYTES) {
-        __asm__ volatile("dls lr, %[rows]\n\t"
-                         "1:\n\t"
-                         "vldrb.u8 q0, [%[source]]\n\t"
-                         "add %[source], %[source], %[step]\n\t"
-                         "vstrb.8 q0, [%[target]], #16\n\t"
-                         "le lr, 1b\n\t"
-                         : [target] "+r"(target), [source] "+r"(source)
-                         : [rows] "r"(rows), [step] "r"(step)
-                         : "lr", "q0", "memory");
-        return target;
+        __asm__ volatile(
+            "dls lr, %[count]\n\t"
+            "1:\n\t"
+            "vldrb.u8 q0, [%[source]]\n\t"
+            "add %[source], %[source], %[source_step]\n\t"
+            "vstrb.8 q0, [%[target]]\n\t"
+            "add %[target], %[target], %[target_step]\n\t"
+            "le lr, 1b\n\t"
+            : [target] "+r"(target), [source] "+r"(source)
+            : [count] "r"(count), [source_step] "r"(source_step), [target_step] "r"(target_step)
+            : "lr", "q0", "memory");
+        return;
     }
-    __asm__ volatile("1:\n\t"
-                     "dlstp.8 lr, %[bytes]\n\t"
-                     "2:\n\t"
-                     "vldrb.u8 q0, [%[source]]\n\t"
-                     "vstrb.8 q0, [%[target]]\n\t"
-                     "letp lr, 2b\n\t"
-                     "subs %[rows], %[rows], #1\n\t"
-                     "add %[source], %[source], %[step]\n\t"
-                     "add %[target], %[target], %[bytes]\n\t"
-                     "bne 1b\n\t"
-                     : [target] "+r"(target), [source] "+r"(source), [rows] "+r"(rows)
-                     : [bytes] "r"(bytes), [step] "r"(step)
-                     : "cc", "lr", "q0", "memory");
+    const int8_t *from;
+    int8_t *to;
+    __asm__ volatile(
+        "1:\n\t"
+        "mov %[from], %[source]\n\t"
+        "mov %[to], %[target]\n\t"
+        "dlstp.8 lr, %[bytes]\n\t"
+        "2:\n\t"
+        "vldrb.u8 q0, [%[from]], #16\n\t"
+        "vstrb.8 q0, [%[to]], #16\n\t"
+        "letp lr, 2b\n\t"
+        "add %[source], %[source], %[source_step]\n\t"
+        "add %[target], %[target], %[target_step]\n\t"
+        "subs %[count], %[count], #1\n\t"
+        "bne 1b\n\t"
+        : [target] "+r"(target), [source] "+r"(source), [count] "+r"(count), [from] "=&r"(from),
+          [to] "=&r"(to)
+        : [bytes] "r"(bytes), [source_step] "r"(source_step), [target_step] "r"(target_step)
+        : "cc", "lr", "q0", "memory");
 #else
-    for (int32_t i = 0; i < rows; ++i) {
+    for (int32_t i = 0; i < count; ++i) {
         (void)memcpy(target, source, (size_t)bytes);
-        source += step;
-        target += bytes;
+        source += source_step;
+        target += target_step;
     }
 #endif
-    return target;
 }
 
 /** @brief Fill bytes. */

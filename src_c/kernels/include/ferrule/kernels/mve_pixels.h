@@ -54,21 +54,23 @@ struct ferrule_mve_pixels {
 void ferrule_mve_store_pairs(const struct ferrule_mve_pixels *pixels);
 
 /**
- * @brief Compute and store `count` pixels, at least 1, of rows that are `row_bytes` apart.
+ * @brief Compute and store `count` pixels, at least 1, of rows that are `row_bytes` apart, with the
+ * weights at `stream`. The output pixels are `pixel_bytes` apart.
  *
  * `terms` has what each row adds to its sums, and that of an odd last one twice; null means none.
  */
-static inline void ferrule_mve_store_rows(const struct ferrule_mve_weights *weights,
-                                          const int8_t *rows, int32_t row_bytes,
-                                          const int32_t *terms, int8_t *output, int32_t count)
+static inline void ferrule_mve_store_apart(const struct ferrule_mve_weights *weights,
+                                           const int32_t *stream, const int8_t *rows,
+                                           int32_t row_bytes, const int32_t *terms, int8_t *output,
+                                           int32_t pixel_bytes, int32_t count)
 {
     struct ferrule_mve_pixels pixels = {
-        .stream = weights->stream,
-        .stream_end = weights->stream + weights->words,
+        .stream = stream,
+        .stream_end = stream + weights->words,
         .rows = rows,
         .row_bytes = row_bytes,
         .output = output,
-        .pixel_bytes = weights->output_c,
+        .pixel_bytes = pixel_bytes,
         .pairs = count / 2,
         .first = (weights->vectors - 1) % 8 + 1,
         .data_bytes = weights->vectors * FERRULE_MVE_BYTES,
@@ -80,7 +82,7 @@ static inline void ferrule_mve_store_rows(const struct ferrule_mve_weights *weig
     };
 
     for (int32_t i = 0; weights->fixed != NULL && i < count; ++i) {
-        ferrule_mve_copy(output + i * weights->output_c, weights->fixed, weights->output_c);
+        ferrule_mve_copy(output + i * pixel_bytes, weights->fixed, weights->output_c);
     }
     if (count > 1) {
         ferrule_mve_store_pairs(&pixels);
@@ -88,12 +90,21 @@ static inline void ferrule_mve_store_rows(const struct ferrule_mve_weights *weig
     if (count % 2 != 0) { /* the last pixel, as both of a pair */
         pixels.rows = rows + (count - 1) * row_bytes;
         pixels.row_bytes = 0;
-        pixels.output = output + (count - 1) * weights->output_c;
+        pixels.output = output + (count - 1) * pixel_bytes;
         pixels.pixel_bytes = 0;
         pixels.pairs = 1;
         pixels.terms = terms == NULL ? NULL : terms + count - 1;
         ferrule_mve_store_pairs(&pixels);
     }
+}
+
+/** @brief The same for neighbouring output pixels. */
+static inline void ferrule_mve_store_rows(const struct ferrule_mve_weights *weights,
+                                          const int8_t *rows, int32_t row_bytes,
+                                          const int32_t *terms, int8_t *output, int32_t count)
+{
+    ferrule_mve_store_apart(weights, weights->stream, rows, row_bytes, terms, output,
+                            weights->output_c, count);
 }
 
 /** @brief The same without terms. */

@@ -12,50 +12,61 @@
 #include "ferrule/kernels/mve.h"
 #include "ferrule/kernels/window.h"
 
-/**
- * An image and its windows, whose elements are collected in the order columns, rows, input
- * channels; or rows, columns, input channels, if windows are collected by rows.
- */
+/** An image and its windows, whose elements are collected in the order columns, rows, input
+ * channels. */
 struct ferrule_mve_image {
     struct ferrule_window window; /**< input_c is in bytes */
+    struct ferrule_view view;     /**< of the image, pixel_c is in bytes */
     int32_t input_zero_point;     /**< as a byte */
     int32_t pixels;               /**< collected at once, in one row of the output */
-    int32_t shared;  /**< 1 if neighbouring windows share columns in scratch: dilation_w is 1, and
-                        stride_w at most kernel_w; otherwise 0 */
-    int32_t by_rows; /**< 1 for dilation_w 1 and rows of a window of at most 16 bytes; otherwise 0
-                      */
+    int32_t shared; /**< 1 if neighbouring windows share columns in scratch: dilation_w is 1, and
+                       stride_w at most kernel_w; otherwise 0 */
 };
 
-/** The place of the next windows: a row of all batches, and a column. It starts with zeros. */
+enum { FERRULE_MVE_LANES_8 = 16, FERRULE_MVE_LANES_16 = 8 };
+
+/**
+ * How columns of windows are collected. Of few channels, the bytes of several columns are read at
+ * once: the place of each lane in the image and in scratch is here. Lanes that are left over repeat
+ * the first one.
+ */
+struct ferrule_mve_lanes {
+    int32_t source_step; /**< from a column to the next one in the image, in bytes */
+    int32_t target_step; /**< the same in scratch */
+    int32_t columns;     /**< that are read at once; 0 if they are copied one by one */
+    bool wide;           /**< whether there are 8 lanes of 16 bits, not 16 of 8 */
+    uint8_t source_8[FERRULE_MVE_LANES_8];
+    uint8_t target_8[FERRULE_MVE_LANES_8];
+    uint16_t source_16[FERRULE_MVE_LANES_16];
+    uint16_t target_16[FERRULE_MVE_LANES_16];
+};
+
+/** The windows that were collected last. It starts with zeros. */
 struct ferrule_mve_batch {
-    int32_t row;
-    int32_t column;
-};
-
-/** A row of windows: the image, its first row under them, and the taps that are inside it. */
-struct ferrule_mve_band {
-    const int8_t *pixels;
-    int32_t y;
-    struct ferrule_taps inside;
+    int32_t row;    /**< of the output, of all batches */
+    int32_t column; /**< of the first window */
+    int32_t group;  /**< of channels */
+    int32_t count;  /**< of windows */
+    struct ferrule_mve_lanes lanes;
 };
 
 /** @brief Return the bytes in scratch from one window to the next. */
 static inline int32_t ferrule_mve_row_bytes(const struct ferrule_mve_image *image)
 {
     const struct ferrule_window *window = &image->window;
-    bool overlapping = image->shared != 0 && image->by_rows == 0;
 
-    return window->kernel_h * window->input_c * (overlapping ? window->stride_w : window->kernel_w);
+    return window->kernel_h * window->input_c *
+           (image->shared != 0 ? window->stride_w : window->kernel_w);
 }
 
 /**
  * @brief Collect the next windows; return their number, 0 after the last ones.
  *
+ * The windows of all groups of channels follow one another before those of the next pixels.
  * Scratch: kernel_h * input_c bytes per column of `pixels` windows, plus 15. Shared windows have
- * (pixels - 1) * stride_w + kernel_w columns; others have pixels * kernel_w. By rows, it is the sum
- * of both, plus 32.
+ * (pixels - 1) * stride_w + kernel_w columns; others have pixels * kernel_w.
  */
 int32_t ferrule_mve_collect(const struct ferrule_mve_image *image, const int8_t *input,
-                            struct ferrule_mve_batch *next, void *scratch);
+                            struct ferrule_mve_batch *batch, void *scratch);
 
 #endif

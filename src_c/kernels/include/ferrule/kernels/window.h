@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/** Extents in pixels; every one is positive, paddings may be 0. */
+/** Extents in pixels; every one is positive. Paddings may be 0; with a view, negative, too. */
 struct ferrule_window {
     int32_t batches;
     int32_t input_h;
@@ -23,6 +23,23 @@ struct ferrule_window {
     int32_t dilation_w;
     int32_t pad_top;
     int32_t pad_left;
+};
+
+/**
+ * The parts of an image and of an output that a convolution reads and writes, in elements.
+ *
+ * Groups of channels have the same window, and weights of the same size, one after the other. A
+ * kernel that takes a view also takes an array of parameter tables, each with a view of its own.
+ */
+struct ferrule_view {
+    int32_t groups;       /**< of channels; the window's input_c counts those of a group */
+    int32_t pixel_c;      /**< from a pixel of the image to the next one */
+    int32_t group_output; /**< from the outputs of a group to those of the next one */
+    int32_t first;        /**< from the start of the output to the first pixel */
+    int32_t column;       /**< from an output pixel to the next one of its row */
+    int32_t row;          /**< from a row of output pixels to the next one */
+    int32_t image;        /**< from an output image to the next one */
+    int32_t more;         /**< 1 if another parameter table follows, otherwise 0 */
 };
 
 /** A range of the taps of one axis, the end excluded. */

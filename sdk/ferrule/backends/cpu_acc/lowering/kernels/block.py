@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import NOT_PAIRED, paired_conv2d
 from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     Candidate,
@@ -32,10 +33,12 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     used_inputs,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
+from ferrule.backends.cpu_acc.lowering.kernels.parts import Part, PlannedPart, part_channels, part_fields, part_rows
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_channels, proved_words
 from ferrule.dom import Identifier
-from ferrule.graph import Array, Rounding
+from ferrule.graph import Array, Rounding, TensorInfo
+from ferrule.operators.arithmetic.window import Window
 
 _KERNEL = "conv2d_block_s8"
 _CHANNELS, _PAIR = 4, 2
@@ -172,56 +175,164 @@ def exact_constants(channels: Channels, *, always: bool = False) -> Array | None
 # ---- CONV_2D
 
 
-def _planned(channels: Channels, inputs: Array | None, line_bytes: int, weights: BlockWeights) -> Candidate:
-    """Return the kernel for output channels; of the input channels of a 1x1 convolution, for `inputs`."""
-    layer, whole = channels.layer, channels.in_blocks(_CHANNELS).places
-    image, window = layer.image, layer.window
-    pointwise = line_bytes == 0 and window.is_pointwise
-    kernel = "conv2d_1x1_block_s8" if pointwise else _KERNEL
-    listed = not whole.size == channels.places.size == layer.output.shape[3] or bool(channels.dead.any())
+def _block_costs(weights: BlockWeights, *, listed: bool) -> int:
+    """Return the instructions for all blocks of channels of two pixels."""
     requantize, step = (37 if weights.proved else 64) + 4 * listed, 24
     if weights.wide:
         requantize, step = 30, 22
     block = step * weights.words + 3 * (-(-(weights.words - 1) // 8)) + requantize + 8
     if weights.pieces:
         block += 3 * (weights.words // 8) + 24 * -(-weights.words // _PIECE_WORDS)
+    return weights.channels // _CHANNELS * block
+
+
+def _block_fields(
+    layer: Convolution, weights: BlockWeights, positions: Array | None, fixed: Array | None, groups: int = 1
+) -> Mapping[str, Member]:
+    """Return the members of a `struct ferrule_block`."""
+    listed = "" if positions is None else "_listed"
+    return {
+        "weights": weights.data,
+        "weight_bytes": weights.data.nbytes // groups,
+        "words": weights.words,
+        "output_c": layer.output.shape[3],
+        "positions": None if positions is None else positions.astype(np.int16),
+        "fixed": fixed,
+        "store": Identifier(f"ferrule_block_{weights.form}{listed}"),
+    }
+
+
+@frozen
+class _Rows:
+    """How the rows under windows are widened."""
+
+    height: int
+    row_bytes: int
+    distance: int
+    """Bytes between two rows."""
+    line_bytes: int = 0
+    """Of a row that is copied with its padding; 0 to read from the image."""
+    pixel_bytes: int
+    """Of a pixel's channels."""
+    inside: int
+    """Windows of a row that lie inside the image."""
+    runs: bool = False
+    """Whether rows have whole words and pairs of pixels are widened one after the other."""
+
+    @property
+    def words(self) -> int:
+        return -(-self.row_bytes // 4) if self.runs else self.row_bytes // 4
+
+    @property
+    def scratch_bytes(self) -> int:
+        return self.height * self.line_bytes + 4 if self.line_bytes else 0
+
+    def ordered(self, channels: Channels) -> Channels:
+        """Return the channels with their products in the order of the patches, with zeros for those that fill words."""
+        if not self.line_bytes:
+            return channels
+        order = _row_order(self.height, self.row_bytes)
+        if self.runs:
+            index = np.arange(self.height * self.row_bytes).reshape(self.height, -1)
+            order = np.pad(index, ((0, 0), (0, -self.row_bytes % 4)), constant_values=-1).reshape(-1)
+        return replace(channels, matrix=np.pad(channels.matrix, ((0, 0), (0, 1)))[:, order])
+
+    def instructions(self, words: int, count: int, *, grouped: bool = False) -> int:
+        """Return an estimate for widening rows of `count` windows of so many words, per row of windows."""
+        pairs = -(-count // 2)
+        if not self.line_bytes:
+            if self.runs:
+                return pairs * (8 * words + 20) + 150
+            inside = max(min(self.inside, count), 0) // 2
+            return inside * (9 * words + 4 * self.height + 90) + (count - 2 * inside) * (
+                11 * words + 25 * self.height + 100
+            )
+        each = 8 * words + 9 * self.height + 20
+        if not self.runs:
+            each = 9 * words + 10 * self.height * (self.row_bytes % 4) + 4 * self.height + 90
+        copied = self.line_bytes * 9 // 16 + 30
+        if grouped:
+            copied = (
+                self.line_bytes // 4 * 4
+                if self.pixel_bytes == 4
+                else self.line_bytes // self.pixel_bytes * (12 + self.pixel_bytes)
+            )
+        return pairs * each + self.height * copied + 150
+
+    def fields(self) -> Mapping[str, Member]:
+        """Return the members of the kernel's table."""
+        rgb = "_rgb" if (self.height, self.row_bytes) == (3, 9) else ""
+        return {
+            "line_bytes": self.line_bytes,
+            "runs": int(self.runs),
+            "rows": {
+                "count": self.height,
+                "words": self.words,
+                "rest": 0 if self.runs else self.row_bytes % 4,
+                "step_bytes": self.distance - self.words * 4,
+            },
+            "gather": Identifier(f"ferrule_block_gather{rgb}"),
+        }
+
+
+_NO_ROWS = _Rows(height=1, row_bytes=0, distance=0, pixel_bytes=0, inside=0)
+"""Of a window of one pixel with listed channels."""
+
+
+def _row_forms(
+    window: Window, image: TensorInfo, channels: int, width: int, *, lines: bool = True, direct: bool = True
+) -> list[_Rows]:
+    """Return the ways in which the rows under `width` windows can be widened: from lines, or direct from the image."""
+    inside = (image.shape[2] - window.width + window.padding.left) // window.stride_w
+    rows = _Rows(
+        height=window.height,
+        row_bytes=window.width * channels,
+        distance=window.dilation_h * image.shape[2] * image.shape[3],
+        pixel_bytes=channels,
+        inside=inside + 1 - max(-(-window.padding.left // window.stride_w), 0),
+        runs=channels == image.shape[3] and (window.height, window.width, window.stride_w) == (1, 1, 1),
+    )
+    found = [rows] if direct and channels % 4 == 0 else []
+    if lines and window.dilation_w == 1:
+        line_bytes = ((width - 1) * window.stride_w + window.width) * channels
+        copied = replace(rows, distance=line_bytes, line_bytes=line_bytes, runs=True)
+        found += [copied, replace(copied, runs=False)] if channels % 4 else [copied]
+    return found
+
+
+def _planned(channels: Channels, inputs: Array | None, rows: _Rows, weights: BlockWeights) -> Candidate:
+    """Return the kernel for output channels; of the input channels of a 1x1 convolution, for `inputs`."""
+    layer, whole = channels.layer, channels.in_blocks(_CHANNELS).places
+    window = layer.window
+    kernel = "conv2d_1x1_block_s8" if window.is_pointwise and not rows.line_bytes else _KERNEL
+    listed = not whole.size == channels.places.size == layer.output.shape[3] or bool(channels.dead.any())
+    pairs, width = -(-layer.pixels // 2), layer.output.shape[2]
     if inputs is not None:
-        gather = 24 * weights.words + 60
+        gather = pairs * (24 * weights.words + 60)
+    elif window.is_pointwise and not rows.line_bytes:
+        gather = pairs * (8 * weights.words + 15)
+    elif rows.line_bytes:
+        gather = layer.pixels // width * rows.instructions(weights.words, width)
     else:
-        gather = 8 * weights.words + 15 if pointwise else 9 * weights.words + 4 * window.height + 60
+        taps = window.height * (window.width if window.dilation_w > 1 else 0)
+        gather = pairs * (9 * weights.words + 4 * window.height + 60 + 20 * taps)
     fixed = layer.output.shape[3] if channels.dead.any() else 0
-    row_bytes = window.width * image.shape[3]
-    distance = line_bytes or window.dilation_h * image.shape[2] * image.shape[3]
     return Candidate(
         kernel=kernel,
         code="block",
-        instructions=-(-layer.pixels // 2) * (weights.channels // _CHANNELS * block + gather + fixed),
+        instructions=pairs * (_block_costs(weights, listed=listed) + fixed) + gather,
         weight_bytes=weights.data.nbytes + (2 * weights.channels if listed else 0),
-        scratch_bytes=16 * weights.words + window.height * line_bytes,
+        scratch_bytes=16 * weights.words + rows.scratch_bytes,
         overlaps=partial(layer.overlaps, pixels=2),
         call=lambda: KernelCall(
             kernel,
             "ferrule/kernels/conv2d.h",
             {
                 **layer.image_fields,
+                **layer.view_fields,
                 "inputs": None if inputs is None else filled(inputs, 4).astype(np.int16),
-                "line_bytes": line_bytes,
-                "rows": {
-                    "count": window.height,
-                    "words": row_bytes // 4,
-                    "rest": row_bytes % 4,
-                    "step_bytes": distance - row_bytes // 4 * 4,
-                },
-                "gather": Identifier(f"ferrule_block_gather{'_rgb' if window.height == 3 and row_bytes == 9 else ''}"),
-                "block": {
-                    "weights": weights.data,
-                    "weight_bytes": weights.data.nbytes,
-                    "words": weights.words,
-                    "output_c": layer.output.shape[3],
-                    "positions": whole.astype(np.int16) if listed else None,
-                    "fixed": channels.fixed_pixel,
-                    "store": Identifier(f"ferrule_block_{weights.form}{'_listed' if listed else ''}"),
-                },
+                **rows.fields(),
+                "block": _block_fields(layer, weights, whole if listed else None, channels.fixed_pixel),
             },
             table="conv2d_block_s8_params",
             sources=("block", "block_wide") if weights.wide else ("block",),
@@ -229,10 +340,12 @@ def _planned(channels: Channels, inputs: Array | None, line_bytes: int, weights:
     )
 
 
-def _candidate(layer: Convolution, *, wide: bool = False, chosen: Channels | None = None) -> Candidate | str:
+def _candidate(
+    layer: Convolution, *, wide: bool = False, lines: bool = False, chosen: Channels | None = None
+) -> Candidate | str:
     """Return the kernel for the channels `chosen`, by default all that are not dead; or why it cannot.
 
-    It writes the dead channels, too.
+    It writes the dead channels, too. `lines` copies rows with their padding even if they can be read from the image.
     """
     image, output, window = layer.image, layer.output, layer.window
     if chosen is None:
@@ -240,21 +353,29 @@ def _candidate(layer: Convolution, *, wide: bool = False, chosen: Channels | Non
         # C has no empty arrays: one dead channel is computed where all are dead
         chosen = channels.live if not channels.dead.all() else channels.chosen(np.zeros(1, np.intp))
     inputs = used_inputs(chosen.matrix, 4) if window.is_pointwise else None
-    line_bytes = 0
+    by_words = inputs is not None or image.shape[3] % 4 == 0
+    if lines and (not by_words or window.is_pointwise):
+        return "rows need no copy" if by_words else "rows are copied anyway"
     if inputs is not None:
         chosen = replace(chosen, matrix=chosen.matrix[:, inputs])
-    elif image.shape[3] % 4 != 0:
-        if window.dilation_w != 1:
-            return "the window is dilated and the input channels are not a multiple of four"
-        line_bytes = ((output.shape[2] - 1) * window.stride_w + window.width) * image.shape[3]
-        order = _row_order(window.height, window.width * image.shape[3])
-        chosen = replace(chosen, matrix=np.pad(chosen.matrix, ((0, 0), (0, 1)))[:, order])
-    weights = wide_weights(chosen) if wide else block_weights(chosen, pieces=True)
-    if isinstance(weights, str):
-        return weights
-    if wide and chosen.dead.any():
-        return "some channels have no weights"
-    return _planned(chosen, inputs, line_bytes, weights)
+    forms = (
+        _row_forms(window, image, image.shape[3], output.shape[2], lines=lines or not by_words, direct=not lines)
+        if inputs is None
+        else [_NO_ROWS]
+    )
+    if not forms:
+        return "the window is dilated and the input channels are not a multiple of four"
+    found: list[Candidate | str] = []
+    for rows in forms:
+        weights = wide_weights(rows.ordered(chosen)) if wide else block_weights(rows.ordered(chosen), pieces=True)
+        if isinstance(weights, str):
+            found.append(weights)
+        elif wide and chosen.dead.any():
+            found.append("some channels have no weights")
+        else:
+            found.append(_planned(chosen, inputs, rows, weights))
+    best = [each for each in found if isinstance(each, Candidate)]
+    return min(best, key=lambda each: each.instructions) if best else found[0]
 
 
 def _row_order(rows: int, row_bytes: int) -> Array:
@@ -278,6 +399,49 @@ def _conv2d(layer: Convolution) -> Candidate | str:
     mine = _candidate(layer, chosen=channels.chosen(proved))
     theirs = paired_conv2d(replace(channels.chosen(~proved), dead=np.zeros_like(channels.dead)))
     return mine if isinstance(mine, str) else theirs if isinstance(theirs, str) else both(mine, theirs)
+
+
+def _part(layer: Convolution, part: Part) -> list[PlannedPart] | str:
+    if part.places.max() > np.iinfo(np.int16).max:
+        return "outputs of a pixel are too far apart"
+    forms = _row_forms(part.window, layer.image, part.channels, part.width)
+    if not forms:
+        return "the window is dilated and the input channels are not a multiple of four"
+    channels = part_channels(layer, part.in_blocks(_CHANNELS))
+    found = [_part_of_rows(layer, part, channels, rows) for rows in forms]
+    plans = [each for each in found if isinstance(each, PlannedPart)]
+    if not plans:
+        return next(each for each in found if isinstance(each, str))
+    smallest, fastest = min(plans, key=lambda each: each.scratch_bytes), min(plans, key=lambda each: each.instructions)
+    return [smallest] if smallest is fastest else [smallest, fastest]
+
+
+def _part_of_rows(layer: Convolution, part: Part, channels: Channels, rows: _Rows) -> PlannedPart | str:
+    weights = block_weights(rows.ordered(channels), pieces=True)
+    if isinstance(weights, str):
+        return weights
+    listed = rows.runs or not part.is_dense or part.outputs % _CHANNELS != 0
+    count, places = layer.image.shape[0] * part.height, part.in_blocks(_CHANNELS).places
+    gather = rows.instructions(weights.words, part.width, grouped=part.groups > 1)
+    overlaps = partial(layer.overlaps, pixels=2 * part.together(layer))
+    if part.groups > 1:
+        overlaps = partial(layer.overlaps, tile=(1, layer.output.shape[2]), reads=Reads.THROUGHOUT)
+    return PlannedPart(
+        instructions=count * (-(-part.width // 2) * _block_costs(weights, listed=listed) + part.groups * gather),
+        weight_bytes=weights.data.nbytes + (2 * len(places) if listed else 0),
+        scratch_bytes=16 * weights.words + rows.scratch_bytes,
+        overlaps=overlaps,
+        fields=lambda more: {
+            **part_fields(layer, part, more=more),
+            "input_zero_point": layer.image.zero_point,
+            "inputs": None,
+            **rows.fields(),
+            "block": {
+                **_block_fields(layer, weights, places if listed else None, None, part.groups),
+                "output_c": part.column,
+            },
+        },
+    )
 
 
 # ---- FULLY_CONNECTED
@@ -331,8 +495,13 @@ _NEEDS = (Feature.LONG_MULTIPLY, Feature.DSP)
 CONV_2D_BLOCK: tuple[Row, ...] = (
     weighted_row(_KERNEL, _conv2d, *_NEEDS),
     weighted_row(f"{_KERNEL} with weights of 16 bits", partial(_candidate, wide=True), *_NEEDS),
+    weighted_row(f"{_KERNEL} by lines", partial(_candidate, lines=True), *_NEEDS),
 )
 """The kernel for windows of all sizes, which has an entry of its own for windows of one pixel."""
+PARTS_BLOCK: tuple[Row, ...] = part_rows(
+    _KERNEL, "ferrule/kernels/conv2d.h", _part, *_NEEDS, sources=("block",), code="block"
+)
+"""The same for parts of a layer."""
 FULLY_CONNECTED_BLOCK: tuple[Row, ...] = (
     weighted_row(_WIDENED, partial(_fully_connected, direct=False), *_NEEDS),
     weighted_row(_DIRECT, partial(_fully_connected, direct=True), *_NEEDS),

@@ -59,6 +59,23 @@ class Convolution(Convolved):
         return {"window": self.window_fields, "input_zero_point": self.image.zero_point}
 
     @property
+    def view_fields(self) -> Mapping[str, Mapping[str, int]]:
+        """The member for a `struct ferrule_view` of all channels of the image and of the output."""
+        _, height, width, channels = self.output.shape
+        return {
+            "view": {
+                "groups": 1,
+                "pixel_c": self.image.shape[3],
+                "group_output": channels,
+                "first": 0,
+                "column": channels,
+                "row": width * channels,
+                "image": height * width * channels,
+                "more": 0,
+            }
+        }
+
+    @property
     def output_fields(self) -> Mapping[str, int]:
         """The members of a `struct ferrule_output_s8`."""
         return output_fields(self.output, self.activation)

@@ -46,10 +46,10 @@ def generic_candidate(context: LoweringContext) -> Candidate:
             if groups > 1:
                 kernel = "conv2d_grouped"
                 fields |= {"group_input_c": weights[3], "group_output_c": weights[0] // groups}
-    core = context.target.core
-    per_mac, per_element = 10, 30
+    baseline = context.target.core is not None and context.target.core.baseline
+    per_mac, per_element = (19 if kernel == "conv2d_grouped" else 10), (200 if baseline else 30)
     if kernel == "depthwise_conv2d":
-        per_mac, per_element = (16, 250) if core is not None and core.baseline else (12, 120)
+        per_mac, per_element = (16, 250) if baseline else (12, 120)
     return Candidate(
         kernel=kernel,
         instructions=per_mac * layer.macs + per_element * layer.output.elements,

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, Row, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
@@ -21,6 +22,8 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     used_inputs,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
+from ferrule.backends.cpu_acc.lowering.kernels.parts import Part, PlannedPart, part_channels, part_fields, part_rows
+from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.graph import Array, Rounding
 from ferrule.operators.arithmetic.fixed_point import factor_arrays
 from ferrule.operators.arithmetic.window import Window
@@ -84,12 +87,9 @@ def _pointwise(channels: Channels) -> Found:
 
 def _windows(channels: Channels) -> Found:
     layer = channels.layer
-    window, output = layer.window, layer.output.shape
-    way = Way(window=window, channels=layer.image.shape[3])
-    if not way.by_rows:
-        matrix = channels.matrix.reshape(-1, window.height, window.width, way.channels).transpose(0, 2, 1, 3)
-        channels = replace(channels, matrix=matrix.reshape(len(matrix), -1))
-    weights = _Weights(channels)
+    window, image, output = layer.window, layer.image.shape, layer.output.shape
+    way = Way(window=window, channels=image[3], pixel_c=image[3])
+    weights = _Weights(replace(channels, matrix=by_columns(channels.matrix, window, image[3])))
     rows = output[0] * output[1]
 
     def candidate(pixels: int) -> Candidate:
@@ -106,9 +106,9 @@ def _windows(channels: Channels) -> Found:
                 {
                     "image": {
                         **layer.image_fields,
+                        **layer.view_fields,
                         "pixels": pixels,
                         "shared": int(way.shared),
-                        "by_rows": int(way.by_rows),
                     },
                     "weights": weights.fields(),
                 },
@@ -119,46 +119,85 @@ def _windows(channels: Channels) -> Found:
     return [candidate(pixels) for pixels in at_once(output[2], way.scratch)]
 
 
+def by_columns(matrix: Array, window: Window, channels: int) -> Array:
+    """Return the products by columns of the window, then by rows."""
+    split = matrix.reshape(-1, window.height, window.width, channels)
+    return split.transpose(0, 2, 1, 3).reshape(len(matrix), -1)
+
+
+def _part(layer: Convolution, part: Part) -> list[PlannedPart] | str:
+    window, whole = part.window, part.in_blocks(_LANES)
+    channels = part_channels(layer, whole)
+    if not can_scale(channels):
+        return TOO_LARGE
+    if part.places.max() > np.iinfo(np.uint16).max:
+        return "outputs of a pixel are too far apart"
+    way = Way(window=window, channels=part.channels, pixel_c=layer.image.shape[3])
+    listed = not part.is_dense or part.outputs % _LANES != 0
+    matrix = by_columns(channels.matrix, window, part.channels)
+    weights = _Weights(replace(channels, matrix=matrix), listed=listed, groups=part.groups)
+    rows = layer.image.shape[0] * part.height
+
+    def planned(pixels: int) -> PlannedPart:
+        collecting = rows * sum(way.instructions(size) for size in batches(part.width, pixels))
+        overlaps = partial(layer.overlaps, tile=(1, pixels), reads=Reads.THROUGHOUT)
+        return PlannedPart(
+            instructions=part.groups * (collecting + weights.instructions(rows * part.width, part.width, pixels)),
+            weight_bytes=weights.stream.nbytes,
+            scratch_bytes=way.scratch(pixels),
+            overlaps=overlaps if part.groups > 1 else layer.overlaps,
+            fields=lambda more: {
+                "image": {
+                    **part_fields(layer, part, more=more),
+                    "input_zero_point": layer.image.zero_point,
+                    "pixels": pixels,
+                    "shared": int(way.shared),
+                },
+                "weights": weights.fields(),
+            },
+        )
+
+    return [planned(pixels) for pixels in at_once(part.width, way.scratch)]
+
+
 @frozen
 class Way:
     """How the windows of neighbouring pixels are collected in scratch."""
 
     window: Window
     channels: int
-    """Bytes of a pixel."""
+    """Bytes of the pixels that are collected."""
+    pixel_c: int
+    """Bytes from a pixel of the image to the next one."""
 
     @property
     def shared(self) -> bool:
         """Whether the windows share columns."""
         return self.window.dilation_w == 1 and self.window.stride_w <= self.window.width
 
-    @property
-    def by_rows(self) -> bool:
-        """Whether the rows under all windows are collected first, then each window."""
-        window = self.window
-        adjacent = window.height == 1 and self.shared
-        return window.dilation_w == 1 and window.width * self.channels <= VECTOR and not adjacent
-
     def columns(self, pixels: int) -> int:
         """Return the columns of the image that are collected."""
         window = self.window
-        shared = self.shared or self.by_rows
-        return (pixels - 1) * window.stride_w + window.width if shared else pixels * window.width
+        return (pixels - 1) * window.stride_w + window.width if self.shared else pixels * window.width
 
     def scratch(self, pixels: int) -> int:
         """Return the bytes of scratch."""
-        window = self.window
-        windows = pixels * window.width * window.height * self.channels + 2 * VECTOR if self.by_rows else 0
-        return self.columns(pixels) * window.height * self.channels + VECTOR - 1 + windows
+        return self.columns(pixels) * self.window.height * self.channels + VECTOR - 1
 
     def instructions(self, pixels: int) -> int:
         """Return an estimate for the windows of neighbouring pixels."""
-        height, columns = self.window.height, self.columns(pixels)
-        if height == 1 and self.shared:
-            return 60 + 3 * columns * self.channels // VECTOR
-        if self.by_rows:
-            return height * (40 + 3 * columns * self.channels // VECTOR) + pixels * (5 * height + 5) + 60
-        return columns * (height * (5 if self.channels == VECTOR else 8 * _vectors(self.channels)) + 25)
+        window, columns = self.window, self.columns(pixels)
+        taps = 1 if self.shared else window.width
+        if self.shared and window.height == 1 and self.channels == self.pixel_c:
+            row = 20 + 3 * _vectors(columns * self.channels)
+        elif self.channels <= VECTOR // 2:
+            step = max((1 if self.shared else window.stride_w) * self.pixel_c, window.height * self.channels * taps)
+            together = VECTOR // self.channels
+            together = together if together * step <= 255 else VECTOR // 2 // self.channels
+            row = 45 + 6 * (columns // taps // together)
+        else:
+            row = 25 + columns // taps * (5 if self.channels == VECTOR else 7 + 3 * _vectors(self.channels))
+        return 80 + taps * (60 + window.height * row)
 
 
 def _fully_connected(layer: Convolution) -> Candidate | str:
@@ -200,29 +239,29 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
 class _Weights:
     """The weights and scales of a convolution, four channels and two pixels at a time."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, *, listed: bool = False, groups: int = 1) -> None:
         self._channels, self._general = channels, not is_plain(channels.layer)
         count, products = channels.matrix.shape
-        self._listed = bool(channels.dead.any() or count % _LANES)
+        self._listed = bool(listed or channels.dead.any() or count % _LANES)
         self._vectors = _vectors(products)
         whole = channels.in_blocks(_LANES)
-        self._blocks = len(whole.places) // _LANES
+        self._blocks, self._groups = len(whole.places) // _LANES // groups, groups
         self.stream = _stream(whole, _LANES, whole.places if self._listed else None)
 
     def instructions(self, count: int, together: int, pixels: int) -> int:
         """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
         sizes = batches(together, pixels)
         pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
-        block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 23 + 6 * self._general + self._listed
+        block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 25 + 6 * self._general + self._listed
         fixed = 3 * len(self._channels.dead) // VECTOR + 8 if self._channels.dead.any() else 0
-        return count // together * (pairs * (self._blocks * block + 19) + 100 * calls) + count * fixed
+        return count // together * (pairs * (self._blocks * block + 19) + 110 * calls) + count * fixed
 
     def fields(self) -> Mapping[str, Member]:
         """Return the members of a `struct ferrule_mve_weights`."""
         layer = self._channels.layer
         return {
-            "stream": layer.context.blob("weights", self.stream),
-            "words": self.stream.size,
+            "stream": self.stream,
+            "words": self.stream.size // self._groups,
             "vectors": self._vectors,
             "kind": _LISTED * self._listed + _GENERAL * self._general,
             "fixed": self._channels.fixed_pixel,
@@ -268,4 +307,8 @@ def _vectors(products: int) -> int:
 
 _TFLM = frozenset({Rounding.TFLM})
 MVE_CONV_2D_ROW = weighted_row(_KERNEL, _conv2d, Feature.MVE, rules=_TFLM)
+MVE_PARTS: tuple[Row, ...] = part_rows(
+    _KERNEL, "ferrule/kernels/conv2d_mve.h", _part, Feature.MVE, sources=("mve_windows", "mve_store_pairs"), rules=_TFLM
+)
+"""The kernel of CONV_2D for parts of a layer."""
 MVE_FULLY_CONNECTED_ROW = weighted_row("fully_connected_mve_s8", _fully_connected, Feature.MVE, rules=_TFLM)

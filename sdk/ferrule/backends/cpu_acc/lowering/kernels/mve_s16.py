@@ -15,7 +15,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, li
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, weights_of
 from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import largest_sums, taps_inside
-from ferrule.backends.cpu_acc.lowering.kernels.mve import Way, at_once, batches
+from ferrule.backends.cpu_acc.lowering.kernels.mve import Way, at_once, batches, by_columns
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
@@ -117,12 +117,10 @@ def _conv2d(layer: Convolution) -> Found:
     if layer.window.is_pointwise:  # one row of pixels
         layer = replace(layer, image=_in_a_row(layer.image), output=_in_a_row(layer.output), context=layer.context)
     window, image, output = layer.window, layer.image, layer.output.shape
-    way = Way(window=window, channels=image.shape[3] * image.dtype.size_bytes)
+    pixel_bytes = image.shape[3] * image.dtype.size_bytes
+    way = Way(window=window, channels=pixel_bytes, pixel_c=pixel_bytes)
     matrix = product_matrix(layer.context.layer, weights_of(layer.context))
-    if not way.by_rows:
-        by_columns = matrix.reshape(-1, window.height, window.width, image.shape[3]).transpose(0, 2, 1, 3)
-        matrix = by_columns.reshape(len(matrix), -1)
-    channels = _Channels(layer=layer, matrix=matrix)
+    channels = _Channels(layer=layer, matrix=by_columns(matrix, window, image.shape[3]))
     sums = channels.kind
     if isinstance(sums, str):
         return sums
@@ -148,10 +146,10 @@ def _conv2d(layer: Convolution) -> Found:
                 {
                     "image": {
                         "window": window_fields(window, in_bytes, layer.output),
+                        "view": {**layer.view_fields["view"], "pixel_c": pixel_bytes},
                         "input_zero_point": 0,
                         "pixels": pixels,
                         "shared": int(way.shared),
-                        "by_rows": int(way.by_rows),
                     },
                     "weights": channels.fields(sums, stream),
                 },

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ferrule.backends.cpu_acc.lowering.kernels import depthwise_3x3, depthwise_window
-from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK
+from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK, PARTS_BLOCK
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED, FULLY_CONNECTED_PAIRED
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
@@ -18,14 +18,14 @@ from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
 )
 from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import PACKED_WEIGHTS_ROWS
-from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW, MVE_PARTS
 from ferrule.backends.cpu_acc.lowering.kernels.mve_depthwise import MVE_DEPTHWISE_ROWS
 from ferrule.backends.cpu_acc.lowering.kernels.mve_s16 import (
     MVE_CONV_2D_S16,
     MVE_DEPTHWISE_S16,
     MVE_FULLY_CONNECTED_S16,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FULLY_CONNECTED_SCALAR
+from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FULLY_CONNECTED_SCALAR, PARTS_SCALAR
 from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import LayerType
@@ -41,7 +41,7 @@ def weighted_rows(context: LoweringContext) -> Sequence[Row]:
         operator = "depthwise_conv2d" if type_ is LayerType.DEPTHWISE_CONV_2D else "conv2d"
         return (*packed, _generic(f"{operator}_offset_s8"))
     if type_ is LayerType.CONV_2D and groups_of(context.source, weights) > 1:
-        return (_generic("conv2d_grouped"),)
+        return _GROUPED_ROWS[-1:] if from_run_time(context) else _GROUPED_ROWS
     rows = WEIGHTED_ROWS[type_]
     return (*packed, *rows[-1:]) if from_run_time(context) else rows
 
@@ -54,6 +54,8 @@ def _generic(kernel: str) -> Row:
     return Row(kernel=kernel, rules=WEIGHTED_RULES, candidate=generic_candidate)
 
 
+_PARTS = (*MVE_PARTS, *PARTS_BLOCK, *PARTS_SCALAR)
+_GROUPED_ROWS: tuple[Row, ...] = (*_PARTS, _generic("conv2d_grouped"))
 WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.CONV_2D: (
         MVE_CONV_2D_ROW,
@@ -61,6 +63,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         *CONV_2D_BLOCK,
         CONV_2D_PAIRED,
         *CONV_2D_SCALAR,
+        *_PARTS,
         MVE_CONV_2D_S16,
         *CONV_2D_DUAL_S16,
         _generic("conv2d"),
@@ -86,6 +89,6 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         *CONV_2D_DUAL_S16,
         _generic("conv2d"),
     ),
-    LayerType.TRANSPOSE_CONV: (_generic("transpose_conv"),),
+    LayerType.TRANSPOSE_CONV: (*_PARTS, _generic("transpose_conv")),
 }
 """The kernels of each layer type, for CONV_2D without groups; the last one is generic."""
