@@ -18,7 +18,7 @@ from oracle import edge_inputs
 
 import ferrule
 from ferrule.backends.target import CoreFeatures
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, Shape
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise.binary import BinaryDescriptor
@@ -46,16 +46,23 @@ SHAPES: dict[str, tuple[Shape, Shape]] = {
 ZERO_POINTS = [(-128, -128, -128), (5, -3, 10), (127, -128, -7), (-128, 127, 127)]
 ACTIVATIONS = [Activation.NONE, Activation.RELU, Activation.RELU6, Activation.RELU_N1_TO_1]
 KERNELS = {
-    LayerType.ADD: "sum_s8",
-    LayerType.SUB: "sum_s8",
-    LayerType.MUL: "product_s8",
-    LayerType.PRELU: "prelu_table_s8",
-    LayerType.MAXIMUM: "maximum_s8",
-    LayerType.MINIMUM: "minimum_s8",
+    (LayerType.ADD, Rounding.TFLM): "sum_s8",
+    (LayerType.SUB, Rounding.TFLM): "sum_s8",
+    (LayerType.MUL, Rounding.TFLM): "product_s8",
+    (LayerType.MUL, Rounding.ONNX): "scaled_product_s8",
+    (LayerType.PRELU, Rounding.TFLM): "prelu_table_s8",
+    (LayerType.MAXIMUM, Rounding.TFLM): "maximum_s8",
+    (LayerType.MINIMUM, Rounding.TFLM): "minimum_s8",
 }
 
 
-def pair(type_: LayerType, shapes: Sequence[Shape], number: int, scale: float | None = None) -> Network:
+def pair(
+    type_: LayerType,
+    shapes: Sequence[Shape],
+    number: int,
+    scale: float | None = None,
+    rounding: Rounding = Rounding.TFLM,
+) -> Network:
     """Return a layer of two inputs; the number chooses zero points, the activation and which input is repeated."""
     zero_points = ZERO_POINTS[number % len(ZERO_POINTS)]
     activation = ACTIVATIONS[number // 2 % len(ACTIVATIONS)] if type_ is LayerType.MUL else Activation.NONE
@@ -73,14 +80,14 @@ def pair(type_: LayerType, shapes: Sequence[Shape], number: int, scale: float | 
         infos[1] = tensor("b", second, DataType.INT8, 0.0312, zero_points[0])
     if type_ is LayerType.PRELU:
         descriptor = PreluDescriptor()
-    return layer_network(type_, descriptor, infos, output)
+    return layer_network(type_, descriptor, infos, output, rounding=rounding)
 
 
 NUMBERS = count()
 CASES = {
-    f"{type_}, {name}": (pair(type_, shapes, next(NUMBERS)), KERNELS[type_])
+    f"{kernel}, {type_}, {name}": (pair(type_, shapes, next(NUMBERS), rounding=rounding), kernel)
     for name, shapes in SHAPES.items()
-    for type_ in KERNELS
+    for (type_, rounding), kernel in KERNELS.items()
     if type_ is not LayerType.PRELU or "both" not in name
 }
 
@@ -100,9 +107,12 @@ def test_all_pairs_are_exact_without_long_multiplication() -> None:
     """The high product is then made of products of 32 bits."""
     every = np.arange(-128, 128, dtype=np.int8)
     scales = [0.0009, 0.00352, 0.02, 0.31, 5.0, 4e3]
+    rules = [(LayerType.MUL, Rounding.TFLM), (LayerType.MUL, Rounding.ONNX), (LayerType.PRELU, Rounding.TFLM)]
     networks = [
-        pair(type_, ((256, 256), (1, 256)) if type_ is LayerType.PRELU else ((256, 1), (1, 256)), number, scale)
-        for number, (scale, type_) in enumerate(product(scales, [LayerType.MUL, LayerType.PRELU]))
+        pair(
+            type_, ((256, 256), (1, 256)) if type_ is LayerType.PRELU else ((256, 1), (1, 256)), number, scale, rounding
+        )
+        for number, (scale, (type_, rounding)) in enumerate(product(scales, rules))
     ]
     shaped: dict[Shape, Array] = {(256, 1): every.reshape(256, 1), (1, 256): every.reshape(1, 256)}
     shaped[256, 256] = np.repeat(shaped[256, 1], 256, axis=1)

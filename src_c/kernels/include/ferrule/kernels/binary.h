@@ -108,10 +108,8 @@ struct ferrule_scaled_product_params {
     struct ferrule_broadcast shape;
     int32_t first_offset;  /**< minus the zero point */
     int32_t second_offset; /**< minus the zero point */
-    int32_t multiplier;
-    int64_t constant; /**< includes the rounding */
-    int32_t shift;    /**< 0 to 46 */
-    int32_t zero_point;
+    int32_t multiplier;    /**< the factor with 34 fractional bits, 0 or more */
+    int32_t constant;      /**< with 16 fractional bits, includes rounding and zero point */
     int32_t low;
     int32_t high;
 };

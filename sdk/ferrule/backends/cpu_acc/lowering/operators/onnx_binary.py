@@ -15,8 +15,10 @@ import numpy as np
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.operators.binary import (
+    Cost,
     binary_call,
     binary_candidate,
+    blocks_candidate,
     combination,
     scaled_candidate,
     table_candidate,
@@ -125,8 +127,8 @@ def _scaled_product(context: LoweringContext) -> Candidate | str:
     offsets = {"first_offset": product.first_offset, "second_offset": product.second_offset}
     limits = {"low": product.output.low, "high": product.output.high}
     fields = offsets | asdict(constants) | limits
-    call = KernelCall("scaled_product_s8", _HEADER, fields, table="scaled_product_params")
-    return binary_candidate(context, call, 22)
+    call = KernelCall("scaled_product_s8", _HEADER, fields, table="scaled_product_params", sources=("blocks",))
+    return blocks_candidate(context, call, Cost(mve=1.9, dsp=7, long=20, short=50))
 
 
 def _dyadic(context: LoweringContext) -> Candidate | str:
@@ -146,12 +148,7 @@ ONNX_SUM_ROWS: tuple[Row, ...] = (
 )
 """The kernels of ADD and SUB by ONNX's rule."""
 ONNX_PRODUCT_ROWS: tuple[Row, ...] = (
-    Row(
-        kernel="scaled_product_s8",
-        needs=frozenset({Feature.LONG_MULTIPLY}),
-        rules=ONNX_ROUNDINGS,
-        candidate=_scaled_product,
-    ),
+    Row(kernel="scaled_product_s8", rules=ONNX_ROUNDINGS, candidate=_scaled_product),
     Row(kernel="even_product_s8", rules=ONNX_ROUNDINGS, candidate=_dyadic),
     Row(kernel="float_product_s8", rules=ONNX_ROUNDINGS, candidate=_exact),
 )
