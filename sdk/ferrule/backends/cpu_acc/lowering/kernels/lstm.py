@@ -32,7 +32,7 @@ _TILES = 8, 16, 32, 64
 """Units of a tile, from little scratch to few instructions; multiples of 8."""
 _MULTIPLES: Mapping[str, int] = {VECTORS.name: 8, BLOCK.name: 1, PLAIN.name: 2}
 """The units of a tile are filled up to a multiple of this number, by engine."""
-_UNIT_COSTS: Mapping[str, int] = {VECTORS.name: 36, BLOCK.name: 216, PLAIN.name: 220}
+_UNIT_COSTS: Mapping[str, int] = {VECTORS.name: 36, BLOCK.name: 206, PLAIN.name: 220}
 _TILE_COSTS: Mapping[str, int] = {VECTORS.name: 400, BLOCK.name: 200, PLAIN.name: 180}
 _STEP_COST = 60
 
