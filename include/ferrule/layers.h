@@ -155,6 +155,7 @@ enum ferrule_layer_type {
     FERRULE_LAYER_MEM_IMPORT = 1005,
     FERRULE_LAYER_PRE_COMPILED = 1006,
     FERRULE_LAYER_FALLBACK_IMPORT = 1007,
+    FERRULE_LAYER_LOOKUP = 1008,
 };
 
 /** A clamp that follows an operator. */
@@ -755,6 +756,13 @@ struct ferrule_fallback_import_descriptor {
     int32_t memory;
     /** The alignment that suits both ends. */
     int32_t alignment_bytes;
+};
+
+/** LOOKUP. One int8 input, one int8 output. */
+struct ferrule_lookup_descriptor {
+    /** The stored results, -128 to 127, for the stored values from -128 to 127. */
+    const int32_t *table;
+    uint32_t table_count;
 };
 
 #ifdef __cplusplus

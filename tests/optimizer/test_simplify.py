@@ -474,3 +474,56 @@ def test_an_output_keeps_its_name_when_its_layer_vanishes() -> None:
     simpler = simplify(network)
     assert types(simpler) == [LayerType.CONV_2D]
     assert simpler.outputs[0].name == "result"
+
+
+QUARTER, HALF = Quantization.of(0.25, 3), Quantization.of(0.5, -100)
+
+
+def swish(network: Network, source: str, factor: float | Array = 1.702) -> str:
+    """Return x * sigmoid(factor * x), as which QuickGelu comes from ONNX."""
+    scaled = network.add_mul_layer(source, network.add_constant_array("factor", np.float32(factor)))
+    return network.add_mul_layer(source, network.add_logistic_layer(scaled))
+
+
+def test_floats_between_integers_become_a_table() -> None:
+    network = Network("n")
+    x = network.add_input(TensorInfo("x", (1, 16, 16, 2), DataType.INT8, quantization=QUARTER))
+    result = swish(network, network.add_dequantize_layer(x))
+    network.set_outputs([network.add_quantize_layer(result, DataType.INT8, HALF)])
+    assert_becomes(network, [LayerType.LOOKUP])
+
+
+def test_a_table_leaves_the_floats_that_another_layer_reads() -> None:
+    network = Network("n")
+    x = network.add_input(TensorInfo("x", (3, 5), DataType.INT8, quantization=QUARTER))
+    result = swish(network, network.add_dequantize_layer(x))
+    network.set_outputs([network.add_quantize_layer(result, DataType.INT8, HALF), result])
+    found = assert_becomes(
+        network, [LayerType.DEQUANTIZE, LayerType.MUL, LayerType.LOGISTIC, LayerType.MUL, LayerType.LOOKUP]
+    )
+    assert found.layers[-1].inputs == ("x",)
+
+
+@pytest.mark.parametrize("case", ["two tensors", "a factor per column", "int16", "a sum", "nothing", "a row"])
+def test_other_floats_between_integers_stay(case: str) -> None:
+    network = Network("n")
+    wide = DataType.INT16 if case == "int16" else DataType.INT8
+    x, y = (
+        network.add_input(TensorInfo(name, shape, wide, quantization=Quantization.of(0.25, 0)))
+        for name, shape in (("x", (4, 5)), ("y", (1, 5) if case == "a row" else (4, 5)))
+    )
+    first, second = network.add_dequantize_layer(x), network.add_dequantize_layer(y)
+    match case:
+        case "two tensors" | "a row":
+            result = network.add_mul_layer(swish(network, first), second)
+        case "a factor per column":
+            result = swish(network, first, np.ones((1, 5)))
+        case "a sum":
+            result = network.add_mean_layer(swish(network, first), (1,), keep_dims=True)
+        case "nothing":
+            result = first
+        case _:
+            result = swish(network, first)
+    quantization = Quantization.of(0.25, 0) if case == "int16" else HALF
+    network.set_outputs([network.add_quantize_layer(result, wide, quantization), second])
+    assert LayerType.LOOKUP not in types(simplify(network))

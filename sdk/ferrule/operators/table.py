@@ -19,6 +19,7 @@ from ferrule.operators.elementwise import (
     division,
     functions,
     functions_of_two,
+    lookup,
     nonlinear,
     quantize,
     rectify,
@@ -83,7 +84,7 @@ _FAMILIES = (
     circular_buffer,
     detection,
 )
-_OF_THE_OPTIMIZER = (convert, transfer)
+_OF_THE_OPTIMIZER = (convert, transfer, lookup)
 
 
 def _rows(*modules: ModuleType) -> Iterator[Operator]:

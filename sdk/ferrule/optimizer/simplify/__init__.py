@@ -15,6 +15,7 @@ from ferrule.optimizer.simplify.fusion import fold_pads, fuse_activations
 from ferrule.optimizer.simplify.movement import join_reshapes, join_transposes, transposes_as_reshapes
 from ferrule.optimizer.simplify.rectifiers import find_prelus, remove_clamps
 from ferrule.optimizer.simplify.redundant import merge_twins, remove_dead_layers, remove_identities
+from ferrule.optimizer.simplify.tables import find_tables
 
 _MOST_ROUNDS = 50
 """A guard: nothing proves that no two passes undo each other."""
@@ -41,6 +42,7 @@ PASSES: tuple[Pass, ...] = (
     each_layer(fold_constants),
     each_layer(fold_pads),
     each_layer(find_prelus),
+    each_layer(find_tables),
     each_layer(fuse_activations),
     each_layer(remove_clamps),
     each_layer(clear_biases),

@@ -59,6 +59,7 @@ from ferrule.backends.cpu_acc.lowering.operators.unary import (
     lower_dequantize,
     lower_elementwise_unary,
     lower_quantize,
+    lower_table,
 )
 from ferrule.backends.firmware import KernelCosts, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -160,6 +161,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.CIRCULAR_BUFFER: lower_circular_buffer,
     **signal.LOWERINGS,
     LayerType.CAST: lower_cast,
+    LayerType.LOOKUP: lower_table,
     LayerType.ADD_N: lower_add_n,
     LayerType.L2_NORMALIZATION: lower_l2_normalization,
     LayerType.LOG_SOFTMAX: lower_log_softmax,

@@ -114,6 +114,7 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Make]] = {
     **_each({_INT8: pairs, _FLOAT32: binary}, LayerType.ADD_N, LayerType.PRELU),
     **_each(_BINARY, LayerType.FLOOR_DIV, LayerType.FLOOR_MOD),
     LayerType.BITWISE_XOR: {_INT32: binary},
+    LayerType.LOOKUP: {_INT8: table},
     **_each(
         {
             (DataType.INT8, DataType.BOOL): pairs,
