@@ -40,6 +40,7 @@ def product(
     rounding: Rounding = Rounding.TFLM,
     factor: float = 1.0,
     held: int | None = None,
+    least: int = -128,
     dtype: DataType = DataType.INT8,
 ) -> Network:
     """Return [rows, depth] times [depth, columns]; `adjoint` names the transposed inputs, `held` is a constant."""
@@ -55,7 +56,8 @@ def product(
     ]
     constants: dict[int, Array] = {}
     if held is not None:
-        constants[held] = np.random.default_rng(held).integers(-128, 128, infos[held].shape).astype(dtype.numpy)
+        constants[held] = np.random.default_rng(held).integers(least, 128, infos[held].shape).astype(dtype.numpy)
+        constants[held][..., 0, 0] = least
     reach = 70 if dtype is DataType.INT8 else 30_000
     output = Quantization.of(float(np.float32(2.0**-10 * reach * depth**0.5 * factor)), zero_points[2])
     return layer_network(LayerType.BATCH_MATMUL, descriptor, infos, output, constants, rounding=rounding)
@@ -69,6 +71,7 @@ def layer(
     type_: LayerType = LayerType.FULLY_CONNECTED,
     weights_zero_point: int = 0,
     bias: bool = True,
+    loose_bias: bool = False,
     held: bool = False,
     activation: Activation = Activation.NONE,
     zero_point: int = 3,
@@ -87,7 +90,7 @@ def layer(
         constants[1] = random.integers(-127, 128, weights, np.int8)
     if bias:
         infos.append(TensorInfo("bias", (columns,), DataType.INT32, quantization=Quantization.of(2.0**-10)))
-        constants[2] = random.integers(-9000, 9000, columns).astype(np.int32)
+        constants |= {} if loose_bias else {2: random.integers(-9000, 9000, columns).astype(np.int32)}
     output = Quantization.of(2.0**-10 * 90 * depth**0.5, zero_point)
     return layer_network(type_, descriptor, infos, output, constants, rounding=rounding)
 
@@ -202,6 +205,37 @@ def test_the_assembler(board: str, toolchain: str) -> None:
 )
 def test_each_core_has_a_kernel(core: CoreFeatures | None, rounding: Rounding, kernel: str) -> None:
     assert lower(product((16, 16, 16), rounding=rounding), core).kernel == kernel
+
+
+CONSTANT = (0, 0, 5)
+"""Zero points with a constant right matrix that has the form of weights."""
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(
+    ("network", "kernel"),
+    [
+        (product((6, 9, 4), held=1, least=-127, zero_points=CONSTANT, factor=0.77), "conv2d"),
+        (product((1, 12, 5), adjoint="y", held=1, least=-127, zero_points=CONSTANT, factor=1.3), "conv2d"),
+        (product((2, 8, 3), batches=((3,), (1,)), held=1, least=-127, zero_points=CONSTANT), "conv2d"),
+        (product((6, 9, 4), held=1, least=-127, zero_points=CONSTANT, rounding=Rounding.ONNX), "conv2d"),
+        (product((6, 9, 4), held=1, zero_points=CONSTANT), "batch_matmul"),
+        (product((6, 9, 4), held=1, least=-127, zero_points=(0, 1, 5)), "batch_matmul"),
+        (product((6, 9, 4), adjoint="x", held=1, least=-127, zero_points=CONSTANT), "batch_matmul"),
+        (product((6, 9, 4), batches=((2,), (2,)), held=1, least=-127, zero_points=CONSTANT), "batch_matmul"),
+        (product((6, 9, 4), held=0, least=-127, zero_points=CONSTANT), "batch_matmul"),
+    ],
+)
+def test_a_constant_matrix_has_the_kernels_of_weights(network: Network, kernel: str) -> None:
+    op = lower(network, M4)
+    assert op.kernel.startswith(kernel)
+    for inputs in runs_of(network):
+        assert_array_equal(run_lowered(network, inputs, op=op)[0], network.run(inputs)[0])
+
+
+def test_a_bias_from_run_time_is_left_to_the_generic_kernel() -> None:
+    network = layer(4, 18, 5, loose_bias=True)
+    assert lower(network).kernel == "conv2d_s8"
 
 
 def test_what_is_scaled_up_is_left_to_the_generic_kernel() -> None:

@@ -21,6 +21,7 @@ from ferrule.graph import Array, DataType, Descriptor, Graph, LayerType, Shape, 
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import NO_PADDING, Padding
 from ferrule.operators.table import OPERATORS
+from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
@@ -61,8 +62,19 @@ def _form_of(context: LoweringContext) -> _Form | None:
     rule = _RULES.get(layer.type)
     if rule is None or has_zero_point(context.input(1)) or len(set(layer.inputs)) < len(layer.inputs):
         return None
+    if layer.type is LayerType.BATCH_MATMUL and not _is_packable(context):
+        return None
     form = rule(layer.descriptor, *(info.shape for info in (*context.operands.pair, context.output)))
     return None if form is None or (form.ordered is not None and not context.is_constant(1)) else form
+
+
+def _is_packable(context: LoweringContext) -> bool:
+    """Return whether the kernels of layers with weights can pack the right matrix of a BATCH_MATMUL, which is constant.
+
+    They do not pack -128, which is rare among weights.
+    """
+    matrix = context.constant(1) if context.is_constant(1) else None
+    return matrix is not None and matrix.dtype == np.int8 and bool((matrix > -128).all())
 
 
 def _changed(context: LoweringContext, form: _Form) -> LoweringContext:
@@ -117,6 +129,17 @@ def _of_rows(activation: Activation, rows: int, weights: Shape) -> _Form:
         image=(1, 1, rows, depth),
         weights=(channels, 1, 1, depth),
         output=(1, 1, rows, channels),
+    )
+
+
+def _batch_matmul(descriptor: BatchMatmulDescriptor, image: Shape, weights: Shape, _: Shape) -> _Form | None:
+    if descriptor.adj_x or math.prod(weights[:-2]) != 1:
+        return None
+    matrix = weights[-2:]
+    channels, depth = matrix if descriptor.adj_y else matrix[::-1]
+    return replace(
+        _of_rows(Activation.NONE, math.prod(image) // depth, (channels, depth)),
+        ordered=lambda data: data.reshape(matrix) if descriptor.adj_y else data.reshape(matrix).T,
     )
 
 
@@ -215,6 +238,7 @@ def _like(made: _Windowed, descriptor: _Windowed) -> _Windowed:
 
 
 _RULES: Mapping[LayerType, Callable[[Any, Shape, Shape, Shape], _Form | None]] = {
+    LayerType.BATCH_MATMUL: _batch_matmul,
     LayerType.FULLY_CONNECTED: _fully_connected,
     LayerType.CONV_2D: _conv_2d,
     LayerType.DEPTHWISE_CONV_2D: _depthwise,

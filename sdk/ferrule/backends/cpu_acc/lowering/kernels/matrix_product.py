@@ -120,11 +120,8 @@ class MatrixProduct:
             return "the window has more than one pixel, or channels have groups"
         if any(factor != factors[0] for factor in factors):
             return "channels have scales of their own"
-        if (
-            len(context.layer.inputs) > _BIAS
-            and context.layer.inputs[_BIAS] is not None
-            and context.constant(_BIAS) is None
-        ):
+        given = len(context.layer.inputs) > _BIAS and context.layer.inputs[_BIAS] is not None
+        if given and not context.is_constant(_BIAS):
             return "the bias is not a constant"
         columns = layer.output.shape[3]
         depth = weights.elements // columns
@@ -139,7 +136,7 @@ class MatrixProduct:
             right=_strides((columns, depth), depth_first=False),
             factor=factors[0],
             limits=(limits["low"], limits["high"]),
-            bias=layer.bias(np.int64) if context.constant(_BIAS) is not None else None,
+            bias=layer.bias(np.int64) if given else None,
         )
 
     @property
