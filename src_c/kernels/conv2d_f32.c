@@ -1,49 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/conv2d.h"
 
-static float sum_window(const struct ferrule_conv2d_f32_params *params, const float *image,
-                        const float *weights, int32_t y, int32_t x)
-{
-    const struct ferrule_window *window = &params->window;
-    struct ferrule_taps rows =
-        ferrule_taps_inside(y, window->kernel_h, window->dilation_h, window->input_h);
-    struct ferrule_taps columns =
-        ferrule_taps_inside(x, window->kernel_w, window->dilation_w, window->input_w);
-    float sum = 0.0f;
-
-    for (int32_t i = rows.first; i < rows.end; ++i) {
-        for (int32_t j = columns.first; j < columns.end; ++j) {
-            int32_t row = y + i * window->dilation_h;
-            int32_t column = x + j * window->dilation_w;
-            const float *pixel = image + (row * window->input_w + column) * window->input_c;
-            const float *weight = weights + (i * window->kernel_w + j) * window->input_c;
-
-            for (int32_t c = 0; c < window->input_c; ++c) {
-                sum += pixel[c] * weight[c];
-            }
-        }
-    }
-    return sum;
-}
-
-void ferrule_conv2d_f32(const struct ferrule_conv2d_f32_params *params, const float *input,
-                        float *output)
-{
-    const struct ferrule_window *window = &params->window;
-    int32_t products = window->kernel_h * window->kernel_w * window->input_c;
-
-    for (int32_t b = 0; b < window->batches; ++b) {
-        for (int32_t i = 0; i < window->output_h; ++i) {
-            for (int32_t j = 0; j < window->output_w; ++j) {
-                int32_t y = i * window->stride_h - window->pad_top;
-                int32_t x = j * window->stride_w - window->pad_left;
-
-                for (int32_t c = 0; c < params->output_c; ++c) {
-                    float sum = sum_window(params, input, params->weights + c * products, y, x);
-                    *output++ = ferrule_clamp_f32(sum + params->bias[c], params->low, params->high);
-                }
-            }
-        }
-        input += window->input_h * window->input_w * window->input_c;
-    }
-}
+#define FERRULE_KERNEL        ferrule_conv2d_f32
+#define FERRULE_PARAMS        ferrule_conv2d_f32_params
+#define FERRULE_DEPTH         params->group_input_c
+#define FERRULE_GROUP         params->group_output_c
+#define FERRULE_OWN           0
+#define FERRULE_STORE(pixels) ferrule_float_pixels(pixels, params->block)
+#include "ferrule/kernels/float_rows.inc.h"

@@ -69,16 +69,17 @@ def pixel_overlaps(
 
     `image` and `output` are NHWC. A step has `pixels` consecutive pixels in the order of memory, which may go over the
     end of a row, or with `tile` the pixels of a tile of (rows, columns); tiles go from left to right, then downwards.
-    A constant input has no overlap.
+    With `reads` PER_ELEMENT and PER_CHANNEL, steps of so many pixels at most may begin at any pixel, and their elements
+    may be written in any order. A constant input has no overlap.
     """
     if context.is_constant(0):
         return ()
     waiting = None
-    if reads in (
-        Reads.PER_ELEMENT,
-        Reads.PER_CHANNEL,
-    ):  # the most bytes by which the written part of a pixel is ahead of what was read
-        waiting = (output.shape[3] - (1 if reads is Reads.PER_ELEMENT else image.shape[3])) * output.dtype.size_bytes
+    if reads in (Reads.PER_ELEMENT, Reads.PER_CHANNEL):
+        # the most bytes by which the written part of a step is ahead of what was read
+        behind = 1 if reads is Reads.PER_ELEMENT else image.shape[3]
+        waiting = (pixels * output.shape[3] - behind) * output.dtype.size_bytes
+        pixels = 1
     distance = _pixel_distance(window, image, output, pixels, tile, waiting, throughout=reads is Reads.THROUGHOUT)
     return (
         Overlap(

@@ -59,18 +59,6 @@ struct ferrule_conv2d_grouped_narrow_s16_params {
     int32_t high;
 };
 
-/** float32. */
-struct ferrule_conv2d_grouped_f32_params {
-    struct ferrule_window window;
-    int32_t output_c;
-    int32_t group_input_c;
-    int32_t group_output_c;
-    const float *weights;
-    const float *bias;
-    float low;
-    float high;
-};
-
 /** @brief As the kernels without groups; no scratch. */
 void ferrule_conv2d_grouped_s8(const struct ferrule_conv2d_grouped_s8_params *params,
                                const int8_t *input, int8_t *output);
@@ -79,8 +67,6 @@ void ferrule_conv2d_grouped_s16(const struct ferrule_conv2d_grouped_s16_params *
 void ferrule_conv2d_grouped_narrow_s16(
     const struct ferrule_conv2d_grouped_narrow_s16_params *params, const int16_t *input,
     int16_t *output);
-void ferrule_conv2d_grouped_f32(const struct ferrule_conv2d_grouped_f32_params *params,
-                                const float *input, float *output);
 
 /** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
 void ferrule_conv2d_grouped_single_s8(const struct ferrule_conv2d_grouped_s8_params *params,

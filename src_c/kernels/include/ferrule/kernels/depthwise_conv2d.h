@@ -61,9 +61,12 @@ struct ferrule_depthwise_conv2d_s16_params {
 /** float32. */
 struct ferrule_depthwise_conv2d_f32_params {
     struct ferrule_window window;
+    int32_t output_c;
     int32_t depth_multiplier; /**< output channels per input channel */
-    const float *weights;     /**< [kernel_h, kernel_w, output channels] */
-    const float *bias;        /**< one per output channel */
+    int32_t block;            /**< 8 channels, for depth_multiplier 1, or all */
+    const float *weights;     /**< the blocks of `ferrule/kernels/float_pixels.h` or, in one block,
+                                 [kernel_h, kernel_w, output channels] */
+    const float *bias;        /**< one per output channel, for one block; otherwise null */
     float low;
     float high;
 };

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import (
@@ -71,8 +73,8 @@ def _call(layer: Convolution, operator: str, fields: dict[str, int]) -> KernelCa
     members: dict[str, Member] = {
         "window": layer.window_fields,
         **fields,
-        "weights": _weights(context),
-        "bias": _bias(layer, wide=wide),
+        "weights": given_weights(context),
+        "bias": given_bias(layer, np.float32 if dtype.is_float else np.int64 if wide else np.int32),
     }
     if not dtype.is_float:
         multipliers, shifts = factor_arrays(layer.factors())
@@ -101,14 +103,14 @@ def _call(layer: Convolution, operator: str, fields: dict[str, int]) -> KernelCa
     )
 
 
-def _weights(context: LoweringContext) -> Member:
-    """Return the weights: a constant array, or the pointer to a tensor from run time."""
+def given_weights(context: LoweringContext) -> Member:
+    """Return the weights in their order: a constant array, or the pointer to a tensor from run time."""
     return stored_weights(context) if context.is_constant(1) else context.input_pointer(1)
 
 
-def _bias(layer: Convolution, *, wide: bool) -> Member:
-    """Return the bias as `_weights` returns weights; zeros if there is none."""
+def given_bias(layer: Convolution, dtype: type[np.number[Any]]) -> Member:
+    """Return the bias as `given_weights` returns weights, a constant one as a type; zeros if there is none."""
     context = layer.context
     if len(context.layer.inputs) > _BIAS and context.layer.inputs[_BIAS] is not None and not context.is_constant(_BIAS):
         return context.input_pointer(_BIAS)
-    return layer.bias(np.float32 if layer.output.dtype.is_float else np.int64 if wide else np.int32)
+    return layer.bias(dtype)

@@ -16,6 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
     DEPTHWISE_CONV_2D_DUAL_S16,
     FULLY_CONNECTED_DUAL_S16,
 )
+from ferrule.backends.cpu_acc.lowering.kernels.float_pixels import CONV_2D_F32, DEPTHWISE_F32
 from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import PACKED_WEIGHTS_ROWS
 from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW, MVE_PARTS
@@ -28,7 +29,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.mve_s16 import (
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FULLY_CONNECTED_SCALAR, PARTS_SCALAR
 from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import LoweringContext
-from ferrule.graph import LayerType
+from ferrule.graph import DataType, LayerType
 from ferrule.operators.weighted.conv2d import groups_of
 from ferrule.operators.weighted.products import WEIGHTED_RULES, has_zero_point
 
@@ -40,6 +41,8 @@ def weighted_rows(context: LoweringContext) -> Sequence[Row]:
     if has_zero_point(weights):
         operator = "depthwise_conv2d" if type_ is LayerType.DEPTHWISE_CONV_2D else "conv2d"
         return (*packed, _generic(f"{operator}_offset_s8"))
+    if context.output.dtype is DataType.FLOAT32 and type_ in FLOAT32_ROWS:
+        return FLOAT32_ROWS[type_]
     if type_ is LayerType.CONV_2D and groups_of(context.source, weights) > 1:
         return _GROUPED_ROWS[-1:] if from_run_time(context) else _GROUPED_ROWS
     rows = WEIGHTED_ROWS[type_]
@@ -56,6 +59,12 @@ def _generic(kernel: str) -> Row:
 
 _PARTS = (*MVE_PARTS, *PARTS_BLOCK, *PARTS_SCALAR)
 _GROUPED_ROWS: tuple[Row, ...] = (*_PARTS, _generic("conv2d_grouped"))
+FLOAT32_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
+    LayerType.CONV_2D: CONV_2D_F32,
+    LayerType.DEPTHWISE_CONV_2D: DEPTHWISE_F32,
+    LayerType.FULLY_CONNECTED: CONV_2D_F32,
+}
+"""The kernels of each layer type in float32."""
 WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.CONV_2D: (
         MVE_CONV_2D_ROW,

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers with weights in float32, as in `ferrule/kernels/float_pixels.h`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, from_run_time, stored_weights
+from ferrule.backends.cpu_acc.lowering.kernels.generic import given_bias, given_weights
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
+from ferrule.backends.cpu_acc.lowering.overlap import Reads
+from ferrule.backends.firmware import LoweringContext
+from ferrule.graph import Array
+
+_SOURCES = "float_pixels", "float_scalars", "float_vectors"
+_BLOCKS = 4, 8
+"""Channels of a block, as in the header."""
+_PAIR = 2
+"""Pixels that are computed at once."""
+
+
+def has_fpu(context: LoweringContext) -> bool:
+    """Return whether a core computes float32 in hardware, as the host does."""
+    core = context.target.core
+    return core is None or core.fpu
+
+
+def _not_in_blocks(context: LoweringContext) -> str | None:
+    """Return the reason why weights cannot be in blocks, or need not."""
+    if from_run_time(context):
+        return "the weights or the bias are not constant"
+    return None if has_fpu(context) else "the core has no floating-point unit"
+
+
+def blocks_of(weights: Array, bias: Array, block: int) -> Array:
+    """Return the stream of weights [channels, products] and biases in blocks of so many channels."""
+    whole = filled(np.column_stack([weights, bias]), block, 1)
+    return whole.reshape(-1, block, whole.shape[1]).transpose(0, 2, 1).reshape(-1).astype(np.float32)
+
+
+def _conv2d_in_blocks(context: LoweringContext) -> Candidate | str:
+    if (reason := _not_in_blocks(context)) is not None:
+        return reason
+    layer = Convolution.of(context)
+    weights, bias, (_, groups) = stored_weights(context), layer.bias(np.float32), _groups(layer)
+    channels, products = len(weights) // groups, weights[0].size
+    block = min(_BLOCKS, key=lambda block: _instructions(layer, block))
+
+    def stream() -> Array:
+        matrices = weights.reshape(groups, channels, products), bias.reshape(groups, channels)
+        return np.concatenate([blocks_of(*each, block) for each in zip(*matrices, strict=True)])
+
+    return _candidate(
+        layer,
+        "conv2d_block_f32",
+        {"block": block, "weights": layer.context.blob("weights", stream()), "bias": None},
+        instructions=_instructions(layer, block),
+        weight_bytes=4 * groups * -(-channels // block) * block * (products + 1),
+    )
+
+
+def _instructions(layer: Convolution, block: int) -> int:
+    """Return the estimate of a layer with weights in blocks."""
+    _, groups = _groups(layer)
+    channels, products = layer.output.shape[3] // groups, layer.macs // layer.output.elements
+    blocks = -(-channels // block)
+    per_product, per_channel = (0.7 + 0.4 / block, 3) if _has_vectors(layer.context) else (2.1 + 0.8 / block, 4)
+    return int(layer.pixels * (groups * blocks * (block * (per_product * products + per_channel) + 16) + 30))
+
+
+def _conv2d_plain(context: LoweringContext) -> Candidate | str:
+    layer = Convolution.of(context)
+    fpu = has_fpu(context)
+    per_mac, per_element = (6, 60) if fpu else (125, 200)
+    return _candidate(
+        layer,
+        "conv2d_f32",
+        {"block": 1, "weights": given_weights(context), "bias": given_bias(layer, np.float32)},
+        instructions=per_mac * layer.macs + per_element * layer.output.elements,
+        weight_bytes=stored_weights(context).nbytes + 4 * layer.output.shape[3] if context.is_constant(1) else 0,
+    )
+
+
+def _candidate(
+    layer: Convolution, title: str, members: Mapping[str, Member], *, instructions: int, weight_bytes: int
+) -> Candidate:
+    context = layer.context
+    depth, groups = _groups(layer)
+    output_c = layer.output.shape[3]
+    # a kernel with groups computes the pixels of a row group by group
+    pixels = layer.output.shape[2] if groups > 1 else 1 if members["block"] == 1 else _PAIR
+    return Candidate(
+        kernel=title,
+        instructions=instructions,
+        weight_bytes=weight_bytes,
+        overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT, pixels=pixels),
+        call=lambda: KernelCall(
+            "conv2d_f32",
+            "ferrule/kernels/conv2d.h",
+            {
+                "window": _window_fields(layer),
+                "output_c": output_c,
+                "group_input_c": depth,
+                "group_output_c": output_c // groups,
+                **members,
+                **limit_fields(layer.output, layer.activation),
+            },
+            title=title,
+            sources=_SOURCES,
+            local=from_run_time(context),
+        ),
+    )
+
+
+def _groups(layer: Convolution) -> tuple[int, int]:
+    """Return the input channels of a group, and the number of groups."""
+    weights = layer.context.input(1).shape
+    depth = weights[-1]
+    return depth, layer.image.shape[3] // depth
+
+
+def _window_fields(layer: Convolution) -> Mapping[str, int]:
+    """Return the window; the pixels of all images are one row for a window of one pixel."""
+    fields = layer.window_fields
+    if not layer.window.is_pointwise:
+        return fields
+    row = {"batches": 1, "input_h": 1, "input_w": layer.pixels, "output_h": 1, "output_w": layer.pixels}
+    return {**fields, **row}
+
+
+def _depthwise_in_blocks(context: LoweringContext) -> Candidate | str:
+    if (reason := _not_in_blocks(context)) is not None:
+        return reason
+    layer = Convolution.of(context)
+    if layer.depth_multiplier != 1:
+        return "the channels are multiplied"
+    block, channels = _BLOCKS[-1], layer.output.shape[3]
+    if channels < block:
+        return f"there are fewer than {block} channels"
+    blocks = -(-channels // block)
+    order = np.minimum(np.arange(blocks)[:, None] * block, channels - block) + np.arange(block)
+    taps = layer.window.height * layer.window.width
+    per_tap, per_block = (8.6, 50) if _has_vectors(context) else (19.6, 82)
+
+    def stream() -> Array:
+        weights = stored_weights(context).reshape(taps, channels).T
+        return blocks_of(weights[order.reshape(-1)], layer.bias(np.float32)[order.reshape(-1)], block)
+
+    return _depthwise(
+        layer,
+        "depthwise_conv2d_block_f32",
+        {"block": block, "weights": layer.context.blob("weights", stream()), "bias": None},
+        pixels=_PAIR,
+        reads=Reads.PER_ELEMENT if channels % block else Reads.PER_CHANNEL,
+        instructions=int(layer.pixels * (25 + blocks * (per_tap * taps + per_block))),
+        weight_bytes=4 * order.size * (taps + 1),
+    )
+
+
+def _depthwise_plain(context: LoweringContext) -> Candidate | str:
+    layer = Convolution.of(context)
+    channels = layer.output.shape[3]
+    per_mac, per_element = (15, 30) if has_fpu(context) else (125, 200)
+    return _depthwise(
+        layer,
+        "depthwise_conv2d_f32",
+        {"block": channels, "weights": given_weights(context), "bias": given_bias(layer, np.float32)},
+        pixels=1,
+        reads=Reads.PER_CHANNEL,
+        instructions=per_mac * layer.macs + per_element * layer.output.elements,
+        weight_bytes=stored_weights(context).nbytes + 4 * channels if context.is_constant(1) else 0,
+    )
+
+
+def _depthwise(
+    layer: Convolution,
+    title: str,
+    members: Mapping[str, Member],
+    *,
+    pixels: int,
+    reads: Reads,
+    instructions: int,
+    weight_bytes: int,
+) -> Candidate:
+    return Candidate(
+        kernel=title,
+        instructions=instructions,
+        weight_bytes=weight_bytes,
+        overlaps=partial(layer.overlaps, reads=reads, pixels=pixels),
+        call=lambda: KernelCall(
+            "depthwise_conv2d_f32",
+            "ferrule/kernels/depthwise_conv2d.h",
+            {
+                "window": layer.window_fields,
+                "output_c": layer.output.shape[3],
+                "depth_multiplier": layer.depth_multiplier,
+                **members,
+                **limit_fields(layer.output, layer.activation),
+            },
+            title=title,
+            sources=_SOURCES,
+            local=from_run_time(layer.context),
+        ),
+    )
+
+
+def _has_vectors(context: LoweringContext) -> bool:
+    core = context.target.core
+    return core is not None and core.fpu and core.mve
+
+
+CONV_2D_F32: tuple[Row, ...] = (
+    Row(kernel="conv2d_block_f32", candidate=_conv2d_in_blocks),
+    Row(kernel="conv2d_f32", candidate=_conv2d_plain),
+)
+"""The kernels of CONV_2D, also with groups, and FULLY_CONNECTED."""
+DEPTHWISE_F32: tuple[Row, ...] = (
+    Row(kernel="depthwise_conv2d_block_f32", candidate=_depthwise_in_blocks),
+    Row(kernel="depthwise_conv2d_f32", candidate=_depthwise_plain),
+)
+"""The kernels of DEPTHWISE_CONV_2D."""
