@@ -87,7 +87,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
                      "str r9, [sp, #28]\n\t"
                      "mov r12, r1\n"
                      "0:\n\t"
-                     "add r11, r12, #84\n\t"
+                     "add r11, r12, #92\n\t"
                      "str r11, [sp, #20]\n\t"
                      "ldm r12, {r0, r1, r7-r9, lr}\n\t"
                      "str r9, [sp, #16]\n\t"
@@ -132,7 +132,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
 void ferrule_depthwise_conv2d_3x3_by2_s8(const struct ferrule_depthwise_lines_params *params,
                                          const int8_t *input, int8_t *output, void *scratch)
 {
-    static const struct ferrule_depthwise_way by2 = {LINES * TURN, 1, turn, store_line};
+    static const struct ferrule_depthwise_way by2 = {LINES * TURN, 1, turn, store_line, false};
 
     ferrule_depthwise_lines(params, input, output, scratch, &by2);
 }

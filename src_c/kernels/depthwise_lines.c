@@ -7,6 +7,7 @@
 #include "ferrule/kernels/widen_pairs.inc.h"
 
 enum { LINES = FERRULE_DEPTHWISE_LINES, FOUR = FERRULE_WINDOW_GROUP };
+enum { EXACT_SHIFT = 7 }; /* from weights times 256 to weights times 2 */
 _Static_assert(FERRULE_WIDENED_BYTES == 4 * LINES, "the words of a step are adjacent");
 
 /* One part of the image. */
@@ -105,9 +106,10 @@ static void convolve_four(const struct part *part, const struct ferrule_window_g
     }
 }
 
-static uint32_t half(uint32_t weights)
+/* Shift both halves of a word to the right. */
+static uint32_t shifted(uint32_t weights, int32_t shift)
 {
-    return ((weights >> 1) & 0x7fff7fffu) | (weights & 0x80008000u);
+    return ferrule_pair((int16_t)weights >> shift, (int32_t)weights >> 16 >> shift);
 }
 
 static void convolve(const struct part *part, const int8_t *input, int8_t *output, uint32_t *lines,
@@ -135,15 +137,25 @@ static void convolve(const struct part *part, const int8_t *input, int8_t *outpu
             channel->words = lines + i * group.channel_words;
             channel->end = channel->words + LINES * (part->steps.outputs / way->outputs);
             channel->offset_bytes = params->places[done + i];
-            channel->bias = scale[1];
-            channel->bias_again = scale[1];
-            channel->multiplier = (int32_t)((uint32_t)scale[0] & (uint32_t)INT32_MAX);
+            int32_t shift = EXACT_SHIFT;
+            if (way->is_exact) {
+                channel->bias = scale[0];
+                channel->multiplier = scale[1];
+                channel->right = scale[2];
+                channel->rounding = scale[3];
+                scale += FERRULE_EXACT_WORDS;
+            } else {
+                channel->bias = scale[1];
+                channel->multiplier = (int32_t)((uint32_t)scale[0] & (uint32_t)INT32_MAX);
+                shift = scale[0] < 0 ? 1 : 0;
+                scale += FERRULE_PROVED_WORDS;
+            }
+            channel->bias_again = channel->bias;
             way->turn(weights, channel->weights);
-            for (int32_t k = 0; scale[0] < 0 && k < way->words; ++k) {
-                channel->weights[k] = half(channel->weights[k]);
+            for (int32_t k = 0; shift > 0 && k < way->words; ++k) {
+                channel->weights[k] = shifted(channel->weights[k], shift);
             }
             weights += LINES;
-            scale += FERRULE_PROVED_WORDS;
         }
         ferrule_place_group(&group, inputs + done, last + 1);
         line.end = channels + last + 1;

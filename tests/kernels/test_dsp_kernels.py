@@ -127,6 +127,8 @@ THREE = {
     "3x3 dilated by more than the image": (windowed((1, 3, 4, 4), (3, 3), dilation=5), "by1"),
     "3x3, parts without pixels": (windowed((1, 3, 4, 4), (3, 3), dilation=5, shift=3), "by1"),
     "3x3, stride 2 of dilation 3": (windowed((1, 11, 12, 5), (3, 3), dilation=3, stride=2), "by2"),
+    "3x3, linear, odd steps": (windowed((1, 9, 7, 5), (3, 3), zero_point=-20), "by1_exact"),
+    "3x3, linear, small factors": (windowed((1, 5, 1, 4), (3, 3), zero_point=60), "by1_exact"),
     "3x3, two outputs per input": (windowed((2, 6, 5, 5), (3, 3), multiplier=2), "by1"),
 }
 

@@ -54,6 +54,8 @@ struct ferrule_depthwise_channel {
     const uint32_t *end; /**< the words after the last whole step of a line */
     int32_t multiplier;
     uint32_t weights[FERRULE_DEPTHWISE_TURNS];
+    int32_t rounding; /**< for the exact form, as is the next one */
+    int32_t right;
 };
 
 /** @brief Return 256 times the bytes 0 and 2 of a word of weights, as two 16-bit numbers. */
@@ -85,6 +87,7 @@ struct ferrule_depthwise_way {
     /** Expand three words of weights to those of all rotations. */
     void (*turn)(const int32_t *weights, uint32_t *turned);
     void (*store_line)(const struct ferrule_depthwise_line *line);
+    bool is_exact; /**< whether the scales are in the exact form of requantize_dsp.h */
 };
 
 /** @brief Run a kernel; scratch: 48 * words bytes aligned to 4. */
@@ -95,6 +98,10 @@ void ferrule_depthwise_lines(const struct ferrule_depthwise_lines_params *params
 /** @brief Convolve each channel on its own, in steps of 1; scratch as above. */
 void ferrule_depthwise_conv2d_3x3_by1_s8(const struct ferrule_depthwise_lines_params *params,
                                          const int8_t *input, int8_t *output, void *scratch);
+
+/** @brief The same with scales in the exact form. */
+void ferrule_depthwise_conv2d_3x3_by1_exact_s8(const struct ferrule_depthwise_lines_params *params,
+                                               const int8_t *input, int8_t *output, void *scratch);
 
 /** @brief Convolve each channel on its own, in steps of 2; scratch as above. */
 void ferrule_depthwise_conv2d_3x3_by2_s8(const struct ferrule_depthwise_lines_params *params,

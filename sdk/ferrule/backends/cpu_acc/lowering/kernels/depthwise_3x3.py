@@ -18,14 +18,17 @@ from ferrule.backends.cpu_acc.lowering.kernels.depthwise_window import (
     slidings,
     with_others,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, int8_channels
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, has_full_range, int8_channels
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.kernels.proved_channels import proved_scales
-from ferrule.graph import Array
+from ferrule.backends.cpu_acc.lowering.kernels.scalar import plain_scales
+from ferrule.graph import Array, Rounding
 
 _LINES = 3
 _CHANNELS = 4
 _MOST_PAD = 2
+_PLAIN_WORDS, _EXACT_WORDS = 5, 4
+"""Words per channel of `plain_scales`, and of the exact form, which they begin with."""
 _WIDENED_BYTES = 48
 """Bytes of scratch for two pixels of three lines of four channels."""
 
@@ -36,19 +39,25 @@ def _candidate(layer: Convolution, stride: int) -> Candidate | str:
     if not ways:
         return f"the window is not 3x3 with a stride of {stride} along one axis"
     alive = by_input(int8_channels(layer).live)
-    found = proved_scales(alive)
-    if found is None or (found[1].size and not found[1].any()):
+    proved = proved_scales(alive)
+    if proved is not None and (proved[1].any() or not proved[1].size):
+        scales, which = proved[0][proved[1]], proved[1]
+        form = ""
+    elif stride == 1 and alive.rounding is Rounding.TFLM and has_full_range(layer) and can_scale(alive):
+        which = np.ones(len(alive.places), bool)
+        scales = plain_scales(alive).reshape(-1, _PLAIN_WORDS)[which][:, :_EXACT_WORDS]
+        form = "_exact"
+    else:
         return "the output is clamped to less than int8, or a channel has no proved constants"
-    scales, proved = found[0][found[1]], found[1]
-    channels = alive.chosen(proved)
+    channels = alive.chosen(which)
     count = len(scales)
-    way = min(ways, key=lambda each: _instructions(each, count))
-    kernel = f"depthwise_conv2d_3x3_by{stride}_s8"
+    way = min(ways, key=lambda each: _instructions(each, count, form))
+    kernel = f"depthwise_conv2d_3x3_by{stride}{form}_s8"
     candidate = Candidate(
         kernel=kernel,
         code="depthwise_lines",
-        instructions=layer.image.shape[0] * _instructions(way, count),
-        weight_bytes=22 * count + (channels.dead.size if channels.dead.any() else 0),
+        instructions=layer.image.shape[0] * _instructions(way, count, form),
+        weight_bytes=(30 if form else 22) * count + (channels.dead.size if channels.dead.any() else 0),
         scratch_bytes=_WIDENED_BYTES * _words(way),
         overlaps=way.overlaps,
         call=lambda: KernelCall(
@@ -70,7 +79,7 @@ def _candidate(layer: Convolution, stride: int) -> Candidate | str:
             contribution=KERNELS.part("depthwise_lines", "depthwise_parts", kernel),
         ),
     )
-    return with_others(candidate, alive.chosen(~proved))
+    return with_others(candidate, alive.chosen(~which))
 
 
 def _fits(way: Sliding, stride: int) -> bool:
@@ -92,10 +101,10 @@ def _line_words(way: Sliding, channels: Channels) -> Array:
     return words(np.ascontiguousarray(way.taps(channels)[:, :, [0, 1, 1, 2]]))
 
 
-def _instructions(way: Sliding, live: int) -> int:
+def _instructions(way: Sliding, live: int, form: str) -> int:
     """Return an estimate for one image."""
     lines, steps = way.lines.outputs, way.steps.outputs
-    line = 220 + 60 * steps if way.steps.part_stride == 1 else 240 + 90 * steps
+    line = 220 + (76 if form else 60) * steps if way.steps.part_stride == 1 else 240 + 90 * steps
     dead = (way.layer.output.shape[3] - live) * 2 * way.lines.output_extent * way.steps.output_extent
     return way.lines.parts * way.steps.parts * -(-live // _CHANNELS) * (600 + lines * line) + dead
 
