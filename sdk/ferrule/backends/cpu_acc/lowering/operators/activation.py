@@ -12,7 +12,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, 
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
 from ferrule.backends.cpu_acc.lowering.operators.binary import (
     Cost,
-    binary_candidate,
+    any_candidate,
     blocks_candidate,
     unlike_products,
 )
@@ -106,11 +106,12 @@ def _prelu_table(context: LoweringContext) -> Candidate | str:
         "table": results,
     }
     call = KernelCall("prelu_table_s8", _RECTIFY, fields, table="prelu_table_params", sources=("blocks",))
-    return blocks_candidate(context, call, Cost(mve=2.6, dsp=9.3, long=17, short=35), weight_bytes=results.size)
+    return blocks_candidate(context, call, Cost(mve=3, dsp=9.6, long=18, short=34), weight_bytes=results.size)
 
 
+_ANY_PRELU = Cost(mve=40, dsp=36, long=36, short=90)
 PRELU_ROWS: tuple[Row, ...] = (
     Row(kernel="prelu_table_s8", candidate=_prelu_table),
-    Row(kernel="any_prelu", candidate=lambda context: binary_candidate(context, _prelu_call(context), 40)),
+    Row(kernel="any_prelu", candidate=lambda context: any_candidate(context, _prelu_call(context), _ANY_PRELU)),
 )
 """The kernels of PRELU by TFLM's rule."""

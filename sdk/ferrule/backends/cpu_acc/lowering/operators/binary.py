@@ -104,6 +104,18 @@ def blocks_candidate(context: LoweringContext, call: KernelCall, cost: Cost, wei
     return binary_candidate(context, call, cost.on(context.target.core), weight_bytes)
 
 
+_ANY_SUM = Cost(mve=72, dsp=68, long=69, short=166)
+_ANY_PRODUCT = Cost(mve=36, dsp=31, long=31, short=78)
+_OTHER_TYPES = 40
+"""About what an element of other types than int8 takes."""
+
+
+def any_candidate(context: LoweringContext, call: KernelCall, cost: Cost) -> Candidate:
+    """Return a kernel that takes any scales, of any type, as a candidate; the cost is that for int8."""
+    int8 = context.output.dtype is DataType.INT8
+    return binary_candidate(context, call, cost.on(context.target.core) if int8 else _OTHER_TYPES)
+
+
 def binary_overlaps(context: LoweringContext, order: tuple[int, int] = (0, 1)) -> tuple[Overlap, ...]:
     """Return the overlaps of `binary_call`: with inputs that have the elements of the output."""
     output = context.output
@@ -203,13 +215,13 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
     first, second = tables
     fields = {"first": context.blob("first_table", first), "second": context.blob("second_table", second)}
     call = KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params", sources=("blocks",))
-    return blocks_candidate(context, call, Cost(mve=8.3, dsp=8.3, long=8.3, short=12), first.nbytes + second.nbytes)
+    return blocks_candidate(context, call, Cost(mve=8.3, dsp=8.3, long=8.3, short=25), first.nbytes + second.nbytes)
 
 
 SUM_ROWS: tuple[Row, ...] = (
     Row(kernel="sum_s8", needs=frozenset({Feature.DSP}), candidate=scaled_candidate),
     Row(kernel="sum_table_s8", candidate=table_candidate),
-    Row(kernel="any_sum", candidate=lambda context: binary_candidate(context, arithmetic_call(context), 40)),
+    Row(kernel="any_sum", candidate=lambda context: any_candidate(context, arithmetic_call(context), _ANY_SUM)),
 )
 """The kernels of ADD and SUB by TFLM's rule."""
 
@@ -228,12 +240,12 @@ def _product(context: LoweringContext) -> Candidate | str:
     if reason := unlike_products(product.result):
         return reason
     call = KernelCall("product_s8", _HEADER, asdict(product), table="product_params", sources=("blocks",))
-    return blocks_candidate(context, call, Cost(mve=2.4, dsp=8.5, long=24, short=40))
+    return blocks_candidate(context, call, Cost(mve=2.4, dsp=8.6, long=23, short=50))
 
 
 PRODUCT_ROWS: tuple[Row, ...] = (
     Row(kernel="product_s8", candidate=_product),
-    Row(kernel="any_product", candidate=lambda context: binary_candidate(context, arithmetic_call(context), 40)),
+    Row(kernel="any_product", candidate=lambda context: any_candidate(context, arithmetic_call(context), _ANY_PRODUCT)),
 )
 """The kernels of MUL by TFLM's rule."""
 

@@ -128,7 +128,7 @@ def _scaled_product(context: LoweringContext) -> Candidate | str:
     limits = {"low": product.output.low, "high": product.output.high}
     fields = offsets | asdict(constants) | limits
     call = KernelCall("scaled_product_s8", _HEADER, fields, table="scaled_product_params", sources=("blocks",))
-    return blocks_candidate(context, call, Cost(mve=1.9, dsp=7, long=20, short=50))
+    return blocks_candidate(context, call, Cost(mve=1.9, dsp=7, long=21, short=53))
 
 
 def _dyadic(context: LoweringContext) -> Candidate | str:
