@@ -19,6 +19,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.row_matrix import (
     RowEngine,
     row_matrix,
     slowness,
+    tiles,
 )
 from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.firmware import LoweringContext
@@ -28,8 +29,6 @@ from ferrule.operators.recurrent.lstm import CELL, GATES, HIDDEN
 
 _HALF = 1 << 30
 """The multiplier of a power of two."""
-_TILES = 8, 16, 32, 64
-"""Units of a tile, from little scratch to few instructions; multiples of 8."""
 _MULTIPLES: Mapping[str, int] = {VECTORS.name: 8, BLOCK.name: 1, PLAIN.name: 2}
 """The units of a tile are filled up to a multiple of this number, by engine."""
 _UNIT_COSTS: Mapping[str, int] = {VECTORS.name: 36, BLOCK.name: 206, PLAIN.name: 220}
@@ -123,7 +122,7 @@ def _row(engine: RowEngine, layer_of: Callable[[LoweringContext], LstmLayer]) ->
         if context.source.dtype is not DataType.INT8:
             return "the data is not int8"
         layer = layer_of(context)
-        several = [_candidate(layer, engine, tile) for tile in _TILES if tile < layer.units + _TILES[0]]
+        several = [_candidate(layer, engine, tile) for tile in tiles(layer.units)]
         able = [each for each in several if isinstance(each, Candidate)]
         return able or next(each for each in several if isinstance(each, str))
 

@@ -21,6 +21,8 @@ from ferrule.operators.arithmetic.fixed_point import Factor
 
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""
+_TILES = 8, 16, 32, 64
+"""Units of a tile; kernels expect multiples of the first."""
 
 
 @frozen(eq=False)
@@ -47,6 +49,12 @@ def slowness(context: LoweringContext) -> int:
     """Return how many times as many instructions plain C takes on a core of Armv6-M as on others."""
     core = context.target.core
     return 2 if core is not None and core.baseline else 1
+
+
+def tiles(units: int) -> tuple[int, ...]:
+    """Return numbers of units that may be computed together, from little scratch to few instructions."""
+    whole = -(-units // _TILES[0]) * _TILES[0]
+    return (*(tile for tile in _TILES if tile < units), *([whole] if whole <= _TILES[-1] else []))
 
 
 @frozen(eq=False)

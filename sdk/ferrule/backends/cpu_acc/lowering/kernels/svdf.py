@@ -19,6 +19,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.row_matrix import (
     RowEngine,
     row_matrix,
     slowness,
+    tiles,
 )
 from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.firmware import LoweringContext
@@ -26,8 +27,6 @@ from ferrule.graph import Array, DataType
 from ferrule.operators.arithmetic.fixed_point import Factor
 from ferrule.operators.recurrent.svdf import STATE
 
-_TILES = 8, 16, 32, 64
-"""Units of a tile, from little scratch to few instructions; multiples of 8."""
 _WORD, _VECTOR = 4, 16
 """Bytes."""
 _COSTS: Mapping[str, tuple[float, int, int, int]] = {
@@ -109,7 +108,7 @@ def _row(engine: RowEngine, layer_of: Callable[[LoweringContext], SvdfLayer]) ->
         if context.source.dtype is not DataType.INT8:
             return "the data is not int8"
         layer = layer_of(context)
-        several = [_candidate(layer, engine, tile) for tile in _TILES if tile < layer.shape["units"] + _TILES[0]]
+        several = [_candidate(layer, engine, tile) for tile in tiles(layer.shape["units"])]
         able = [each for each in several if isinstance(each, Candidate)]
         return able or next(each for each in several if isinstance(each, str))
 
