@@ -8,8 +8,6 @@
 
 enum { COLUMNS = 4, PIXELS = 2, WORD = 4 };
 
-typedef const struct ferrule_batch_matmul_tile_s8_params *params_t;
-
 /* A matrix of the right input, from the first column of a tile on. */
 struct tile {
     const int8_t *data;
@@ -37,8 +35,8 @@ static inline uint32_t odd(const struct weights *weights, uint32_t word)
 }
 
 /* Pack a column whose products are adjacent; return what it adds to the bias. */
-static uint32_t pack_column(params_t params, const struct weights *weights, const int8_t *data,
-                            uint32_t *target)
+static uint32_t pack_column(const struct ferrule_batch_matmul_tile_s8_params *params,
+                            const struct weights *weights, const int8_t *data, uint32_t *target)
 {
     const struct weights copy = *weights;
     uint32_t bias = 0;
@@ -83,8 +81,9 @@ static uint32_t pack_column(params_t params, const struct weights *weights, cons
     } while (false)
 
 /* Pack four adjacent columns, of which some may not exist. */
-static void pack_across(params_t params, const struct weights *weights, const int8_t *data,
-                        int32_t columns, uint32_t *bias, uint32_t *target)
+static void pack_across(const struct ferrule_batch_matmul_tile_s8_params *params,
+                        const struct weights *weights, const int8_t *data, int32_t columns,
+                        uint32_t *bias, uint32_t *target)
 {
     const struct weights copy = *weights;
     const int32_t step = params->shape.right.depth;
@@ -123,7 +122,8 @@ static void pack_across(params_t params, const struct weights *weights, const in
 }
 
 /* Pack whole blocks, in which columns that do not exist have any weights; return their end. */
-static int32_t *pack(params_t params, const struct tile *tile, int32_t *packed)
+static int32_t *pack(const struct ferrule_batch_matmul_tile_s8_params *params,
+                     const struct tile *tile, int32_t *packed)
 {
     const struct ferrule_batch_matmul_strides *right = &params->shape.right;
     const uint32_t missing = (uint32_t)(uint8_t)params->right_zero_point;
@@ -162,7 +162,8 @@ static int32_t *pack(params_t params, const struct tile *tile, int32_t *packed)
 }
 
 /* Widen one row into the patches. */
-static void gather(params_t params, const int8_t *row, uint32_t *target)
+static void gather(const struct ferrule_batch_matmul_tile_s8_params *params, const int8_t *row,
+                   uint32_t *target)
 {
     int32_t step = params->shape.left.depth;
     int32_t left = params->shape.depth;
@@ -190,8 +191,8 @@ static void gather(params_t params, const int8_t *row, uint32_t *target)
     }
 }
 
-static void store_sums(params_t params, const int32_t *sums, int32_t columns, int8_t *first,
-                       int8_t *second)
+static void store_sums(const struct ferrule_batch_matmul_tile_s8_params *params,
+                       const int32_t *sums, int32_t columns, int8_t *first, int8_t *second)
 {
     for (int32_t c = 0; c < columns; c += COLUMNS) {
         int32_t count = columns - c < COLUMNS ? columns - c : COLUMNS;
@@ -205,8 +206,9 @@ static void store_sums(params_t params, const int32_t *sums, int32_t columns, in
 }
 
 /* All rows of a matrix times the packed columns. */
-static void multiply_rows(params_t params, const struct ferrule_block *block, const int8_t *left,
-                          int32_t columns, int8_t *output, uint32_t *patches)
+static void multiply_rows(const struct ferrule_batch_matmul_tile_s8_params *params,
+                          const struct ferrule_block *block, const int8_t *left, int32_t columns,
+                          int8_t *output, uint32_t *patches)
 {
     const struct ferrule_batch_matmul_shape *shape = &params->shape;
     int32_t *sums = (int32_t *)(patches + 2 * PIXELS * params->words);
@@ -247,8 +249,8 @@ static void multiply_rows(params_t params, const struct ferrule_block *block, co
     }
 }
 
-static void multiply(params_t params, const int8_t *left, const int8_t *right, int8_t *output,
-                     void *scratch)
+static void multiply(const struct ferrule_batch_matmul_tile_s8_params *params, const int8_t *left,
+                     const int8_t *right, int8_t *output, void *scratch)
 {
     const struct ferrule_batch_matmul_shape *shape = &params->shape;
     uint32_t *patches = scratch;
@@ -263,11 +265,12 @@ static void multiply(params_t params, const int8_t *left, const int8_t *right, i
         int32_t columns = shape->columns - first;
 
         columns = columns < params->tile_columns ? columns : params->tile_columns;
-        if (params->store == NULL && columns < COLUMNS) {
-            first -= COLUMNS - columns; /* some columns once more, so that the block is whole */
-            columns = COLUMNS;
-        } else if (params->store == NULL) {
-            columns -= columns % COLUMNS;
+        if (params->store == NULL) {
+            /* whole blocks; of the rest, with columns before it that are computed once more */
+            int32_t whole = columns - columns % COLUMNS;
+
+            first -= whole == 0 ? COLUMNS - columns : 0;
+            columns = whole == 0 ? COLUMNS : whole;
         }
         struct tile tile = {right + first * shape->right.line,
                             params->bias == NULL ? NULL : params->bias + first, columns};

@@ -10,12 +10,11 @@ enum { WORD = 4, COLUMNS = 4 };
 /* The loops need all registers; inlined, they would keep some of their values in memory. */
 #define OUT_OF_LINE __attribute__((noinline))
 
-typedef const struct ferrule_batch_matmul_tile_s8_params *params_t;
-
 /* Widen a row without its zero point: of each four elements, 0 and 2, then 1 and 3, if the products
  * of a column are adjacent; otherwise 0 and 1, then 2 and 3. Return what the right zero point
  * adds to the sums of all columns. */
-static uint32_t widen_row(params_t params, const int8_t *row, uint32_t *target)
+static uint32_t widen_row(const struct ferrule_batch_matmul_tile_s8_params *params,
+                          const int8_t *row, uint32_t *target)
 {
     uint32_t sum = 0;
     const int32_t step = params->shape.left.depth;
@@ -44,7 +43,8 @@ static uint32_t widen_row(params_t params, const int8_t *row, uint32_t *target)
 }
 
 /* Add the products of two columns that are adjacent to the first of the sums. */
-OUT_OF_LINE static void multiply_along(params_t params, const uint32_t *row, const int8_t *first,
+OUT_OF_LINE static void multiply_along(const struct ferrule_batch_matmul_tile_s8_params *params,
+                                       const uint32_t *row, const int8_t *first,
                                        const int8_t *second, int32_t *sums)
 {
     const int32_t left = params->shape.depth % WORD;
@@ -83,8 +83,9 @@ OUT_OF_LINE static void multiply_along(params_t params, const uint32_t *row, con
 
 /* Add the products of four adjacent columns, of which some may not exist, to the first of the sums.
  */
-OUT_OF_LINE static void multiply_across(params_t params, const uint32_t *row, const int8_t *data,
-                                        int32_t columns, int32_t *sums)
+OUT_OF_LINE static void multiply_across(const struct ferrule_batch_matmul_tile_s8_params *params,
+                                        const uint32_t *row, const int8_t *data, int32_t columns,
+                                        int32_t *sums)
 {
     const int32_t step = params->shape.right.depth;
     int32_t left = params->shape.depth;
@@ -131,8 +132,8 @@ OUT_OF_LINE static void multiply_across(params_t params, const uint32_t *row, co
     sums[3] = (int32_t)sum3;
 }
 
-static void multiply_row(params_t params, const uint32_t *row, uint32_t start, const int8_t *right,
-                         int8_t *output)
+static void multiply_row(const struct ferrule_batch_matmul_tile_s8_params *params,
+                         const uint32_t *row, uint32_t start, const int8_t *right, int8_t *output)
 {
     const struct ferrule_batch_matmul_shape *shape = &params->shape;
     const int32_t line = shape->right.line;
@@ -163,8 +164,8 @@ static void multiply_row(params_t params, const uint32_t *row, uint32_t start, c
     }
 }
 
-static void multiply(params_t params, const int8_t *left, const int8_t *right, int8_t *output,
-                     void *scratch)
+static void multiply(const struct ferrule_batch_matmul_tile_s8_params *params, const int8_t *left,
+                     const int8_t *right, int8_t *output, void *scratch)
 {
     for (int32_t i = 0; i < params->shape.rows; ++i) {
         uint32_t start = widen_row(params, left + i * params->shape.left.line, scratch);

@@ -6,8 +6,6 @@
 
 enum { LANES = FERRULE_MVE_LANES, BYTES = FERRULE_MVE_BYTES };
 
-typedef const struct ferrule_batch_matmul_mve_s8_params *params_t;
-
 /* Transpose lines of `count` adjacent bytes, 1 to 4 of them, into four runs that are `run_bytes`
  * apart; of less than four, the last one is repeated. */
 static void transpose(int8_t *target, int32_t run_bytes, const int8_t *source, int32_t count,
@@ -114,7 +112,8 @@ static int32_t sum_bytes(const int8_t *data, int32_t bytes)
 }
 
 /* Pack four columns from `first` on, or those that exist; return the end of the block. */
-static int32_t *pack(params_t params, const int8_t *right, int32_t first, int32_t *block)
+static int32_t *pack(const struct ferrule_batch_matmul_mve_s8_params *params, const int8_t *right,
+                     int32_t first, int32_t *block)
 {
     const struct ferrule_batch_matmul_shape *shape = &params->shape;
     const int32_t depth = shape->depth;
@@ -170,8 +169,8 @@ struct rows {
     const int32_t *terms; /* null if they add nothing */
 };
 
-static struct rows collect(params_t params, const int8_t *left, int32_t first, int32_t count,
-                           int32_t *terms)
+static struct rows collect(const struct ferrule_batch_matmul_mve_s8_params *params,
+                           const int8_t *left, int32_t first, int32_t count, int32_t *terms)
 {
     const struct ferrule_batch_matmul_strides *strides = &params->shape.left;
     const int32_t depth = params->shape.depth;
@@ -202,8 +201,8 @@ static struct rows collect(params_t params, const int8_t *left, int32_t first, i
     return rows;
 }
 
-static void multiply(params_t params, const int8_t *left, const int8_t *right, int8_t *output,
-                     int32_t *scratch)
+static void multiply(const struct ferrule_batch_matmul_mve_s8_params *params, const int8_t *left,
+                     const int8_t *right, int8_t *output, int32_t *scratch)
 {
     const struct ferrule_batch_matmul_shape *shape = &params->shape;
     const bool listed = (params->kind & FERRULE_MVE_LISTED) != 0;

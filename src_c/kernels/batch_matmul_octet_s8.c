@@ -5,8 +5,6 @@
 #include "ferrule/kernels/batch_matmul.h"
 #include "ferrule/kernels/multiply.h"
 
-typedef const struct ferrule_batch_matmul_tile_s8_params *params_t;
-
 /* Columns of the right matrix. */
 struct columns {
     const int8_t *data;
@@ -15,7 +13,8 @@ struct columns {
 };
 
 /* Pack the bytes of up to eight columns, zeros for those that do not exist, and their biases. */
-static void pack(params_t params, const struct columns *columns, int8_t *packed, int32_t *biases)
+static void pack(const struct ferrule_batch_matmul_tile_s8_params *params,
+                 const struct columns *columns, int8_t *packed, int32_t *biases)
 {
     const struct ferrule_batch_matmul_strides *right = &params->shape.right;
     const int32_t depth = params->shape.depth;
@@ -46,7 +45,7 @@ static void pack(params_t params, const struct columns *columns, int8_t *packed,
 }
 
 /* Return what a row adds to all sums because of the right zero point. */
-static int32_t row_term(params_t params, const int8_t *row)
+static int32_t row_term(const struct ferrule_batch_matmul_tile_s8_params *params, const int8_t *row)
 {
     int32_t sum = 0;
 
@@ -59,8 +58,9 @@ static int32_t row_term(params_t params, const int8_t *row)
     return -params->right_zero_point * sum;
 }
 
-static void multiply_row(params_t params, const int8_t *row, const int8_t *packed,
-                         const int32_t *biases, int32_t columns, int8_t *output)
+static void multiply_row(const struct ferrule_batch_matmul_tile_s8_params *params,
+                         const int8_t *row, const int8_t *packed, const int32_t *biases,
+                         int32_t columns, int8_t *output)
 {
     const int32_t term = row_term(params, row);
 
@@ -80,8 +80,9 @@ static void multiply_row(params_t params, const int8_t *row, const int8_t *packe
 }
 
 /* All rows of a matrix times some columns. */
-static void multiply_tile(params_t params, const int8_t *left, const struct columns *columns,
-                          int8_t *output, int32_t *biases)
+static void multiply_tile(const struct ferrule_batch_matmul_tile_s8_params *params,
+                          const int8_t *left, const struct columns *columns, int8_t *output,
+                          int32_t *biases)
 {
     const struct ferrule_batch_matmul_shape *shape = &params->shape;
     int8_t *packed = (int8_t *)(biases + params->tile_columns);
@@ -108,8 +109,8 @@ static void multiply_tile(params_t params, const int8_t *left, const struct colu
     }
 }
 
-static void multiply(params_t params, const int8_t *left, const int8_t *right, int8_t *output,
-                     void *scratch)
+static void multiply(const struct ferrule_batch_matmul_tile_s8_params *params, const int8_t *left,
+                     const int8_t *right, int8_t *output, void *scratch)
 {
     const struct ferrule_batch_matmul_shape *shape = &params->shape;
 

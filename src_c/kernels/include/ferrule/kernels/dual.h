@@ -208,8 +208,10 @@ static inline int64_t ferrule_dual_multiply_add_long(uint32_t x, uint32_t y, int
     __asm__("smlald %Q0, %R0, %1, %2" : "+r"(sum) : "r"(x), "r"(y));
     return sum;
 #else
-    sum += (int32_t)(int16_t)x * (int16_t)y;
-    return sum + (int32_t)(int16_t)(x >> 16) * (int16_t)(y >> 16);
+    int32_t low = (int32_t)(int16_t)x * (int16_t)y;
+    int32_t high = (int32_t)(int16_t)(x >> 16) * (int16_t)(y >> 16);
+
+    return sum + low + high;
 #endif
 }
 
