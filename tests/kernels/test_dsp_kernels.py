@@ -129,6 +129,7 @@ THREE = {
     "3x3, stride 2 of dilation 3": (windowed((1, 11, 12, 5), (3, 3), dilation=3, stride=2), "by2"),
     "3x3, linear, odd steps": (windowed((1, 9, 7, 5), (3, 3), zero_point=-20), "by1_exact"),
     "3x3, linear, small factors": (windowed((1, 5, 1, 4), (3, 3), zero_point=60), "by1_exact"),
+    "3x3, linear, stride 2": (windowed((2, 9, 11, 6), (3, 3), zero_point=-20, stride=2), "by2_exact"),
     "3x3, two outputs per input": (windowed((2, 6, 5, 5), (3, 3), multiplier=2), "by1"),
 }
 

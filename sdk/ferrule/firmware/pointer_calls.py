@@ -54,7 +54,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r".*", r"ferrule_uart_transport_(read|write)", Kind.TRANSPORT),
     (r".*", r"ferrule_uart_[a-z0-9]+_(read|write|can_write)", Kind.BYTES),
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
-    (r".*", r"depthwise_conv2d_3x3_by(1|1_exact|2)_s8\.c:(turn|store_line)", Kind.PART),
+    (r".*", r"depthwise_conv2d_3x3_by[12](_exact)?_s8\.c:(turn|store_line)", Kind.PART),
     (r".*", r"ferrule_(expand|widen|multiply)_(pairs|words)\w*|ferrule_store_sums\w*", Kind.PART),
     (r".*", r"ferrule_(block|mve_plane)_\w+|conv2d_block_s8\.c:gather_\w+", Kind.PART),
 )
@@ -97,6 +97,7 @@ _OWN_FILES: Mapping[str, str] = {
     "depthwise_lines.c": "ferrule_depthwise_lines",
     "depthwise_conv2d_3x3_by1_s8.c": "ferrule_depthwise_conv2d_3x3_by1_s8",
     "depthwise_conv2d_3x3_by1_exact_s8.c": "ferrule_depthwise_conv2d_3x3_by1_exact_s8",
+    "depthwise_conv2d_3x3_by2_exact_s8.c": "ferrule_depthwise_conv2d_3x3_by2_exact_s8",
     "depthwise_conv2d_3x3_by2_s8.c": "ferrule_depthwise_conv2d_3x3_by2_s8",
     "fully_connected_block_s8.c": "ferrule_fully_connected_block_s8",
 }

@@ -107,4 +107,8 @@ void ferrule_depthwise_conv2d_3x3_by1_exact_s8(const struct ferrule_depthwise_li
 void ferrule_depthwise_conv2d_3x3_by2_s8(const struct ferrule_depthwise_lines_params *params,
                                          const int8_t *input, int8_t *output, void *scratch);
 
+/** @brief The same with scales in the exact form. */
+void ferrule_depthwise_conv2d_3x3_by2_exact_s8(const struct ferrule_depthwise_lines_params *params,
+                                               const int8_t *input, int8_t *output, void *scratch);
+
 #endif

@@ -43,7 +43,7 @@ def _candidate(layer: Convolution, stride: int) -> Candidate | str:
     if proved is not None and (proved[1].any() or not proved[1].size):
         scales, which = proved[0][proved[1]], proved[1]
         form = ""
-    elif stride == 1 and alive.rounding is Rounding.TFLM and has_full_range(layer) and can_scale(alive):
+    elif alive.rounding is Rounding.TFLM and has_full_range(layer) and can_scale(alive):
         which = np.ones(len(alive.places), bool)
         scales = plain_scales(alive).reshape(-1, _PLAIN_WORDS)[which][:, :_EXACT_WORDS]
         form = "_exact"
@@ -104,7 +104,7 @@ def _line_words(way: Sliding, channels: Channels) -> Array:
 def _instructions(way: Sliding, live: int, form: str) -> int:
     """Return an estimate for one image."""
     lines, steps = way.lines.outputs, way.steps.outputs
-    line = 220 + (76 if form else 60) * steps if way.steps.part_stride == 1 else 240 + 90 * steps
+    line = 220 + (76 if form else 60) * steps if way.steps.part_stride == 1 else 240 + (114 if form else 90) * steps
     dead = (way.layer.output.shape[3] - live) * 2 * way.lines.output_extent * way.steps.output_extent
     return way.lines.parts * way.steps.parts * -(-live // _CHANNELS) * (600 + lines * line) + dead
 
