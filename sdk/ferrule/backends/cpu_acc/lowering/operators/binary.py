@@ -106,14 +106,27 @@ def blocks_candidate(context: LoweringContext, call: KernelCall, cost: Cost, wei
 
 _ANY_SUM = Cost(mve=72, dsp=68, long=69, short=166)
 _ANY_PRODUCT = Cost(mve=36, dsp=31, long=31, short=78)
+_DENSE_SUM = Cost(mve=4.6, dsp=24, long=50, short=_ANY_SUM.short)
+_DENSE_PRODUCT = Cost(mve=2.8, dsp=13.5, long=34, short=_ANY_PRODUCT.short)
 _OTHER_TYPES = 40
-"""About what an element of other types than int8 takes."""
+"""About what an element of other types takes."""
 
 
-def any_candidate(context: LoweringContext, call: KernelCall, cost: Cost) -> Candidate:
-    """Return a kernel that takes any scales, of any type, as a candidate; the cost is that for int8."""
-    int8 = context.output.dtype is DataType.INT8
-    return binary_candidate(context, call, cost.on(context.target.core) if int8 else _OTHER_TYPES)
+def any_candidate(context: LoweringContext, call: KernelCall, cost: Cost, dense: Cost | None = None) -> Candidate:
+    """Return a kernel that takes any scales, of any type, as a candidate.
+
+    The cost is that for int8; `dense` is that for int16 without broadcasting.
+    """
+    operands, core = context.operands, context.target.core
+    alike = all(operands.input(index).shape == operands.output.shape for index in range(2))
+    match operands.output.dtype:
+        case DataType.INT8:
+            per_element = cost.on(core)
+        case DataType.INT16 if dense is not None and alike:
+            per_element = dense.on(core)
+        case _:
+            per_element = _OTHER_TYPES
+    return binary_candidate(context, call, per_element)
 
 
 def binary_overlaps(context: LoweringContext, order: tuple[int, int] = (0, 1)) -> tuple[Overlap, ...]:
@@ -221,7 +234,10 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
 SUM_ROWS: tuple[Row, ...] = (
     Row(kernel="sum_s8", needs=frozenset({Feature.DSP}), candidate=scaled_candidate),
     Row(kernel="sum_table_s8", candidate=table_candidate),
-    Row(kernel="any_sum", candidate=lambda context: any_candidate(context, arithmetic_call(context), _ANY_SUM)),
+    Row(
+        kernel="any_sum",
+        candidate=lambda context: any_candidate(context, arithmetic_call(context), _ANY_SUM, _DENSE_SUM),
+    ),
 )
 """The kernels of ADD and SUB by TFLM's rule."""
 
@@ -245,7 +261,10 @@ def _product(context: LoweringContext) -> Candidate | str:
 
 PRODUCT_ROWS: tuple[Row, ...] = (
     Row(kernel="product_s8", candidate=_product),
-    Row(kernel="any_product", candidate=lambda context: any_candidate(context, arithmetic_call(context), _ANY_PRODUCT)),
+    Row(
+        kernel="any_product",
+        candidate=lambda context: any_candidate(context, arithmetic_call(context), _ANY_PRODUCT, _DENSE_PRODUCT),
+    ),
 )
 """The kernels of MUL by TFLM's rule."""
 

@@ -127,7 +127,7 @@ def _int16_instructions(context: LoweringContext, read: int) -> int:
         return read * 5 // 4 + 6 * elements if average else read * 9 // 10 + 4 * elements
     if has_dsp(core):
         return read * 5 // 2 + (15 if average else 8) * elements
-    return 6 * read + 20 * elements
+    return read * 14 // 5 + 18 * elements if average else read * 43 // 5 + 29 * elements
 
 
 def _int8_instructions(context: LoweringContext) -> int:
