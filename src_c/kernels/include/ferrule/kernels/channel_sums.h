@@ -66,9 +66,8 @@ static inline void ferrule_add_four(struct ferrule_sums_of_four *sums, const int
 }
 
 /** @brief Add up to FERRULE_NARROW_SUM pixels to the sums of some channels. */
-static __attribute__((noinline)) void
-ferrule_add_narrow(const struct ferrule_channel_pixels *pixels, const int8_t *first,
-                   int32_t channels, int32_t *sums)
+static inline void ferrule_add_narrow(const struct ferrule_channel_pixels *pixels,
+                                      const int8_t *first, int32_t channels, int32_t *sums)
 {
 #if FERRULE_HAS_MVE
     int16_t narrow[FERRULE_CHANNEL_SUMS];
