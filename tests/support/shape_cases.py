@@ -21,6 +21,7 @@ from ferrule.operators.arithmetic.window import Padding, same_padding
 from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.rectify import PreluDescriptor, ReluDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.weighted.batch_matmul import BatchMatmulDescriptor
@@ -46,6 +47,7 @@ _SHARES = {
     LayerType.MINIMUM: 1,
     LayerType.SOFTMAX: 2,
     LayerType.RELU: 2,
+    LayerType.MEAN: 2,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: 4,
     LayerType.SVDF: 3,
     LayerType.BATCH_MATMUL: 5,
@@ -53,6 +55,9 @@ _SHARES = {
 """How often layers occur."""
 _RECURRENT = frozenset({LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, LayerType.SVDF})
 _EXTREMA = frozenset({LayerType.MAXIMUM, LayerType.MINIMUM})
+_WITHOUT_ACTIVATION = frozenset(
+    {LayerType.SOFTMAX, LayerType.RELU, LayerType.MEAN, LayerType.PRELU, LayerType.BATCH_MATMUL, *_EXTREMA, *_RECURRENT}
+)
 _WINDOWED = frozenset(_SHARES) - {
     LayerType.FULLY_CONNECTED,
     LayerType.ADD,
@@ -62,10 +67,12 @@ _WINDOWED = frozenset(_SHARES) - {
     *_EXTREMA,
     LayerType.SOFTMAX,
     LayerType.RELU,
+    LayerType.MEAN,
     *_RECURRENT,
     LayerType.BATCH_MATMUL,
 }
 _WINDOWS = [(1, 1)] * 6 + [(3, 3)] * 8 + [(2, 2), (4, 4), (5, 5), (1, 3), (3, 1), (10, 4), (1, 7), (5, 1), (2, 3)]
+_DEPTHWISE_WINDOWS = [(1, 3), (3, 1), (5, 1), (1, 5), (5, 5), (4, 10), (7, 7), (1, 9), (1, 21), (8, 8)]
 _WEIGHTS = ["any"] * 6 + ["extreme", "sparse", "small", "rows"]
 _USUAL = 0.6
 """Share of the cases that are like layers of trained networks."""
@@ -196,7 +203,7 @@ def _draw(numbers: random.Random) -> Case:
         )
     if type_ is LayerType.DEPTHWISE_CONV_2D:
         case = replace(case, outputs=numbers.choices([1, 2, 3, 4, 8], [75, 9, 6, 5, 5])[0])
-    if type_ in {LayerType.SOFTMAX, LayerType.RELU, LayerType.PRELU, LayerType.BATCH_MATMUL, *_EXTREMA, *_RECURRENT}:
+    if type_ in _WITHOUT_ACTIVATION:
         case = replace(case, activation=Activation.NONE)
     if type_ in _RECURRENT:
         case = replace(case, height=numbers.choice([8, numbers.randint(1, 12)]), width=numbers.choice([1, 1, 2, 3]))
@@ -235,7 +242,7 @@ def _with_window(numbers: random.Random, case: Case) -> Case:
     usual = case.style == "usual"
     kernel_h, kernel_w = numbers.choice(_WINDOWS)
     if case.type is LayerType.DEPTHWISE_CONV_2D and usual:
-        kernel_h, kernel_w = numbers.choice([(3, 3)] * 6 + [(1, 3), (3, 1), (5, 1), (1, 5), (5, 5), (4, 10)])
+        kernel_h, kernel_w = numbers.choice([(3, 3)] * 6 + _DEPTHWISE_WINDOWS)
     elif numbers.random() < 0.15 and not usual:
         kernel_h, kernel_w = numbers.randint(1, 6), numbers.randint(1, 6)
     stride_h = stride_w = numbers.choice([1, 1, 2])
@@ -338,7 +345,7 @@ def _network(case: Case) -> Network:
         case LayerType.SOFTMAX:
             output = Quantization.of(1 / 256, -128) if case.dtype is DataType.INT8 else Quantization.of(1 / 32768)
             return layer_network(case.type, descriptor, [data], output)
-        case LayerType.RELU:
+        case LayerType.RELU | LayerType.MEAN:
             output = Quantization.of(data.scale * _scale(generator, -1, 1), _zero_point(generator, case.dtype))
             return layer_network(case.type, descriptor, [data], output)
         case _:
@@ -405,6 +412,9 @@ def _descriptor(case: Case) -> Descriptor:
             return SoftmaxDescriptor()
         case LayerType.RELU:
             return ReluDescriptor()
+        case LayerType.MEAN:
+            axes = [(1, 2), (1, 2), (1,), (2,), (3,), (0, 3), (2, 3), (0, 1, 2, 3)]
+            return ReduceDescriptor(axes=axes[case.seed % len(axes)])
         case _:
             return Pool2dDescriptor(
                 pool_h=case.kernel_h, pool_w=case.kernel_w, **strides, padding=padding, activation=case.activation
