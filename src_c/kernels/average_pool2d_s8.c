@@ -4,7 +4,7 @@
 #include "ferrule/kernels/pool2d_run.h"
 #include "ferrule/kernels/requantize.h"
 #if FERRULE_HAS_DSP || FERRULE_HAS_MVE
-#include "ferrule/kernels/channel_sums.h"
+#include "ferrule/kernels/channel_sums.inc.h"
 #endif
 
 static void set_pixels(const struct ferrule_pool2d_params *params, struct ferrule_pool2d_run *run)

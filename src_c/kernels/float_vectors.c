@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/float_blocks.h"
+#include "ferrule/kernels/float_blocks.inc.h"
 
 #if FERRULE_HAS_MVE_FLOAT
 

@@ -10,7 +10,7 @@
  * An output is written when its inputs and those of earlier outputs have been read; of adjacent
  * inputs, those of FERRULE_CHANNEL_SUMS outputs are read together.
  */
-#include "ferrule/kernels/channel_sums.h"
+#include "ferrule/kernels/channel_sums.inc.h"
 #include "ferrule/kernels/walk.h"
 
 #if !defined(FERRULE_KERNEL) || !defined(FERRULE_PARAMS)
