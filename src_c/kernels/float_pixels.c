@@ -208,14 +208,6 @@ ALWAYS_INLINE int32_t store_vectors(const struct ferrule_float_pixels *pixels, i
                         : ferrule_float_vector_singles_8(pixels);
 }
 
-#else
-
-/* Without vectors, all pixels are left. */
-ALWAYS_INLINE int32_t store_vectors(const struct ferrule_float_pixels *pixels, UNUSED int32_t block)
-{
-    return pixels->pixels;
-}
-
 #endif
 
 static void advance(struct ferrule_float_pixels *pixels, int32_t count)
@@ -230,9 +222,9 @@ ALWAYS_INLINE void store_in_blocks(struct ferrule_float_pixels *pixels, int32_t 
     while (pixels->pixels > 0) {
         const int32_t together = pixels->pixels > 1 ? 2 : 1;
 
-        if (FERRULE_HAS_MVE_FLOAT) {
-            advance(pixels, pixels->pixels - store_vectors(pixels, block));
-        }
+#if FERRULE_HAS_MVE_FLOAT
+        advance(pixels, pixels->pixels - store_vectors(pixels, block));
+#endif
         if (pixels->pixels >= together) { /* vectors: a number was too small for them */
             const int32_t left = pixels->pixels;
             const int32_t count = FERRULE_HAS_MVE_FLOAT ? together : left - left % together;

@@ -3,6 +3,8 @@
 
 #if FERRULE_HAS_VFP
 
+#define UNUSED __attribute__((unused))
+
 /* Products of four weights and an element are added to four sums. A product is used four
  * instructions later, since cores take up to three cycles for one. */
 #define ADD4(a, b, c, d, wa, wb, wc, wd, x)                                                        \

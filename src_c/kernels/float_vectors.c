@@ -3,6 +3,8 @@
 
 #if FERRULE_HAS_MVE_FLOAT
 
+#define UNUSED __attribute__((unused))
+
 /*
  * Vectors of four channels. Vector instructions take subnormal numbers for 0, and tell so in two
  * flags of FPSCR: underflow and a subnormal operand. Pixels after which a flag is set are computed

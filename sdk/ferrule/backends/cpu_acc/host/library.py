@@ -90,7 +90,9 @@ def host_library() -> HostLibrary:
 
 _INCLUDE = re.compile(r'#include "(.*)"')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_INLINE_FUNCTION = re.compile(r"^static inline[^{;]*\{.*?^\}$", re.DOTALL | re.MULTILINE)
+_INLINE_FUNCTION = re.compile(
+    r"^static (?:inline|__attribute__\(\(noinline\)\)) [^{;]*\{.*?^\}$", re.DOTALL | re.MULTILINE
+)
 _NUMBER = re.compile(r"^#define[ ]+(\w+)[ ]+([\w()+\- *]+)$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^#(?:.*\\\n)*.*$", re.MULTILINE)
 

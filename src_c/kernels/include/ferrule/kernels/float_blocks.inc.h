@@ -12,8 +12,6 @@
 
 #include "ferrule/kernels/float_pixels.h"
 
-#define UNUSED __attribute__((unused))
-
 /* Offsets in struct ferrule_float_pixels, for the assembler below. */
 #define IMAGE          "#0"
 #define IMAGE_STEP     "#4"
