@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -79,6 +80,7 @@ CASES: dict[str, Network] = {
     "outside": conv2d((1, 2, 2, 4), (16, 3, 1, 4), Conv2dDescriptor(padding=Padding(top=3, bottom=3, left=2))),
     "wider than the image": conv2d((1, 2, 2, 3), (4, 1, 5, 3), Conv2dDescriptor(padding=Padding(left=3, right=3))),
     "groups": conv2d((1, 4, 5, 12), (18, 3, 3, 4), Conv2dDescriptor(padding=ONE)),
+    "groups, one pixel windows": conv2d((2, 3, 5, 12), (18, 1, 1, 4), Conv2dDescriptor()),
     "groups, dilated": conv2d((1, 4, 5, 8), (8, 3, 3, 4), Conv2dDescriptor(padding=ONE, dilation_w=2)),
     "depthwise": depthwise((1, 4, 6, 16), (3, 3)),
     "depthwise, blocks that overlap": depthwise((2, 4, 5, 19), (3, 3)),
@@ -196,6 +198,34 @@ def test_cores_have_the_bits_of_a_loop(board: str, engine: str, tool: str) -> No
         with np.errstate(all="ignore"):
             report = firmware.run(inputs, engine=engine)
         check(report.outputs, inputs)
+
+
+@pytest.mark.emu
+def test_pixels_that_vectors_left_to_scalars_still_have_their_inputs() -> None:
+    """Pixels with too small numbers are computed again after their outputs were written, maybe over inputs."""
+    require_program("arm-none-eabi-gcc", "apt install gcc-arm-none-eabi")
+    require_program("qemu-system-arm", "apt install qemu-system-arm")
+    single = depthwise((1, 5, 4, 8), (1, 1), DepthwiseConv2dDescriptor())
+    image, (node,), (output,) = single.inputs[0], single.layers, single.outputs
+    network = Network("layers")
+    network.add_input(image)
+    for name in node.inputs[1:]:
+        tensor = single.tensor(name)
+        network.add_constant(tensor.info, tensor.data)
+    names = [image.name, *(f"output_{number}" for number in range(3))]
+    for source, name in pairwise(names):
+        chained = replace(node, name=f"layer_{name}", inputs=(source, *node.inputs[1:]), outputs=(name,))
+        network.add_layer(chained, [replace(output, name=name)])
+    network.set_outputs(names[-1:])
+    inputs = inputs_of(single, Inputs.TINY)
+    with np.errstate(all="ignore"):
+        report = ferrule.compile(network, board="mps3-an547", toolchain="arm-none-eabi-gcc", goal="speed").run(
+            inputs, engine="qemu"
+        )
+        wanted = inputs[0]
+        for _ in names[1:]:
+            wanted = in_order(single, wanted)
+    assert_bits(report.outputs[0], wanted, "three layers")
 
 
 @pytest.mark.parametrize("core", [M4F, M3], ids=["in blocks", "plain"])

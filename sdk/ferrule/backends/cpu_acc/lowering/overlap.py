@@ -30,6 +30,8 @@ class Reads(StrEnum):
     """Again and again until the last byte of the step's pixels is written."""
     PER_CHANNEL = "per channel"
     """One channel of the input at a time, before it writes the elements of the pixel that belong to the channel."""
+    AGAIN = "again"
+    """In full, and maybe in full again when all the step's pixels were written."""
 
 
 def elementwise_overlaps(context: LoweringContext) -> tuple[Overlap, ...]:
@@ -69,15 +71,15 @@ def pixel_overlaps(
 
     `image` and `output` are NHWC. A step has `pixels` consecutive pixels in the order of memory, which may go over the
     end of a row, or with `tile` the pixels of a tile of (rows, columns); tiles go from left to right, then downwards.
-    With `reads` PER_ELEMENT and PER_CHANNEL, steps of so many pixels at most may begin at any pixel, and their elements
-    may be written in any order. A constant input has no overlap.
+    With `reads` PER_ELEMENT, PER_CHANNEL and AGAIN, steps of so many pixels at most may begin at any pixel, and their
+    elements may be written in any order. A constant input has no overlap.
     """
     if context.is_constant(0):
         return ()
     waiting = None
-    if reads in (Reads.PER_ELEMENT, Reads.PER_CHANNEL):
+    behind = {Reads.PER_ELEMENT: 1, Reads.PER_CHANNEL: image.shape[3], Reads.AGAIN: 0}.get(reads)
+    if behind is not None:
         # the most bytes by which the written part of a step is ahead of what was read
-        behind = 1 if reads is Reads.PER_ELEMENT else image.shape[3]
         waiting = (pixels * output.shape[3] - behind) * output.dtype.size_bytes
         pixels = 1
     distance = _pixel_distance(window, image, output, pixels, tile, waiting, throughout=reads is Reads.THROUGHOUT)

@@ -92,13 +92,19 @@ def _candidate(
     context = layer.context
     depth, groups = _groups(layer)
     output_c = layer.output.shape[3]
-    # a kernel with groups computes the pixels of a row group by group
-    pixels = layer.output.shape[2] if groups > 1 else 1 if members["block"] == 1 else _PAIR
+    in_blocks = members["block"] != 1
+    pixels = _PAIR if in_blocks else 1
+    if groups > 1:  # the pixels of a row are computed group by group
+        pixels = layer.pixels if layer.window.is_pointwise else layer.output.shape[2]
     return Candidate(
         kernel=title,
         instructions=instructions,
         weight_bytes=weight_bytes,
-        overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT, pixels=pixels),
+        overlaps=partial(
+            layer.overlaps,
+            reads=Reads.AGAIN if in_blocks and _has_vectors(context) else Reads.PER_ELEMENT,
+            pixels=pixels,
+        ),
         call=lambda: KernelCall(
             "conv2d_f32",
             "ferrule/kernels/conv2d.h",
@@ -146,6 +152,7 @@ def _depthwise_in_blocks(context: LoweringContext) -> Candidate | str:
     order = np.minimum(np.arange(blocks)[:, None] * block, channels - block) + np.arange(block)
     taps = layer.window.height * layer.window.width
     per_tap, per_block = (8.6, 50) if _has_vectors(context) else (19.6, 82)
+    reads = Reads.PER_ELEMENT if channels % block else Reads.PER_CHANNEL
 
     def stream() -> Array:
         weights = stored_weights(context).reshape(taps, channels).T
@@ -156,7 +163,7 @@ def _depthwise_in_blocks(context: LoweringContext) -> Candidate | str:
         "depthwise_conv2d_block_f32",
         {"block": block, "weights": layer.context.blob("weights", stream()), "bias": None},
         pixels=_PAIR,
-        reads=Reads.PER_ELEMENT if channels % block else Reads.PER_CHANNEL,
+        reads=Reads.AGAIN if _has_vectors(context) else reads,
         instructions=int(layer.pixels * (25 + blocks * (per_tap * taps + per_block))),
         weight_bytes=4 * order.size * (taps + 1),
     )
@@ -210,6 +217,7 @@ def _depthwise(
 
 
 def _has_vectors(context: LoweringContext) -> bool:
+    """Return whether pixels are computed by vectors, and again without where a number is too small for them."""
     core = context.target.core
     return core is not None and core.fpu and core.mve
 
