@@ -30,6 +30,7 @@ from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.optimizer.simplify import PASSES, Pass, each_layer, simplify
 from ferrule.optimizer.simplify.acceptance import accepts
 from ferrule.optimizer.simplify.constants import fold_constants
+from ferrule.optimizer.simplify.tables import find_tables
 from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import layer_case
 from ferrule.testing.backends.layers import refusal_of_reference
@@ -527,3 +528,12 @@ def test_other_floats_between_integers_stay(case: str) -> None:
     quantization = Quantization.of(0.25, 0) if case == "int16" else HALF
     network.set_outputs([network.add_quantize_layer(result, wide, quantization), second])
     assert LayerType.LOOKUP not in types(simplify(network))
+
+
+def test_a_long_chain_of_floats_stays() -> None:
+    network = Network("n")
+    x = network.add_input(TensorInfo("x", (3,), DataType.FLOAT32))
+    for _ in range(600):
+        x = network.add_tanh_layer(x)
+    network.set_outputs([network.add_quantize_layer(x, DataType.INT8, HALF)])
+    assert types(each_layer(find_tables)(network)) == types(network)

@@ -81,8 +81,8 @@ class _Chain:
             elif layer.type is LayerType.DEQUANTIZE:
                 self._known[name] = self._dequantized(layer)
             elif layer.type in having(elementwise=True) and tensor.info.dtype is DataType.FLOAT32:
+                self.layers += 1  # first, so that a long chain ends before it goes too deep
                 self._known[name] = self.results(layer)
-                self.layers += 1
             else:
                 raise _NoTableError
         return self._known[name]
