@@ -93,6 +93,7 @@ BOARDS = {"stm32g0b1": "octet", "mps2-an386": "block", "mps3-an547": "mve"}
 def test_the_assembler_is_exact(board: str, qemu: str, arm_gcc: str) -> None:
     networks = list(NETWORKS.values())
     firmware = ferrule.compile(merged(networks), board=board, toolchain="arm-none-eabi-gcc", goal="speed")
+    assert firmware.image.stack.size_bytes is not None, firmware.image.stack.reason
     kernels = Counter(layer.kernel for layer in firmware.artifact.operators)
     assert {kernel for kernel in kernels if BOARDS[board] in kernel}
     inputs = [array for network in networks for array in random_inputs(network)]

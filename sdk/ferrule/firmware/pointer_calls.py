@@ -57,6 +57,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r".*", r"depthwise_conv2d_3x3_by[12](_exact)?_s8\.c:(turn|store_line)", Kind.PART),
     (r".*", r"ferrule_(expand|widen|multiply)_(pairs|words)\w*|ferrule_store_sums\w*", Kind.PART),
     (r".*", r"ferrule_(block|mve_plane)_\w+|conv2d_block_s8\.c:gather_\w+", Kind.PART),
+    (r".*", r"lstm_(block|mve)_s8\.c:(logistic|tanh)_gate\w*", Kind.PART),
 )
 """Where the address is, the function, and its kind."""
 _CALLERS: tuple[tuple[str, Kind], ...] = (
@@ -73,6 +74,7 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"(woofles|soft_npu)_execute|woofles_start|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
     (r"ferrule_depthwise_(lines|conv2d_window_s8)|depthwise_(lines|conv2d_window_s8)\.c:\w+", Kind.PART),
     (r"ferrule_\w+_block_s8|(conv2d|conv2d_1x1|fully_connected)_block_s8\.c:\w+", Kind.PART),
+    (r"ferrule_(lstm|svdf)_\w+|(lstm|svdf)_(block|mve)_\w+\.c:\w+", Kind.PART),
     (r"ferrule_\w+_planes_mve_s8|depthwise_conv2d_planes_mve_s8\.c:\w+", Kind.PART),
     (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
 )
@@ -100,6 +102,10 @@ _OWN_FILES: Mapping[str, str] = {
     "depthwise_conv2d_3x3_by2_exact_s8.c": "ferrule_depthwise_conv2d_3x3_by2_exact_s8",
     "depthwise_conv2d_3x3_by2_s8.c": "ferrule_depthwise_conv2d_3x3_by2_s8",
     "fully_connected_block_s8.c": "ferrule_fully_connected_block_s8",
+    "lstm_block_s8.c": "ferrule_lstm_block_s8",
+    "lstm_mve_s8.c": "ferrule_lstm_mve_s8",
+    "svdf_block_s8.c": "ferrule_svdf_block_s8",
+    "svdf_block_s16_state.c": "ferrule_svdf_block_s16_state",
 }
 """A symbol that tells Ferrule's file from one of the user's with the same name."""
 
