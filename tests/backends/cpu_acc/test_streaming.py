@@ -239,13 +239,15 @@ def test_rows_beyond_16_bits_are_refused() -> None:
 
 
 @pytest.mark.emu
-def test_the_goal_memory_streams_on_a_board() -> None:
+@pytest.mark.parametrize("price", [{}, {"flash": 0}], ids=["usual", "of-free-flash"])
+def test_the_goal_memory_streams_on_a_board(price: dict[str, float]) -> None:
+    """With free flash, the convolution in the middle is Winograd's, whose scratch is aligned to 16."""
     require_module("unicorn", "pip install ferrule[run]")
     require_program("arm-none-eabi-gcc", "apt install gcc-arm-none-eabi")
     sketch = Sketch.of(6, 24, 24, 2)
     at = sketch.conv(sketch.conv("x", 16), 16)
     network = sketch.finish(sketch.conv(at, 4, kernel=(1, 1), strides=(2, 2)))
-    job = ferrule.Job(board="mps2-an386", toolchain="arm-none-eabi-gcc", goal="memory")
+    job = ferrule.Job(board="mps2-an386", toolchain="arm-none-eabi-gcc", goal="memory", price=price)
     firmware = ferrule.compile(network, job)
     report = firmware.run(engine="unicorn")
     assert report.verdict == "exact"

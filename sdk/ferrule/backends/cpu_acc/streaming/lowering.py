@@ -97,9 +97,10 @@ def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
     times = timeline(chain, pushed=payload.fed)
     source, (output, lines) = chain.tensors[0].name, context.layer.outputs
     seed_ranges(chain.graph, source, channel_ranges(context.graph, source))
-    state = _up(_STATE_BYTES + 4 * len(chain.tensors) + 2 * len(chain.stages))
     stages = [_lowered(context, chain, number, times, lower) for number in range(len(chain.stages))]
     inside = together([each for stage in stages for each in stage.values()])
+    alignment = max(_STATE_ALIGNMENT, inside.scratch_alignment)  # the kernels' scratch is behind the state
+    state = -(-(_STATE_BYTES + 4 * len(chain.tensors) + 2 * len(chain.stages)) // alignment) * alignment
     memories = context.pointer(lines), context.pointer(output), context.scratch
     call = call_of(context.symbol("rows"), context.pointer(source), *memories)
     op = LoweredOp(
@@ -111,6 +112,7 @@ def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
         ),
         blobs=inside.blobs,
         scratch_bytes=state + inside.scratch_bytes,
+        scratch_alignment=alignment,
         headers=(_HEADER, "ferrule/status.h", *inside.headers),
         contributions=(KERNELS.part("stream"), *inside.contributions),
     )
@@ -149,10 +151,6 @@ def _lowered(context: LoweringContext, chain: Chain, number: int, times: Timelin
             raise UnsupportedError(f"layer '{stage.layer.name}' cannot run in bands: it is no plain kernel call")
         ops[part] = op
     return ops
-
-
-def _up(size: int) -> int:
-    return -(-size // _STATE_ALIGNMENT) * _STATE_ALIGNMENT
 
 
 def _band_graph(graph: Graph, stage: Stage, part: Part) -> Graph:
