@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a layer takes at least: the instructions of the best kernels that were measured, on shapes that suit them.
 
-The figures are a little below the least of tests/corpus.toml, by either toolchain, with which
-tests/backends/cpu_acc/test_bounds.py compares them. A report marks layers that take much more, see `LoweredOp.bound`.
+The figures are a little below the least that was measured, by either toolchain. A report marks layers that take much
+more, see `LoweredOp.bound`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
+from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 
 
 @frozen(kw_only=False)
@@ -89,7 +90,9 @@ _PLAIN: _Table = {
     (LayerType.MUL, _I8): _Least(per_element=15),
 }
 _WINOGRAD = _Least(0.4, 19)
-"""A 3x3 convolution in int8, with stride 1 and at least 16 channels in and out, on a core with the DSP extension."""
+"""A convolution by Winograd's algorithm in int8, with at least 16 channels in and out, on a core with the DSP
+extension."""
+_WINOGRAD_CHANNELS = 16
 
 
 def bound_of(context: LoweringContext) -> int | None:
@@ -107,7 +110,22 @@ def bound_of(context: LoweringContext) -> int | None:
     descriptor = context.layer.descriptor
     taps = descriptor.pool_h * descriptor.pool_w if isinstance(descriptor, Pool2dDescriptor) else 0
     found = least.per_mac * macs + (least.per_element + least.per_tap * taps) * output.elements
-    per_output = macs // max(output.elements, 1)
-    if table is _DSP and context.layer.type is LayerType.CONV_2D and per_output >= 9 * 16 and source.dtype is _I8:
+    if table is _DSP and source.dtype is _I8 and _suits_winograd(context):
         found = min(found, _WINOGRAD.per_mac * macs + _WINOGRAD.per_element * output.elements)
     return max(round(found), 1)
+
+
+def _suits_winograd(context: LoweringContext) -> bool:
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, Conv2dDescriptor):
+        return False
+    outputs, height, width, depth = context.input(1).shape
+    steps = descriptor.stride_h, descriptor.stride_w, descriptor.dilation_h, descriptor.dilation_w
+    channels = outputs, depth
+    return (
+        (height, width) == (3, 3)
+        and steps == (1, 1, 1, 1)
+        and depth == context.input(0).shape[-1]
+        and min(channels) >= _WINOGRAD_CHANNELS
+        and not any(each % 4 for each in channels)
+    )
