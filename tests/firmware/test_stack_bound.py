@@ -249,6 +249,28 @@ def test_frames_equal_those_that_gcc_states(arm_gcc: str, tmp_path: Path) -> Non
         assert frame.deepest in stated[code.name(address)], code.name(address)
 
 
+def test_kernels_call_only_their_parts_through_pointers(arm_gcc: str, tmp_path: Path) -> None:
+    kernels = KERNELS.part()
+    folder = root() / "src_c/kernels"
+    sources = [
+        path for path in folder.glob("*.c") if "_block_" in path.stem or re.search(r"->\w+\(", path.read_text("utf-8"))
+    ]
+    folders = sorted({*kernels.include_paths, *HEADERS.include_paths})
+    flags = [*CORE, "-Os", "-ffreestanding", "-fno-inline", *(f"-I{each}" for each in folders)]
+    subprocess.run([arm_gcc, *flags, "-c", *map(str, sources)], check=True, cwd=tmp_path, timeout=120)
+    objects, elf = sorted(tmp_path.glob("*.o")), tmp_path / "all.elf"
+    ignore = "-Wl,--unresolved-symbols=ignore-all"
+    subprocess.run([arm_gcc, *CORE, *LINKED, ignore, *map(str, objects), "-o", str(elf)], check=True, timeout=60)
+    code, pointers = Code(elf), Pointers(objects)
+    through = {
+        code.name(address): pointers.called_by(keys) & ~Kind.PART
+        for address, keys in code.keys.items()
+        if code.frame(address).pointer_depth is not None
+    }
+    assert len(through) > 10
+    assert not {name for name, kinds in through.items() if kinds}
+
+
 C_DRIVER = """
 #include "ferrule/driver.h"
 static int32_t on(void *c) { (void)c; return 0; }

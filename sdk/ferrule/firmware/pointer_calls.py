@@ -73,14 +73,34 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"uart_woofles_(ask|execute)|(request|uart_woofles)\.c:\w+", Kind.TRANSPORT | Kind.OTHER),
     (r"(woofles|soft_npu)_execute|woofles_start|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
     (r"ferrule_depthwise_(lines|conv2d_window_s8)|depthwise_(lines|conv2d_window_s8)\.c:\w+", Kind.PART),
-    (r"ferrule_\w+_block_s8|(conv2d|conv2d_1x1|fully_connected)_block_s8\.c:\w+", Kind.PART),
+    (r"ferrule_\w+_block_s8|(conv2d|conv2d_1x1|fully_connected|batch_matmul)_block_s8\.c:\w+", Kind.PART),
     (r"ferrule_(lstm|svdf)_\w+|(lstm|svdf)_(block|mve)_\w+\.c:\w+", Kind.PART),
+    (r"ferrule_batch_matmul_(direct|octet)_s8|batch_matmul_(direct|octet)_s8\.c:\w+", Kind.PART),
     (r"ferrule_\w+_planes_mve_s8|depthwise_conv2d_planes_mve_s8\.c:\w+", Kind.PART),
     (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
 )
 """A function that calls through pointers, and the kinds that it calls."""
 _EXECUTOR = Kind.OPERATOR | Kind.OTHER
 _UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR | Kind.PART)
+_KERNELS_WITH_PARTS = (
+    "batch_matmul_block_s8",
+    "batch_matmul_direct_s8",
+    "batch_matmul_octet_s8",
+    "conv2d_1x1_block_s8",
+    "conv2d_block_s8",
+    "depthwise_conv2d_3x3_by1_exact_s8",
+    "depthwise_conv2d_3x3_by1_s8",
+    "depthwise_conv2d_3x3_by2_exact_s8",
+    "depthwise_conv2d_3x3_by2_s8",
+    "depthwise_conv2d_planes_mve_s8",
+    "depthwise_conv2d_window_s8",
+    "depthwise_lines",
+    "fully_connected_block_s8",
+    "lstm_block_s8",
+    "lstm_mve_s8",
+    "svdf_block_s16_state",
+    "svdf_block_s8",
+)
 _OWN_FILES: Mapping[str, str] = {
     "link.c": "ferrule_link_poll",
     "run.c": "ferrule_link_run",
@@ -93,19 +113,7 @@ _OWN_FILES: Mapping[str, str] = {
     "uart_woofles.c": "uart_woofles_execute",
     "woofles.c": "woofles_execute",
     "soft_npu.c": "soft_npu_execute",
-    "conv2d_1x1_block_s8.c": "ferrule_conv2d_1x1_block_s8",
-    "conv2d_block_s8.c": "ferrule_conv2d_block_s8",
-    "depthwise_conv2d_window_s8.c": "ferrule_depthwise_conv2d_window_s8",
-    "depthwise_lines.c": "ferrule_depthwise_lines",
-    "depthwise_conv2d_3x3_by1_s8.c": "ferrule_depthwise_conv2d_3x3_by1_s8",
-    "depthwise_conv2d_3x3_by1_exact_s8.c": "ferrule_depthwise_conv2d_3x3_by1_exact_s8",
-    "depthwise_conv2d_3x3_by2_exact_s8.c": "ferrule_depthwise_conv2d_3x3_by2_exact_s8",
-    "depthwise_conv2d_3x3_by2_s8.c": "ferrule_depthwise_conv2d_3x3_by2_s8",
-    "fully_connected_block_s8.c": "ferrule_fully_connected_block_s8",
-    "lstm_block_s8.c": "ferrule_lstm_block_s8",
-    "lstm_mve_s8.c": "ferrule_lstm_mve_s8",
-    "svdf_block_s8.c": "ferrule_svdf_block_s8",
-    "svdf_block_s16_state.c": "ferrule_svdf_block_s16_state",
+    **{f"{kernel}.c": f"ferrule_{kernel}" for kernel in _KERNELS_WITH_PARTS},
 }
 """A symbol that tells Ferrule's file from one of the user's with the same name."""
 
