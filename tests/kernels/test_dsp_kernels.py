@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from layer_case import layer_network
-from lowered_call import lower, run_lowered
+from lowered_call import lower, lowering_of, run_lowered
 from merged import merged
 from needs import require_module, require_program
 from numpy.testing import assert_array_equal
 from oracle import edge_inputs
 
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Found
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Found, Row
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_3x3 import LINES
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
-from ferrule.backends.cpu_acc.lowering.kernels.depthwise_window import PAIRS_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_window import PAIRS_ROW, WORDS_ROW
 from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS
 from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
@@ -208,6 +208,22 @@ def test_the_plain_c(case: str) -> None:
     assert lower(network, CORE).kernel == CASES[case][1]
     for inputs in [random_inputs(network), *edge_inputs(network).values()]:
         assert_array_equal(run_lowered(network, inputs, CORE)[0], network.run(inputs)[0])
+
+
+def test_numbers_beyond_16_bits_are_refused() -> None:
+    channels = lowering_of(depthwise((1, 1, 1, (1 << 15) + 1), (1, 1), (1, 1, 1, 1)))
+    taps = lowering_of(windowed((1, 128, 256, 1), (128, 256), stride=2, padded=False))
+    for row in (LINES[0], PAIRS_ROW, WORDS_ROW):
+        assert isinstance(row.candidate(channels), str)
+        assert isinstance(row.candidate(taps), str)
+
+
+@pytest.mark.parametrize("row", [PAIRS_ROW, WORDS_ROW])
+def test_the_second_kernel_has_less_scratch(row: Row) -> None:
+    found = row.candidate(lowering_of(windowed((1, 1, 1600, 4), (1, 800), padded=False)))
+    assert not isinstance(found, str | Candidate)
+    large, small = found
+    assert small.scratch_bytes <= large.scratch_bytes
 
 
 @pytest.mark.emu

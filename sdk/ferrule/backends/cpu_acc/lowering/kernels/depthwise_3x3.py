@@ -12,6 +12,8 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_window import (
+    MOST_CHANNELS,
+    TOO_MANY_CHANNELS,
     Sliding,
     by_input,
     place_fields,
@@ -35,6 +37,8 @@ _WIDENED_BYTES = 48
 
 def _candidate(layer: Convolution, stride: int) -> Candidate | str:
     """Return the kernel; if some channels have no proved constants, with another kernel for those."""
+    if layer.output.shape[3] > MOST_CHANNELS:
+        return TOO_MANY_CHANNELS
     ways = [way for way in slidings(layer) if _fits(way, stride)]
     if not ways:
         return f"the window is not 3x3 with a stride of {stride} along one axis"

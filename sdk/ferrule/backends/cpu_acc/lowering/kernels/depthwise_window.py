@@ -44,6 +44,11 @@ _MOST_ROWS = 8
 """The most rows of a line, as the header has them."""
 _MOST_WORDS = 1 << 14
 """The places of words in a record have 16 bits."""
+_MOST_TAPS = (1 << 15) - 1
+"""So have the indices of weights in a plan."""
+MOST_CHANNELS = 1 << 15
+"""So have the places of channels in a pixel."""
+TOO_MANY_CHANNELS = "the places of the channels do not fit into 16 bits"
 _HEADER = 6
 _ENOUGH_LINES = 3
 """Lines in scratch beside those under the window: more of them are moved less often."""
@@ -261,13 +266,16 @@ class Words:
     def plan(self) -> Array:
         """Return the member of that name."""
         found: list[int] = []
-        lines, taps, starts = self.way.lines.taps, self.way.steps.taps, self.starts
+        lines, taps, row_words = self.way.lines.taps, self.way.steps.taps, self.row_words
+        rows = {start: number * row_words for number, start in enumerate(self.starts)}
+        line_words = len(rows) * row_words
         for index in range(self.passes):
-            records = [replace(each, line=line) for line in range(lines) for each in self.records(index)]
+            line_records = self.records(index)
+            records = [replace(each, line=line) for line in range(lines) for each in line_records]
             kinds = [[each for each in records if len(each.taps) == count] for count in (3, 2)]
             found += [len(kind) for kind in kinds]
             for record in (each for kind in kinds for each in kind):
-                found.append(record.line * self.line_words + starts.index(record.row) * self.row_words + record.first)
+                found.append(record.line * line_words + rows[record.row] + record.first)
                 found += [lines * taps if tap < 0 else record.line * taps + tap for word in record.taps for tap in word]
         return np.array(found, np.int16)
 
@@ -338,8 +346,14 @@ def _best_words(
         if len(words.starts) <= _MOST_ROWS and way.lines.taps * words.line_words <= _MOST_WORDS:
             found.append((words, capacity, _instructions(words, costs, live, store, capacity)))
     if small:
-        return min(found, key=lambda each: each[0].line_words * each[1], default=_TOO_WIDE)
+        return min(found, key=lambda each: _scratch_words(each[0], costs, each[1]), default=_TOO_WIDE)
     return min(found, key=lambda each: each[2], default=_TOO_WIDE)
+
+
+def _scratch_words(words: Words, costs: _Costs, capacity: int) -> int:
+    """Return the words of scratch: lines and streams of a group, and whole blocks of sums."""
+    sums = -(-words.way.steps.outputs // (words.passes * _SUMS)) * _SUMS
+    return costs.group * (capacity * words.line_words + words.stream_words) + sums
 
 
 _TOO_WIDE = "the window or the stride is too large"
@@ -369,16 +383,14 @@ def _candidate(
     way = words.way
     unit, by = "pairs" if pixels == 2 else "words", "_by2" if words.hop == 2 else ""
     taps = way.lines.taps * way.steps.taps
-    outputs = -(-way.steps.outputs // words.passes)
-    sums = -(-outputs // _SUMS) * _SUMS
-    scratch = costs.group * (capacity * words.line_words + words.stream_words) + sums
+    plan = words.plan()
 
     return Candidate(
         kernel=f"depthwise_conv2d_{unit}_s8",
         code="depthwise_conv2d_window_s8",
         instructions=instructions,
-        weight_bytes=live * (taps + 1 + 4 * store.words + 2) + words.plan().nbytes,
-        scratch_bytes=4 * scratch,
+        weight_bytes=live * (taps + 1 + 4 * store.words + 2) + plan.nbytes,
+        scratch_bytes=4 * _scratch_words(words, costs, capacity),
         overlaps=way.overlaps,
         call=lambda: KernelCall(
             "depthwise_conv2d_window_s8",
@@ -400,7 +412,7 @@ def _candidate(
                 "capacity": capacity,
                 "stream_words": words.stream_words,
                 "starts": np.array(words.starts, np.int16),
-                "plan": words.plan(),
+                "plan": plan,
                 **place_fields(channels),
                 "weights": filled(way.taps(channels).reshape(-1, taps), 1, taps + 1).reshape(-1)
                 if live
@@ -482,6 +494,10 @@ def _of_both_sizes(
     """Return the candidates with lines in scratch that are moved seldom, and with the least scratch."""
 
     def found(layer: Convolution) -> Sequence[Candidate] | str:
+        if layer.output.shape[3] > MOST_CHANNELS:
+            return TOO_MANY_CHANNELS
+        if layer.window.height * layer.window.width > _MOST_TAPS:
+            return _TOO_WIDE
         large, little = (candidate(layer, small=small) for small in (False, True))
         return large if isinstance(large, str) else little if isinstance(little, str) else (large, little)
 
