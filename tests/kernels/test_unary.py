@@ -28,7 +28,7 @@ from unary_cases import (
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, LayerType, Quantization
+from ferrule.graph import DataType, LayerType, Quantization, Shape
 from ferrule.operators.elementwise.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.elementwise.quantize import QuantizeDescriptor
 from ferrule.operators.operator import OWN_CODE
@@ -142,6 +142,13 @@ def test_reduce_wraps() -> None:
     source = ((1, 300, 300, 1), DataType.INT16, Quantization.of(0.01, 32767))
     network = network_of(LayerType.MEAN, ReduceDescriptor(axes=(1, 2)), source, DataType.INT16, Quantization.of(100.0))
     assert_exact((network, np.full(source[0], -32768, np.int16)))
+
+
+@pytest.mark.parametrize("shape", [(4100, 4100), (4100, 4100, 2)], ids=["adjacent", "channels"])
+def test_reduce_int8_wraps(shape: Shape) -> None:
+    source = (shape, DataType.INT8, Quantization.of(0.01, 5))
+    network = network_of(LayerType.SUM, ReduceDescriptor(axes=(0, 1)), source, DataType.INT8, Quantization.of(1e6))
+    assert_exact((network, np.full(shape, -128, np.int8)))
 
 
 @pytest.mark.parametrize("type_", REDUCTIONS)

@@ -7,6 +7,7 @@
 
 #include "ferrule/kernels/dual.h"
 #include "ferrule/kernels/mve.h"
+#include "ferrule/kernels/requantize.h"
 
 /** Channels that are added up together. */
 #if FERRULE_HAS_MVE
@@ -123,7 +124,7 @@ static inline void ferrule_add_narrow(const struct ferrule_channel_pixels *pixel
                          : "cc", "lr", "q0", "q1", "memory");
     }
     for (int32_t c = 0; c < channels; ++c) {
-        sums[c] += narrow[c];
+        sums[c] = ferrule_add_wrap(sums[c], narrow[c]);
     }
 #else
     if (FERRULE_HAS_DSP && channels == 4) {
@@ -133,10 +134,10 @@ static inline void ferrule_add_narrow(const struct ferrule_channel_pixels *pixel
             ferrule_add_four(&narrow, first, pixels->width, pixels->pixel_bytes);
             first += pixels->line_bytes;
         }
-        sums[0] += (int16_t)narrow.even;
-        sums[1] += (int16_t)narrow.odd;
-        sums[2] += (int16_t)(narrow.even >> 16);
-        sums[3] += (int16_t)(narrow.odd >> 16);
+        sums[0] = ferrule_add_wrap(sums[0], (int16_t)narrow.even);
+        sums[1] = ferrule_add_wrap(sums[1], (int16_t)narrow.odd);
+        sums[2] = ferrule_add_wrap(sums[2], (int16_t)(narrow.even >> 16));
+        sums[3] = ferrule_add_wrap(sums[3], (int16_t)(narrow.odd >> 16));
         return;
     }
     for (int32_t i = 0; i < pixels->rows; ++i) {
@@ -152,14 +153,14 @@ static inline void ferrule_add_narrow(const struct ferrule_channel_pixels *pixel
                 row[3] += pixel[3];
                 pixel += pixels->pixel_bytes;
             }
-            sums[0] += row[0];
-            sums[1] += row[1];
-            sums[2] += row[2];
-            sums[3] += row[3];
+            sums[0] = ferrule_add_wrap(sums[0], row[0]);
+            sums[1] = ferrule_add_wrap(sums[1], row[1]);
+            sums[2] = ferrule_add_wrap(sums[2], row[2]);
+            sums[3] = ferrule_add_wrap(sums[3], row[3]);
         } else {
             for (int32_t left = pixels->width; left > 0; --left) {
                 for (int32_t c = 0; c < channels; ++c) {
-                    sums[c] += pixel[c];
+                    sums[c] = ferrule_add_wrap(sums[c], pixel[c]);
                 }
                 pixel += pixels->pixel_bytes;
             }
@@ -169,7 +170,7 @@ static inline void ferrule_add_narrow(const struct ferrule_channel_pixels *pixel
 #endif
 }
 
-/** @brief Set the sums of up to FERRULE_CHANNEL_SUMS channels; they may not overflow. */
+/** @brief Set the sums of up to FERRULE_CHANNEL_SUMS channels; they wrap at 32 bits. */
 static inline void ferrule_channel_sums(const struct ferrule_channel_pixels *pixels,
                                         const int8_t *first, int32_t channels, int32_t *sums)
 {
@@ -190,7 +191,7 @@ static inline void ferrule_channel_sums(const struct ferrule_channel_pixels *pix
     }
 }
 
-/** @brief Return the sum of adjacent int8; it may not overflow. */
+/** @brief Return the sum of adjacent int8; it wraps at 32 bits. */
 static inline int32_t ferrule_sum_run(const int8_t *first, int32_t count)
 {
     int32_t total = 0;
@@ -213,22 +214,22 @@ static inline int32_t ferrule_sum_run(const int8_t *first, int32_t count)
         struct ferrule_sums_of_four narrow = {0, 0};
 
         ferrule_add_four(&narrow, first, words, 4);
-        total += (int16_t)narrow.even + (int16_t)(narrow.even >> 16);
-        total += (int16_t)narrow.odd + (int16_t)(narrow.odd >> 16);
+        total = ferrule_add_wrap(total, (int16_t)narrow.even + (int16_t)(narrow.even >> 16));
+        total = ferrule_add_wrap(total, (int16_t)narrow.odd + (int16_t)(narrow.odd >> 16));
         first += 4 * words;
         count -= 4 * words;
     }
 #else
     for (; count >= 4; count -= 4) {
-        total += first[0];
-        total += first[1];
-        total += first[2];
-        total += first[3];
+        total = ferrule_add_wrap(total, first[0]);
+        total = ferrule_add_wrap(total, first[1]);
+        total = ferrule_add_wrap(total, first[2]);
+        total = ferrule_add_wrap(total, first[3]);
         first += 4;
     }
 #endif
     for (; count > 0; --count) {
-        total += *first++;
+        total = ferrule_add_wrap(total, *first++);
     }
 #endif
     return total;

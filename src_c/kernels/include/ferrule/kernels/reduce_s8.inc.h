@@ -33,7 +33,7 @@ static __attribute__((noinline)) void sum_channels(const struct ferrule_reduce_l
     do {
         ferrule_channel_sums(&pixels, input + walk.offset, channels, part);
         for (int32_t c = 0; c < channels; ++c) {
-            sums[c] += part[c];
+            sums[c] = ferrule_add_wrap(sums[c], part[c]);
         }
     } while (ferrule_walk_next(&walk, over, 2));
 }
@@ -46,7 +46,7 @@ static __attribute__((noinline)) int32_t sum_rows(const struct ferrule_reduce_lo
     int32_t total = 0;
 
     do {
-        total += ferrule_sum_run(input + walk.offset, over->extents[3]);
+        total = ferrule_add_wrap(total, ferrule_sum_run(input + walk.offset, over->extents[3]));
     } while (ferrule_walk_next(&walk, over, 3));
     return total;
 }
