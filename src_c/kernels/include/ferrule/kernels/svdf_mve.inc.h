@@ -54,7 +54,7 @@ static void newest_frames(const struct ferrule_svdf_rows_params *params, const i
                      "vrshl.s32 q1, %[right]\n\t"
                      "vqmovnb.s32 q0, q0\n\t"
                      "vqmovnt.s32 q0, q1\n\t" FERRULE_NEWEST("q0", "%[newest]") "le lr, 1b\n\t"
-                     : [sums] "+r"(sums), [newest] "+r"(newest)
+                     : [sums] "+r"(sums), [newest] "+l"(newest)
                      : [blocks] "r"(filled / FERRULE_VECTOR_CHANNELS), [left] "r"(factor.left),
                        [multiplier] "r"(factor.multiplier), [right] "r"(factor.right),
                        [below] "r"(factor.below), [zero_point] "r"(params->state_zero_point)
@@ -148,7 +148,7 @@ static void store_units(const struct ferrule_svdf_tile *tile, const int32_t *sum
                      "vqmovnb.s16 q0, q0\n\t"
                      "vstrb.32 q0, [%[output]], #4\n\t"
                      "letp lr, 1b\n\t"
-                     : [sums] "+r"(sums), [bias] "+r"(bias), [output] "+r"(output)
+                     : [sums] "+r"(sums), [bias] "+r"(bias), [output] "+l"(output)
                      : [units] "r"(tile->units), [left] "r"(factor.left),
                        [multiplier] "r"(factor.multiplier), [right] "r"(factor.right),
                        [below] "r"(factor.below), [zero_point] "r"(params->output_zero_point)
