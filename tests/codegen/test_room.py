@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from chains import build, info
 
+from ferrule import Job, inspect
 from ferrule.backends.firmware import KernelCosts, LoweredOp
 from ferrule.backends.target import Price
 from ferrule.codegen.room import needed_bytes, worth
-from ferrule.graph import Descriptor, Layer, LayerType
+from ferrule.graph import DataType, Descriptor, Layer, LayerType, Quantization, TensorInfo
 from ferrule.memory.request import Overlap
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
 
 
 def test_layers_without_c_overlap_their_inputs_as_far_as_possible() -> None:
@@ -126,3 +129,26 @@ def test_without_a_choice_the_peak_is_that_of_the_tensors() -> None:
     assert worth({}, {}, Price(ram=1)).peak_bytes == 0
     room = worth({"a": 7, "b": 9}, {"a": ()}, Price(ram=1))
     assert (room.peak_bytes, room.codes) == (9, frozenset())
+
+
+def test_scratch_in_a_devices_own_memory_counts_as_none() -> None:
+    network = Network("beside")
+    source = TensorInfo(name="x", shape=(1, 12, 12, 16), dtype=DataType.INT8, quantization=Quantization.of(0.02, -128))
+    output = network.add_depthwise_conv2d_layer(
+        network.add_input(source),
+        np.resize(np.arange(-60, 61, dtype=np.int8), (1, 3, 3, 16)),
+        np.zeros(16, np.int32),
+        padding="same",
+        activation=Activation.RELU,
+        weights_quantization=Quantization.of(0.01),
+        quantization=Quantization.of(0.1, -128),
+    )
+    network.set_outputs([output])
+    kernels = []
+    for goal in ("balanced", "memory"):
+        job = Job(board="mps2-an386", backends=("SoftNpu", "CpuAcc"), goal=goal)
+        found = inspect(network, job, kernels=True).kernels
+        assert found is not None
+        kernels.append([(layer.backend, each.kernel) for layer in found for each in layer.kernels if each.chosen])
+    assert ("SoftNpu", "depthwise_conv2d_3x3_by1_s8") in kernels[0]
+    assert kernels[0] == kernels[1]

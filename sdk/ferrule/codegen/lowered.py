@@ -41,6 +41,8 @@ from ferrule.memory import Ordering, Region, home, scratch_name
 
 _RESERVED = (STATE, "state_word")
 """Names of tensors that the executor of a model with state needs itself."""
+_SPARE_BYTES = 2048
+"""Scratch in a device's own memory that counts as none, since it takes nothing of the workspace."""
 
 
 @frozen
@@ -220,7 +222,7 @@ def _lowered(
         for each in contexts:
             name = each.layer.name
             if bool(costs.get(name)) is several:
-                spare = 0 if name in inside else room.peak_bytes - needs[name]
+                spare = _SPARE_BYTES if name in inside else room.peak_bytes - needs[name]
                 given = replace(each, spare_bytes=spare, codes=room.codes)
                 found[name] = _lower(given, plan, uses.get(name))
     return [found[context.layer.name] for context in contexts]
