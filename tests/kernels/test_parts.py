@@ -174,6 +174,12 @@ def test_parts_have_each_output_and_each_weight(case: str) -> None:
         assert grown or np.bincount(taps[taps >= 0]).max() == 1
 
 
+@pytest.mark.parametrize(("outputs", "count"), [(3, 2), (15, 2), (17, 0), (16, 0)])
+def test_pixels_are_packed_only_for_few_outputs(outputs: int, count: int) -> None:
+    network = layer(Conv2dDescriptor(padding=ONE), (1, 3, 9, 4), (outputs, 3, 3, 4))
+    assert len(list(ways(Convolution.of(lowering_of(network))))) == count
+
+
 def test_phases_of_the_same_window_are_one_part() -> None:
     convolution = Convolution.of(lowering_of(CASES["stride of the window"]))
     (part,) = joined(phases(convolution))

@@ -31,7 +31,7 @@ _NONE = -1
 _PACKED = (2, 4)
 """Numbers of neighbouring pixels whose outputs may fill blocks of channels."""
 _MOST_OUTPUTS = 16
-"""Groups are not merged to more outputs than these: their blocks are filled before."""
+"""Groups are not merged, nor pixels packed, to fill blocks of more outputs than these: most blocks are full anyway."""
 _TABLE_BYTES = 140
 """Of a parameter table."""
 
@@ -246,19 +246,24 @@ def ways(layer: Convolution) -> Iterator[tuple[bool, tuple[Part, ...]]]:
         yield False, single
         if len(together) < len(single):
             yield False, together
-        if single[0].outputs % 4 != 0:
+        if _is_packable(single[0]):
             for times in _PACKED:
                 yield True, tuple(each for part in single for each in part.packed(times))
         return
     part = whole_part(layer)
     if part.groups == 1:
-        if layer.window.dilation_w == 1 and part.outputs % 4 != 0:
+        if layer.window.dilation_w == 1 and _is_packable(part):
             yield from ((True, part.packed(times)) for times in _PACKED)
         return
     yield False, (part,)
     for times in range(2, part.groups + 1):
         if part.groups % times == 0 and times * part.outputs <= _MOST_OUTPUTS:
             yield True, (part.merged(times),)
+
+
+def _is_packable(part: Part) -> bool:
+    """Return whether neighbouring pixels fill blocks that the outputs of one leave empty, and not only the last one."""
+    return part.outputs % 4 != 0 and part.outputs < _MOST_OUTPUTS
 
 
 def part_channels(layer: Convolution, part: Part) -> Channels:
