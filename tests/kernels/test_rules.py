@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ckernels import NativeNetwork
 from layer_case import layer_network
-from lowered_call import lower
+from lowered_call import lower, run_lowered
 from merged import merged
 from needs import require_module
 from numpy.testing import assert_array_equal
@@ -203,6 +203,16 @@ def test_the_plain_c(core: str) -> None:
     for inputs in [random_inputs(BOTH), *edge_inputs(BOTH).values()]:
         for name, got, wanted in zip(NAMES, native.run(inputs), BOTH.run(inputs), strict=True):
             assert_array_equal(got, wanted, err_msg=name)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("case", ["clamped depthwise", "5x5", "mixed depthwise"])
+@pytest.mark.parametrize("core", [None, CoreFeatures(name="cortex-m0plus")], ids=["cortex-m4", "cortex-m0plus"])
+def test_a_depthwise_kernel_has_all_its_sources(case: str, core: CoreFeatures | None) -> None:
+    network = ruled(Rounding.ONNX)[list(CASES).index(case)]
+    inputs = random_inputs(network)
+    op = lower(network, core, Goal.SPEED)
+    assert_array_equal(run_lowered(network, inputs, op=op)[0], network.run(inputs)[0])
 
 
 @pytest.mark.emu

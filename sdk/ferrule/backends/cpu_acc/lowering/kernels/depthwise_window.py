@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     Candidate,
     Feature,
@@ -364,7 +364,7 @@ class _Store:
     """How sums are stored."""
 
     function: str
-    source: str
+    sources: tuple[str, ...]
     cost: float
     """Instructions per sum."""
     scales: Array
@@ -426,7 +426,7 @@ def _candidate(
                 "store": Identifier(f"ferrule_{store.function}"),
             },
             title=f"depthwise_conv2d_{unit}_s8",
-            sources=("depthwise_parts", f"window_{unit}", *((f"window_{unit}{by}",) if by else ()), store.source),
+            sources=("depthwise_parts", f"window_{unit}", *((f"window_{unit}{by}",) if by else ()), *store.sources),
         ),
     )
 
@@ -436,14 +436,15 @@ def _exact(channels: Channels, *, dsp: bool) -> _Store | str:
     if not can_scale(channels):
         return TOO_LARGE
     layer, rule = channels.layer, channels.rounding
-    function, source, cost = "store_sums", "store_sums", 16.0 if dsp else 18.0
+    function, cost = "store_sums", 16.0 if dsp else 18.0
+    sources: tuple[str, ...] = ("store_sums",)
     if rule is not Rounding.TFLM:
-        function, source, cost = f"store_sums_{rule.value}", "store_sums_once", 24.0
+        function, cost, sources = f"store_sums_{rule.value}", 24.0, ("store_sums_once", *rule_sources(rule))
     elif is_plain(layer):
         function, cost = "store_sums_plain", 7.0 if dsp else 8.0
     elif has_full_range(layer):
         function, cost = "store_sums_whole", 8.0 if dsp else 9.0
-    return _Store(function=function, source=source, cost=cost, scales=plain_scales(channels), words=5)
+    return _Store(function=function, sources=sources, cost=cost, scales=plain_scales(channels), words=5)
 
 
 def _pairs(layer: Convolution, *, small: bool) -> Candidate | str:
@@ -457,7 +458,7 @@ def _pairs(layer: Convolution, *, small: bool) -> Candidate | str:
     first = live.chosen(proved)
     store = _Store(
         function="store_sums_proved",
-        source="store_sums_proved",
+        sources=("store_sums_proved",),
         cost=4.5,
         scales=filled(scales[proved].reshape(-1), 1),
         words=2,
@@ -484,7 +485,7 @@ def _words(layer: Convolution, *, small: bool) -> Candidate | str:
     if isinstance(store, str):
         return store
     if short:
-        store = replace(store, cost=store.cost + (23 if store.source == "store_sums" else 60))
+        store = replace(store, cost=store.cost + (23 if store.sources == ("store_sums",) else 60))
     return _candidate(live, 1, _SHORT_WORDS if short else _WORDS, store, small=small)
 
 
