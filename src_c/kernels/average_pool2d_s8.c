@@ -306,5 +306,7 @@ static inline
 #endif
 
 #define FERRULE_KERNEL ferrule_average_pool2d_s8
+#define FERRULE_2X2    ferrule_average_pool2d_2x2_s8
+#define FERRULE_3X3    ferrule_average_pool2d_3x3_s8
 #define FERRULE_POOLS  0
 #include "ferrule/kernels/pool2d_s8.inc.h"

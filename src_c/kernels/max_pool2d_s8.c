@@ -3,6 +3,9 @@
 
 #include "ferrule/kernels/pool2d_run.h"
 
+#define FERRULE_2X2 ferrule_max_pool2d_2x2_s8
+#define FERRULE_3X3 ferrule_max_pool2d_3x3_s8
+
 static void set_pixels(const struct ferrule_pool2d_params *params, struct ferrule_pool2d_run *run)
 {
     (void)params;
@@ -50,16 +53,16 @@ _Static_assert(offsetof(struct ferrule_pool2d_run, channels) == 56, "used in the
     "vmax.s8 q0, q0, q1\n\t"
 #define ADD(sum, a, b) "add " sum ", " a ", " b "\n\t"
 
-__attribute__((naked)) static void pool_2x2(__attribute__((unused))
-                                            const struct ferrule_pool2d_run *run)
+__attribute__((naked)) void FERRULE_2X2(__attribute__((unused))
+                                        const struct ferrule_pool2d_run *run)
 {
     __asm__(POOL("mov r2, r12\n\t" ADD("r3", "r12", "r3") ADD("r4", "r2", "r5")
                      ADD("r5", "r3", "r5"),
                  FIRST("r2") TAP("r3") TAP("r4") TAP("r5")));
 }
 
-__attribute__((naked)) static void pool_3x3(__attribute__((unused))
-                                            const struct ferrule_pool2d_run *run)
+__attribute__((naked)) void FERRULE_3X3(__attribute__((unused))
+                                        const struct ferrule_pool2d_run *run)
 {
     __asm__(POOL("mov r2, r12\n\t" ADD("r4", "r2", "r3") ADD("r6", "r4", "r3") ADD("r7", "r2", "r5")
                      ADD("r8", "r4", "r5") ADD("r9", "r6", "r5") ADD("r3", "r7", "r5")

@@ -4,6 +4,8 @@
  * defines these names, then includes this file:
  *
  * FERRULE_KERNEL                      name of the kernel
+ * FERRULE_2X2, FERRULE_3X3            names of the functions for whole windows of these sizes
+ * FERRULE_POOLS                       1 if the source has these functions and pool_any(run)
  * set_pixels(params, run)             prepare for windows of `rows` times `width` pixels
  * pool_block(run, window, rows, width, output)  store FERRULE_POOL2D_BLOCK channels of a pixel; the
  *                                     numbers of pixels are constants for the windows of most
@@ -13,7 +15,7 @@
  */
 #include "ferrule/kernels/pool2d_run.h"
 
-#if !defined(FERRULE_KERNEL) || !defined(FERRULE_POOLS)
+#if !defined(FERRULE_KERNEL) || !defined(FERRULE_POOLS) || !defined(FERRULE_2X2)
 #error "define the names listed at the top of this file"
 #endif
 
@@ -40,17 +42,17 @@ static inline __attribute__((always_inline)) void pool_windows(const struct ferr
     }
 }
 
-/* Functions of their own have enough registers. */
-static __attribute__((noinline)) void pool_2x2(const struct ferrule_pool2d_run *run)
+void FERRULE_2X2(const struct ferrule_pool2d_run *run)
 {
     pool_windows(run, 2, 2);
 }
 
-static __attribute__((noinline)) void pool_3x3(const struct ferrule_pool2d_run *run)
+void FERRULE_3X3(const struct ferrule_pool2d_run *run)
 {
     pool_windows(run, 3, 3);
 }
 
+/* A function of its own has enough registers. */
 static __attribute__((noinline)) void pool_any(const struct ferrule_pool2d_run *run)
 {
     pool_windows(run, run->rows, run->width);
@@ -76,10 +78,9 @@ static void pool_row(const struct ferrule_pool2d_params *params, struct ferrule_
         run->first = line + (x + columns.first) * window->input_c;
         ferrule_pool2d_set_pixels(run, window, rows.end - rows.first, columns.end - columns.first);
         set_pixels(params, run);
-        if (run->rows == 2 && run->width == 2) {
-            pool_2x2(run);
-        } else if (run->rows == 3 && run->width == 3) {
-            pool_3x3(run);
+        if (params->whole != NULL && run->rows == window->kernel_h &&
+            run->width == window->kernel_w) {
+            params->whole(run);
         } else {
             pool_any(run);
         }

@@ -18,6 +18,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import (
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.dom import Identifier
 from ferrule.graph import DataType, LayerType, Rounding
 from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor, window_counts
@@ -27,6 +28,8 @@ _SOURCES = {
     "average_pool2d_s16": ("mve_depthwise_s16",),
     "max_pool2d_s16": ("mve_depthwise_s16",),
 }
+_UNROLLED = {(2, 2), (3, 3)}
+"""The windows for which the int8 kernels have functions."""
 _KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max", LayerType.L2_POOL_2D: "l2"}
 
 
@@ -63,7 +66,11 @@ def _candidate(context: LoweringContext) -> Candidate:
     output, descriptor = context.output, descriptor_of(context, Pool2dDescriptor)
     kernel = f"{_KINDS[context.layer.type]}_pool2d_{SUFFIXES[output.dtype]}"
     table = "pool2d_f32_params" if output.dtype.is_float else "pool2d_params"
-    call = partial(_pool_call, context, kernel, limit_fields(output, descriptor.activation), table)
+    fields: dict[str, Member] = dict(limit_fields(output, descriptor.activation))
+    size = descriptor.window.height, descriptor.window.width
+    if output.dtype is DataType.INT8 and size in _UNROLLED:
+        fields["whole"] = Identifier(f"ferrule_{_KINDS[context.layer.type]}_pool2d_{size[0]}x{size[1]}_s8")
+    call = partial(_pool_call, context, kernel, fields, table)
     read = output.elements * descriptor.window.height * descriptor.window.width
     match output.dtype:
         case DataType.INT8:
