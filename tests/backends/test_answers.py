@@ -458,7 +458,20 @@ NESTED = {
     DeviceDriver: (DRIVER, lambda driver: driver),
     Wire: (DRIVER.wire, lambda wire: changed(DRIVER, wire=wire)),
 }
-OPTIONAL = {"view_of", "status", "start", "cycles", "timeout_us", "feed", "uart", "model", "base", "interrupt", "wire"}
+OPTIONAL = {
+    "view_of",
+    "status",
+    "start",
+    "cycles",
+    "bound",
+    "timeout_us",
+    "feed",
+    "uart",
+    "model",
+    "base",
+    "interrupt",
+    "wire",
+}
 OPTIONAL |= {"costs", "distance_bytes", "backward_bytes"}
 FIELDS = [(kind, each.name) for kind in NESTED for each in fields(kind)]
 

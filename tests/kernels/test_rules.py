@@ -197,7 +197,7 @@ def test_the_rules_differ_in_these_layers(case: str) -> None:
 def test_the_plain_c(core: str) -> None:
     short = "1" if core == "cortex-m0plus" else "0"
     features = CoreFeatures(name=core, dsp=core == "cortex-m4")
-    native = NativeNetwork(BOTH, core=features, defines=(f"FERRULE_SHORT_MULTIPLY={short}",))
+    native = NativeNetwork(BOTH, core=features, goal=Goal.SPEED, defines=(f"FERRULE_SHORT_MULTIPLY={short}",))
     own = {stem.replace("RULE", rule) for stem in OTHER_CORES.get(core, ()) for rule in RULES}
     assert own <= set(native.kernels)
     for inputs in [random_inputs(BOTH), *edge_inputs(BOTH).values()]:

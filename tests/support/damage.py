@@ -41,6 +41,19 @@ def in_section(name: str, share: float, bit: int = 0) -> Damage:
     return damaged
 
 
+def at_the_end(name: str, bit: int = 0) -> Damage:
+    """Flip a bit of the last byte of a section that belongs to an object; padding may follow."""
+
+    def damaged(data: bytes, path: Path) -> bytes:
+        image = read_image(path)
+        section = next(each for each in image.sections if each.name == name)
+        inside = range(section.address, section.address + section.size_bytes)
+        end = max(each.address + each.size_bytes for each in image.symbols if each.address in inside)
+        return flip(data, _sections(data)[name][1] + end - 1 - section.address, bit)
+
+    return damaged
+
+
 def in_symbol(suffix: str, at: int = 0, bit: int = 0) -> Damage:
     """Flip a bit of the first function or object whose name ends so."""
 
@@ -131,7 +144,7 @@ DAMAGES: Mapping[str, Damage] = {
     "vector table: reset": lambda data, _: flip(data, _sections(data)[".text"][1] + 5, 1),
     "vector table: hard fault": lambda data, _: flip(data, _sections(data)[".text"][1] + 12, 3),
     "weights: lowest bit of the first byte": in_section(".ferrule_weights", 0.0, 0),
-    "weights: sign of the last byte": in_section(".ferrule_weights", 1.0, 7),
+    "weights: sign of the last byte": at_the_end(".ferrule_weights", 7),
     "weights: halves exchanged": _swapped,
     "weights: all zero": _zeroed,
     "constants: first byte": in_section(".rodata", 0.0, 0),
