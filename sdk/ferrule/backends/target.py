@@ -53,7 +53,7 @@ class Price:
 PRICES: Mapping[Goal, Price] = {
     Goal.SPEED: Price(),
     Goal.BALANCED: Price(ram=20, flash=4),
-    Goal.SIZE: Price(ram=20, flash=1e9),
+    Goal.SIZE: Price(ram=20, flash=1000),
     Goal.MEMORY: Price(ram=1000, flash=4),
 }
 """What bytes are worth to each goal."""
