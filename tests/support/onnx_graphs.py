@@ -214,33 +214,62 @@ def sound(samples: int = 512, channels: int = 16) -> onnx.ModelProto:
     return made.model(made.node("Flatten", at))
 
 
-def transformer(words: int = 16, width: int = 32, heads: int = 4) -> onnx.ModelProto:
-    """A block of a transformer without dynamic shapes: attention, LayerNormalization and Gelu."""
-    made = Nodes("transformer", (1, words, width))
+def _projected(made: Nodes, source: str, inputs: int, outputs: int) -> str:
+    product = made.node("MatMul", source, made.weights(inputs, outputs, fan_in=2 * inputs))
+    return made.node("Add", product, made.bias(outputs))
 
-    def projected(source: str, outputs: int, inputs: int = width) -> str:
-        product = made.node("MatMul", source, made.weights(inputs, outputs, fan_in=2 * inputs))
-        return made.node("Add", product, made.bias(outputs))
 
-    def of_heads(source: str, order: Sequence[int]) -> str:
-        return made.node("Transpose", made.reshaped(source, 1, words, heads, width // heads), perm=list(order))
+def _layer_normalised(made: Nodes, source: str, width: int) -> str:
+    scale = made.constant(np.linspace(0.8, 1.2, width, dtype=np.float32))
+    return made.node("LayerNormalization", source, scale, made.bias(width), axis=-1)
 
-    def layer_normalised(source: str) -> str:
-        ones = made.constant(np.linspace(0.8, 1.2, width, dtype=np.float32))
-        return made.node("LayerNormalization", source, ones, made.bias(width), axis=-1)
 
-    query, key, value = (
-        of_heads(projected("input", width), order) for order in ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3))
-    )
+def _block(made: Nodes, source: str, words: int, width: int, heads: int) -> str:
+    """Add a block of a transformer: attention, LayerNormalization, Gelu and residuals."""
+
+    def of_heads(order: Sequence[int]) -> str:
+        at = _projected(made, source, width, width)
+        return made.node("Transpose", made.reshaped(at, 1, words, heads, width // heads), perm=list(order))
+
+    query, key, value = (of_heads(order) for order in ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3)))
     scores = made.node(
         "Mul", made.node("MatMul", query, key), made.constant(np.array((width / heads) ** -0.5, np.float32))
     )
     mixed = made.node("MatMul", made.node("Softmax", scores, axis=-1), value)
     mixed = made.reshaped(made.node("Transpose", mixed, perm=[0, 2, 1, 3]), 1, words, width)
-    at = layer_normalised(made.node("Add", "input", projected(mixed, width)))
-    inner = made.node("Gelu", projected(at, 2 * width))
-    at = layer_normalised(made.node("Add", at, projected(inner, width, 2 * width)))
+    at = _layer_normalised(made, made.node("Add", source, _projected(made, mixed, width, width)), width)
+    inner = made.node("Gelu", _projected(made, at, width, 2 * width))
+    return _layer_normalised(made, made.node("Add", at, _projected(made, inner, 2 * width, width)), width)
+
+
+def transformer(words: int = 16, width: int = 32, heads: int = 4) -> onnx.ModelProto:
+    """A block of a transformer without dynamic shapes."""
+    made = Nodes("transformer", (1, words, width))
+    at = _block(made, "input", words, width, heads)
     return made.model(made.gemm(made.node("Flatten", at), words * width, 6))
+
+
+def keyword_transformer(words: int = 26, features: int = 40, width: int = 64, blocks: int = 2) -> onnx.ModelProto:
+    """A keyword transformer (arXiv 2104.00769) of one head: frames of a spectrum are words; their mean is read."""
+    made = Nodes("keyword_transformer", (1, words, features))
+    places = made.constant(np.linspace(-0.5, 0.5, words * width, dtype=np.float32).reshape(1, words, width))
+    at = made.node("Add", _projected(made, "input", features, width), places)
+    for _ in range(blocks):
+        at = _block(made, at, words, width, 1)
+    mean = made.node("ReduceMean", at, made.constant(np.array([1], np.int64)), keepdims=0)
+    return made.model(made.gemm(mean, width, 12))
+
+
+def vision_transformer(side: int = 32, patch: int = 8, width: int = 32, blocks: int = 2) -> onnx.ModelProto:
+    """A vision transformer (arXiv 2010.11929): patches of an image are words."""
+    made, words = Nodes("vision_transformer", (1, 3, side, side)), (side // patch) ** 2
+    weights = made.weights(width, 3, patch, patch, fan_in=3 * patch * patch)
+    cut = made.node("Conv", "input", weights, made.bias(width), kernel_shape=[patch] * 2, strides=[patch] * 2)
+    at = made.node("Transpose", made.reshaped(cut, 1, width, words), perm=[0, 2, 1])
+    for _ in range(blocks):
+        at = _block(made, at, words, width, 4)
+    mean = made.node("ReduceMean", at, made.constant(np.array([1], np.int64)), keepdims=0)
+    return made.model(made.gemm(mean, width, 10))
 
 
 GRAPHS: dict[str, Callable[[], onnx.ModelProto]] = {
@@ -251,6 +280,8 @@ GRAPHS: dict[str, Callable[[], onnx.ModelProto]] = {
     "u_net": u_net,
     "sound": sound,
     "transformer": transformer,
+    "keyword_transformer": keyword_transformer,
+    "vision_transformer": vision_transformer,
 }
 """The graphs in the sizes of real models."""
 
