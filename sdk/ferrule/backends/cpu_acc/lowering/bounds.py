@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Feature, core_features
+from ferrule.backends.cpu_acc.lowering.kernels.equivalent import equivalent
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
@@ -32,50 +33,50 @@ class _Least:
 _I8, _I16, _F32 = DataType.INT8, DataType.INT16, DataType.FLOAT32
 _Table = Mapping[tuple[LayerType, DataType], _Least]
 _DSP: _Table = {
-    (LayerType.CONV_2D, _I8): _Least(0.75, 5.8),
-    (LayerType.TRANSPOSE_CONV, _I8): _Least(0.75, 5.8),
-    (LayerType.DEPTHWISE_CONV_2D, _I8): _Least(1.3, 3.1),
+    (LayerType.CONV_2D, _I8): _Least(0.7, 4),
+    (LayerType.TRANSPOSE_CONV, _I8): _Least(0.7, 4),
+    (LayerType.DEPTHWISE_CONV_2D, _I8): _Least(1.22, 3),
     (LayerType.FULLY_CONNECTED, _I8): _Least(0.85, 5.8),
     (LayerType.BATCH_MATMUL, _I8): _Least(0.9, 5.8),
-    (LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, _I8): _Least(1.3, 0),
+    (LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, _I8): _Least(1.9, 0),
     (LayerType.SVDF, _I8): _Least(1.3, 0),
     (LayerType.ADD, _I8): _Least(per_element=5.5),
     (LayerType.SUB, _I8): _Least(per_element=5.5),
     (LayerType.MUL, _I8): _Least(per_element=8),
     (LayerType.MAX_POOL_2D, _I8): _Least(per_element=3, per_tap=0.6),
-    (LayerType.AVERAGE_POOL_2D, _I8): _Least(per_element=9, per_tap=1),
+    (LayerType.AVERAGE_POOL_2D, _I8): _Least(per_element=5.5, per_tap=0.85),
     (LayerType.PRELU, _I8): _Least(per_element=9),
     (LayerType.SOFTMAX, _I8): _Least(per_element=25),
-    (LayerType.CONV_2D, _I16): _Least(1, 8),
-    (LayerType.DEPTHWISE_CONV_2D, _I16): _Least(3, 8),
+    (LayerType.CONV_2D, _I16): _Least(0.8, 6),
+    (LayerType.DEPTHWISE_CONV_2D, _I16): _Least(2.8, 7),
     (LayerType.FULLY_CONNECTED, _I16): _Least(1, 8),
     (LayerType.ADD, _I16): _Least(per_element=18),
     (LayerType.MUL, _I16): _Least(per_element=12),
-    (LayerType.CONV_2D, _F32): _Least(2.3, 4),
-    (LayerType.DEPTHWISE_CONV_2D, _F32): _Least(3.5, 4),
-    (LayerType.FULLY_CONNECTED, _F32): _Least(2.3, 4),
+    (LayerType.CONV_2D, _F32): _Least(1.95, 3),
+    (LayerType.DEPTHWISE_CONV_2D, _F32): _Least(2.2, 3.5),
+    (LayerType.FULLY_CONNECTED, _F32): _Least(2.2, 4),
 }
 _MVE: _Table = {
     (LayerType.CONV_2D, _I8): _Least(0.11, 2.6),
     (LayerType.TRANSPOSE_CONV, _I8): _Least(0.11, 2.6),
-    (LayerType.DEPTHWISE_CONV_2D, _I8): _Least(0.5, 3),
+    (LayerType.DEPTHWISE_CONV_2D, _I8): _Least(0.16, 6.4),
     (LayerType.FULLY_CONNECTED, _I8): _Least(0.13, 2.6),
-    (LayerType.BATCH_MATMUL, _I8): _Least(0.2, 2.6),
+    (LayerType.BATCH_MATMUL, _I8): _Least(0.3, 3),
     (LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, _I8): _Least(0.4, 0),
     (LayerType.SVDF, _I8): _Least(0.4, 0),
-    (LayerType.ADD, _I8): _Least(per_element=3),
-    (LayerType.SUB, _I8): _Least(per_element=3),
-    (LayerType.MUL, _I8): _Least(per_element=3),
+    (LayerType.ADD, _I8): _Least(per_element=2.3),
+    (LayerType.SUB, _I8): _Least(per_element=2.3),
+    (LayerType.MUL, _I8): _Least(per_element=2.2),
     (LayerType.MAX_POOL_2D, _I8): _Least(per_element=1, per_tap=0.2),
-    (LayerType.AVERAGE_POOL_2D, _I8): _Least(per_element=4, per_tap=0.3),
+    (LayerType.AVERAGE_POOL_2D, _I8): _Least(per_element=3.6, per_tap=0.25),
     (LayerType.PRELU, _I8): _Least(per_element=4),
-    (LayerType.SOFTMAX, _I8): _Least(per_element=10),
-    (LayerType.CONV_2D, _I16): _Least(0.3, 5),
-    (LayerType.DEPTHWISE_CONV_2D, _I16): _Least(1.5, 5),
+    (LayerType.SOFTMAX, _I8): _Least(per_element=7),
+    (LayerType.CONV_2D, _I16): _Least(0.23, 3),
+    (LayerType.DEPTHWISE_CONV_2D, _I16): _Least(1.05, 4),
     (LayerType.FULLY_CONNECTED, _I16): _Least(0.3, 5),
-    (LayerType.ADD, _I16): _Least(per_element=5),
-    (LayerType.MUL, _I16): _Least(per_element=3),
-    (LayerType.CONV_2D, _F32): _Least(0.8, 2),
+    (LayerType.ADD, _I16): _Least(per_element=4.4),
+    (LayerType.MUL, _I16): _Least(per_element=2.7),
+    (LayerType.CONV_2D, _F32): _Least(0.68, 2),
     (LayerType.DEPTHWISE_CONV_2D, _F32): _Least(1, 2),
     (LayerType.FULLY_CONNECTED, _F32): _Least(0.8, 2),
 }
@@ -89,7 +90,7 @@ _PLAIN: _Table = {
     (LayerType.SUB, _I8): _Least(per_element=6),
     (LayerType.MUL, _I8): _Least(per_element=15),
 }
-_WINOGRAD = _Least(0.4, 19)
+_WINOGRAD = _Least(0.4, 17)
 """A convolution by Winograd's algorithm in int8, with at least 16 channels in and out, on a core with the DSP
 extension."""
 _WINOGRAD_CHANNELS = 16
@@ -100,7 +101,7 @@ def bound_of(context: LoweringContext) -> int | None:
     core = context.target.core
     if core is None or core.baseline or not context.operands.outputs or not context.operands.inputs:
         return None
-    features = core_features(core)
+    context, features = equivalent(context), core_features(core)
     table = _MVE if Feature.MVE in features else _DSP if Feature.DSP in features else _PLAIN
     source, output = context.operands.inputs[0], context.output
     least = None if source is None else table.get((context.layer.type, source.dtype))
