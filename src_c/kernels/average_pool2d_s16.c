@@ -14,7 +14,7 @@ static void average(struct ferrule_mve_depthwise_s16 *run, int32_t count)
 /* As ferrule_mean, without branches; the quotient of 0 is 0 with either sign. */
 static inline int32_t mean_of(int32_t sum, int32_t count)
 {
-    int32_t sign = sum >> 31;
+    int32_t sign = -(int32_t)(sum < 0);
 
     return (sum + ((count / 2) ^ sign) - sign) / count;
 }

@@ -58,7 +58,7 @@ static void store_pixel(const struct corners *corners, int32_t channels, int8_t 
         const int32_t sum = upper_left[c] * weights[0] + upper_right[c] * weights[1] +
                             lower_left[c] * weights[2] + lower_right[c] * weights[3];
 
-        output[c] = (int8_t)((sum + (sum >> 31) + SQUARE / 2) >> SQUARE_BITS);
+        output[c] = (int8_t)((sum - (int32_t)(sum < 0) + SQUARE / 2) >> SQUARE_BITS);
     }
 #endif
 }

@@ -43,7 +43,7 @@ static inline int32_t ferrule_dense_scaled(int32_t twice, int32_t multiplier, in
 {
     int32_t high = ferrule_high_product(twice, multiplier);
 
-    return (high + (high >> 31) + (int32_t)((UINT32_C(1) << right) >> 1)) >> right;
+    return (high - (int32_t)(high < 0) + (int32_t)((UINT32_C(1) << right) >> 1)) >> right;
 }
 
 /* Round and clamp the sums or products in q0, with the multiplier and shift in t0 and t1, and the

@@ -29,7 +29,7 @@ static inline int32_t ferrule_lstm_between(const int16_t *table, int32_t magnitu
  * one less than its negative, as the rounding of values below zero requires. */
 static inline int32_t ferrule_lstm_logistic(const int16_t *table, int32_t position)
 {
-    const int32_t sign = position >> 31;
+    const int32_t sign = -(int32_t)(position < 0);
     const int32_t value = ferrule_lstm_between(table, (position ^ sign) - sign, 9, 0);
 
     return ((value ^ sign) + (1 << 24) + (1 << 9)) >> 10;
@@ -38,7 +38,7 @@ static inline int32_t ferrule_lstm_logistic(const int16_t *table, int32_t positi
 /* ferrule_tanh_element. */
 static inline int32_t ferrule_lstm_tanh(const int16_t *table, int32_t position)
 {
-    const int32_t sign = position >> 31;
+    const int32_t sign = -(int32_t)(position < 0);
     const int32_t magnitude = (position ^ sign) - sign;
     int32_t value = INT16_MAX << 8;
 

@@ -97,7 +97,7 @@ static inline int32_t ferrule_pool2d_mean(const struct ferrule_pool2d_run *run, 
     __asm__("smlawb %0, %1, %2, %3" : "=r"(result) : "r"(run->factor), "r"(sum), "r"(0x8000));
     return result >> 16;
 #else
-    uint32_t shifted = (uint32_t)(run->bias + sum + ((sum >> 31) & -run->even));
+    uint32_t shifted = (uint32_t)(run->bias + sum + (sum < 0 ? -run->even : 0));
 
     return (int32_t)((shifted * (uint32_t)run->factor) >> (16 + run->shift)) - 128;
 #endif

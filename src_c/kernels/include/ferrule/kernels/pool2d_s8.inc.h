@@ -7,9 +7,10 @@
  * FERRULE_2X2, FERRULE_3X3            names of the functions for whole windows of these sizes
  * FERRULE_POOLS                       1 if the source has these functions and pool_any(run)
  * set_pixels(params, run)             prepare for windows of `rows` times `width` pixels
- * pool_block(run, window, rows, width, output)  store FERRULE_POOL2D_BLOCK channels of a pixel; the
- *                                     numbers of pixels are constants for the windows of most
- * models pool_rest(run, window, channels, output)  store fewer channels
+ * pool_blocks(run, window, blocks, rows, width, output)
+ *                                     store blocks of FERRULE_POOL2D_BLOCK channels of a pixel
+ * pool_rest(run, window, channels, output)
+ *                                     store fewer channels
  *
  * These read the channels of a window before they write those of its pixel.
  */

@@ -59,7 +59,7 @@ static inline int32_t ferrule_softmax_exponential(const int32_t *exponentials, i
 {
     int32_t index = element + offset;
 
-    return exponentials[index & ~(index >> 31)];
+    return exponentials[index < 0 ? 0 : index];
 }
 
 /* Returns the sum of the exponentials in Q12; unsigned, so that it can hold a sum of 8191 ones. */

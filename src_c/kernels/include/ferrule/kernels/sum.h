@@ -44,7 +44,7 @@ static inline int32_t ferrule_rescaled_product(int32_t product, int32_t multipli
     const int32_t high = ferrule_high_product_rounded(2 * product, multiplier);
 #endif
 
-    return (high + (product >> 31) + ((int32_t)1 << (right - 1))) >> right;
+    return (high - (int32_t)(product < 0) + ((int32_t)1 << (right - 1))) >> right;
 }
 
 #endif
