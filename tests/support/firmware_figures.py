@@ -28,6 +28,8 @@ class Layer:
     type: str
     kernel: str
     instructions: int
+    bound: int | None = None
+    """What the best kernels known take at least."""
 
 
 @frozen
@@ -65,6 +67,7 @@ def measure(firmware: ferrule.Firmware) -> Figures:
         activations=report.memory.arena.activation_bytes,
         workspace=ram.workspace,
         layers=tuple(
-            Layer(name=each.name, type=each.type, kernel=each.kernel, instructions=each.count) for each in report.layers
+            Layer(name=each.name, type=each.type, kernel=each.kernel, instructions=each.count, bound=each.bound)
+            for each in report.layers
         ),
     )
