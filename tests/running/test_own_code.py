@@ -47,7 +47,7 @@ def test_integers_need_no_c(built: Build) -> None:
 
 @pytest.mark.usefixtures("zig")
 def test_an_output_beside_a_large_one_is_judged_by_its_own_size(tmp_path: Path) -> None:
-    flips = Flips(own_network(), "mps2-an386", tmp_path)
+    flips = Flips(own_network(), "mps2-an385", tmp_path)  # without FPU, the weights keep the order of the model
     weights = next(name for name in flips.places if flips.shape(name) == (5, 64))
     found = flips.judge(Flip(tensor=weights, element=3, bit=31))  # the sign of a weight of the output of magnitude 1
     assert found.beyond

@@ -119,7 +119,10 @@ class Job:
         said += self._unusual("fallback")
         if self.model_options:
             said.append(f"options of {', '.join(self.model_options)}")
-        said += self._unusual("import_enabled", "overlap", "goal", "price", "input_rows", "optimization", "debug")
+        said += self._unusual("import_enabled", "overlap", "goal")
+        if self.price:
+            said.append(f"price={self.price!r}")
+        said += self._unusual("input_rows", "optimization", "debug")
         said.append(f"platform={self.platform!r}")
         said += self._unusual("app", "self_test")
         if self.out is not None:
