@@ -48,24 +48,8 @@ static void multiply_pairs(const struct ferrule_product_params *params, const in
         : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "memory");
 }
 #elif FERRULE_HAS_DSP
-/* Four elements at a time, as pairs of halfwords. Results above the lower limit are saturated to
- * 8 bits without sign; `above` then saturates those beyond the upper limit, and `lowest` adds the
- * lower limit less `above`, modulo 2^8. */
-struct fours {
-    const int8_t *a;
-    const int8_t *b;
-    int8_t *output;
-    uint32_t first_offsets;
-    uint32_t second_offsets;
-    int32_t multiplier;
-    int32_t rounding;
-    int32_t right;
-    const int8_t *end; /* of the first input */
-    uint32_t above;
-    uint32_t lowest;
-};
-
-#define STEP                                                                                       \
+/* Four elements at a time, as pairs of halfwords. */
+#define FERRULE_STEP                                                                               \
     "ldr r8, [r0], #4\n\t"                                                                         \
     "ldr r9, [r1], #4\n\t"                                                                         \
     "sxtab16 r10, r3, r8\n\t"                                                                      \
@@ -100,27 +84,7 @@ struct fours {
     "uadd8 r10, r10, r9\n\t"                                                                       \
     "str r10, [r2], #4\n\t"
 
-/* Of a positive number of fours. */
-static void multiply_fours(const struct fours *fours)
-{
-    register const struct fours *r0 __asm__("r0") = fours;
-
-    __asm__ volatile("push {r4-r11}\n\t"
-                     "ldrd r8, r9, [r0, #36]\n\t"
-                     "push {r8, r9}\n\t"
-                     "ldr lr, [r0, #32]\n\t"
-                     "ldm r0, {r0-r7}\n\t"
-                     "sub r8, lr, r0\n\t"
-                     "tst r8, #4\n\t"
-                     "bne 2f\n"
-                     "1:\n\t" STEP "2:\n\t" STEP "cmp r0, lr\n\t"
-                     "bne 1b\n\t"
-                     "pop {r8, r9}\n\t"
-                     "pop {r4-r11}"
-                     : "+r"(r0)
-                     :
-                     : "r1", "r2", "r3", "r12", "lr", "cc", "memory");
-}
+#include "ferrule/kernels/product_fours.inc.h"
 #endif
 
 static void multiply(const struct ferrule_product_params *params, const int8_t *a, const int8_t *b,
@@ -146,7 +110,7 @@ static void multiply(const struct ferrule_product_params *params, const int8_t *
             ferrule_pair(params->second_offset, params->second_offset),
             params->result.multiplier,
             (params->result.zero_point - low) * ((int32_t)1 << right) + ((int32_t)1 << (right - 1)),
-            right,
+            (uint32_t)right,
             a + (count & ~3),
             above * UINT32_C(0x01010101),
             lowest * UINT32_C(0x01010101),
