@@ -32,22 +32,18 @@ def advice(record: OperatorRecord, instructions: int, whole: int) -> str:
 
 
 def _help(considered: Sequence[ConsideredKernel]) -> str:
-    chosen = next((each.costs for each in considered if each.chosen and each.costs is not None), None)
-    faster = [
-        each
-        for each in considered
-        if chosen is not None and each.costs is not None and each.costs.instructions <= _LESS * chosen.instructions
-    ]
-    if chosen is not None and faster:
-        best = min(faster, key=lambda each: each.costs.instructions if each.costs is not None else 0)
-        assert best.costs is not None
-        saved = 1 - best.costs.instructions / chosen.instructions
-        more = {
-            "B of weights": best.costs.weight_bytes - chosen.weight_bytes,
-            "B of scratch": best.costs.scratch_bytes - chosen.scratch_bytes,
-        }
-        price = " and ".join(f"{size:,} {what}" for what, size in more.items() if size > 0)
-        return f"{best.kernel} would save {saved:.0%} for {price or 'its code'}, with the goal speed or a lower price"
+    known = [(each.kernel, each.costs) for each in considered if each.costs is not None]
+    chosen = next((each.costs for each in considered if each.chosen), None)
+    if chosen is not None and known:
+        kernel, best = min(known, key=lambda each: each[1].instructions)
+        if best.instructions <= _LESS * chosen.instructions:
+            saved = 1 - best.instructions / chosen.instructions
+            more = {
+                "B of weights": best.weight_bytes - chosen.weight_bytes,
+                "B of scratch": best.scratch_bytes - chosen.scratch_bytes,
+            }
+            price = " and ".join(f"{size:,} {what}" for what, size in more.items() if size > 0)
+            return f"{kernel} would save {saved:.0%} for {price or 'its code'}, with the goal speed or a lower price"
     refused = [each for each in considered if each.costs is None and not each.reason.startswith(_OF_NO_HELP)]
     first = {each.reason: f"{each.kernel}: {each.reason}" for each in reversed(refused)}
     reasons = list(dict.fromkeys(first[each.reason] for each in refused))
