@@ -11,12 +11,13 @@ from collections.abc import Mapping
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Feature, core_features
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.equivalent import equivalent
+from ferrule.backends.cpu_acc.lowering.kernels.winograd import refused as winograd_refused
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 
 
 @frozen(kw_only=False)
@@ -117,16 +118,8 @@ def bound_of(context: LoweringContext) -> int | None:
 
 
 def _suits_winograd(context: LoweringContext) -> bool:
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, Conv2dDescriptor):
+    if context.layer.type is not LayerType.CONV_2D:
         return False
-    outputs, height, width, depth = context.input(1).shape
-    steps = descriptor.stride_h, descriptor.stride_w, descriptor.dilation_h, descriptor.dilation_w
-    channels = outputs, depth
-    return (
-        (height, width) == (3, 3)
-        and steps == (1, 1, 1, 1)
-        and depth == context.input(0).shape[-1]
-        and min(channels) >= _WINOGRAD_CHANNELS
-        and not any(each % 4 for each in channels)
-    )
+    layer, (outputs, _, _, depth) = Convolution.of(context), context.input(1).shape
+    is_whole = depth == layer.image.shape[3]  # no groups
+    return is_whole and min(outputs, depth) >= _WINOGRAD_CHANNELS and not winograd_refused(layer)

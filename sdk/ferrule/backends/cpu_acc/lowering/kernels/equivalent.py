@@ -28,6 +28,8 @@ from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted.products import has_zero_point
 from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 
+_MEMO = "equivalent"
+"""The key in `LoweringContext.memo`."""
 _Windowed = Conv2dDescriptor | DepthwiseConv2dDescriptor
 
 
@@ -47,8 +49,17 @@ class _Form:
 def equivalent(context: LoweringContext) -> LoweringContext:
     """Return the context of the layer of another type; the given context if there is none that is better.
 
-    Operators differ in the types that they accept: DEPTHWISE_CONV_2D takes no bias of 32 bits with data of 16.
+    Operators differ in the types that they accept: DEPTHWISE_CONV_2D takes no bias of 32 bits with data of 16. The layer
+    is changed once: the costs, the lowering and the bound ask for it.
     """
+    if _MEMO not in context.memo:
+        found = _equivalent(context)
+        context.memo[_MEMO] = None if found is context else found
+    changed: LoweringContext | None = context.memo[_MEMO]
+    return context if changed is None else replace(changed, spare_bytes=context.spare_bytes, codes=context.codes)
+
+
+def _equivalent(context: LoweringContext) -> LoweringContext:
     while (form := _form_of(context)) is not None:
         changed = _changed(context, form)
         if not OPERATORS[form.type].accepts(form.descriptor, changed.operands):

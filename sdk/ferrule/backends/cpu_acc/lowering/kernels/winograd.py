@@ -32,14 +32,11 @@ def _candidate(convolution: Convolution, *, transforming: bool) -> Found:
 
     Weights are transformed again for each chunk of pairs of tiles.
     """
-    window = convolution.window
     images, _, _, input_c = convolution.image.shape
     _, height, width, output_c = convolution.output.shape
-    shape = (window.height, window.width, window.stride_h, window.stride_w, window.dilation_h, window.dilation_w)
-    if shape != (3, 3, 1, 1, 1, 1):
-        return "the window is not 3x3 with a stride and dilation of 1"
-    if max(window.padding.top, window.padding.left) > 1 or input_c % 4 or output_c % _BLOCK:
-        return "the padding is more than 1, or the channels are not a multiple of 4"
+    refusal = refused(convolution)
+    if refusal:
+        return refusal
     channels = int8_channels(convolution)
     if not can_scale(channels) or channels.reach.max() >= _LARGEST_REACH:
         return TOO_LARGE
@@ -87,6 +84,18 @@ def _candidate(convolution: Convolution, *, transforming: bool) -> Found:
         )
 
     return [candidate(at_once) for at_once in _at_once(pairs) if transforming or at_once == 1]
+
+
+def refused(convolution: Convolution) -> str:
+    """Return why the algorithm cannot compute windows and channels of a layer; "" if it can."""
+    window = convolution.window
+    shape = (window.height, window.width, window.stride_h, window.stride_w, window.dilation_h, window.dilation_w)
+    if shape != (3, 3, 1, 1, 1, 1):
+        return "the window is not 3x3 with a stride and dilation of 1"
+    channels = convolution.image.shape[3], convolution.output.shape[3]
+    if max(window.padding.top, window.padding.left) > 1 or any(count % _BLOCK for count in channels):
+        return "the padding is more than 1, or the channels are not a multiple of 4"
+    return ""
 
 
 def _at_once(pairs: int) -> Sequence[int]:
