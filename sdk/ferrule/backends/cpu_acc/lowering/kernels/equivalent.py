@@ -49,8 +49,8 @@ class _Form:
 def equivalent(context: LoweringContext) -> LoweringContext:
     """Return the context of the layer of another type; the given context if there is none that is better.
 
-    Operators differ in the types that they accept: DEPTHWISE_CONV_2D takes no bias of 32 bits with data of 16. The layer
-    is changed once: the costs, the lowering and the bound ask for it.
+    Operators differ in the types that they accept: DEPTHWISE_CONV_2D takes no bias of 32 bits with data of 16.
+    The layer is changed once: the costs, the lowering and the bound ask for it.
     """
     if _MEMO not in context.memo:
         found = _equivalent(context)
