@@ -11,19 +11,19 @@ from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
-from ferrule.backends.cpu_acc.lowering.kernels.depthwise_window import (
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_window import with_others
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, has_full_range, int8_channels
+from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
+from ferrule.backends.cpu_acc.lowering.kernels.proved_channels import proved_scales
+from ferrule.backends.cpu_acc.lowering.kernels.scalar import plain_scales
+from ferrule.backends.cpu_acc.lowering.kernels.sliding import (
     MOST_CHANNELS,
     TOO_MANY_CHANNELS,
     Sliding,
     by_input,
     place_fields,
     slidings,
-    with_others,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, has_full_range, int8_channels
-from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
-from ferrule.backends.cpu_acc.lowering.kernels.proved_channels import proved_scales
-from ferrule.backends.cpu_acc.lowering.kernels.scalar import plain_scales
 from ferrule.graph import Array, Rounding
 
 _LINES = 3

@@ -7,15 +7,13 @@ records of three or two words for four sums at a time.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.choice import (
     Candidate,
     Feature,
@@ -33,10 +31,16 @@ from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
 from ferrule.backends.cpu_acc.lowering.kernels.proved_channels import proved_scales
 from ferrule.backends.cpu_acc.lowering.kernels.scalar import plain_scales
-from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
+from ferrule.backends.cpu_acc.lowering.kernels.sliding import (
+    MOST_CHANNELS,
+    TOO_MANY_CHANNELS,
+    by_input,
+    place_fields,
+    slidings,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.window_words import Words
 from ferrule.dom import Identifier
 from ferrule.graph import Array, Rounding
-from ferrule.memory.request import Overlap
 
 _SUMS = 4
 """Sums that are computed together."""
@@ -46,241 +50,8 @@ _MOST_WORDS = 1 << 14
 """The places of words in a record have 16 bits."""
 _MOST_TAPS = (1 << 15) - 1
 """So have the indices of weights in a plan."""
-MOST_CHANNELS = 1 << 15
-"""So have the places of channels in a pixel."""
-TOO_MANY_CHANNELS = "the places of the channels do not fit into 16 bits"
-_HEADER = 6
 _ENOUGH_LINES = 3
 """Lines in scratch beside those under the window: more of them are moved less often."""
-
-
-@frozen
-class Axis:
-    """One axis of the image, for the window of a layer."""
-
-    input_extent: int
-    output_extent: int
-    input_bytes: int
-    """Between neighbouring indices."""
-    output_bytes: int
-    stride: int
-    dilation: int
-    pad: int
-    taps: int
-    """Of the window."""
-
-    @property
-    def parts(self) -> int:
-        """The number of images into which the dilation divides this axis."""
-        return self.dilation // math.gcd(self.stride, self.dilation)
-
-    @property
-    def part_stride(self) -> int:
-        """The window's stride in such an image, where it is not dilated."""
-        return self.stride // math.gcd(self.stride, self.dilation)
-
-    @property
-    def outputs(self) -> int:
-        """The most outputs of such an image."""
-        return -(-self.output_extent // self.parts)
-
-    @property
-    def fields(self) -> Mapping[str, Member]:
-        """The members of a `struct ferrule_axis`."""
-        return {
-            "input_extent": self.input_extent,
-            "output_extent": self.output_extent,
-            "input_bytes": self.input_bytes,
-            "output_bytes": self.output_bytes,
-            "stride": self.stride,
-            "dilation": self.dilation,
-            "pad": self.pad,
-            "parts": self.parts,
-            "part_stride": self.part_stride,
-        }
-
-
-@frozen
-class Sliding:
-    """The axis along which a window slides (steps), and the axis across it (lines)."""
-
-    layer: Convolution
-    lines: Axis
-    steps: Axis
-    transposed: bool
-    """Whether the steps go from row to row, not from column to column."""
-
-    def overlaps(self) -> tuple[Overlap, ...]:
-        """Return the overlap of a kernel that copies lines of some channels once, in order, before it needs them."""
-        if self.layer.depth_multiplier != 1:
-            return ()
-        if self.lines.parts * self.steps.parts == 1:
-            return plane_overlaps(self.layer.context, self.layer.window, transposed=self.transposed)
-        image, output = self.layer.image, self.layer.output
-        in_place = image.shape == output.shape and all(
-            axis.stride == 1 and axis.pad % axis.dilation == 0 for axis in (self.lines, self.steps)
-        )
-        if not in_place or self.layer.context.is_constant(0):
-            return ()
-        # each part replaces itself; parts are not in the order of memory, so that only the same place is safe
-        return (Overlap(input=image.name, output=output.name, distance_bytes=0, step_bytes=image.size_bytes),)
-
-    def taps(self, channels: Channels) -> Array:
-        """Return the weights as [channels, lines, steps], of one channel at least: C has no empty arrays."""
-        window = self.layer.window
-        taps = filled(channels.matrix, 1, 1).reshape(-1, window.height, window.width)
-        return taps.transpose(0, 2, 1) if self.transposed else taps
-
-
-def slidings(layer: Convolution) -> list[Sliding]:
-    """Return the two ways to slide, along rows first."""
-    window, image, output = layer.window, layer.image.shape, layer.output.shape
-    rows, columns = (
-        Axis(
-            input_extent=image[index],
-            output_extent=output[index],
-            input_bytes=prod(image[index + 1 :]),
-            output_bytes=prod(output[index + 1 :]),
-            stride=stride,
-            dilation=dilation,
-            pad=pad,
-            taps=taps,
-        )
-        for index, stride, dilation, pad, taps in (
-            (1, window.stride_h, window.dilation_h, window.padding.top, window.height),
-            (2, window.stride_w, window.dilation_w, window.padding.left, window.width),
-        )
-    )
-    return [
-        Sliding(layer=layer, lines=rows, steps=columns, transposed=False),
-        Sliding(layer=layer, lines=columns, steps=rows, transposed=True),
-    ]
-
-
-def by_input(channels: Channels) -> Channels:
-    """Return the channels so ordered that neighbours have neighbouring inputs, if inputs have several outputs."""
-    multiplier = channels.layer.depth_multiplier
-    return channels.chosen(np.lexsort((channels.places, channels.places % multiplier)))
-
-
-def place_fields(channels: Channels) -> Mapping[str, Member]:
-    """Return the members for the places of channels, and for the dead channels."""
-    multiplier, dead = channels.layer.depth_multiplier, np.flatnonzero(channels.dead)
-    return {
-        "live_c": len(channels.places),
-        "inputs": None if multiplier == 1 else filled(channels.places // multiplier, 1).astype(np.int16),
-        "places": filled(channels.places, 1).astype(np.int16),
-        "dead": {
-            "count": len(dead),
-            "channels": dead.astype(np.int16) if len(dead) else None,
-            "fixed": channels.fixed_pixel,
-        },
-    }
-
-
-# ---- words
-
-
-@frozen
-class Record:
-    """Words of weights of one line of the window."""
-
-    line: int
-    row: int
-    first: int
-    """The index in the row of the first word, for the first sum."""
-    taps: tuple[tuple[int, ...], ...]
-    """For each word, the indices along the line of its weights; -1 for none."""
-
-
-@frozen
-class Words:
-    """The words of a sliding window."""
-
-    way: Sliding
-    pixels: int
-    """Pixels per word."""
-
-    @property
-    def hop(self) -> int:
-        """The distance of neighbouring sums in words."""
-        return 2 if self.pixels == 1 and self.way.steps.part_stride == 2 else 1
-
-    @property
-    def spread(self) -> int:
-        """The distance of neighbouring words in pixels."""
-        return max(self.way.steps.part_stride // self.hop, self.pixels)
-
-    @property
-    def passes(self) -> int:
-        """How many words are between neighbouring sums, in outputs."""
-        return self.spread * self.hop // self.way.steps.part_stride
-
-    def records(self, index: int) -> list[Record]:
-        """Return the records of one line of the window in a pass."""
-        none = (-1,) * self.pixels
-        rows: dict[int, dict[int, tuple[int, ...]]] = {}
-        for tap in range(self.way.steps.taps):
-            period, pixel = divmod(index * self.way.steps.part_stride + tap, self.spread)
-            half, row = pixel % self.pixels, rows.setdefault(pixel - pixel % self.pixels, {})
-            row[period] = (*row.get(period, none)[:half], tap, *none[half + 1 :])
-        found = []
-        for start, row in rows.items():
-            first, end = min(row), max(row) + 1
-            while first < end:
-                count = 3 if end - first == 3 or end - first > 4 else 2
-                taps = tuple(row.get(each, none) for each in range(first, first + count))
-                found.append(Record(line=0, row=start, first=first, taps=taps))
-                first += count
-        return found
-
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """The pixel at which the words of each row begin."""
-        return tuple(sorted({record.row for index in range(self.passes) for record in self.records(index)}))
-
-    @property
-    def row_words(self) -> int:
-        """The words of a row."""
-        last = max(
-            record.first + max(k for k, word in enumerate(record.taps) if max(word) >= 0)
-            for index in range(self.passes)
-            for record in self.records(index)
-        )
-        return (-(-self.way.steps.outputs // self.passes) - 1) * self.hop + last + 1
-
-    @property
-    def line_words(self) -> int:
-        """The words of a line of a channel."""
-        return len(self.starts) * self.row_words
-
-    @property
-    def stream_words(self) -> int:
-        """The words of the streams of a channel."""
-        lines = self.way.lines.taps
-        return sum(
-            _HEADER + lines * sum(1 + len(record.taps) for record in self.records(index))
-            for index in range(self.passes)
-        )
-
-    def plan(self) -> Array:
-        """Return the member of that name."""
-        found: list[int] = []
-        lines, taps, row_words = self.way.lines.taps, self.way.steps.taps, self.row_words
-        rows = {start: number * row_words for number, start in enumerate(self.starts)}
-        line_words = len(rows) * row_words
-        for index in range(self.passes):
-            line_records = self.records(index)
-            records = [replace(each, line=line) for line in range(lines) for each in line_records]
-            kinds = [[each for each in records if len(each.taps) == count] for count in (3, 2)]
-            found += [len(kind) for kind in kinds]
-            for record in (each for kind in kinds for each in kind):
-                found.append(record.line * line_words + rows[record.row] + record.first)
-                found += [lines * taps if tap < 0 else record.line * taps + tap for word in record.taps for tap in word]
-        return np.array(found, np.int16)
-
-
-# ---- candidates
 
 
 @frozen
