@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ferrule.backends.manifest import MANIFEST_NAME as BACKEND_NAME
 from ferrule.backends.manifest import read_manifest as read_backend
 from ferrule.boards.description import read_description
 from ferrule.budget import DEFAULTS, Resource
-from ferrule.documents import HELD_PER_BYTE
+from ferrule.documents import HELD_PER_BYTE, schema_of
 from ferrule.errors import FerruleError
 from ferrule.firmware import manifest
 from ferrule.running.configuration import read_configuration
@@ -48,6 +49,24 @@ def test_what_is_wrong_names_the_file(tmp_path: Path, reader: str, fault: str) -
     assert str(caught.value).startswith(str(path))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
+
+
+class Described(msgspec.Struct):
+    """A line.
+
+    Another one.
+    """
+
+    size: int
+
+
+@pytest.mark.parametrize("text", ["A line.\n\nAnother one.", "A line.\n\n    Another one.\n    "])
+def test_a_schema_has_no_indented_docstrings(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Versions of msgspec before 0.23 keep the indentation of the source; later ones do not."""
+    monkeypatch.setattr(
+        msgspec.json, "schema", lambda kind: {"$defs": {kind.__name__: {"description": text}, "Other": {}}}
+    )
+    assert schema_of(Described) == {"$defs": {"Described": {"description": "A line.\n\nAnother one."}, "Other": {}}}
 
 
 @pytest.mark.parametrize("reader", [name for name, (file, _) in READERS.items() if file.endswith(".toml")])

@@ -269,7 +269,7 @@ class RecordedStore:
     def _records(self, key: str) -> list[Reads]:
         try:
             return msgspec.json.decode(self._store.get(key) or b"[]", type=list[tuple[Read, ...]])
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             return []
 
 

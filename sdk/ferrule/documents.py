@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,9 +73,19 @@ def decode_json(where: str, data: bytes, kind: type[_Kind], *, hint: str | None 
         other = recognised(data)
         if other is not None:
             raise FerruleError(f"{where}: it is {other.what}, expected JSON", hint=other.remedy or hint)
-        found = msgspec.json.decode(data, type=kind)
+        found = _parsed(data, kind)
         check_values(msgspec.to_builtins(found), where)
         return found
+
+
+def schema_of(kind: type) -> dict[str, object]:
+    """Return the JSON Schema of dataclasses or msgspec structs, with their docstrings as descriptions."""
+    found = msgspec.json.schema(kind)
+    definitions: dict[str, dict[str, object]] = found.get("$defs", {})
+    for each in definitions.values():
+        if "description" in each:
+            each["description"] = cleandoc(str(each["description"]))  # versions of msgspec indent lines differently
+    return found
 
 
 def json_text(document: object) -> str:
@@ -95,7 +106,15 @@ def decode(where: str, data: bytes, kind: type[_Kind], *, hint: str | None = Non
     """Return a JSON document, whose texts are not checked, as a typed value; FerruleError as `decode_json`."""
     with _guarded(where, hint):
         check_integers(data, where)
+        return _parsed(data, kind)
+
+
+def _parsed(data: bytes, kind: type[_Kind]) -> _Kind:
+    try:
         return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, ValueError):
+        data.decode()  # so that bytes that are not UTF-8 raise UnicodeDecodeError, whatever msgspec raises
+        raise
 
 
 @contextmanager

@@ -427,6 +427,6 @@ class ReportDocument(Document):
 
 def json_schema() -> dict[str, object]:
     """Return the JSON Schema of the report."""
-    import msgspec
+    from ferrule.documents import schema_of
 
-    return msgspec.json.schema(ReportDocument)
+    return schema_of(ReportDocument)

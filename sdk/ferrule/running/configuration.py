@@ -20,7 +20,7 @@ from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import parse_options
 from ferrule.backends.origin import NOT_TRIED
 from ferrule.backends.registry import BackendRegistry, default_registry, registry_with
-from ferrule.documents import convert, read_toml
+from ferrule.documents import convert, read_toml, schema_of
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job
 from ferrule.reading import exists
@@ -230,7 +230,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
 
 def configuration_schema() -> dict[str, object]:
     """Return the JSON Schema of ferrule.toml; docs/schemas/ferrule.toml.json is a copy."""
-    return msgspec.json.schema(ConfigurationFile)
+    return schema_of(ConfigurationFile)
 
 
 def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[str, ModelOptions]:

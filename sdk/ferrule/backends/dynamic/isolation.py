@@ -166,7 +166,7 @@ class HostProcess:
             reply = msgspec.msgpack.decode(data, type=Reply)
             if not reply.kind:
                 return msgspec.msgpack.decode(reply.value, type=kind)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise BrokenBackendError(f"{self._name} returned a malformed answer from {method}: {error}") from error
         if reply.kind in _ERRORS:
             raise _ERRORS[reply.kind](reply.message)

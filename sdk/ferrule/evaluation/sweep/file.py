@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ferrule.documents import convert, read_toml
+from ferrule.documents import convert, read_toml, schema_of
 
 Scalar = str | bool | int | float
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -129,4 +129,4 @@ def read_file(path: Path) -> SweepFile:
 
 def sweep_file_schema() -> dict[str, object]:
     """Return the JSON Schema of a sweep's file; docs/schemas/sweep.toml.json is a copy."""
-    return msgspec.json.schema(SweepFile)
+    return schema_of(SweepFile)
