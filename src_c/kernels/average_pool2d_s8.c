@@ -1,44 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
+#include "ferrule/kernels/channel_sums.inc.h"
 #include "ferrule/kernels/pool2d_run.h"
 #include "ferrule/kernels/requantize.h"
-#if FERRULE_HAS_DSP || FERRULE_HAS_MVE
-#include "ferrule/kernels/channel_sums.inc.h"
-#endif
 
-static void set_pixels(const struct ferrule_pool2d_params *params, struct ferrule_pool2d_run *run)
+static void set_pixels(struct ferrule_pool2d_run *run)
 {
-    (void)params;
     if (run->rows * run->width < FERRULE_POOL2D_LEAST_PIXELS) {
         ferrule_pool2d_repeat_pixels(run);
     }
     ferrule_pool2d_set_mean(run);
 }
 
-static inline int8_t mean_of(const struct ferrule_pool2d_run *run, int32_t sum, int32_t count)
-{
-    bool few = count <= FERRULE_POOL2D_MOST_PIXELS;
-    int32_t mean = few ? ferrule_pool2d_mean(run, sum) : ferrule_mean(sum, count);
-
-    return (int8_t)ferrule_clamp(mean, run->low, run->high);
-}
-
-#if FERRULE_HAS_DSP || FERRULE_HAS_MVE
-/* Store channels of a window of many pixels. */
-static void pool_many(const struct ferrule_pool2d_run *run, const int8_t *window, int32_t channels,
-                      int8_t *output)
+void ferrule_average_pool2d_many_s8(const struct ferrule_pool2d_run *run)
 {
     const struct ferrule_channel_pixels pixels = {run->rows, run->width, run->line_bytes,
                                                   run->pixel_bytes};
-    int32_t sums[FERRULE_CHANNEL_SUMS];
+    const int8_t *window = run->first;
+    int8_t *output = run->output;
 
-    ferrule_channel_sums(&pixels, window, channels, sums);
-    for (int32_t c = 0; c < channels; ++c) {
-        output[c] = mean_of(run, sums[c], run->rows * run->width);
+    for (int32_t i = run->count; i > 0; --i) {
+        for (int32_t c = 0; c < run->channels; c += FERRULE_CHANNEL_SUMS) {
+            int32_t left = run->channels - c;
+            int32_t channels = left < FERRULE_CHANNEL_SUMS ? left : (int32_t)FERRULE_CHANNEL_SUMS;
+            int32_t sums[FERRULE_CHANNEL_SUMS];
+
+            ferrule_channel_sums(&pixels, window + c, channels, sums);
+            for (int32_t k = 0; k < channels; ++k) {
+                int32_t mean = ferrule_mean(sums[k], pixels.rows * pixels.width);
+
+                output[k] = (int8_t)ferrule_clamp(mean, run->low, run->high);
+            }
+            output += channels;
+        }
+        window += run->window_bytes;
     }
 }
-#endif
 
 #if FERRULE_HAS_MVE
 
@@ -104,10 +102,6 @@ static inline void pool_rest(const struct ferrule_pool2d_run *run, const int8_t 
     int32_t width;
     int8_t *tap;
 
-    if (run->rows * run->width > FERRULE_POOL2D_MOST_PIXELS) {
-        pool_many(run, window, channels, output);
-        return;
-    }
     for (; channels > 0; channels -= 8) {
         const int8_t *next = window + 8;
 
@@ -154,8 +148,6 @@ static inline __attribute__((always_inline)) void pool_block(const struct ferrul
                            [tap] "=&l"(tap), [last] "=&l"(last)
                          : [run] "r"(run), [output] "l"(output)
                          : "q0", "q1", "q2", "q3", "memory");
-    } else if (rows * width > FERRULE_POOL2D_MOST_PIXELS) {
-        pool_many(run, window, FERRULE_POOL2D_BLOCK, output);
     } else {
         __asm__ volatile(WINDOW(TAP("%[tap]")) MEANS STORE
                          : [window] "+l"(window), [line] "=&r"(line), [pixel] "=&r"(pixel),
@@ -179,11 +171,14 @@ static inline __attribute__((always_inline)) void pool_blocks(const struct ferru
 
 #else
 
+static inline int8_t mean_of(const struct ferrule_pool2d_run *run, int32_t sum)
+{
+    return (int8_t)ferrule_clamp(ferrule_pool2d_mean(run, sum), run->low, run->high);
+}
+
 static inline void pool_rest(const struct ferrule_pool2d_run *run, const int8_t *window,
                              int32_t channels, int8_t *output)
 {
-    int32_t count = run->rows * run->width;
-
     for (int32_t c = 0; c < channels; ++c) {
         const int8_t *row = window + c;
         int32_t sum = 0;
@@ -197,7 +192,7 @@ static inline void pool_rest(const struct ferrule_pool2d_run *run, const int8_t 
             }
             row += run->line_bytes;
         }
-        output[c] = mean_of(run, sum, count);
+        output[c] = mean_of(run, sum);
     }
 }
 
@@ -234,7 +229,6 @@ static inline
                                                     const int8_t *window, int32_t blocks,
                                                     int32_t rows, int32_t width, int8_t *output)
 {
-    bool many = rows * width > FERRULE_POOL2D_MOST_PIXELS;
     const int8_t *row;
     int8_t *at = output;
     int32_t left = blocks;
@@ -252,16 +246,12 @@ static inline
             struct ferrule_sums_of_four sums = {0, 0};
 
             row = window;
-            for (int32_t i = many ? 0 : rows; i > 0; --i) {
+            for (int32_t i = rows; i > 0; --i) {
                 ferrule_add_four(&sums, row, width, run->pixel_bytes);
                 row += run->line_bytes;
             }
-            if (many) {
-                pool_many(run, window, FERRULE_POOL2D_BLOCK, at);
-            } else {
-                even = ferrule_pool2d_means(run, sums.even, sums.odd);
-                FERRULE_COPY_WORD(at, &even);
-            }
+            even = ferrule_pool2d_means(run, sums.even, sums.odd);
+            FERRULE_COPY_WORD(at, &even);
             window += FERRULE_POOL2D_BLOCK;
             at += FERRULE_POOL2D_BLOCK;
         }
@@ -295,7 +285,7 @@ static inline
             row += own.line_bytes;
         }
         for (int32_t c = 0; c < 4; ++c) {
-            output[c] = mean_of(&own, sums[c], rows * width);
+            output[c] = mean_of(&own, sums[c]);
         }
         window += FERRULE_POOL2D_BLOCK;
         output += FERRULE_POOL2D_BLOCK;
@@ -308,5 +298,6 @@ static inline
 #define FERRULE_KERNEL ferrule_average_pool2d_s8
 #define FERRULE_2X2    ferrule_average_pool2d_2x2_s8
 #define FERRULE_3X3    ferrule_average_pool2d_3x3_s8
+#define FERRULE_ANY    ferrule_average_pool2d_any_s8
 #define FERRULE_POOLS  0
 #include "ferrule/kernels/pool2d_s8.inc.h"

@@ -5,10 +5,10 @@
 
 #define FERRULE_2X2 ferrule_max_pool2d_2x2_s8
 #define FERRULE_3X3 ferrule_max_pool2d_3x3_s8
+#define FERRULE_ANY ferrule_max_pool2d_any_s8
 
-static void set_pixels(const struct ferrule_pool2d_params *params, struct ferrule_pool2d_run *run)
+static void set_pixels(struct ferrule_pool2d_run *run)
 {
-    (void)params;
     (void)run;
 }
 
@@ -72,8 +72,8 @@ __attribute__((naked)) void FERRULE_3X3(__attribute__((unused))
 }
 
 /* Any window: its rows in r6, the row in r4, the pixels left in r7, the pixel in r2. */
-__attribute__((naked)) static void pool_any(__attribute__((unused))
-                                            const struct ferrule_pool2d_run *run)
+__attribute__((naked)) void FERRULE_ANY(__attribute__((unused))
+                                        const struct ferrule_pool2d_run *run)
 {
     __asm__(POOL("mov r9, r12\n\t"
                  "ldrd r8, r10, [r11, #4]\n\t",

@@ -27,7 +27,7 @@ from ferrule.testing.backends.comparison import random_inputs
 CORE = CoreFeatures(name="cortex-m4", dsp=True)
 ACROSS = Padding(top=1, bottom=1, left=1, right=1)
 MOST_PIXELS = 185
-"""FERRULE_POOL2D_MOST_PIXELS."""
+"""Of an average without a division."""
 
 
 def pool(type_: LayerType, image: Shape, zero_point: int, descriptor: Pool2dDescriptor) -> Network:
@@ -56,6 +56,8 @@ WINDOWS: dict[str, tuple[Shape, int, Pool2dDescriptor]] = {
     "3x3": ((1, 7, 9, 36), 11, window(3, 3)),
     "3x3 with limits": ((1, 5, 6, 24), -20, window(3, 3, 2, activation=RELU6)),
     "windows that reach over the border": ((2, 5, 4, 9), -100, window(3, 3, 2, activation=Activation.RELU)),
+    "2x2 of two columns": ((1, 6, 2, 20), 3, window(2, 2, 2, NO)),
+    "3x3 of the whole image": ((2, 3, 3, 19), 3, window(3, 3, 1, NO, activation=RELU6)),
     "wide, few channels": ((1, 4, 20, 2), 127, window(1, 7, 3, Padding(left=6, right=6))),
     "high": ((1, 9, 5, 12), 5, window(5, 2, 1, NO, activation=RELU6)),
     "one channel": ((1, 4, 4, 1), 1, window(2, 2, 2, NO)),
@@ -64,6 +66,7 @@ WINDOWS: dict[str, tuple[Shape, int, Pool2dDescriptor]] = {
     "the whole image": ((2, 7, 7, 22), 1, window(7, 7, 1, NO)),
     "all of 185 pixels": ((1, 37, 5, 16), 1, window(37, 5, 1, NO)),
     "all of 300 pixels": ((1, 20, 15, 21), 1, window(20, 15, 1, NO, activation=RELU6)),
+    "300 pixels, cut": ((1, 20, 15, 18), 1, window(20, 15, 9, Padding(top=9, bottom=9, left=14, right=14))),
     "a part of 420 pixels": ((1, 15, 30, 5), 1, window(14, 30, 1, NO)),
     "a row of 600 pixels": ((1, 2, 601, 5), 1, window(1, 600, 1, NO)),
 }
@@ -106,6 +109,27 @@ def test_the_plain_c(case: str) -> None:
     assert lower(network, CORE).kernel == ("reduce_s8" if kind == "reduce" else f"{kind}_pool2d_s8")
     for inputs in [random_inputs(network), *edge_inputs(network).values()]:
         assert_array_equal(run_lowered(network, inputs, CORE)[0], network.run(inputs)[0])
+
+
+@pytest.mark.parametrize(
+    ("case", "functions"),
+    [
+        ("2x2", "2x2"),
+        ("2x2 over the border", "2x2 any"),
+        ("2x2 of two columns", "2x2"),
+        ("3x3 with limits", "3x3 any"),
+        ("3x3 of the whole image", "3x3"),
+        ("high", "any"),
+        ("all of 185 pixels", "any"),
+        ("300 pixels, cut", "many"),
+        ("all of 300 pixels", "many"),
+    ],
+)
+def test_a_model_names_the_functions_that_it_needs(case: str, functions: str) -> None:
+    for kind in "average", "max":
+        table = str(lower(NETWORKS[f"{kind}, {case}"], CORE).declarations)
+        named = {size for size in ("2x2", "3x3", "any", "many") if f"ferrule_{kind}_pool2d_{size}_s8" in table}
+        assert named == {size if kind == "average" or size != "many" else "any" for size in functions.split()}
 
 
 @pytest.mark.emu

@@ -58,7 +58,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r".*", r"ferrule_(expand|widen|multiply)_(pairs|words)\w*|ferrule_store_sums\w*", Kind.PART),
     (r".*", r"ferrule_(block|mve_plane)_\w+|conv2d_block_s8\.c:gather_\w+", Kind.PART),
     (r".*", r"lstm_(block|mve)_s8\.c:(logistic|tanh)_gate\w*", Kind.PART),
-    (r".*", r"ferrule_(average|max)_pool2d_(2x2|3x3)_s8", Kind.PART),
+    (r".*", r"ferrule_(average|max)_pool2d_(2x2|3x3|any|many)_s8", Kind.PART),
 )
 """Where the address is, the function, and its kind."""
 _CALLERS: tuple[tuple[str, Kind], ...] = (
@@ -69,7 +69,7 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_frame_(receive|send)|frame\.c:\w+", Kind.BYTES | Kind.FRAME | Kind.OTHER),
     (r"ferrule_device_\w+|(device|command)\.c:\w+", Kind.DRIVER | Kind.OTHER),
     (r"ferrule_platform_(power|cut)", Kind.OTHER),
-    (r"ferrule_(average|max)_pool2d_(2x2|3x3)_s8|(average|max)_pool2d_s8\.c:pool_any", Kind(0)),
+    (r"ferrule_(average|max)_pool2d_(2x2|3x3|any|many)_s8", Kind(0)),
     (r"ferrule_(average|max)_pool2d_s8|(average|max)_pool2d_s8\.c:\w+", Kind.PART),
     (r"ferrule_(mve|block|dual|winograd)_\w+", Kind(0)),  # assembler that jumps within itself
     (r"ferrule_uart_transport_(read|write)|uart_transport\.c:\w+", Kind.BYTES | Kind.OTHER),

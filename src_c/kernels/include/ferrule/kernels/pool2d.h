@@ -17,9 +17,10 @@ struct ferrule_pool2d_params {
     struct ferrule_window window;
     int32_t low;
     int32_t high;
-    /** int8: the function for whole windows of 2x2 or 3x3, which a model without such pools does
-     * not contain; null for other windows. */
+    /** int8: the function below for windows that lie inside the image, and for those that its edge
+     * cuts, null if there are none. A model contains the functions that its pools name. */
     void (*whole)(const struct ferrule_pool2d_run *run);
+    void (*cut)(const struct ferrule_pool2d_run *run);
 };
 
 /** float32; every window covers at least one pixel, and dilations are 1. */
@@ -59,11 +60,15 @@ void ferrule_average_pool2d_s16(const struct ferrule_pool2d_params *params, cons
 void ferrule_average_pool2d_f32(const struct ferrule_pool2d_f32_params *params, const float *input,
                                 float *output);
 
-/** @brief Pool windows of 2x2 or 3x3 pixels, for `whole`. */
+/** @brief Pool whole windows of 2x2 or 3x3 pixels; windows of any size, of averages with at most
+ * 185 pixels, which need no division; or those with any number of pixels. */
 void ferrule_average_pool2d_2x2_s8(const struct ferrule_pool2d_run *run);
 void ferrule_average_pool2d_3x3_s8(const struct ferrule_pool2d_run *run);
+void ferrule_average_pool2d_any_s8(const struct ferrule_pool2d_run *run);
+void ferrule_average_pool2d_many_s8(const struct ferrule_pool2d_run *run);
 void ferrule_max_pool2d_2x2_s8(const struct ferrule_pool2d_run *run);
 void ferrule_max_pool2d_3x3_s8(const struct ferrule_pool2d_run *run);
+void ferrule_max_pool2d_any_s8(const struct ferrule_pool2d_run *run);
 
 /** @brief Average in float32 with any scales, halves to even (ONNX's rule); no scratch. */
 void ferrule_float_average_pool2d_s8(const struct ferrule_float_pool2d_params *params,

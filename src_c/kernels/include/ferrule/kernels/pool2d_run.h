@@ -15,10 +15,7 @@ enum { FERRULE_POOL2D_BLOCK = 16 };
 #else
 enum { FERRULE_POOL2D_BLOCK = 4 };
 #endif
-enum {
-    FERRULE_POOL2D_MOST_PIXELS = 185, /**< of a mean without a division */
-    FERRULE_POOL2D_LEAST_PIXELS = 3
-};
+enum { FERRULE_POOL2D_LEAST_PIXELS = 3 /**< of a mean without a division */ };
 
 struct ferrule_pool2d_run {
     const int8_t *first; /**< the first window */
@@ -68,7 +65,7 @@ static inline void ferrule_pool2d_repeat_pixels(struct ferrule_pool2d_run *run)
  *
  * A sum s of c int8 is rounded to nearest, halves away from zero, as floor((s + 128 * c + c / 2 -
  * h) / c) - 128, where h is 1 for an even c and a negative s. The division is a product, exact for
- * all sums up to FERRULE_POOL2D_MOST_PIXELS pixels. */
+ * all sums of up to 185 pixels. */
 static inline void ferrule_pool2d_set_mean(struct ferrule_pool2d_run *run)
 {
     uint32_t count = (uint32_t)(run->rows * run->width);

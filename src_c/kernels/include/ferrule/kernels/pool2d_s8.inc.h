@@ -5,8 +5,9 @@
  *
  * FERRULE_KERNEL                      name of the kernel
  * FERRULE_2X2, FERRULE_3X3            names of the functions for whole windows of these sizes
- * FERRULE_POOLS                       1 if the source has these functions and pool_any(run)
- * set_pixels(params, run)             prepare for windows of `rows` times `width` pixels
+ * FERRULE_ANY                         name of the function for windows of any size
+ * FERRULE_POOLS                       1 if the source has these functions
+ * set_pixels(run)                     prepare for windows of `rows` times `width` pixels
  * pool_blocks(run, window, blocks, rows, width, output)
  *                                     store blocks of FERRULE_POOL2D_BLOCK channels of a pixel
  * pool_rest(run, window, channels, output)
@@ -16,7 +17,7 @@
  */
 #include "ferrule/kernels/pool2d_run.h"
 
-#if !defined(FERRULE_KERNEL) || !defined(FERRULE_POOLS) || !defined(FERRULE_2X2)
+#if !defined(FERRULE_KERNEL) || !defined(FERRULE_POOLS) || !defined(FERRULE_ANY)
 #error "define the names listed at the top of this file"
 #endif
 
@@ -53,8 +54,7 @@ void FERRULE_3X3(const struct ferrule_pool2d_run *run)
     pool_windows(run, 3, 3);
 }
 
-/* A function of its own has enough registers. */
-static __attribute__((noinline)) void pool_any(const struct ferrule_pool2d_run *run)
+void FERRULE_ANY(const struct ferrule_pool2d_run *run)
 {
     pool_windows(run, run->rows, run->width);
 }
@@ -73,18 +73,15 @@ static void pool_row(const struct ferrule_pool2d_params *params, struct ferrule_
     for (int32_t left = window->output_w; left > 0; left -= run->count) {
         struct ferrule_taps columns = ferrule_taps_inside(x, window->kernel_w, 1, window->input_w);
         int32_t room = window->input_w - window->kernel_w - x;
+        bool whole = rows.end - rows.first == window->kernel_h &&
+                     columns.end - columns.first == window->kernel_w;
 
         run->count = x >= 0 && room >= 0 ? room / window->stride_w + 1 : 1;
         run->count = run->count < left ? run->count : left;
         run->first = line + (x + columns.first) * window->input_c;
         ferrule_pool2d_set_pixels(run, window, rows.end - rows.first, columns.end - columns.first);
-        set_pixels(params, run);
-        if (params->whole != NULL && run->rows == window->kernel_h &&
-            run->width == window->kernel_w) {
-            params->whole(run);
-        } else {
-            pool_any(run);
-        }
+        set_pixels(run);
+        (whole ? params->whole : params->cut)(run);
         run->output += run->count * window->input_c;
         x += run->count * window->stride_w;
     }

@@ -19,7 +19,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature,
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Identifier
-from ferrule.graph import DataType, LayerType, Rounding
+from ferrule.graph import Array, DataType, LayerType, Rounding
 from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor, window_counts
 
@@ -30,6 +30,8 @@ _SOURCES = {
 }
 _UNROLLED = {(2, 2), (3, 3)}
 """The windows for which the int8 kernels have functions."""
+_MOST_PIXELS = 185
+"""Of an average that needs no division."""
 _KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max", LayerType.L2_POOL_2D: "l2"}
 
 
@@ -67,9 +69,8 @@ def _candidate(context: LoweringContext) -> Candidate:
     kernel = f"{_KINDS[context.layer.type]}_pool2d_{SUFFIXES[output.dtype]}"
     table = "pool2d_f32_params" if output.dtype.is_float else "pool2d_params"
     fields: dict[str, Member] = dict(limit_fields(output, descriptor.activation))
-    size = descriptor.window.height, descriptor.window.width
-    if output.dtype is DataType.INT8 and size in _UNROLLED:
-        fields["whole"] = Identifier(f"ferrule_{_KINDS[context.layer.type]}_pool2d_{size[0]}x{size[1]}_s8")
+    if output.dtype is DataType.INT8:
+        fields |= _int8_functions(context)
     call = partial(_pool_call, context, kernel, fields, table)
     read = output.elements * descriptor.window.height * descriptor.window.width
     match output.dtype:
@@ -137,23 +138,47 @@ def _int16_instructions(context: LoweringContext, read: int) -> int:
     return read * 14 // 5 + 18 * elements if average else read * 43 // 5 + 29 * elements
 
 
+def _counts(context: LoweringContext) -> tuple[Array, Array]:
+    """Return the rows of the windows of a column that lie inside the image, and the columns of those of a row."""
+    window, image = descriptor_of(context, Pool2dDescriptor).window, context.source.shape
+    _, height, width, _ = context.output.shape
+    return (
+        window_counts(image[1], window.height, window.stride_h, window.padding.top, height),
+        window_counts(image[2], window.width, window.stride_w, window.padding.left, width),
+    )
+
+
+def _int8_functions(context: LoweringContext) -> dict[str, Member]:
+    """Return the functions for windows inside the image, and for those that its edge cuts."""
+    window, (rows, columns) = descriptor_of(context, Pool2dDescriptor).window, _counts(context)
+    kind = f"ferrule_{_KINDS[context.layer.type]}_pool2d"
+    size, most = (window.height, window.width), int(rows.max() * columns.max())
+    many = context.layer.type is LayerType.AVERAGE_POOL_2D and most > _MOST_PIXELS
+    others = Identifier(f"{kind}_{'many' if many else 'any'}_s8")
+    is_cut = rows.min() < window.height or columns.min() < window.width
+    return {
+        "whole": Identifier(f"{kind}_{size[0]}x{size[1]}_s8") if size in _UNROLLED else others,
+        "cut": others if is_cut else None,
+    }
+
+
 def _int8_instructions(context: LoweringContext) -> int:
     window, core, image = descriptor_of(context, Pool2dDescriptor).window, context.target.core, context.source.shape
     batches, height, width, channels = context.output.shape
     average = context.layer.type is LayerType.AVERAGE_POOL_2D
     feature = Feature.MVE if core is not None and core.mve else Feature.DSP if has_dsp(core) else None
     steps = (_AVERAGE_STEPS if average else _MAX_STEPS)[feature]
-    rows = window_counts(image[1], window.height, window.stride_h, window.padding.top, height)
-    columns = window_counts(image[2], window.width, window.stride_w, window.padding.left, width)
+    rows, columns = _counts(context)
     blocks, rest = divmod(channels, steps.channels)
     if rest and not steps.rest_tap:
         blocks, rest = blocks + 1, 0
     pixels, whole, whole_windows = int(rows.sum() * columns.sum()), 0, 0
-    if (window.height, window.width) in {(2, 2), (3, 3)} and window.width < image[2]:
+    if (window.height, window.width) in _UNROLLED:
         whole_windows = int((rows == window.height).sum() * (columns == window.width).sum())
         whole = whole_windows * window.height * window.width
     windows = height * width
-    lines = windows - whole_windows if window.width >= image[2] else int(rows.sum()) * width - whole // window.width
+    cut = windows - whole_windows
+    lines = cut if window.width >= image[2] else int(rows.sum()) * width - whole_windows * window.height
     block = whole * steps.unrolled + (pixels - whole) * steps.tap + lines * steps.line + windows * steps.end
     runs = int((columns < window.width).sum()) + bool((columns == window.width).any())
     others = windows * steps.window + rest * (pixels * steps.rest_tap + windows * steps.rest)
