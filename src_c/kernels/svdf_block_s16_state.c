@@ -1,85 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 
-#define FERRULE_STATE int16_t
-#include "ferrule/kernels/svdf_tile.inc.h"
-
-#if FERRULE_HAS_DSP
-
-enum { IN_WORD = 2 };
-
-/* A word of frames in r9: to the new state and, times the weights, to the sum. */
-#define PRODUCTS                                                                                   \
-    "str r9, [r1], #4\n\t"                                                                         \
-    "ldr r10, [r2], #4\n\t"                                                                        \
-    "smlad r8, r9, r10, r8\n\t"
-
-#define NEXT "ldr r9, [r0, #4]!\n\t" PRODUCTS
-
-/* ferrule_advance_filters for whole words. */
-__attribute__((naked, aligned(4))) static void advance_words(
-    __attribute__((unused)) const FERRULE_STATE *state, __attribute__((unused)) FERRULE_STATE *next,
-    __attribute__((unused)) const FERRULE_STATE *weights, __attribute__((unused)) int32_t *sums,
-    __attribute__((unused)) int32_t filters, __attribute__((unused)) int32_t words)
-{
-    /* r0 is 2 below the next word's frames, less 4; lr is where the first of them are read. */
-    __asm__("push {r4-r12, lr}\n\t"
-            "ldrd r4, r5, [sp, #40]\n\t"
-            "add r4, r3, r4, lsl #2\n\t"
-            "subs r5, r5, #1\n\t" /* all words but the last */
-            "rsb r6, r5, #0\n\t"
-            "and r6, r6, #3\n\t"
-            "movs r7, #16\n\t"
-            "adr.w lr, 2f\n\t"
-            "mla lr, r6, r7, lr\n\t"
-            "cmp r5, #0\n\t"
-            "bne 1f\n\t"
-            "adr.w lr, 3f\n\t"
-            "1:\n\t"
-            "orr lr, lr, #1\n\t"
-            "lsl r5, r5, #2\n\t"
-            "subs r0, #2\n\t"
-            "0:\n\t"
-            "ldr r6, [r3]\n\t"
-            "movs r8, #0\n\t"
-            "add r7, r1, r5\n\t"
-            "bx lr\n\t"
-            ".balign 4\n\t"
-            "2:\n\t" NEXT NEXT NEXT NEXT "cmp r1, r7\n\t"
-            "bne 2b\n\t"
-            ".balign 4\n\t"
-            "3:\n\t"
-            "ldr r9, [r0, #2]\n\t"
-            "adds r0, #4\n\t"
-            "lsr r9, r9, #16\n\t"
-            "orr r9, r9, r6, lsl #16\n\t" PRODUCTS "str r8, [r3], #4\n\t"
-            "cmp r3, r4\n\t"
-            "bne 0b\n\t"
-            "pop {r4-r12, pc}\n\t");
-}
-
-#endif
-
-static void advance(const struct ferrule_svdf_tile *tile, int32_t *sums, int32_t filled)
-{
-    const int32_t filters = tile->units * tile->params->shape.rank;
-
-    (void)filled;
-    ferrule_newest_frames(tile->params, sums, filters);
-#if FERRULE_HAS_DSP
-    if (tile->params->shape.memory % IN_WORD == 0) {
-        advance_words(tile->state, tile->next, tile->weights, sums, filters,
-                      tile->params->shape.memory / IN_WORD);
-    } else
-#endif
-    {
-        ferrule_advance_filters(tile, sums, filters);
-    }
-    ferrule_store_units(tile, sums);
-}
-
 #define FERRULE_KERNEL       ferrule_svdf_block_s16_state
 #define FERRULE_ENGINE(name) ferrule_block_##name
 #define FERRULE_CHANNELS     FERRULE_BLOCK_CHANNELS
-#define FERRULE_NEWEST_BYTES 0
-#include "ferrule/kernels/svdf_rows.inc.h"
+#define FERRULE_STATE        int16_t
+#define FERRULE_PRODUCTS     "smlad r8, r9, r10, r8\n\t"
+#define FERRULE_NEXT_BYTES   "16"
+#define FERRULE_OTHERS       "2"
+#define FERRULE_FRAME_BITS   "16"
+#define FERRULE_OTHER_BITS   "16"
+#include "ferrule/kernels/svdf_filters.inc.h"
