@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define FERRULE_KERNEL   ferrule_depthwise_conv2d_3x3_by2_exact_s8
+#define FERRULE_STRIDE   2
 #define FERRULE_IS_EXACT 1
-#include "ferrule/kernels/depthwise_conv2d_3x3_by2_s8.inc.h"
+#include "ferrule/kernels/depthwise_3x3_s8.inc.h"

@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file The body of DEPTHWISE_CONV_2D with a window of 3x3 that slides by 1, for two forms of
- * requantisation. A kernel's source file defines these macros, then includes this file:
- *
- * FERRULE_KERNEL           name of the kernel
- * FERRULE_IS_EXACT         1 for the exact form, 0 for the proved form
- */
-#include "ferrule/kernels/depthwise_lines.h"
+/* The weights and the steps of a window of 3x3 that slides by 1; internal to the kernels. */
 
-#if !defined(FERRULE_KERNEL) || !defined(FERRULE_IS_EXACT)
-#error "define the macros listed at the top of this file"
-#endif
-
-enum { LINES = FERRULE_DEPTHWISE_LINES };
+enum { TURN_WORDS = 2 * (2 * LINES - 1), OUTPUTS = 2 };
 
 /* Line j of the window is at place (oldest + j) % 3, so place p uses the weights of line (p -
  * oldest) mod 3, which start at word 2 * (2 - oldest + p). */
@@ -43,23 +32,11 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "asr " b ", " b ", " free "\n\t"                                                               \
     "ssat " a ", #8, " a "\n\t"                                                                    \
     "ssat " b ", #8, " b "\n\t"
-#define REQUANTIZE_ONE(a, free)                                                                    \
-    "ldr " free ", [sp, #12]\n\t"                                                                  \
-    "smmulr " a ", " a ", " free "\n\t"                                                            \
-    "ldr " free ", [sp, #48]\n\t"                                                                  \
-    "add " a ", " a ", " a ", asr #31\n\t"                                                         \
-    "add " a ", " a ", " free "\n\t"                                                               \
-    "ldr " free ", [sp, #52]\n\t"                                                                  \
-    "asr " a ", " a ", " free "\n\t"                                                               \
-    "ssat " a ", #8, " a "\n\t"
-#define LOAD_CHANNEL                                                                               \
-    "ldrd r8, r9, [r12, #84]\n\t"                                                                  \
-    "strd r8, r9, [sp, #48]\n\t"
+#define REQUANTIZE_ONE(a, free) "ldr " free ", [sp, #12]\n\t" EXACT(a, free, free, "48", "52")
 #else
 #define REQUANTIZE(a, b, free)                                                                     \
     "ldr " free ", [sp, #12]\n\t" FERRULE_PROVED_BIASED(a, free) FERRULE_PROVED_BIASED(b, free)
 #define REQUANTIZE_ONE(a, free) "ldr " free ", [sp, #12]\n\t" FERRULE_PROVED_BIASED(a, free)
-#define LOAD_CHANNEL
 #endif
 
 /* Weights stay in r2 to r7. Words of the lines in scratch: the current ones in x, y and z, the
@@ -86,32 +63,14 @@ static void turn(const int32_t *weights, uint32_t *turned)
                                                              "strb lr, [r1, " z "]\n\t"            \
                                                              "add r1, r1, " z ", lsl #1\n\t"
 
-/* 16 bytes: the first words in the registers that a step takes them from. The table has the
- * distances to these places, in halfwords. */
-#define ENTER(x, y, z, label)                                                                      \
-    "ldr.w " x ", [r0]\n\t"                                                                        \
-    "ldr.w " y ", [r0, #4]\n\t"                                                                    \
-    "ldr.w " z ", [r0, #8]\n\t"                                                                    \
-    "b.w " label "\n\t"
-
 /* clang-format off */
 #define ENTRIES                                                                                    \
     "tbb [pc, r8]\n\t"                                                                             \
     ".byte 3, 11, 19, 27, 35, 0\n\t"                                                               \
-    ENTER("r8", "r9", "r10", "1f")                                                                 \
-    ENTER("r11", "r8", "r9", "2f")                                                                 \
-    ENTER("r10", "r11", "r8", "3f")                                                                \
-    ENTER("r9", "r10", "r11", "4f")                                                                \
+    FOUR_ENTRIES                                                                       \
     ENTER("r8", "r9", "r10", "5f")
 
-#define LOOP                                                                                       \
-    "1:\n\t" STEP("r8", "r9", "r10", "r11")                                                        \
-    "2:\n\t" STEP("r11", "r8", "r9", "r10")                                                        \
-    "3:\n\t" STEP("r10", "r11", "r8", "r9")                                                        \
-    "4:\n\t" STEP("r9", "r10", "r11", "r8")                                                        \
-    "ldr r11, [sp, #8]\n\t"                                                                       \
-    "cmp r0, r11\n\t"                                                                              \
-    "bne 1b\n"
+#define LOOP FOUR_STEPS("8")
 
 /* The last output of an odd number of steps. */
 #define LAST_STEP                                                                                  \
@@ -143,53 +102,44 @@ static void store_line(const struct ferrule_depthwise_line *line)
 {
     register const struct ferrule_depthwise_line *r0 __asm__("r0") = line;
 
-    __asm__ volatile("push {r4-r11}\n\t"
-                     "sub sp, #56\n\t"
-                     "ldm r0, {r1-r6}\n\t"
-                     "str r6, [sp, #16]\n\t"
-                     "strd r2, r3, [sp, #24]\n\t"
-                     "rsb r4, r4, #2\n\t"
-                     "lsl r4, r4, #3\n\t"
-                     "add r4, r4, #24\n\t"
-                     "lsr r6, r5, #1\n\t"
-                     "str r4, [sp, #32]\n\t"
-                     "and r8, r5, #1\n\t"
-                     "rsb r9, r6, #0\n\t"
-                     "and r9, r9, #3\n\t"
-                     "cmp r6, #0\n\t"
-                     "it eq\n\t"
-                     "moveq r9, #4\n\t"
-                     "strd r9, r8, [sp, #40]\n\t"
-                     "mov r12, r1\n"
-                     "0:\n\t"
-                     "add r11, r12, #92\n\t"
-                     "str r11, [sp, #20]\n\t" LOAD_CHANNEL "ldm r12, {r0, r1, r8-r11}\n\t"
-                     "stm sp, {r8-r11}\n\t"
-                     "ldrd r8, r9, [sp, #28]\n\t"
-                     "add r1, r1, r8\n\t"
-                     "add r12, r12, r9\n\t"
-                     "ldm r12, {r2-r7}\n\t"
-                     "ldr r8, [sp, #40]\n\t" ENTRIES LOOP LAST_STEP "ldrd r12, r11, [sp, #20]\n\t"
-                     "cmp r12, r11\n\t"
-                     "bne 0b\n\t"
-                     "add sp, #56\n\t"
-                     "pop {r4-r11}"
-                     : "+r"(r0)
-                     :
-                     : "r1", "r2", "r3", "r12", "lr", "cc", "memory");
+    __asm__ volatile(
+        "push {r4-r11}\n\t"
+        "sub sp, #56\n\t"
+        "ldm r0, {r1-r6}\n\t"
+        "str r6, [sp, #16]\n\t"
+        "strd r2, r3, [sp, #24]\n\t"
+        "rsb r4, r4, #2\n\t"
+        "lsl r4, r4, #3\n\t"
+        "add r4, r4, #24\n\t"
+        "lsr r6, r5, #1\n\t"
+        "str r4, [sp, #32]\n\t"
+        "and r8, r5, #1\n\t"
+        "rsb r9, r6, #0\n\t"
+        "and r9, r9, #3\n\t"
+        "cmp r6, #0\n\t"
+        "it eq\n\t"
+        "moveq r9, #4\n\t"
+        "strd r9, r8, [sp, #40]\n\t"
+        "mov r12, r1\n"
+        "0:\n\t"
+        "add r11, r12, #92\n\t"
+        "str r11, [sp, #20]\n\t" LOAD_EXACT("48") "ldm r12, {r0, r1, r8-r11}\n\t"
+                                                  "stm sp, {r8-r11}\n\t"
+                                                  "ldrd r8, r9, [sp, #28]\n\t"
+                                                  "add r1, r1, r8\n\t"
+                                                  "add r12, r12, r9\n\t"
+                                                  "ldm r12, {r2-r7}\n\t"
+                                                  "ldr r8, [sp, #40]\n\t" ENTRIES LOOP LAST_STEP
+                                                  "ldrd r12, r11, [sp, #20]\n\t"
+                                                  "cmp r12, r11\n\t"
+                                                  "bne 0b\n\t"
+                                                  "add sp, #56\n\t"
+                                                  "pop {r4-r11}"
+        : "+r"(r0)
+        :
+        : "r1", "r2", "r3", "r12", "lr", "cc", "memory");
 }
 #else
-static int8_t requantized(uint32_t sum, const struct ferrule_depthwise_channel *channel)
-{
-#if FERRULE_IS_EXACT
-    const int32_t words[] = {0, channel->multiplier, channel->right, channel->rounding};
-
-    return ferrule_exact_s8(sum, words);
-#else
-    return ferrule_proved_s8(sum, channel->multiplier);
-#endif
-}
-
 static void store_line(const struct ferrule_depthwise_line *line)
 {
     for (const struct ferrule_depthwise_channel *channel = line->channels; channel != line->end;
@@ -222,12 +172,3 @@ static void store_line(const struct ferrule_depthwise_line *line)
     }
 }
 #endif
-
-void FERRULE_KERNEL(const struct ferrule_depthwise_lines_params *params, const int8_t *input,
-                    int8_t *output, void *scratch)
-{
-    static const struct ferrule_depthwise_way by1 = {2 * (2 * LINES - 1), 2, turn, store_line,
-                                                     FERRULE_IS_EXACT};
-
-    ferrule_depthwise_lines(params, input, output, scratch, &by1);
-}

@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file The body of DEPTHWISE_CONV_2D with a window of 3x3 that slides by 2, for two forms of
- * requantisation. A kernel's source file defines these macros, then includes this file:
- *
- * FERRULE_KERNEL           name of the kernel
- * FERRULE_IS_EXACT         1 for the exact form, 0 for the proved form
- */
-#include "ferrule/kernels/depthwise_lines.h"
+/* The weights and the steps of a window of 3x3 that slides by 2; internal to the kernels. */
 
-#if !defined(FERRULE_KERNEL) || !defined(FERRULE_IS_EXACT)
-#error "define the macros listed at the top of this file"
-#endif
-
-enum { LINES = FERRULE_DEPTHWISE_LINES, TURN = 5 };
+enum { TURN = 5, TURN_WORDS = LINES * TURN, OUTPUTS = 1 };
 
 /* Each of the three rotations has w0, w1 of the three places, then w2 of places 0 and 1 in one
  * word, and that of place 2 in the upper half of the last. Place p has the weights of line
@@ -36,20 +25,9 @@ static void turn(const int32_t *weights, uint32_t *turned)
 #if FERRULE_HAS_DSP
 /* The sum in r12 to int8; `free` is a register. */
 #if FERRULE_IS_EXACT
-#define REQUANTIZE(free)                                                                           \
-    "smmulr r12, r12, lr\n\t"                                                                      \
-    "ldr " free ", [sp, #32]\n\t"                                                                  \
-    "add r12, r12, r12, asr #31\n\t"                                                               \
-    "add r12, r12, " free "\n\t"                                                                   \
-    "ldr " free ", [sp, #36]\n\t"                                                                  \
-    "asr r12, r12, " free "\n\t"                                                                   \
-    "ssat r12, #8, r12\n\t"
-#define LOAD_CHANNEL                                                                               \
-    "ldrd r8, r9, [r12, #84]\n\t"                                                                  \
-    "strd r8, r9, [sp, #32]\n\t"
+#define REQUANTIZE(free) EXACT("r12", "lr", free, "32", "36")
 #else
 #define REQUANTIZE(free) FERRULE_PROVED_BIASED("r12", "lr")
-#define LOAD_CHANNEL
 #endif
 
 /* As in steps of 1, with one accumulator, r12; the weights are in r2 to r6, the bias is in r7, the
@@ -67,31 +45,13 @@ static void turn(const int32_t *weights, uint32_t *turned)
                                                    "strb r12, [r1]\n\t"                            \
                                                    "add r1, r1, " z "\n\t"
 
-/* 16 bytes: the first words in the registers that a step takes them from. The table has the
- * distances to these places, in halfwords. */
-#define ENTER(x, y, z, label)                                                                      \
-    "ldr.w " x ", [r0]\n\t"                                                                        \
-    "ldr.w " y ", [r0, #4]\n\t"                                                                    \
-    "ldr.w " z ", [r0, #8]\n\t"                                                                    \
-    "b.w " label "\n\t"
-
 /* clang-format off */
 #define ENTRIES                                                                                    \
     "tbb [pc, r8]\n\t"                                                                             \
     ".byte 2, 10, 18, 26\n\t"                                                                      \
-    ENTER("r8", "r9", "r10", "1f")                                                                 \
-    ENTER("r11", "r8", "r9", "2f")                                                                 \
-    ENTER("r10", "r11", "r8", "3f")                                                                \
-    ENTER("r9", "r10", "r11", "4f")
+    FOUR_ENTRIES
 
-#define LOOP                                                                                       \
-    "1:\n\t" STEP("r8", "r9", "r10", "r11")                                                        \
-    "2:\n\t" STEP("r11", "r8", "r9", "r10")                                                        \
-    "3:\n\t" STEP("r10", "r11", "r8", "r9")                                                        \
-    "4:\n\t" STEP("r9", "r10", "r11", "r8")                                                        \
-    "ldr r11, [sp, #16]\n\t"                                                                       \
-    "cmp r0, r11\n\t"                                                                              \
-    "bne 1b\n\t"
+#define LOOP FOUR_STEPS("16")
 /* clang-format on */
 
 /*
@@ -117,33 +77,23 @@ static void store_line(const struct ferrule_depthwise_line *line)
                      "mov r12, r1\n"
                      "0:\n\t"
                      "add r11, r12, #92\n\t"
-                     "str r11, [sp, #20]\n\t" LOAD_CHANNEL "ldm r12, {r0, r1, r7-r9, lr}\n\t"
-                     "str r9, [sp, #16]\n\t"
-                     "ldrd r8, r9, [sp]\n\t"
-                     "add r1, r1, r8\n\t"
-                     "add r12, r12, r9\n\t"
-                     "ldm r12, {r2-r6}\n\t"
-                     "ldr r8, [sp, #28]\n\t" ENTRIES LOOP "ldrd r12, r11, [sp, #20]\n\t"
-                     "cmp r12, r11\n\t"
-                     "bne 0b\n\t"
-                     "add sp, #40\n\t"
-                     "pop {r4-r11}"
+                     "str r11, [sp, #20]\n\t" LOAD_EXACT("32") "ldm r12, {r0, r1, r7-r9, lr}\n\t"
+                                                               "str r9, [sp, #16]\n\t"
+                                                               "ldrd r8, r9, [sp]\n\t"
+                                                               "add r1, r1, r8\n\t"
+                                                               "add r12, r12, r9\n\t"
+                                                               "ldm r12, {r2-r6}\n\t"
+                                                               "ldr r8, [sp, #28]\n\t" ENTRIES LOOP
+                                                               "ldrd r12, r11, [sp, #20]\n\t"
+                                                               "cmp r12, r11\n\t"
+                                                               "bne 0b\n\t"
+                                                               "add sp, #40\n\t"
+                                                               "pop {r4-r11}"
                      : "+r"(r0)
                      :
                      : "r1", "r2", "r3", "r12", "lr", "cc", "memory");
 }
 #else
-static int8_t requantized(uint32_t sum, const struct ferrule_depthwise_channel *channel)
-{
-#if FERRULE_IS_EXACT
-    const int32_t words[] = {0, channel->multiplier, channel->right, channel->rounding};
-
-    return ferrule_exact_s8(sum, words);
-#else
-    return ferrule_proved_s8(sum, channel->multiplier);
-#endif
-}
-
 static void store_line(const struct ferrule_depthwise_line *line)
 {
     for (const struct ferrule_depthwise_channel *channel = line->channels; channel != line->end;
@@ -167,12 +117,3 @@ static void store_line(const struct ferrule_depthwise_line *line)
     }
 }
 #endif
-
-void FERRULE_KERNEL(const struct ferrule_depthwise_lines_params *params, const int8_t *input,
-                    int8_t *output, void *scratch)
-{
-    static const struct ferrule_depthwise_way by2 = {LINES * TURN, 1, turn, store_line,
-                                                     FERRULE_IS_EXACT};
-
-    ferrule_depthwise_lines(params, input, output, scratch, &by2);
-}
