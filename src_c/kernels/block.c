@@ -146,7 +146,7 @@
         uint32_t *patches __attribute__((unused)))                                                 \
     {                                                                                              \
         __asm__(PROLOGUE LOOP(unrolled) PAIR start BLOCK(first, loop)                              \
-                    requantize store EPILOGUE(advance));                                           \
+                    requantize store EPILOGUE(advance) ROWS);                                      \
     }
 
 FUNCTION(ferrule_block_proved, "8", WORDS_4 WORDS_4, "", FIRST_PROVED, REQUANTIZE_PROVED,
@@ -160,15 +160,15 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
 
 /* Sums in pieces of FERRULE_BLOCK_PIECE words, the first of which may be shorter. The packed sums
  * of a piece begin with those of the even channels before it, so that they differ from them by the
- * piece's sums of the odd channels. Above the other numbers, the stack has 68 the sums of the odd
- * channels, 84 end of the piece, 88 end of the first piece. */
+ * piece's sums of the odd channels. Above the other numbers, the stack has 76 the sums of the odd
+ * channels, 92 end of the piece, 96 end of the first piece. */
 #define PIECES_PLACE                                                                               \
     "subs r6, r6, #1\n\t"                                                                          \
     "and r3, r6, #" FERRULE_TEXT(                                                                  \
         FERRULE_BLOCK_PIECE) " - 1\n\t"                                                            \
                              "adds r3, r3, #1\n\t"                                                 \
                              "add r3, r2, r3, lsl #4\n\t"                                          \
-                             "str r3, [sp, #88]\n\t"                                               \
+                             "str r3, [sp, #96]\n\t"                                               \
                              "tst r6, #" FERRULE_TEXT(                                             \
                                  FERRULE_BLOCK_PIECE) " - 1\n\t"                                   \
                                                       "adr.w r3, 30f\n\t"                          \
@@ -184,13 +184,13 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
 #define PIECES_BLOCK                                                                               \
     "15:\n\t"                                                                                      \
     "ldr r0, [sp, #8]\n\t"                                                                         \
-    "ldr r12, [sp, #88]\n\t"                                                                       \
+    "ldr r12, [sp, #96]\n\t"                                                                       \
     "movs r2, #0\n\t"                                                                              \
     "movs r3, #0\n\t"                                                                              \
-    "strd r2, r3, [sp, #68]\n\t"                                                                   \
     "strd r2, r3, [sp, #76]\n\t"                                                                   \
-    "str r12, [sp, #84]\n\t" FIRST_EXACT STEP "ldr pc, [sp]\n\t"                                   \
-    "20:\n\t" WORDS_4 "ldr r12, [sp, #84]\n\t"                                                     \
+    "strd r2, r3, [sp, #84]\n\t"                                                                   \
+    "str r12, [sp, #92]\n\t" FIRST_EXACT STEP "ldr pc, [sp]\n\t"                                   \
+    "20:\n\t" WORDS_4 "ldr r12, [sp, #92]\n\t"                                                     \
     "cmp r0, r12\n\t"                                                                              \
     "bne.w 20b\n\t"                                                                                \
     "30:\n\t"                                                                                      \
@@ -198,8 +198,8 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
     "sub r3, r3, r7\n\t"                                                                           \
     "sub r4, r4, r8\n\t"                                                                           \
     "sub r5, r5, r9\n\t"                                                                           \
-    "ldrd r10, r11, [sp, #68]\n\t"                                                                 \
-    "ldrd r12, lr, [sp, #76]\n\t"                                                                  \
+    "ldrd r10, r11, [sp, #76]\n\t"                                                                 \
+    "ldrd r12, lr, [sp, #84]\n\t"                                                                  \
     "add r2, r10, r2, asr #8\n\t"                                                                  \
     "add r3, r11, r3, asr #8\n\t"                                                                  \
     "add r4, r12, r4, asr #8\n\t"                                                                  \
@@ -207,12 +207,12 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
     "ldr r10, [sp, #4]\n\t"                                                                        \
     "cmp r0, r10\n\t"                                                                              \
     "beq 21f\n\t"                                                                                  \
-    "strd r2, r3, [sp, #68]\n\t"                                                                   \
-    "strd r4, r5, [sp, #76]\n\t"                                                                   \
-    "ldr r12, [sp, #84]\n\t"                                                                       \
+    "strd r2, r3, [sp, #76]\n\t"                                                                   \
+    "strd r4, r5, [sp, #84]\n\t"                                                                   \
+    "ldr r12, [sp, #92]\n\t"                                                                       \
     "add r12, r12, #" FERRULE_TEXT(                                                                \
         FERRULE_BLOCK_PIECE) " * 16\n\t"                                                           \
-                             "str r12, [sp, #84]\n\t"                                              \
+                             "str r12, [sp, #92]\n\t"                                              \
                              "mov r2, r6\n\t"                                                      \
                              "mov r3, r7\n\t"                                                      \
                              "mov r4, r8\n\t"                                                      \
@@ -229,8 +229,8 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
         const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
         uint32_t *patches __attribute__((unused)))                                                 \
     {                                                                                              \
-        __asm__(PROLOGUE_OF("92")                                                                  \
-                    PIECES_PLACE PAIR start PIECES_BLOCK store EPILOGUE_OF("92", advance));        \
+        __asm__(PROLOGUE_OF("100", ROWS_PLACE)                                                     \
+                    PIECES_PLACE PAIR start PIECES_BLOCK store EPILOGUE_OF("100", advance) ROWS);  \
     }
 
 PIECES_FUNCTION(ferrule_block_pieces, "", STORE_DENSE, ADVANCE_DENSE)
@@ -253,11 +253,13 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
                      uint32_t *patches __attribute__((unused)))
 {
     __asm__("push {r4-r11, lr}\n\t"
-            "ldr lr, [r0]\n\t"
+            "ldrd lr, r12, [r0]\n\t"      /* count, words */
             "ldrd r10, r11, [r0, #8]\n\t" /* rest, step */
-            "ldr r12, [r0, #4]\n\t"
             "mov r0, r1\n\t"
             "mov r1, r2\n\t"
+            "cmp r10, #1\n\t"
+            "beq 10f\n\t"
+            "11:\n\t"
             "cmp r12, #0\n\t"
             "beq 4f\n\t"
             "push {r0, lr}\n\t"
@@ -295,33 +297,25 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
             "subs lr, lr, #1\n\t"
             "bne 5b\n\t"
             "7:\n\t"
-            "pop {r4-r11, pc}\n\t");
-}
-
-/* The rest of the rows is one byte each. */
-__attribute__((naked, noinline, aligned(4))) void
-ferrule_block_gather_rgb(const struct ferrule_block_rows *rows __attribute__((unused)),
-                         const int8_t *source __attribute__((unused)),
-                         int32_t offset __attribute__((unused)),
-                         uint32_t *patches __attribute__((unused)))
-{
-    __asm__("push {r4-r9, lr}\n\t"
-            "ldr r12, [r0, #12]\n\t" /* step */
-            "mov r0, r1\n\t"
-            "mov r1, r2\n\t" WIDEN WIDEN "add r0, r0, r12\n\t" WIDEN WIDEN
-            "add r0, r0, r12\n\t" WIDEN WIDEN "add r12, r12, #8\n\t"
+            "pop {r4-r11, pc}\n\t"
+            "10:\n\t" /* three rows of nine bytes are 3x3 pixels of three channels */
+            "cmp r12, #2\n\t"
+            "it eq\n\t"
+            "cmpeq lr, #3\n\t"
+            "bne 11b\n\t" WIDEN WIDEN "add r0, r0, r11\n\t" WIDEN WIDEN
+            "add r0, r0, r11\n\t" WIDEN WIDEN "add r11, r11, #8\n\t"
             "ldrsb r8, [r0]\n\t"
             "ldrsb r9, [r0, r1]\n\t"
-            "sub r0, r0, r12\n\t"
+            "sub r0, r0, r11\n\t"
             "ldrsb r6, [r0]\n\t"
             "ldrsb r7, [r0, r1]\n\t"
-            "sub r0, r0, r12\n\t"
+            "sub r0, r0, r11\n\t"
             "ldrsb r4, [r0]\n\t"
             "ldrsb r5, [r0, r1]\n\t"
             "pkhbt r6, r4, r6, lsl #16\n\t"
             "pkhbt r7, r5, r7, lsl #16\n\t"
             "stm r3, {r6-r9}\n\t"
-            "pop {r4-r9, pc}\n\t");
+            "pop {r4-r11, pc}\n\t");
 }
 
 #else
@@ -343,12 +337,6 @@ void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *s
             at += (i * rows->rest + k) % 2 == 0 ? 1 : 3;
         }
     }
-}
-
-void ferrule_block_gather_rgb(const struct ferrule_block_rows *rows, const int8_t *source,
-                              int32_t offset, uint32_t *patches)
-{
-    ferrule_block_gather(rows, source, offset, patches);
 }
 
 /* The sums of a block's channels for one pixel; of channels 1 and 3 they are times 256. */

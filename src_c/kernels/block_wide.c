@@ -63,7 +63,7 @@ ferrule_block_wide(const struct ferrule_block *block __attribute__((unused)),
                    const struct ferrule_block_pixels *pixels __attribute__((unused)),
                    uint32_t *patches __attribute__((unused)))
 {
-    __asm__(PROLOGUE WIDE_PLACE PAIR WIDE_BLOCK EPILOGUE(ADVANCE_DENSE));
+    __asm__(PROLOGUE WIDE_PLACE PAIR WIDE_BLOCK EPILOGUE(ADVANCE_DENSE) ROWS);
 }
 
 /* Weights of 16 bits that were packed at run time, for any number of words. Where the first pixel
@@ -126,7 +126,8 @@ ferrule_block_wide(const struct ferrule_block *block __attribute__((unused)),
         const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
         uint32_t *patches __attribute__((unused)))                                                 \
     {                                                                                              \
-        __asm__(PROLOGUE TILE_PLACE PAIR START_TILE TILE_BLOCK finish EPILOGUE(ADVANCE_TILE));     \
+        __asm__(                                                                                   \
+            PROLOGUE_NO_ROWS TILE_PLACE PAIR START_TILE TILE_BLOCK finish EPILOGUE(ADVANCE_TILE)); \
     }
 
 TILE_FUNCTION(ferrule_block_tile_proved, TILE_PROVED)

@@ -206,34 +206,6 @@ static void gather_two(const struct ferrule_conv2d_block_s8_params *params, cons
     (void)fill_words(target, below, outside);
 }
 
-/* Compute pairs of the `left` pixels from column x on, as many as lie in the line or in the image;
- * return their number. Rows of their windows have whole words. */
-static int32_t store_run(const struct ferrule_conv2d_block_s8_params *params,
-                         const struct ferrule_block *block, struct ferrule_block_pixels *first,
-                         const int8_t *source, int32_t y, int32_t x, int32_t left,
-                         uint32_t *patches)
-{
-    const struct ferrule_window *window = &params->window;
-    struct ferrule_block_pixels pixels = {
-        .first = first->first,
-        .second = first->second,
-        .source = source,
-        .step_bytes = window->stride_w * window->input_c,
-        .pairs = left / 2,
-        .row_words = params->rows.words,
-        .row_gap = params->rows.step_bytes,
-    };
-
-    if (params->line_bytes == 0) { /* windows of one pixel */
-        if (window->input_w - x < left) {
-            pixels.pairs = (window->input_w - x) / 2;
-        }
-        pixels.source += (y * window->input_w + x) * window->input_c;
-    }
-    block->store(block, &pixels, patches);
-    return pixels.pairs;
-}
-
 /* Compute a row of output pixels, for one group of channels. `waiting` is a pixel that is gathered
  * but not computed, or null; so is what is returned. */
 static int8_t *convolve_row(const struct ferrule_conv2d_block_s8_params *params,
@@ -241,9 +213,10 @@ static int8_t *convolve_row(const struct ferrule_conv2d_block_s8_params *params,
                             int8_t *output, int8_t *waiting, uint32_t *patches)
 {
     const struct ferrule_window *window = &params->window;
-    const int8_t *line = (int8_t *)(patches + 4 * block->words);
+    const struct ferrule_block_rows *rows = &params->rows;
+    int8_t *lines = (int8_t *)(patches + 4 * block->words);
     bool has_lines = params->line_bytes != 0;
-    int32_t step = window->stride_w * window->input_c;
+    int32_t step = window->stride_w * (has_lines ? window->input_c : params->view.pixel_c);
     int32_t column = params->view.column;
     /* Between these columns, two windows lie inside or in the lines. */
     int32_t least_x = has_lines ? -window->pad_left : 0;
@@ -251,46 +224,51 @@ static int8_t *convolve_row(const struct ferrule_conv2d_block_s8_params *params,
     int32_t most_x = has_lines ? INT32_MAX : window->input_w - reach;
     int32_t x = -window->pad_left;
     int32_t left = window->output_w;
-    bool runs = params->runs != 0 && (has_lines || (y >= 0 && y < window->input_h));
-    struct ferrule_block_pixels pixels = {.first = waiting, .pairs = 1};
+    /* Whether the function that stores pixels finds their windows as such rows. */
+    bool has_rows = has_lines ||
+                    (y >= 0 && window->dilation_w == 1 && params->view.pixel_c == window->input_c &&
+                     y + (window->kernel_h - 1) * window->dilation_h < window->input_h);
+    const int8_t *line =
+        has_lines ? lines : image + (y * window->input_w + x) * params->view.pixel_c;
+    struct ferrule_block_pixels pixels = {.first = waiting, .step_bytes = step, .pairs = 1};
 
+    if (rows->count != 1 || rows->rest != 0) {
+        pixels.rows = rows;
+    }
     while (left > 0) {
-        uint32_t *target = patches;
+        if (pixels.first == NULL && left > 1 && x >= least_x && x <= most_x) {
+            int32_t pairs = 1;
 
-        if (pixels.first == NULL) {
             pixels.first = output;
-            if (left > 1 && x >= least_x && x <= most_x) {
-                int32_t pairs = 1;
-
-                pixels.second = output + column;
-                if (runs) {
-                    pairs = store_run(params, block, &pixels, has_lines ? line : image, y, x, left,
-                                      patches);
-                } else {
-                    if (has_lines) {
-                        params->gather(&params->rows, line, step, patches);
-                    } else {
-                        gather_two(params, image, y, x, patches);
-                    }
-                    block->store(block, &pixels, patches);
-                }
-                pixels.first = NULL;
-                output += 2 * pairs * column;
-                x += 2 * pairs * window->stride_w;
-                line += 2 * pairs * step;
-                left -= 2 * pairs;
-                continue;
+            pixels.second = output + column;
+            pixels.source = NULL;
+            if (!has_rows) {
+                gather_two(params, image, y, x, patches);
+            } else {
+                pixels.source = line;
+                pairs = has_lines ? left : (most_x - x) / window->stride_w + 2;
+                pairs = (pairs < left ? pairs : left) / 2;
             }
-        } else {
-            pixels.second = output;
-            target = patches + 1;
+            pixels.pairs = pairs;
+            block->store(block, &pixels, patches);
+            pixels.first = NULL;
+            output += 2 * pairs * column;
+            x += 2 * pairs * window->stride_w;
+            line += 2 * pairs * step;
+            left -= 2 * pairs;
+            continue;
         }
         if (has_lines) {
-            gather_one_line(&params->rows, line, target);
+            gather_one_line(rows, line, patches + (pixels.first != NULL));
         } else {
-            gather_one(params, image, y, x, target);
+            gather_one(params, image, y, x, patches + (pixels.first != NULL));
         }
-        if (target != patches) {
+        if (pixels.first == NULL) {
+            pixels.first = output;
+        } else {
+            pixels.second = output;
+            pixels.source = NULL;
+            pixels.pairs = 1;
             block->store(block, &pixels, patches);
             pixels.first = NULL;
         }

@@ -16,18 +16,27 @@
 /** The words of a piece of a sum; a power of two. */
 #define FERRULE_BLOCK_PIECE 128
 
+/** The rows of a window, which lie at equal distances in memory. */
+struct ferrule_block_rows {
+    int32_t count;
+    int32_t words;      /**< whole words of a row */
+    int32_t rest;       /**< bytes after these words */
+    int32_t step_bytes; /**< from the end of a row's words to the next row */
+};
+
 /** The pixels of one call. */
 struct ferrule_block_pixels {
     int8_t *first;
     int8_t *second;       /**< the same as `first` for a single pixel; then only one is computed */
-    const int8_t *source; /**<the windows of neighbouring pixels, to be widened into the patches;
+    const int8_t *source; /**< the windows of neighbouring pixels, to be widened into the patches;
                              null if the patches are complete */
     int32_t step_bytes;   /**< from the window of a pixel to that of the next one; 0 for a single
                              pixel */
     int32_t pairs;        /**< 1 unless there is a source; the second pixel of a pair lies output_c
                              bytes behind the first one */
-    int32_t row_words;    /**< of a row of a window; 0 if there is one row, of all words */
-    int32_t row_gap;      /**< bytes from the end of a row to the next one */
+    const struct ferrule_block_rows *rows; /**< of a window, to be widened as by
+                                              ferrule_block_gather(); null if there is one row, of
+                                              all words */
 };
 
 struct ferrule_block;
@@ -104,14 +113,6 @@ void ferrule_block_tile_exact(const struct ferrule_block *block,
 void ferrule_block_tile_sums(const struct ferrule_block *block,
                              const struct ferrule_block_pixels *pixels, uint32_t *patches);
 
-/** The rows of a window, which lie at equal distances in memory. */
-struct ferrule_block_rows {
-    int32_t count;
-    int32_t words;      /**< whole words of a row */
-    int32_t rest;       /**< bytes after these words */
-    int32_t step_bytes; /**< from the end of a row's words to the next row */
-};
-
 /**
  * @brief Widen the windows of two pixels into patches.
  *
@@ -121,10 +122,5 @@ struct ferrule_block_rows {
  */
 void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *source,
                           int32_t offset, uint32_t *patches);
-
-/** @brief The same for three rows of nine bytes, as a window of 3x3 pixels with three channels has.
- */
-void ferrule_block_gather_rgb(const struct ferrule_block_rows *rows, const int8_t *source,
-                              int32_t offset, uint32_t *patches);
 
 #endif

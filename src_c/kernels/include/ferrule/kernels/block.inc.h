@@ -25,9 +25,10 @@
 /* The stack: 0 place in the loop, 4 end of the patches, 8 patches, 12 weights, 16 end of the
  * weights, 20 first pixel, 24 second pixel, 28 next position, 32 source, 36 step, 40 pairs, 44
  * channels of the output, 48 positions, 52 fixed pixel, 56 bytes of a row in the patches, 60 gap
- * between rows. */
-#define PROLOGUE PROLOGUE_OF("68")
-#define PROLOGUE_OF(frame)                                                                         \
+ * between rows, 64 place that widens, 68 rows. */
+#define PROLOGUE         PROLOGUE_OF("76", ROWS_PLACE)
+#define PROLOGUE_NO_ROWS PROLOGUE_OF("76", "")
+#define PROLOGUE_OF(frame, rows_place)                                                             \
     "push {r4-r11, lr}\n\t"                                                                        \
     "sub sp, sp, #" frame "\n\t"                                                                   \
     "ldm r0, {r4-r9}\n\t"                                                                          \
@@ -41,36 +42,74 @@
     "strd r4, r5, [sp, #20]\n\t"                                                                   \
     "strd r10, r11, [sp, #32]\n\t"                                                                 \
     "str r12, [sp, #40]\n\t"                                                                       \
-    "ldrd r4, r5, [r1, #20]\n\t"                                                                   \
-    "cmp r4, #0\n\t"                                                                               \
+    "adr.w r3, 14f\n\t"                                                                            \
+    "cmp r10, #0\n\t"                                                                              \
+    "beq 16f\n\t"                                                                                  \
+    "adr.w r3, 12f\n\t"                                                                            \
+    "adr.w r4, 13f\n\t"                                                                            \
+    "lsls r5, r6, #31\n\t"                                                                         \
+    "it mi\n\t"                                                                                    \
+    "movmi r3, r4\n\t" rows_place "16:\n\t"                                                        \
+    "orr r3, r3, #1\n\t"                                                                           \
+    "str r3, [sp, #64]\n\t"
+/* Rows of whole words are widened in place. */
+#define ROWS_PLACE                                                                                 \
+    "ldr r4, [r1, #20]\n\t"                                                                        \
+    "cbz r4, 16f\n\t"                                                                              \
+    "ldrd r0, r5, [r4, #4]\n\t"                                                                    \
+    "ldr r7, [r4, #12]\n\t"                                                                        \
+    "str r4, [sp, #68]\n\t"                                                                        \
+    "adr.w r3, 24f\n\t"                                                                            \
+    "cbnz r5, 16f\n\t"                                                                             \
+    "lsls r0, r0, #4\n\t"                                                                          \
+    "strd r0, r7, [sp, #56]\n\t"                                                                   \
+    "adr.w r3, 22f\n\t"                                                                            \
+    "adr.w r4, 27f\n\t"                                                                            \
+    "cmp r0, #16\n\t"                                                                              \
     "it eq\n\t"                                                                                    \
-    "moveq r4, r6\n\t"                                                                             \
-    "lsls r4, r4, #4\n\t"                                                                          \
-    "strd r4, r5, [sp, #56]\n\t"
+    "moveq r3, r4\n\t"
 
 /* Each pair of pixels starts here. */
 #define PAIR                                                                                       \
     "11:\n\t"                                                                                      \
     "ldrd r0, r1, [sp, #32]\n\t"                                                                   \
-    "cbz r0, 14f\n\t"                                                                              \
     "ldrd r12, r3, [sp, #4]\n\t"                                                                   \
-    "ldrd r10, r11, [sp, #56]\n\t"                                                                 \
     "add r2, r0, r1, lsl #1\n\t"                                                                   \
     "str r2, [sp, #32]\n\t"                                                                        \
-    "22:\n\t"                                                                                      \
-    "add r2, r3, r10\n\t"                                                                          \
-    "lsls r4, r10, #27\n\t"                                                                        \
-    "bmi 13f\n\t"                                                                                  \
-    "12:\n\t" WIDEN "13:\n\t" WIDEN "cmp r3, r2\n\t"                                               \
+    "ldr pc, [sp, #64]\n\t"                                                                        \
+    "12:\n\t" WIDEN "13:\n\t" WIDEN "cmp r3, r12\n\t"                                              \
     "bne 12b\n\t"                                                                                  \
-    "cmp r3, r12\n\t"                                                                              \
-    "beq 14f\n\t"                                                                                  \
-    "add r0, r0, r11\n\t"                                                                          \
-    "b 22b\n\t"                                                                                    \
     "14:\n\t"                                                                                      \
     "ldr r1, [sp, #12]\n\t"
 
-#define EPILOGUE(advance) EPILOGUE_OF("68", advance)
+/* The other ways to widen, behind the end of a function. */
+#define ROWS                                                                                       \
+    "22:\n\t"                                                                                      \
+    "ldrd r10, r11, [sp, #56]\n\t"                                                                 \
+    "23:\n\t"                                                                                      \
+    "add r2, r3, r10\n\t"                                                                          \
+    "lsls r4, r10, #27\n\t"                                                                        \
+    "bmi 26f\n\t"                                                                                  \
+    "25:\n\t" WIDEN "26:\n\t" WIDEN "cmp r3, r2\n\t"                                               \
+    "bne 25b\n\t"                                                                                  \
+    "cmp r3, r12\n\t"                                                                              \
+    "beq.w 14b\n\t"                                                                                \
+    "add r0, r0, r11\n\t"                                                                          \
+    "b 23b\n\t"                                                                                    \
+    "27:\n\t"                                                                                      \
+    "ldr r11, [sp, #60]\n\t"                                                                       \
+    "28:\n\t" WIDEN "add r0, r0, r11\n\t"                                                          \
+    "cmp r3, r12\n\t"                                                                              \
+    "bne 28b\n\t"                                                                                  \
+    "b.w 14b\n\t"                                                                                  \
+    "24:\n\t"                                                                                      \
+    "mov r2, r1\n\t"                                                                               \
+    "mov r1, r0\n\t"                                                                               \
+    "ldr r0, [sp, #68]\n\t"                                                                        \
+    "bl ferrule_block_gather\n\t"                                                                  \
+    "b.w 14b\n\t"
+
+#define EPILOGUE(advance) EPILOGUE_OF("76", advance)
 #define EPILOGUE_OF(frame, advance)                                                                \
     "ldr r12, [sp, #16]\n\t"                                                                       \
     "cmp r1, r12\n\t"                                                                              \
@@ -133,18 +172,6 @@ static inline void store(const struct ferrule_block *block, const uint32_t *patc
     }
 }
 
-static inline void widen_rows(const int8_t *source, const struct ferrule_block_pixels *pixels,
-                              int32_t words, uint32_t *patches)
-{
-    int32_t row_words = pixels->row_words != 0 ? pixels->row_words : words;
-
-    for (; words > 0; words -= row_words) {
-        widen_two(source, pixels->step_bytes, row_words, patches);
-        source += 4 * row_words + pixels->row_gap;
-        patches += 4 * row_words;
-    }
-}
-
 static inline void store_pixels(const struct ferrule_block *block,
                                 const struct ferrule_block_pixels *pixels, uint32_t *patches,
                                 const struct form *form)
@@ -155,7 +182,11 @@ static inline void store_pixels(const struct ferrule_block *block,
 
     for (int32_t pairs = pixels->pairs; pairs > 0; --pairs) {
         if (source != NULL) {
-            widen_rows(source, pixels, block->words, patches);
+            if (pixels->rows != NULL) {
+                ferrule_block_gather(pixels->rows, source, pixels->step_bytes, patches);
+            } else {
+                widen_two(source, pixels->step_bytes, block->words, patches);
+            }
             source += 2 * pixels->step_bytes;
         }
         if (second != first) {

@@ -54,15 +54,9 @@ struct ferrule_conv2d_block_s8_params {
                               null means all */
     int32_t line_bytes;    /**< of an input row with its padding, which is kept in scratch; 0 to
                               read windows from the image */
-    int32_t runs; /**< 1 if pairs of pixels are widened from the lines, or from the image for
-                     windows of one pixel and stride 1; then rows have whole words, and
-                     channels are listed or fill the view's column. Otherwise 0 */
     struct ferrule_block_rows rows; /**< of a window, in the lines or in the image */
-    /** ferrule_block_gather, or a function that is faster for these rows. */
-    void (*gather)(const struct ferrule_block_rows *rows, const int8_t *source, int32_t offset,
-                   uint32_t *patches);
-    struct ferrule_block block; /**< of the first group; the weights of the others follow, and
-                                   positions count from the first output of each group */
+    struct ferrule_block block;     /**< of the first group; the weights of the others follow, and
+                                       positions count from the first output of each group */
 };
 
 /** int16 with int8 weights. */

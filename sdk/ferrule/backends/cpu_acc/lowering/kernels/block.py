@@ -186,7 +186,8 @@ def _part_of_rows(layer: Convolution, part: Part, channels: Channels, rows: Rows
     weights = block_weights(rows.ordered(channels), pieces=True)
     if isinstance(weights, str):
         return weights
-    listed = rows.runs or not part.is_dense or part.outputs % CHANNELS != 0
+    # Pixels that are stored one after the other have no gaps between them, or list their channels.
+    listed = not part.is_dense or part.outputs != part.column or part.outputs % CHANNELS != 0
     count, places = layer.image.shape[0] * part.height, part.in_blocks(CHANNELS).places
     gather = rows.instructions(weights.words, part.width, grouped=part.groups > 1)
     overlaps = partial(layer.overlaps, pixels=2 * part.together(layer))

@@ -11,9 +11,11 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import Member
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels
-from ferrule.dom import Identifier
 from ferrule.graph import Array, TensorInfo
 from ferrule.operators.arithmetic.window import Window
+
+_RGB = (3, 9)
+"""Three rows of nine bytes, as a window of 3x3 pixels with three channels has, for which there is faster code."""
 
 
 @frozen
@@ -30,13 +32,18 @@ class Rows:
     """Of a pixel's channels."""
     inside: int
     """Windows of a row that lie inside the image."""
-    runs: bool = False
-    """Whether rows have whole words and pairs of pixels are widened one after the other."""
+    padded: bool = False
+    """Whether rows are filled up to whole words."""
 
     @property
     def words(self) -> int:
-        """The whole words of a row, or all words of a run."""
-        return -(-self.row_bytes // 4) if self.runs else self.row_bytes // 4
+        """The whole words of a row."""
+        return -(-self.row_bytes // 4) if self.padded else self.row_bytes // 4
+
+    @property
+    def rest(self) -> int:
+        """The bytes of a row after its whole words."""
+        return 0 if self.padded else self.row_bytes % 4
 
     @property
     def scratch_bytes(self) -> int:
@@ -48,7 +55,7 @@ class Rows:
         if not self.line_bytes:
             return channels
         order = _row_order(self.height, self.row_bytes)
-        if self.runs:
+        if self.padded:
             index = np.arange(self.height * self.row_bytes).reshape(self.height, -1)
             order = np.pad(index, ((0, 0), (0, -self.row_bytes % 4)), constant_values=-1).reshape(-1)
         return replace(channels, matrix=np.pad(channels.matrix, ((0, 0), (0, 1)))[:, order])
@@ -56,16 +63,14 @@ class Rows:
     def instructions(self, words: int, count: int, *, grouped: bool = False) -> int:
         """Return an estimate for widening rows of `count` windows of so many words, per row of windows."""
         pairs = -(-count // 2)
+        each = 8 * words + 8 * self.height + 15
+        if self.rest:
+            each = 8 * words + (8 * self.rest + 5) * self.height + 35
+        if (self.height, self.row_bytes) == _RGB:
+            each = 75
         if not self.line_bytes:
-            if self.runs:
-                return pairs * (8 * words + 20) + 150
             inside = max(min(self.inside, count), 0) // 2
-            return inside * (9 * words + 4 * self.height + 90) + (count - 2 * inside) * (
-                11 * words + 25 * self.height + 100
-            )
-        each = 8 * words + 9 * self.height + 20
-        if not self.runs:
-            each = 9 * words + 10 * self.height * (self.row_bytes % 4) + 4 * self.height + 90
+            return inside * each + (count - 2 * inside) * (11 * words + 25 * self.height + 100) + 100
         copied = self.line_bytes * 9 // 16 + 30
         if grouped:
             copied = (
@@ -77,17 +82,14 @@ class Rows:
 
     def fields(self) -> Mapping[str, Member]:
         """Return the members of the kernel's table."""
-        rgb = "_rgb" if (self.height, self.row_bytes) == (3, 9) else ""
         return {
             "line_bytes": self.line_bytes,
-            "runs": int(self.runs),
             "rows": {
                 "count": self.height,
                 "words": self.words,
-                "rest": 0 if self.runs else self.row_bytes % 4,
+                "rest": self.rest,
                 "step_bytes": self.distance - self.words * 4,
             },
-            "gather": Identifier(f"ferrule_block_gather{rgb}"),
         }
 
 
@@ -106,13 +108,12 @@ def row_forms(
         distance=window.dilation_h * image.shape[2] * image.shape[3],
         pixel_bytes=channels,
         inside=inside + 1 - max(-(-window.padding.left // window.stride_w), 0),
-        runs=channels == image.shape[3] and (window.height, window.width, window.stride_w) == (1, 1, 1),
     )
     found = [rows] if direct and channels % 4 == 0 else []
     if lines and window.dilation_w == 1:
         line_bytes = ((width - 1) * window.stride_w + window.width) * channels
-        copied = replace(rows, distance=line_bytes, line_bytes=line_bytes, runs=True)
-        found += [copied, replace(copied, runs=False)] if channels % 4 else [copied]
+        copied = replace(rows, distance=line_bytes, line_bytes=line_bytes)
+        found += [copied, replace(copied, padded=True)] if channels % 4 else [copied]
     return found
 
 

@@ -319,7 +319,7 @@ def _block(product: MatrixProduct, limit: int) -> Candidate | str:
             },
             table="batch_matmul_tile_s8_params",
             inputs=product.inputs,
-            sources=("block_wide", *(product.store_sources if form.name == "sums" else ())),
+            sources=("block", "block_wide", *(product.store_sources if form.name == "sums" else ())),
         ),
     )
 
