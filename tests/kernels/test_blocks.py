@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count, product
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from numpy.testing import assert_array_equal
 from oracle import edge_inputs
 
 import ferrule
+from ferrule.backends.cpu_acc.lowering import table
+from ferrule.backends.cpu_acc.lowering.operators.binary import SUM_ROWS
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, Shape
 from ferrule.network import Network
@@ -90,6 +93,78 @@ CASES = {
     for (type_, rounding), kernel in KERNELS.items()
     if type_ is not LayerType.PRELU or "both" not in name
 }
+
+
+def any_sum(
+    type_: LayerType,
+    scales: tuple[float, float, float],
+    number: int = 0,
+    shapes: Sequence[Shape] = ((256, 1), (1, 256)),
+) -> Network:
+    """Return an ADD or SUB whose limits no kernel with constants takes; by default of all pairs of stored values."""
+    zero_points = ZERO_POINTS[number % len(ZERO_POINTS)]
+    infos = [tensor(*each) for each in zip("ab", shapes, [DataType.INT8] * 2, scales, zero_points, strict=False)]
+    limited = BinaryDescriptor(activation=Activation.RELU_N1_TO_1 if number % 2 else Activation.NONE)
+    return layer_network(type_, limited, infos, Quantization.of(scales[2], zero_points[2]))
+
+
+SCALES = {
+    "the first scale is larger": (0.03, 0.02, 0.04),
+    "the second scale is larger": (0.05, 0.06, 0.06),
+    "a scale is tiny": (3e-5, 0.11, 0.09),
+    "equal scales": (0.1, 0.1, 0.03),
+    "results are 15 bits shifted": (0.5, 0.4, 0.04),
+    "results are less shifted": (0.5, 0.4, 0.01),
+    "results are 22 bits shifted": (0.01, 0.02, 0.1),
+    "results are more shifted": (0.01, 0.02, 0.4),
+    "results are not shifted": (0.1, 0.07, 2.5e-7),
+}
+TYPES = (LayerType.ADD, LayerType.SUB)
+SUMS = {
+    f"rescaled_sum_s8, {type_}, {name}": any_sum(type_, scales, number)
+    for number, ((name, scales), type_) in enumerate(product(SCALES.items(), TYPES))
+} | {
+    f"rescaled_sum_s8, {type_}, {name}, {which}": any_sum(type_, SCALES[which], number, shapes)
+    for number, ((name, shapes), type_, which) in enumerate(product(SHAPES.items(), TYPES, list(SCALES)[:2]))
+}
+
+
+@pytest.fixture
+def only_rescaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the kernel for any scales as the only one of sums."""
+    monkeypatch.setattr(table, "SUM_ROWS", tuple(row for row in SUM_ROWS if row.kernel == "rescaled_sum_s8"))
+
+
+@pytest.mark.usefixtures("only_rescaled")
+@pytest.mark.parametrize("defines", [(), ("FERRULE_SHORT_MULTIPLY=1",)])
+def test_sums_of_any_scales_in_plain_c(defines: tuple[str, ...]) -> None:
+    network = merged(list(SUMS.values()))
+    for inputs in [random_inputs(network), _every_pair(network)]:
+        native = NativeNetwork(network, core=M0 if defines else M4, defines=defines)
+        for case, got, wanted in zip(SUMS, native.run(inputs), network.run(inputs), strict=True):
+            assert_array_equal(got, wanted, err_msg=case)
+
+
+@pytest.mark.emu
+@pytest.mark.usefixtures("only_rescaled")
+@pytest.mark.parametrize(("board", "engine"), [("mps2-an386", "unicorn"), ("mps3-an547", "qemu")])
+def test_sums_of_any_scales_in_assembler(board: str, engine: Literal["unicorn", "qemu"]) -> None:
+    require_module("unicorn", "pip install ferrule[run]")
+    require_program("arm-none-eabi-gcc", "apt install gcc-arm-none-eabi")
+    require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    network = merged(list(SUMS.values()))
+    inputs = _every_pair(network)
+    report = ferrule.compile(network, board=board, toolchain="arm-none-eabi-gcc").run(inputs, engine=engine)
+    assert {layer.kernel for layer in report.layers} == {"rescaled_sum_s8"}
+    for case, got, wanted in zip(SUMS, report.outputs, network.run(inputs), strict=True):
+        assert_array_equal(got, wanted, err_msg=case)
+
+
+def _every_pair(network: Network) -> list[Array]:
+    """Return every stored value for inputs of 256 elements, and random ones for others."""
+    every = np.arange(-128, 128, dtype=np.int8)
+    pairs = zip(network.inputs, random_inputs(network), strict=True)
+    return [every.reshape(info.shape) if info.elements == every.size else data for info, data in pairs]
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -32,13 +32,25 @@ struct ferrule_result {
     int32_t high;
 };
 
-/** ADD, SUB and SQUARED_DIFFERENCE of int8 and int16. */
+/** ADD and SUB of int16, SQUARED_DIFFERENCE of int8 and int16. */
 struct ferrule_sum_params {
     struct ferrule_broadcast shape;
     struct ferrule_term first;
     struct ferrule_term second;
     struct ferrule_result result;
     int32_t left_shift; /**< fractional bits at the common scale */
+};
+
+/** ADD and SUB of int8 with any scales. The first input is one of those with the larger scale. */
+struct ferrule_rescaled_sum_params {
+    struct ferrule_broadcast shape;
+    int32_t exact_offset; /**< of the first input, minus its zero point */
+    int32_t exact_sign;   /**< 1 or -1, as other_sign */
+    int32_t other_offset;
+    int32_t other_multiplier; /**< of the second input to the common scale */
+    int32_t other_shift;      /**< -31 to -1 */
+    int32_t other_sign;
+    struct ferrule_result result;
 };
 
 /** ADD and SUB of int8 by two multiplications. */
@@ -134,15 +146,12 @@ struct ferrule_binary_f32_params {
     float high;
 };
 
-/** @brief Add int8 with any scales. */
-void ferrule_add_s8(const struct ferrule_sum_params *params, const int8_t *first,
-                    const int8_t *second, int8_t *output);
 /** @brief Add int16 with any scales. */
 void ferrule_add_s16(const struct ferrule_sum_params *params, const int16_t *first,
                      const int16_t *second, int16_t *output);
-/** @brief Subtract int8 with any scales. */
-void ferrule_sub_s8(const struct ferrule_sum_params *params, const int8_t *first,
-                    const int8_t *second, int8_t *output);
+/** @brief Add int8, or subtract them, with any scales. */
+void ferrule_rescaled_sum_s8(const struct ferrule_rescaled_sum_params *params, const int8_t *first,
+                             const int8_t *second, int8_t *output);
 /** @brief Subtract int16 with any scales. */
 void ferrule_sub_s16(const struct ferrule_sum_params *params, const int16_t *first,
                      const int16_t *second, int16_t *output);

@@ -105,7 +105,7 @@ def _prelu_table(context: LoweringContext) -> Candidate | str:
         "shift": prelu.negative.shift,
         "table": results,
     }
-    call = KernelCall("prelu_table_s8", _RECTIFY, fields, table="prelu_table_params", sources=("blocks",))
+    call = KernelCall("prelu_table_s8", _RECTIFY, fields, table="prelu_table_params")
     return blocks_candidate(context, call, Cost(mve=3, dsp=9.6, long=18, short=34), weight_bytes=results.size)
 
 

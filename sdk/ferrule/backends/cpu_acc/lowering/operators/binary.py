@@ -70,15 +70,19 @@ def broadcast(context: LoweringContext, call: KernelCall, order: tuple[int, int]
 
 
 def binary_candidate(
-    context: LoweringContext, call: KernelCall, per_element: float, weight_bytes: int = 0
+    context: LoweringContext,
+    call: KernelCall,
+    per_element: float,
+    weight_bytes: int = 0,
+    order: tuple[int, int] = (0, 1),
 ) -> Candidate:
     """Return a call for `broadcast` as a candidate that takes so many instructions per element."""
     return Candidate(
         kernel=call.kernel,
         instructions=round(per_element * context.output.elements),
         weight_bytes=weight_bytes,
-        overlaps=partial(binary_overlaps, context),
-        call=partial(broadcast, context, call),
+        overlaps=partial(binary_overlaps, context, order),
+        call=partial(broadcast, context, call, order),
     )
 
 
@@ -99,14 +103,19 @@ class Cost:
         return self.short if core.baseline else self.long
 
 
-def blocks_candidate(context: LoweringContext, call: KernelCall, cost: Cost, weight_bytes: int = 0) -> Candidate:
+def blocks_candidate(
+    context: LoweringContext, call: KernelCall, cost: Cost, weight_bytes: int = 0, order: tuple[int, int] = (0, 1)
+) -> Candidate:
     """Return a call for `broadcast` of a kernel of blocks (`ferrule/kernels/blocks.h`) as a candidate."""
-    return binary_candidate(context, call, cost.on(context.target.core), weight_bytes)
+    call = replace(call, sources=("blocks",))
+    return binary_candidate(context, call, cost.on(context.target.core), weight_bytes, order)
 
 
-_ANY_SUM = Cost(mve=72, dsp=68, long=69, short=166)
+_LEFT_SHIFT = 20
+"""Fractional bits at the common scale, as `rescaled_sum_s8` has them."""
+_RESCALED_SUM = Cost(mve=3.7, dsp=15.8, long=50, short=110)
 _ANY_PRODUCT = Cost(mve=36, dsp=31, long=31, short=78)
-_DENSE_SUM = Cost(mve=4.6, dsp=24, long=50, short=_ANY_SUM.short)
+_DENSE_SUM = Cost(mve=4.6, dsp=24, long=50, short=166)
 _DENSE_PRODUCT = Cost(mve=2.8, dsp=13.5, long=34, short=_ANY_PRODUCT.short)
 _OTHER_TYPES = 40
 """About what an element of other types takes."""
@@ -211,7 +220,7 @@ def scaled_candidate(context: LoweringContext) -> Candidate | str:
     constants = total if isinstance(total, str) else scaled_sum(total)
     if constants is None or isinstance(constants, str):
         return constants or "no two factors have the exact result for all pairs of inputs"
-    call = KernelCall("sum_s8", _HEADER, asdict(constants), table="scaled_sum_params", sources=("blocks",))
+    call = KernelCall("sum_s8", _HEADER, asdict(constants), table="scaled_sum_params")
     return blocks_candidate(context, call, Cost(mve=2.5, dsp=6, long=20, short=80), weight_bytes=12)
 
 
@@ -227,17 +236,50 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
         return "no two tables have the exact result for all pairs of inputs"
     first, second = tables
     fields = {"first": context.blob("first_table", first), "second": context.blob("second_table", second)}
-    call = KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params", sources=("blocks",))
+    call = KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params")
     return blocks_candidate(context, call, Cost(mve=8.3, dsp=8.3, long=8.3, short=25), first.nbytes + second.nbytes)
+
+
+def _rescaled_sum(context: LoweringContext) -> Candidate | str:
+    """Return the kernel for any scales. Its first input is one of the larger scale, which is half the common one."""
+    total = _total(context)
+    if not isinstance(total, Sum):
+        return total if isinstance(total, str) else "the layer is not a sum of TFLM's"
+    terms, signs = (total.first, total.second), (1, -1 if total.subtract else 1)
+    order = (0, 1) if _is_half(total.first) else (1, 0)
+    exact, other = (terms[index] for index in order)
+    if not _is_half(exact) or exact.left_shift != _LEFT_SHIFT:
+        return "no scale is half the common one"
+    # an exact half as well, since the kernel needs a shift: the product with 2**31 - 1 rounds to that with 2**31
+    factor = Factor(multiplier=(1 << 31) - 1, shift=-1) if _is_half(other) else other
+    fields: Mapping[str, Member] = {
+        "exact_offset": exact.offset,
+        "exact_sign": signs[order[0]],
+        "other_offset": other.offset,
+        "other_multiplier": factor.multiplier,
+        "other_shift": factor.shift,
+        "other_sign": signs[order[1]],
+        "result": asdict(total.result),
+    }
+    call = KernelCall("rescaled_sum_s8", _HEADER, fields, table="rescaled_sum_params")
+    return blocks_candidate(context, call, _RESCALED_SUM, order=order)
+
+
+def _is_half(factor: Factor) -> bool:
+    return (factor.multiplier, factor.shift) == (1 << 30, 0)
+
+
+def _any_sum(context: LoweringContext) -> Candidate | str:
+    if context.output.dtype is DataType.INT8:
+        return "the data is int8"
+    return any_candidate(context, arithmetic_call(context), _RESCALED_SUM, _DENSE_SUM)
 
 
 SUM_ROWS: tuple[Row, ...] = (
     Row(kernel="sum_s8", needs=frozenset({Feature.DSP}), candidate=scaled_candidate),
     Row(kernel="sum_table_s8", candidate=table_candidate),
-    Row(
-        kernel="any_sum",
-        candidate=lambda context: any_candidate(context, arithmetic_call(context), _ANY_SUM, _DENSE_SUM),
-    ),
+    Row(kernel="rescaled_sum_s8", candidate=_rescaled_sum),
+    Row(kernel="any_sum", candidate=_any_sum),
 )
 """The kernels of ADD and SUB by TFLM's rule."""
 
@@ -255,7 +297,7 @@ def _product(context: LoweringContext) -> Candidate | str:
         return "the data is not int8"
     if reason := unlike_products(product.result):
         return reason
-    call = KernelCall("product_s8", _HEADER, asdict(product), table="product_params", sources=("blocks",))
+    call = KernelCall("product_s8", _HEADER, asdict(product), table="product_params")
     return blocks_candidate(context, call, Cost(mve=2.4, dsp=8.6, long=23, short=50))
 
 

@@ -127,7 +127,7 @@ def _scaled_product(context: LoweringContext) -> Candidate | str:
     offsets = {"first_offset": product.first_offset, "second_offset": product.second_offset}
     limits = {"low": product.output.low, "high": product.output.high}
     fields = offsets | asdict(constants) | limits
-    call = KernelCall("scaled_product_s8", _HEADER, fields, table="scaled_product_params", sources=("blocks",))
+    call = KernelCall("scaled_product_s8", _HEADER, fields, table="scaled_product_params")
     return blocks_candidate(context, call, Cost(mve=1.9, dsp=7, long=21, short=53))
 
 

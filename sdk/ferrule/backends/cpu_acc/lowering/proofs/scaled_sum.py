@@ -44,8 +44,10 @@ def scaled_sum(total: Additive) -> ScaledSum | None:
     if max(first, second) >= 2**31 - 1024:
         return None
     sign = -1 if parts.second[127] < parts.second[0] else 1
-    for step, other in sorted(itertools.product(_STEPS, _STEPS), key=lambda pair: abs(pair[0]) + abs(pair[1])):
-        a, b = round(first) + step, sign * (round(second) + other)
+    steps = sorted(itertools.product(_STEPS, _STEPS), key=lambda pair: abs(pair[0]) + abs(pair[1]))
+    tries = [(breaker, 0, 0) for breaker in TIE_BREAKERS] + [(0.0, *pair) for pair in steps[1:]]
+    for breaker, step, other in tries:
+        a, b = round(first * (1 + breaker)) + step, sign * (round(second * (1 + breaker)) + other)
         constant = fitting_constant(a * STORED >> 8, b * STORED >> 8, wanted, (-128, 127), _FRACTION_BITS)
         if constant is not None:
             return ScaledSum(first=a, second=b, constant=constant)
