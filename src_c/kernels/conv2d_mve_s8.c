@@ -15,9 +15,9 @@ static void convolve(const struct ferrule_conv2d_mve_s8_params *params, const in
         int32_t place = number * view->image + (batch.row - number * output_h) * view->row +
                         batch.column * view->column + batch.group * view->group_output;
 
-        ferrule_mve_store_apart(&params->weights,
-                                params->weights.stream + batch.group * params->weights.words,
-                                scratch, row_bytes, NULL, output + place, view->column, count);
+        ferrule_mve_store_apart(
+            &params->weights, params->weights.stream + batch.group * params->weights.words, scratch,
+            row_bytes, NULL, output + place, params->image.apart * view->column, count);
     }
 }
 

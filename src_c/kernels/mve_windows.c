@@ -14,8 +14,9 @@ static void plan_lanes(const struct ferrule_mve_image *image, struct ferrule_mve
     int32_t channels = window->input_c;
     int32_t columns = FERRULE_MVE_LANES_8 / channels;
 
-    lanes->source_step = (image->shared != 0 ? 1 : window->stride_w) * image->view.pixel_c;
-    lanes->target_step = window->kernel_h * channels * (image->shared != 0 ? 1 : window->kernel_w);
+    lanes->source_step =
+        (image->advance != 0 ? window->dilation_w : window->stride_w) * image->view.pixel_c;
+    lanes->target_step = window->kernel_h * channels * (image->advance != 0 ? 1 : window->kernel_w);
     lanes->columns = 0;
     if (channels > FERRULE_MVE_LANES_16) {
         return;
@@ -130,10 +131,10 @@ static void collect(const struct ferrule_mve_image *image, const struct ferrule_
 {
     const struct ferrule_window *window = &image->window;
     int32_t column_bytes = window->kernel_h * window->input_c;
-    int32_t apart = image->shared != 0 ? 1 : window->stride_w;
-    int32_t taps = image->shared != 0 ? 1 : window->kernel_w;
-    int32_t columns =
-        image->shared != 0 ? (count - 1) * window->stride_w + window->kernel_w : count;
+    bool shared = image->advance != 0;
+    int32_t apart = shared ? window->dilation_w : window->stride_w;
+    int32_t taps = shared ? 1 : window->kernel_w;
+    int32_t columns = shared ? (count - 1) * image->advance + window->kernel_w : count;
     int32_t last = x + (columns - 1) * apart + (taps - 1) * window->dilation_w;
 
     if (x < 0 || last >= window->input_w ||
@@ -163,10 +164,14 @@ static bool advance(const struct ferrule_mve_image *image, struct ferrule_mve_ba
     }
     if (++batch->group == image->view.groups) {
         batch->group = 0;
-        batch->column += batch->count;
+        batch->column += batch->count * image->apart;
         if (batch->column >= window->output_w) {
-            batch->column = 0;
-            ++batch->row;
+            ++batch->turn;
+            if (batch->turn == image->apart) {
+                batch->turn = 0;
+                ++batch->row;
+            }
+            batch->column = batch->turn;
         }
     }
     return batch->row < window->batches * window->output_h;
@@ -181,7 +186,7 @@ int32_t ferrule_mve_collect(const struct ferrule_mve_image *image, const int8_t 
     if (!advance(image, batch)) {
         return 0;
     }
-    int32_t left = window->output_w - batch->column;
+    int32_t left = (window->output_w - batch->column + image->apart - 1) / image->apart;
     int32_t number = batch->row / window->output_h; /* of the image */
 
     batch->count = left < image->pixels ? left : image->pixels;

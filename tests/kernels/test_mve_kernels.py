@@ -23,14 +23,16 @@ from oracle import edge_inputs
 import ferrule
 from ferrule._frozen import frozen
 from ferrule.backends.contribution import KERNELS
+from ferrule.backends.cpu_acc.lowering.kernels.mve import Way
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.boards import load_board
+from ferrule.dom import Integer
 from ferrule.firmware.toolchain import toolchain
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import rounding_divide_by_pot, saturating_rounding_doubling_high_mul
-from ferrule.operators.arithmetic.window import Padding
+from ferrule.operators.arithmetic.window import Padding, Window
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
@@ -136,6 +138,15 @@ CASES: dict[str, Case] = {
     ),
     "stride above the window": conv2d((2, 7, 7, 21), (16, 1, 1, 21), Conv2dDescriptor(stride_h=2, stride_w=3)),
     "dilated": conv2d((1, 7, 9, 4), (16, 2, 3, 4), Conv2dDescriptor(dilation_h=3, dilation_w=2, padding=ONE)),
+    "dilated, columns shared": conv2d(
+        (2, 4, 19, 5),
+        (8, 2, 4, 5),
+        Conv2dDescriptor(dilation_h=2, dilation_w=3, padding=Padding(left=4, right=5)),
+        dead=(1,),
+    ),
+    "dilated, columns shared by strides": conv2d(
+        (1, 3, 37, 16), (8, 1, 3, 16), Conv2dDescriptor(stride_w=2, dilation_w=4, padding=Padding(left=3)), zero_point=1
+    ),
     "one row": conv2d((1, 3, 6, 8), (8, 3, 3, 8), Conv2dDescriptor(padding=Padding(left=1, right=1)), dead=(2,)),
     "outside": conv2d((1, 2, 2, 4), (16, 3, 1, 4), Conv2dDescriptor(padding=Padding(top=3, bottom=3, left=2))),
     "without bias": conv2d((1, 4, 4, 4), (16, 2, 2, 4), RELU, bias=False),
@@ -279,6 +290,33 @@ def test_the_doubling_high_product_is_the_reference() -> None:
 )
 def test_depthwise_kernels_state_why_they_cannot(case: Case, reason: str) -> None:
     assert reason in {each.reason for each in lower(case.network, M55).considered}
+
+
+@pytest.mark.parametrize(
+    ("dilation", "stride", "width", "wanted"),
+    [
+        (1, 1, 9, [(1, 1)]),
+        (1, 4, 9, [(1, 0)]),  # the window has 3 columns
+        (4, 1, 5, [(1, 0), (4, 1)]),
+        (4, 1, 4, [(1, 0)]),  # each turn would have one pixel
+        (4, 2, 9, [(1, 0), (2, 1)]),
+        (3, 2, 9, [(1, 0), (3, 2)]),
+        (2, 2, 9, [(1, 1)]),
+        (2, 5, 9, [(1, 0)]),  # 5 columns of scratch from a window to the next one
+    ],
+)
+def test_windows_that_share_columns(dilation: int, stride: int, width: int, wanted: list[tuple[int, int]]) -> None:
+    window = Window(height=1, width=3, stride_h=1, stride_w=stride, dilation_w=dilation)
+    ways = Way.all(window, 16, 16, width)
+    assert [(way.apart, way.advance) for way in ways] == wanted
+    for way in ways:
+        assert sum(way.sizes(width, 2)) == width
+
+
+@pytest.mark.parametrize(("case", "apart"), [("dilated", 1), ("dilated, columns shared", 3)])
+def test_dilated_windows_are_collected_where_they_share_columns(case: str, apart: int) -> None:
+    (table,) = (each for each in lower(CASES[case].network, M55, Goal.SPEED).declarations if "params" in each.name)
+    assert f"Field(value={Integer(value=apart)}, name='apart')" in repr(table)
 
 
 def test_outputs_may_overlap_inputs_at_the_least_distance() -> None:

@@ -19,8 +19,10 @@ struct ferrule_mve_image {
     struct ferrule_view view;     /**< of the image, pixel_c is in bytes */
     int32_t input_zero_point;     /**< as a byte */
     int32_t pixels;               /**< collected at once, in one row of the output */
-    int32_t shared; /**< 1 if neighbouring windows share columns in scratch: dilation_w is 1, and
-                       stride_w at most kernel_w; otherwise 0 */
+    int32_t apart;                /**< pixels of the output from a window to the next one that is
+                                     collected with it, less than output_w or 1; a row takes so many turns */
+    int32_t advance; /**< columns of scratch from a window to the next one if they share columns:
+                        apart * stride_w / dilation_w; 0 if they do not */
 };
 
 enum { FERRULE_MVE_LANES_8 = 16, FERRULE_MVE_LANES_16 = 8 };
@@ -44,6 +46,7 @@ struct ferrule_mve_lanes {
 /** The windows that were collected last. It starts with zeros. */
 struct ferrule_mve_batch {
     int32_t row;    /**< of the output, of all batches */
+    int32_t turn;   /**< of the row: the column of its first window */
     int32_t column; /**< of the first window */
     int32_t group;  /**< of channels */
     int32_t count;  /**< of windows */
@@ -56,7 +59,7 @@ static inline int32_t ferrule_mve_row_bytes(const struct ferrule_mve_image *imag
     const struct ferrule_window *window = &image->window;
 
     return window->kernel_h * window->input_c *
-           (image->shared != 0 ? window->stride_w : window->kernel_w);
+           (image->advance != 0 ? image->advance : window->kernel_w);
 }
 
 /**
@@ -64,7 +67,7 @@ static inline int32_t ferrule_mve_row_bytes(const struct ferrule_mve_image *imag
  *
  * The windows of all groups of channels follow one another before those of the next pixels.
  * Scratch: kernel_h * input_c bytes per column of `pixels` windows, plus 15. Shared windows have
- * (pixels - 1) * stride_w + kernel_w columns; others have pixels * kernel_w.
+ * (pixels - 1) * advance + kernel_w columns; others have pixels * kernel_w.
  */
 int32_t ferrule_mve_collect(const struct ferrule_mve_image *image, const int8_t *input,
                             struct ferrule_mve_batch *batch, void *scratch);

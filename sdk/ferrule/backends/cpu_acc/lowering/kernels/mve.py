@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import gcd
 
 import numpy as np
 
@@ -70,7 +71,7 @@ def _pointwise(channels: Channels) -> Found:
         return Candidate(
             kernel="conv2d_1x1_mve_s8",
             code=_KERNEL,
-            instructions=count * copied + weights.instructions(count, count, pixels),
+            instructions=count * copied + weights.instructions(batches(count, pixels)),
             weight_bytes=weights.stream.nbytes,
             scratch_bytes=pixels * row_bytes + VECTOR - 1,
             overlaps=layer.overlaps,
@@ -88,18 +89,17 @@ def _pointwise(channels: Channels) -> Found:
 def _windows(channels: Channels) -> Found:
     layer = channels.layer
     window, image, output = layer.window, layer.image.shape, layer.output.shape
-    way = Way(window=window, channels=image[3], pixel_c=image[3])
     weights = _Weights(replace(channels, matrix=by_columns(channels.matrix, window, image[3])))
     rows = output[0] * output[1]
 
-    def candidate(pixels: int) -> Candidate:
-        collecting = rows * sum(way.instructions(size) for size in batches(output[2], pixels))
+    def candidate(way: Way, pixels: int) -> Candidate:
+        sizes = way.sizes(output[2], pixels)
         return Candidate(
             kernel=_KERNEL,
-            instructions=collecting + weights.instructions(rows * output[2], output[2], pixels),
+            instructions=rows * (sum(map(way.instructions, sizes)) + weights.instructions(sizes)),
             weight_bytes=weights.stream.nbytes,
             scratch_bytes=way.scratch(pixels),
-            overlaps=layer.overlaps,
+            overlaps=partial(layer.overlaps, tile=None if way.apart == 1 else (1, output[2]), reads=way.reads),
             call=lambda: KernelCall(
                 _KERNEL,
                 "ferrule/kernels/conv2d_mve.h",
@@ -108,7 +108,7 @@ def _windows(channels: Channels) -> Found:
                         **layer.image_fields,
                         **layer.view_fields,
                         "pixels": pixels,
-                        "shared": int(way.shared),
+                        **way.fields,
                     },
                     "weights": weights.fields(),
                 },
@@ -116,7 +116,7 @@ def _windows(channels: Channels) -> Found:
             ),
         )
 
-    return [candidate(pixels) for pixels in at_once(output[2], way.scratch)]
+    return [candidate(way, pixels) for way, pixels in ways_at_once(window, image[3], image[3], output[2])]
 
 
 def by_columns(matrix: Array, window: Window, channels: int) -> Array:
@@ -132,53 +132,83 @@ def _part(layer: Convolution, part: Part) -> list[PlannedPart] | str:
         return TOO_LARGE
     if part.places.max() > np.iinfo(np.uint16).max:
         return "outputs of a pixel are too far apart"
-    way = Way(window=window, channels=part.channels, pixel_c=layer.image.shape[3])
     listed = not part.is_dense or part.outputs % _LANES != 0
     matrix = by_columns(channels.matrix, window, part.channels)
     weights = _Weights(replace(channels, matrix=matrix), listed=listed, groups=part.groups)
     rows = layer.image.shape[0] * part.height
 
-    def planned(pixels: int) -> PlannedPart:
-        collecting = rows * sum(way.instructions(size) for size in batches(part.width, pixels))
-        overlaps = partial(layer.overlaps, tile=(1, pixels), reads=Reads.THROUGHOUT)
+    def planned(way: Way, pixels: int) -> PlannedPart:
+        sizes = way.sizes(part.width, pixels)
+        tile = (1, pixels if way.apart == 1 else part.width)
         return PlannedPart(
-            instructions=part.groups * (collecting + weights.instructions(rows * part.width, part.width, pixels)),
+            instructions=part.groups * rows * (sum(map(way.instructions, sizes)) + weights.instructions(sizes)),
             weight_bytes=weights.stream.nbytes,
             scratch_bytes=way.scratch(pixels),
-            overlaps=overlaps if part.groups > 1 else layer.overlaps,
+            overlaps=partial(layer.overlaps, tile=tile, reads=Reads.THROUGHOUT)
+            if part.groups > 1 or way.apart > 1
+            else layer.overlaps,
             fields=lambda more: {
                 "image": {
                     **part_fields(layer, part, more=more),
                     "input_zero_point": layer.image.zero_point,
                     "pixels": pixels,
-                    "shared": int(way.shared),
+                    **way.fields,
                 },
                 "weights": weights.fields(),
             },
         )
 
-    return [planned(pixels) for pixels in at_once(part.width, way.scratch)]
+    return [
+        planned(way, pixels) for way, pixels in ways_at_once(window, part.channels, layer.image.shape[3], part.width)
+    ]
 
 
 @frozen
 class Way:
-    """How the windows of neighbouring pixels are collected in scratch."""
+    """How the windows of some pixels of a row are collected in scratch."""
 
     window: Window
     channels: int
     """Bytes of the pixels that are collected."""
     pixel_c: int
     """Bytes from a pixel of the image to the next one."""
+    apart: int = 1
+    """Pixels from a window to the next one that is collected with it."""
+
+    @staticmethod
+    def all(window: Window, channels: int, pixel_c: int, width: int) -> Sequence[Way]:
+        """Return the ways for rows of `width` pixels: windows next to each other, and dilated ones that share columns.
+
+        Of windows that are dilated by 4, the one of the fourth pixel after a pixel shares columns with that of it.
+        """
+        near = Way(window=window, channels=channels, pixel_c=pixel_c)
+        far = replace(near, apart=window.dilation_w // gcd(window.dilation_w, window.stride_w))
+        return (near, far) if 1 < far.apart < width and far.advance else (near,)
 
     @property
-    def shared(self) -> bool:
-        """Whether the windows share columns."""
-        return self.window.dilation_w == 1 and self.window.stride_w <= self.window.width
+    def advance(self) -> int:
+        """The columns of scratch from a window to the next one; 0 if they share none."""
+        columns, rest = divmod(self.apart * self.window.stride_w, self.window.dilation_w)
+        return columns if not rest and columns <= self.window.width else 0
+
+    @property
+    def reads(self) -> Reads:
+        """When a kernel reads windows, in steps of a pixel or, of windows that are apart, of a row."""
+        return Reads.BEFORE if self.apart == 1 else Reads.THROUGHOUT
+
+    @property
+    def fields(self) -> Mapping[str, int]:
+        """The members of a `struct ferrule_mve_image`."""
+        return {"apart": self.apart, "advance": self.advance}
 
     def columns(self, pixels: int) -> int:
         """Return the columns of the image that are collected."""
-        window = self.window
-        return (pixels - 1) * window.stride_w + window.width if self.shared else pixels * window.width
+        return (pixels - 1) * self.advance + self.window.width if self.advance else pixels * self.window.width
+
+    def sizes(self, width: int, pixels: int) -> list[int]:
+        """Return the sizes of the batches in which a row of `width` pixels is computed."""
+        turns = (len(range(turn, width, self.apart)) for turn in range(self.apart))
+        return [size for together in turns for size in batches(together, pixels)]
 
     def scratch(self, pixels: int) -> int:
         """Return the bytes of scratch."""
@@ -187,11 +217,12 @@ class Way:
     def instructions(self, pixels: int) -> int:
         """Return an estimate for the windows of neighbouring pixels."""
         window, columns = self.window, self.columns(pixels)
-        taps = 1 if self.shared else window.width
-        if self.shared and window.height == 1 and self.channels == self.pixel_c:
+        taps = 1 if self.advance else window.width
+        step = (window.dilation_w if self.advance else window.stride_w) * self.pixel_c
+        if step == self.channels and window.height == taps == 1:
             row = 20 + 3 * _vectors(columns * self.channels)
         elif self.channels <= VECTOR // 2:
-            step = max((1 if self.shared else window.stride_w) * self.pixel_c, window.height * self.channels * taps)
+            step = max(step, window.height * self.channels * taps)
             together = VECTOR // self.channels
             together = together if together * step <= 255 else VECTOR // 2 // self.channels
             row = 45 + 6 * (columns // taps // together)
@@ -248,13 +279,12 @@ class _Weights:
         self._blocks, self._groups = len(whole.places) // _LANES // groups, groups
         self.stream = _stream(whole, _LANES, whole.places if self._listed else None)
 
-    def instructions(self, count: int, together: int, pixels: int) -> int:
-        """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
-        sizes = batches(together, pixels)
+    def instructions(self, sizes: Sequence[int]) -> int:
+        """Return an estimate for batches of so many pixels."""
         pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
         block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 25 + 6 * self._general + self._listed
         fixed = 3 * len(self._channels.dead) // VECTOR + 8 if self._channels.dead.any() else 0
-        return count // together * (pairs * (self._blocks * block + 19) + 110 * calls) + count * fixed
+        return pairs * (self._blocks * block + 19) + 110 * calls + sum(sizes) * fixed
 
     def fields(self) -> Mapping[str, Member]:
         """Return the members of a `struct ferrule_mve_weights`."""
@@ -294,6 +324,12 @@ def at_once(together: int, scratch: Callable[[int], int]) -> Sequence[int]:
     return [
         min(number, together) for number in range(2, most + 1, 2) if number == 2 or scratch(number) <= _MOST_COLLECTED
     ]
+
+
+def ways_at_once(window: Window, channels: int, pixel_c: int, width: int) -> Sequence[tuple[Way, int]]:
+    """Return the ways to collect windows for rows of `width` pixels, and how many windows may be collected at once."""
+    ways = Way.all(window, channels, pixel_c, width)
+    return [(way, pixels) for way in ways for pixels in at_once(-(-width // way.apart), way.scratch)]
 
 
 def batches(together: int, pixels: int) -> list[int]:

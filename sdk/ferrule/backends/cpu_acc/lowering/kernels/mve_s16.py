@@ -149,7 +149,7 @@ def _conv2d(layer: Convolution) -> Found:
                         "view": {**layer.view_fields["view"], "pixel_c": pixel_bytes},
                         "input_zero_point": 0,
                         "pixels": pixels,
-                        "shared": int(way.shared),
+                        **way.fields,
                     },
                     "weights": channels.fields(sums, stream),
                 },
