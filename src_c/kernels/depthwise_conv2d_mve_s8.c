@@ -51,11 +51,13 @@ static inline const int8_t **set_row(const int8_t **tap, int32_t taps, const int
     return tap;
 }
 
-/* Set the taps of the pixel whose window begins at column x, then compute `count` steps. */
+/* Set the taps of the pixel whose window begins at column x, then compute `count` steps of
+ * `together` pixels. */
 __attribute__((noinline)) static void compute(const struct band *band, int32_t x, int32_t count,
-                                              struct ferrule_mve_depthwise *run)
+                                              int32_t together, struct ferrule_mve_depthwise *run)
 {
-    const struct ferrule_window *window = &band->params->window;
+    const struct ferrule_depthwise_conv2d_mve_s8_params *params = band->params;
+    const struct ferrule_window *window = &params->window;
     int32_t step = window->dilation_w * window->input_c;
     uint32_t line_bytes = (uint32_t)(window->input_w * window->input_c);
     const int8_t **first = run->list != NULL ? run->list : run->taps;
@@ -72,12 +74,13 @@ __attribute__((noinline)) static void compute(const struct band *band, int32_t x
         *tap++ = *first; /* its weight is 0 */
     }
     run->count = count;
-    if (run->list != NULL) {
-        ferrule_mve_depthwise_listed(run);
-    } else if (band->params->general != 0) {
-        ferrule_mve_depthwise_general(run);
+    if (run->lanes != together * window->input_c) {
+        set_lanes(params, together, run);
+    }
+    if (together > 1) {
+        params->compute(run);
     } else {
-        ferrule_mve_depthwise_plain(run);
+        params->single(run);
     }
     run->output += count * run->lanes;
 }
@@ -102,13 +105,7 @@ __attribute__((noinline)) static void compute_row(const struct band *band,
                 count -= count % together;
             }
         }
-        if (together > 1) {
-            set_lanes(band->params, together, run);
-            compute(band, x, count / together, run);
-            set_lanes(band->params, 1, run);
-        } else {
-            compute(band, x, count, run);
-        }
+        compute(band, x, together > 1 ? count / together : count, together, run);
         left -= count;
         x += count * window->stride_w;
     }
@@ -134,7 +131,6 @@ void ferrule_depthwise_conv2d_mve_s8(const struct ferrule_depthwise_conv2d_mve_s
         .pairs = pairs,
     };
 
-    set_lanes(params, 1, &run);
     (void)ferrule_mve_fill(outside, window->input_c, params->input_zero_point);
     for (int32_t b = 0; b < window->batches; ++b) {
         for (int32_t i = 0; i < window->output_h; ++i) {

@@ -26,7 +26,7 @@ from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernels.mve import Way
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.boards import load_board
-from ferrule.dom import Integer
+from ferrule.dom import Identifier, Integer
 from ferrule.firmware.toolchain import toolchain
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
@@ -119,6 +119,7 @@ def dense(rows: int, inputs: int, channels: int, **options: object) -> Case:
 
 
 RELU = Conv2dDescriptor(activation=Activation.RELU)
+STRIDES_2 = DepthwiseConv2dDescriptor(stride_h=2, stride_w=2, padding=ONE, activation=Activation.RELU)
 CASES: dict[str, Case] = {
     "one channel": conv2d((1, 9, 9, 1), (16, 1, 1, 1)),
     "half a vector": conv2d((1, 5, 7, 8), (8, 1, 1, 8)),
@@ -139,8 +140,8 @@ CASES: dict[str, Case] = {
     "stride above the window": conv2d((2, 7, 7, 21), (16, 1, 1, 21), Conv2dDescriptor(stride_h=2, stride_w=3)),
     "dilated": conv2d((1, 7, 9, 4), (16, 2, 3, 4), Conv2dDescriptor(dilation_h=3, dilation_w=2, padding=ONE)),
     "dilated, columns shared": conv2d(
-        (2, 4, 19, 5),
-        (8, 2, 4, 5),
+        (2, 4, 31, 12),
+        (8, 2, 4, 12),
         Conv2dDescriptor(dilation_h=2, dilation_w=3, padding=Padding(left=4, right=5)),
         dead=(1,),
     ),
@@ -154,8 +155,13 @@ CASES: dict[str, Case] = {
     "depthwise, two pixels at once": depthwise((1, 3, 12, 8), (3, 3), DepthwiseConv2dDescriptor(), zero_point=2),
     "depthwise, four pixels at once": depthwise((1, 3, 19, 4), (3, 3), DepthwiseConv2dDescriptor()),
     "depthwise, channels not in sixteens": depthwise((2, 5, 5, 36), (3, 3), dead=(2, 17)),
+    "depthwise, channels not in fours": depthwise((1, 7, 9, 31), (3, 3), dead=(30,), zero_point=9),
+    "depthwise, channels not in fours, plain": depthwise((2, 7, 9, 17), (3, 3), STRIDES_2),
+    "depthwise, channels not in fours, several pixels at once": depthwise((1, 3, 19, 27), (2, 3)),
+    "depthwise, channels not in fours, listed": depthwise((1, 5, 13, 33), (3, 4), STRIDES_2),
+    "depthwise, lanes that fill vectors": depthwise((1, 4, 18, 24), (3, 3)),
     "depthwise, stride 2": depthwise(
-        (1, 7, 9, 16), (3, 3), DepthwiseConv2dDescriptor(stride_h=2, stride_w=2, padding=ONE), zero_point=-100
+        (1, 7, 9, 16), (3, 3), replace(STRIDES_2, activation=Activation.NONE), zero_point=-100
     ),
     "depthwise, dilated": depthwise(
         (1, 7, 9, 12), (2, 3), DepthwiseConv2dDescriptor(dilation_h=3, dilation_w=2, activation=Activation.RELU6)
@@ -166,7 +172,7 @@ CASES: dict[str, Case] = {
     "depthwise, listed, several steps": depthwise((1, 6, 7, 48), (5, 5), DepthwiseConv2dDescriptor(), zero_point=7),
     "depthwise, listed, two pixels at once": depthwise((6, 5, 6, 8), (5, 5), DepthwiseConv2dDescriptor(), dead=(3,)),
     "depthwise, listed, outside": depthwise((2, 2, 3, 36), (3, 4), DepthwiseConv2dDescriptor(padding=ONE)),
-    "planes": planes((1, 9, 9, 17), (3, 3), size=1),
+    "planes": planes((1, 9, 17, 5), (3, 3), size=1),
     "planes, two vectors": planes((2, 6, 13, 4), (5, 5), size=2, zero_point=3),
     "planes, three vectors": planes((1, 9, 12, 3), (7, 6), size=3, dead=(1,)),
     "planes, four vectors": planes((1, 8, 9, 3), (8, 8), size=4, activation=Activation.RELU6),
@@ -174,7 +180,7 @@ CASES: dict[str, Case] = {
     "planes, stride above the window": planes((1, 13, 20, 5), (2, 1), stride_h=3, stride_w=2, zero_point=-9),
     "planes, dilated": planes((1, 11, 14, 2), (3, 5), size=3, dilation_h=2, dilation_w=3),
     "planes, multiplied": planes((1, 8, 10, 3), (3, 3), size=1, depth_multiplier=3, zero_point=11),
-    "planes, by columns": planes((1, 21, 3, 5), (9, 1), dilation_h=2),
+    "planes, by columns": planes((1, 29, 3, 2), (9, 1), dilation_h=2),
     "planes, one row": planes((3, 1, 30, 2), (1, 12), activation=Activation.RELU),
     "planes, windows outside": planes((1, 3, 9, 7), (2, 2), size=4, zero_point=-1),
     "dense": dense(1, 64, 24),
@@ -212,11 +218,12 @@ def test_the_assembler_is_exact(qemu: str, arm_gcc: str) -> None:
         assert_array_equal(got, wanted, err_msg=name)
 
 
+FORMS = "plain", "general", "listed", "any_plain", "any_general", "any_listed"
 ASSEMBLED = {
     "mve_store_pairs": ["ferrule_mve_store_pairs"],
     "mve_store_s16": ["ferrule_mve_store_pairs_s16", "ferrule_mve_sum_wide_s16"],
     "mve_depthwise_s16": ["ferrule_mve_depthwise_s16", "ferrule_mve_depthwise_multiplied_s16"],
-    "mve_depthwise": [f"ferrule_mve_depthwise_{form}" for form in ("plain", "general", "listed")],
+    "mve_depthwise": [f"ferrule_mve_depthwise_{form}" for form in FORMS],
     "mve_plane": [f"ferrule_mve_plane_{form}_{vectors}" for form in ("plain", "general") for vectors in range(1, 5)],
     "fully_connected_mve_s8": ["ferrule_mve_multiply_row", "ferrule_mve_row_sums"],
     "lstm_mve_s8": ["logistic_gate", "tanh_gate", "advance_cells"],
@@ -313,10 +320,35 @@ def test_windows_that_share_columns(dilation: int, stride: int, width: int, want
         assert sum(way.sizes(width, 2)) == width
 
 
-@pytest.mark.parametrize(("case", "apart"), [("dilated", 1), ("dilated, columns shared", 3)])
+@pytest.mark.parametrize(
+    ("case", "apart"), [("dilated", 1), ("dilated, columns shared", 3), ("dilated, columns shared by strides", 2)]
+)
 def test_dilated_windows_are_collected_where_they_share_columns(case: str, apart: int) -> None:
     (table,) = (each for each in lower(CASES[case].network, M55, Goal.SPEED).declarations if "params" in each.name)
     assert f"Field(value={Integer(value=apart)}, name='apart')" in repr(table)
+
+
+@pytest.mark.parametrize(
+    ("case", "wanted"),
+    [
+        ("depthwise, stride 2", (1, "general", "general")),
+        ("depthwise, two pixels at once", (4, "general", "general")),
+        ("depthwise, four pixels at once", (4, "plain", "plain")),
+        ("depthwise, channels not in fours, plain", (1, "any_plain", "any_plain")),
+        ("depthwise, channels not in fours, several pixels at once", (4, "plain", "any_plain")),
+        ("depthwise, channels not in fours, listed", (1, "any_listed", "any_listed")),
+        ("depthwise, lanes that fill vectors", (4, "plain", "plain")),
+    ],
+)
+def test_depthwise_pixels_are_computed_together_where_lanes_are_saved(case: str, wanted: tuple[int, str, str]) -> None:
+    (table,) = (each for each in lower(CASES[case].network, M55, Goal.SPEED).declarations if "params" in each.name)
+    together, compute, single = wanted
+    for name, value in {
+        "together": Integer(value=together),
+        "compute": Identifier(f"ferrule_mve_depthwise_{compute}"),
+        "single": Identifier(f"ferrule_mve_depthwise_{single}"),
+    }.items():
+        assert f"Field(value={value}, name='{name}')" in repr(table)
 
 
 def test_outputs_may_overlap_inputs_at_the_least_distance() -> None:

@@ -13,7 +13,9 @@ enum {
     FERRULE_MVE_ROWS = 9  /**< of any window */
 };
 
-/** int8 with a window of up to FERRULE_MVE_ROWS rows; input_c is a multiple of 4. */
+struct ferrule_mve_depthwise;
+
+/** int8 with a window of up to FERRULE_MVE_ROWS rows. */
 struct ferrule_depthwise_conv2d_mve_s8_params {
     struct ferrule_window window;
     int32_t input_zero_point;
@@ -25,9 +27,10 @@ struct ferrule_depthwise_conv2d_mve_s8_params {
      * weights of taps 2 * i and 2 * i + 1 sum to at most 255 in magnitude.
      */
     const int32_t *stream;
-    int32_t general;  /**< 0 if the output is as ferrule_is_plain requires, otherwise 1 */
-    int32_t together; /**< neighbouring pixels in 16 lanes: 16 / input_c, if that is a whole number,
-                         the stride is 1 and the stream repeats the channels; otherwise 1 */
+    int32_t together; /**< neighbouring pixels of a step, if the stride is 1 and the stream repeats
+                         the channels so often; otherwise 1 */
+    void (*compute)(struct ferrule_mve_depthwise *run); /**< for steps of so many pixels */
+    void (*single)(struct ferrule_mve_depthwise *run);  /**< for steps of one pixel */
     struct ferrule_output_s8 output;
 };
 
@@ -38,7 +41,7 @@ struct ferrule_mve_depthwise {
     int8_t *output;
     int32_t tap_step; /**< from the taps of a step to the next ones, less the lanes in whole vectors
                        */
-    int32_t lanes;    /**< bytes of a step, a multiple of 4 */
+    int32_t lanes;    /**< bytes of a step */
     int32_t count;    /**< steps, at least 1 */
     int32_t zero_point;
     int32_t low;
@@ -48,12 +51,18 @@ struct ferrule_mve_depthwise {
     int32_t pairs;       /**< of taps in the list */
 };
 
-/** @brief Compute pixels with taps from a list. */
+/**
+ * @brief Compute steps whose lanes are a multiple of 4: `plain` for outputs as ferrule_is_plain
+ * requires, `listed` with taps from a list.
+ */
+void ferrule_mve_depthwise_plain(struct ferrule_mve_depthwise *run);
+void ferrule_mve_depthwise_general(struct ferrule_mve_depthwise *run);
 void ferrule_mve_depthwise_listed(struct ferrule_mve_depthwise *run);
 
-/** @brief Compute pixels; `plain` for outputs as ferrule_is_plain requires. */
-void ferrule_mve_depthwise_plain(const struct ferrule_mve_depthwise *run);
-void ferrule_mve_depthwise_general(const struct ferrule_mve_depthwise *run);
+/** @brief The same for any lanes. */
+void ferrule_mve_depthwise_any_plain(struct ferrule_mve_depthwise *run);
+void ferrule_mve_depthwise_any_general(struct ferrule_mve_depthwise *run);
+void ferrule_mve_depthwise_any_listed(struct ferrule_mve_depthwise *run);
 
 /**
  * @brief Convolve each channel on its own, pixel by pixel in order.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels, is_plain
 from ferrule.backends.cpu_acc.lowering.kernels.mve import stream
@@ -22,7 +22,12 @@ from ferrule.operators.arithmetic.fixed_point import factor_arrays
 
 _LANES = 16
 _WORD = 4
-"""Lanes that share a word of the sums: a loop with tail predication would write only a part of it."""
+"""Lanes that share a word of the sums: a loop with tail predication would write only a part of it.
+
+Lanes that are not in fours take longer.
+"""
+_MOST_TOGETHER = 4
+"""Pixels of a step that does not fit into 16 lanes: each has its own copy of the weights."""
 _TAPS = 9
 """Taps whose addresses are in registers; the addresses of more are in scratch."""
 _ROWS = 9
@@ -34,29 +39,47 @@ _ORDER = (0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15)
 """The order of biases, multipliers and shifts of 16 channels."""
 
 
-def _candidate(layer: Convolution) -> Candidate | str:
-    output, window, count = layer.output.shape, layer.window, layer.image.shape[3]
+def _pixels(layer: Convolution) -> Found:
+    """Return the kernel for one pixel at a time, and for so many neighbouring ones that fewer lanes are unused."""
+    window, count = layer.window, layer.image.shape[3]
     if layer.depth_multiplier != 1 or window.height > _ROWS:
         return f"channels are multiplied, or the window has more than {_ROWS} rows"
-    if count % _WORD:
-        return "the channels are not in fours"
     channels = int8_channels(layer)
     if not can_scale(channels):
         return TOO_LARGE
     taps = _taps(channels.matrix)
     if np.abs(taps.astype(np.int64)).reshape(len(taps), -1, 2).sum(axis=2).max() > _LARGEST_PAIR:
         return "the products of two weights may not fit into 16 bits"
-    together = _LANES // count if window.stride_w == 1 and _LANES % count == 0 else 1
-    general = not is_plain(layer)
-    inside = _windows_inside(layer)
-    listed = taps.shape[1] if window.height * window.width > _TAPS else 0
-    block = 12 * listed + 66 if listed else 118 + 15 * general
-    step = block * -(-count * together // _LANES) + 20
-    alone = 100 + 6 * window.height * window.width
+    found = [_candidate(channels, taps, 1)]
+    most = max(_MOST_TOGETHER, _LANES // count) if window.stride_w == 1 else 1
+    for together in range(2, most + 1):
+        if together * count % _WORD == 0:
+            more = _candidate(channels, taps, together)
+            found += [more] if more.instructions < found[-1].instructions else []
+    return found
 
+
+def _candidate(channels: Channels, taps: Array, together: int) -> Candidate:
+    layer, (images, rows, columns) = channels.layer, _windows_inside(channels.layer)
+    output, window, count = layer.output.shape, layer.window, len(taps)
+    listed = taps.shape[1] if window.height * window.width > _TAPS else 0
+    form = "listed" if listed else "plain" if is_plain(layer) else "general"
+
+    def step(pixels: int) -> int:
+        lanes = pixels * count
+        block = 12 * listed + 66 if listed else 118 + 15 * (form == "general")
+        return (block + (16 if lanes % _WORD else 0)) * -(-lanes // _LANES) + 20
+
+    def function(pixels: int) -> Identifier:
+        return Identifier(f"ferrule_mve_depthwise_{'any_' if pixels * count % _WORD else ''}{form}")
+
+    start = 100 + 6 * window.height * window.width
+    steps, rest = divmod(columns, together)
+    inside = steps * step(together) + rest * step(1) + start * ((steps > 0) + (rest > 0))
+    outside = rows * (output[2] - columns) + (output[1] - rows) * output[2]
     return Candidate(
         kernel="depthwise_conv2d_mve_s8",
-        instructions=inside // together * step + (layer.pixels - inside) * (step + alone) + 220 * output[0] * output[1],
+        instructions=images * (rows * inside + outside * (start + step(1)) + output[1] * 70),
         weight_bytes=-(-count * together // _LANES) * _LANES * (9 + max(listed, _TAPS)),
         scratch_bytes=count + _POINTER_BYTES * listed,
         overlaps=partial(layer.overlaps, reads=Reads.PER_CHANNEL),
@@ -68,8 +91,9 @@ def _candidate(layer: Convolution) -> Candidate | str:
                 "stream": layer.context.blob(
                     "weights", _stream(channels, taps if listed else taps[:, :_TAPS], together)
                 ),
-                "general": int(general),
                 "together": together,
+                "compute": function(together),
+                "single": function(1),
                 "output": layer.output_fields,
             },
             scratch_alignment=_POINTER_BYTES,
@@ -91,12 +115,12 @@ def _stream(channels: Channels, taps: Array, together: int) -> Array:
     return stream(ordered, taps[lanes].reshape(-1, _LANES, taps.shape[1]).transpose(0, 2, 1), _LANES)
 
 
-def _windows_inside(layer: Convolution) -> int:
-    """Return how many windows are inside the image."""
+def _windows_inside(layer: Convolution) -> tuple[int, int, int]:
+    """Return images, and how many rows and columns of windows are inside each."""
     window, image, output = layer.window, layer.image.shape, layer.output.shape
     rows = _inside(window.height, window.stride_h, window.dilation_h, window.padding.top, image[1], output[1])
     columns = _inside(window.width, window.stride_w, window.dilation_w, window.padding.left, image[2], output[2])
-    return output[0] * rows * columns
+    return output[0], rows, columns
 
 
 def _inside(kernel: int, stride: int, dilation: int, pad: int, extent: int, count: int) -> int:
@@ -237,7 +261,7 @@ def _lines(layer: Convolution, *, transposed: bool) -> Candidate | str:
 
 _TFLM = frozenset({Rounding.TFLM})
 MVE_DEPTHWISE_ROWS = (
-    weighted_row("depthwise_conv2d_mve_s8", _candidate, Feature.MVE, rules=_TFLM),
+    weighted_row("depthwise_conv2d_mve_s8", _pixels, Feature.MVE, rules=_TFLM),
     weighted_row("depthwise_conv2d_planes_mve_s8", _planes, Feature.MVE, rules=_TFLM),
 )
 """The kernel for all channels of a pixel at once, and that for channels one after the other."""
