@@ -31,9 +31,22 @@ _Static_assert(offsetof(struct ferrule_fully_connected_mve_s8_params, output) ==
     "vldrb.u8 q3, [r5], #16\n\t"                                                                   \
     "vmladava.s8 lr, q3, q4\n\t"
 
+/* The same of four channels. */
+#define STEP_OF_FOUR                                                                               \
+    "vldrb.u8 q4, [r9], #16\n\t"                                                                   \
+    "vldrb.u8 q0, [r5], #16\n\t"                                                                   \
+    "vmladava.s8 r0, q0, q4\n\t"                                                                   \
+    "vldrb.u8 q1, [r5], #16\n\t"                                                                   \
+    "vmladava.s8 r2, q1, q4\n\t"                                                                   \
+    "vldrb.u8 q2, [r5], #16\n\t"                                                                   \
+    "vmladava.s8 r8, q2, q4\n\t"                                                                   \
+    "vldrb.u8 q3, [r5], #16\n\t"                                                                   \
+    "vmladava.s8 r10, q3, q4\n\t"
+
 /*
  * The frame: the row, the address at which the products begin (so that the first pass has 1 to 4
- * steps), whether the output is general, the zero point.
+ * steps), whether the output is general, the zero point. In r3 are the channels behind a block of
+ * eight; the predicate has those of the last block.
  */
 __attribute__((naked, aligned(4))) void ferrule_mve_multiply_row(
     __attribute__((unused)) const struct ferrule_fully_connected_mve_s8_params *params,
@@ -61,6 +74,9 @@ __attribute__((naked, aligned(4))) void ferrule_mve_multiply_row(
             "orr r6, r6, #1\n\t"
             "strd r1, r6, [sp]\n\t"
             "mov r1, r2\n\t"
+            "vctp.16 r3\n\t"
+            "subs r3, #8\n\t"
+            "blt.w 5f\n\t"
             "1:\n\t" /* a block of channels */
             "ldr r9, [sp]\n\t"
             "ldm r5!, {r0, r2, r4, r6}\n\t"
@@ -70,6 +86,7 @@ __attribute__((naked, aligned(4))) void ferrule_mve_multiply_row(
             "2:\n\t" /* four times 16 products */
             STEP STEP STEP STEP "cmp r9, r7\n\t"
             "bne.w 2b\n\t"
+            "6:\n\t"
             "vmov q2[2], q2[0], r0, r4\n\t"
             "vmov q2[3], q2[1], r2, r6\n\t"
             "vmov q3[2], q3[0], r8, r12\n\t"
@@ -80,7 +97,6 @@ __attribute__((naked, aligned(4))) void ferrule_mve_multiply_row(
                 "q1") "ldrd r0, r2, [sp, #8]\n\t"
                       "vldrb.s32 q0, [r5], #4\n\t"
                       "vldrb.s32 q1, [r5], #4\n\t"
-                      "vctp.16 r3\n\t"
                       "cbz r0, 3f\n\t" FERRULE_MVE_BELOW("q2", "q4") FERRULE_MVE_BELOW("q3", "q5")
                           FERRULE_MVE_SHIFT("q2", "q0") FERRULE_MVE_SHIFT(
                               "q3", "q1") "vqmovnb.s32 q2, q2\n\t"
@@ -98,7 +114,23 @@ __attribute__((naked, aligned(4))) void ferrule_mve_multiply_row(
                                                           "subs r3, #8\n\t"
                                                           "vpst\n\t"
                                                           "vstrbt.16 q2, [r1], #8\n\t"
+                                                          "bge.w 1b\n\t"
+                                                          "5:\n\t" /* the last channels */
+                                                          "adds r3, #8\n\t"
+                                                          "beq.w 7f\n\t"
+                                                          "vctp.16 r3\n\t"
+                                                          "cmp r3, #4\n\t"
+                                                          "mov.w r3, #0\n\t"
                                                           "bgt.w 1b\n\t"
+                                                          "ldr r9, [sp]\n\t"
+                                                          "ldm r5!, {r0, r2, r4, r6}\n\t"
+                                                          "ldm r5!, {r8, r10, r12, lr}\n\t"
+                                                          "sub.w lr, r7, r9\n\t"
+                                                          "lsr.w lr, lr, #4\n\t"
+                                                          "dls lr, lr\n\t"
+                                                          "8:\n\t" STEP_OF_FOUR "le lr, 8b\n\t"
+                                                          "b.w 6b\n\t"
+                                                          "7:\n\t"
                                                           "add sp, #20\n\t"
                                                           "vpop {d8-d15}\n\t"
                                                           "pop {r4-r11, pc}\n\t");
@@ -175,16 +207,19 @@ void ferrule_mve_multiply_row(const struct ferrule_fully_connected_mve_s8_params
     const int32_t *stream = params->stream;
 
     for (int32_t c = 0; c < params->output_c; c += CHANNELS) {
+        const int32_t channels =
+            params->output_c - c > FERRULE_MVE_LANES ? CHANNELS : (int32_t)FERRULE_MVE_LANES;
         const int32_t *weights = stream + CHANNELS;
-        const int32_t *multipliers = weights + 2 * params->data_bytes;
+        const int32_t *multipliers = weights + params->data_bytes * channels / 4;
         const int32_t *shifts = multipliers + CHANNELS;
 
-        for (int32_t i = 0; i < CHANNELS && c + i < params->output_c; ++i) {
+        for (int32_t i = 0; i < channels && c + i < params->output_c; ++i) {
             int32_t place = i / 2 + FERRULE_MVE_LANES * (i % 2);
             int32_t sum = stream[place];
 
             for (int32_t k = 0; k < params->data_bytes; ++k) {
-                int32_t vector = CHANNELS * (k / FERRULE_MVE_BYTES) + place;
+                int32_t vector =
+                    channels * (k / FERRULE_MVE_BYTES) + i / 2 + channels / 2 * (i % 2);
 
                 sum += row[k] * ferrule_mve_byte(weights, vector * FERRULE_MVE_BYTES +
                                                               k % FERRULE_MVE_BYTES);

@@ -185,6 +185,9 @@ CASES: dict[str, Case] = {
     "planes, windows outside": planes((1, 3, 9, 7), (2, 2), size=4, zero_point=-1),
     "dense": dense(1, 64, 24),
     "dense, last block not whole": dense(1, 80, 9, zero_point=7),
+    "dense, four channels": dense(1, 144, 4, zero_point=7),
+    "dense, last block of two": dense(1, 64, 10),
+    "dense, last block of five": dense(1, 100, 13),
     "dense, ragged": dense(1, 10, 17),
     "dense, small": dense(1, 3, 8),
 }
@@ -289,7 +292,7 @@ def test_the_doubling_high_product_is_the_reference() -> None:
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        (depthwise((1, 9, 9, 34), (3, 3)), "the channels are not in fours"),
+        (depthwise((1, 12, 9, 4), (10, 3)), "channels are multiplied, or the window has more than 9 rows"),
         (planes((1, 19, 9, 4), (13, 5)), "the window has more than 64 pixels"),
         (planes((1, 9, 9, 4), (3, 3), stride_h=2, dilation_h=2), "the windows are dilated and have strides"),
         (planes((1, 1, 3, 4097), (1, 2), dilation_w=2), "the pixels are too far apart"),
@@ -332,7 +335,7 @@ def test_dilated_windows_are_collected_where_they_share_columns(case: str, apart
     ("case", "wanted"),
     [
         ("depthwise, stride 2", (1, "general", "general")),
-        ("depthwise, two pixels at once", (4, "general", "general")),
+        ("depthwise, two pixels at once", (2, "general", "general")),
         ("depthwise, four pixels at once", (4, "plain", "plain")),
         ("depthwise, channels not in fours, plain", (1, "any_plain", "any_plain")),
         ("depthwise, channels not in fours, several pixels at once", (4, "plain", "any_plain")),

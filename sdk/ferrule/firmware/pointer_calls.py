@@ -56,7 +56,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
     (r".*", r"depthwise_conv2d_3x3_by[12](_exact)?_s8\.c:(turn|store_line)", Kind.PART),
     (r".*", r"ferrule_(expand|widen|multiply)_(pairs|words)\w*|ferrule_store_sums\w*", Kind.PART),
-    (r".*", r"ferrule_(block|mve_plane)_\w+|conv2d_block_s8\.c:gather_\w+", Kind.PART),
+    (r".*", r"ferrule_(block|mve_depthwise|mve_plane)_\w+|conv2d_block_s8\.c:gather_\w+", Kind.PART),
     (r".*", r"lstm_(block|mve)_s8\.c:(logistic|tanh)_gate\w*", Kind.PART),
     (r".*", r"ferrule_(average|max)_pool2d_(2x2|3x3|any|many)_s8", Kind.PART),
 )
@@ -79,7 +79,7 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_\w+_block_s8|(conv2d|conv2d_1x1|fully_connected|batch_matmul)_block_s8\.c:\w+", Kind.PART),
     (r"ferrule_(lstm|svdf)_\w+|(lstm|svdf)_(block|mve)_\w+\.c:\w+", Kind.PART),
     (r"ferrule_batch_matmul_(direct|octet)_s8|batch_matmul_(direct|octet)_s8\.c:\w+", Kind.PART),
-    (r"ferrule_\w+_planes_mve_s8|depthwise_conv2d_planes_mve_s8\.c:\w+", Kind.PART),
+    (r"ferrule_depthwise_conv2d_(planes_)?mve_s8|depthwise_conv2d_(planes_)?mve_s8\.c:\w+", Kind.PART),
     (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
 )
 """A function that calls through pointers, and the kinds that it calls."""
@@ -95,6 +95,7 @@ _KERNELS_WITH_PARTS = (
     "depthwise_conv2d_3x3_by1_s8",
     "depthwise_conv2d_3x3_by2_exact_s8",
     "depthwise_conv2d_3x3_by2_s8",
+    "depthwise_conv2d_mve_s8",
     "depthwise_conv2d_planes_mve_s8",
     "depthwise_conv2d_window_s8",
     "depthwise_lines",

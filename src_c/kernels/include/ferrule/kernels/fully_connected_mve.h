@@ -12,7 +12,8 @@ struct ferrule_fully_connected_mve_s8_params {
     /**
      * Per eight channels, in the order 0, 2, 4, 6, 1, 3, 5, 7: biases (with the contribution of the
      * input's zero point); per 16 products the weights of each channel, 16 bytes; multipliers;
-     * shifts as bytes, negative to the right.
+     * shifts as bytes, negative to the right. Up to four last channels are a block of eight, too,
+     * but it has only the weights of channels 0, 2, 1, 3.
      */
     const int32_t *stream;
     int32_t first;      /**< vectors of the first pass, 1 to 4; other passes have 4 */

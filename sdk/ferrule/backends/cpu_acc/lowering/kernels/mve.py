@@ -239,20 +239,19 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
     vectors, blocks, rows = _vectors(products), -(-count // len(EIGHT)), layer.pixels
     whole = products % VECTOR == 0
     kernel = "fully_connected_mve_s8" if whole else "fully_connected_copied_mve_s8"
-    firsts = np.arange(0, count, len(EIGHT))[:, None]
-    order = np.minimum((firsts + EIGHT).reshape(-1), count - 1)  # the last block repeats the last channel
+    half = _has_half(count)
     per_block = 17 * vectors + 2 * -(-vectors // _ROW_PASS) + 28
     return Candidate(
         kernel=kernel,
         code="fully_connected_mve_s8",
-        instructions=rows * (blocks * per_block + 50 + (0 if whole else 3 * vectors)),
-        weight_bytes=blocks * len(EIGHT) * (VECTOR * vectors + 9),
+        instructions=rows * (blocks * per_block - 7 * half * vectors + 50 + (0 if whole else 3 * vectors)),
+        weight_bytes=blocks * len(EIGHT) * (VECTOR * vectors + 9) - half * _LANES * VECTOR * vectors,
         scratch_bytes=0 if whole else VECTOR * vectors,
         call=lambda: KernelCall(
             kernel,
             "ferrule/kernels/fully_connected_mve.h",
             {
-                "stream": layer.context.blob("weights", _stream(channels.chosen(order), len(EIGHT))),
+                "stream": layer.context.blob("weights", _row_stream(channels)),
                 "first": (vectors - 1) % _ROW_PASS + 1,
                 "data_bytes": VECTOR * vectors,
                 "output_c": count,
@@ -306,6 +305,24 @@ def _stream(channels: Channels, block: int, positions: Array | None = None) -> A
     vectors = matrix.shape[1] // VECTOR
     weights = matrix.reshape(-1, block, vectors, VECTOR).transpose(0, 2, 1, 3)
     return stream(channels, weights, block, positions)
+
+
+def _row_stream(channels: Channels) -> Array:
+    """Return the words of FULLY_CONNECTED: whole blocks, and one of which only half the weights are stored."""
+    count = len(channels.matrix)
+    order = (np.arange(0, count, len(EIGHT))[:, None] + EIGHT).reshape(-1)
+    blocks = _stream(channels.chosen(np.minimum(order, count - 1)), len(EIGHT))  # the last channel is repeated
+    if not _has_half(count):
+        return blocks
+    each = blocks.reshape(-(-count // len(EIGHT)), -1)
+    start, end = np.cumsum([len(EIGHT), len(EIGHT) * VECTOR // 4 * _vectors(channels.matrix.shape[1])])
+    weights = each[-1, start:end].reshape(-1, 2, _LANES, VECTOR // 4)[:, :, : _LANES // 2]  # of even and odd channels
+    return np.concatenate([each[:-1].reshape(-1), each[-1, :start], weights.reshape(-1), each[-1, end:]])
+
+
+def _has_half(count: int) -> bool:
+    """Return whether of so many channels of FULLY_CONNECTED, the last block stores the weights of only four."""
+    return 0 < count % len(EIGHT) <= _LANES
 
 
 def stream(channels: Channels, weights: Array, block: int, positions: Array | None = None) -> Array:
