@@ -13,36 +13,33 @@ static void widen_listed(const int8_t *pixel, const int16_t *inputs, int32_t wor
 }
 
 /* The listed inputs of one pixel after the other. */
-static void convolve_listed(const struct ferrule_conv2d_block_s8_params *params,
+static void convolve_listed(const struct ferrule_conv2d_1x1_block_s8_params *params,
                             const int8_t *input, int8_t *output, uint32_t *patches)
 {
-    const struct ferrule_window *window = &params->window;
     const struct ferrule_block *block = &params->block;
     struct ferrule_block_pixels pixels = {.pairs = 1};
 
-    for (int32_t left = window->batches * window->output_h * window->output_w; left > 0;
-         left -= 2) {
+    for (int32_t left = params->pixels; left > 0; left -= 2) {
         pixels.first = output;
         pixels.second = output;
         widen_listed(input, params->inputs, block->words, patches);
         if (left > 1) {
-            input += window->input_c;
+            input += params->input_c;
             output += block->output_c;
             pixels.second = output;
             widen_listed(input, params->inputs, block->words, patches + 1);
         }
         block->store(block, &pixels, patches);
-        input += window->input_c;
+        input += params->input_c;
         output += block->output_c;
     }
 }
 
-void ferrule_conv2d_1x1_block_s8(const struct ferrule_conv2d_block_s8_params *params,
+void ferrule_conv2d_1x1_block_s8(const struct ferrule_conv2d_1x1_block_s8_params *params,
                                  const int8_t *input, int8_t *output, void *scratch)
 {
-    const struct ferrule_window *window = &params->window;
     const struct ferrule_block *block = &params->block;
-    int32_t count = window->batches * window->output_h * window->output_w;
+    int32_t count = params->pixels;
 
     if (params->inputs != NULL) {
         convolve_listed(params, input, output, scratch);
@@ -53,7 +50,7 @@ void ferrule_conv2d_1x1_block_s8(const struct ferrule_conv2d_block_s8_params *pa
             .first = output,
             .second = output + block->output_c,
             .source = input,
-            .step_bytes = window->input_c,
+            .step_bytes = params->input_c,
             .pairs = count / 2,
         };
 
@@ -64,7 +61,7 @@ void ferrule_conv2d_1x1_block_s8(const struct ferrule_conv2d_block_s8_params *pa
         struct ferrule_block_pixels pixels = {
             .first = last,
             .second = last,
-            .source = input + (count - 1) * window->input_c,
+            .source = input + (count - 1) * params->input_c,
             .pairs = 1,
         };
 

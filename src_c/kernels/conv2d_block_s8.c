@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "ferrule/kernels/conv2d.h"
 
@@ -25,10 +26,19 @@ static void copy(int8_t *target, const int8_t *source, int32_t bytes)
     }
 }
 
-/* Copy the channels of a group from neighbouring pixels. */
-static void copy_group(int8_t *target, const int8_t *source, int32_t bytes, int32_t channels,
-                       int32_t pixel_c)
+void ferrule_conv2d_block_copy(const struct ferrule_conv2d_block_s8_params *params, int8_t *target,
+                               const int8_t *source, int32_t bytes)
 {
+    (void)params;
+    copy(target, source, bytes);
+}
+
+void ferrule_conv2d_block_copy_group(const struct ferrule_conv2d_block_s8_params *params,
+                                     int8_t *target, const int8_t *source, int32_t bytes)
+{
+    const int32_t channels = params->window.input_c;
+    const int32_t pixel_c = params->view.pixel_c;
+
     if (channels == 4) {
         for (; bytes >= 16; bytes -= 16) {
             FERRULE_COPY_WORD(target, source);
@@ -60,7 +70,6 @@ static void fill_lines(const struct ferrule_conv2d_block_s8_params *params, cons
 {
     const struct ferrule_window *window = &params->window;
     int32_t channels = window->input_c;
-    int32_t pixel_c = params->view.pixel_c;
     int32_t skipped = window->pad_left < 0 ? -window->pad_left : 0; /* columns of the image */
     int32_t left_bytes = window->pad_left < 0 ? 0 : window->pad_left * channels;
     int32_t row_bytes = (window->input_w - skipped) * channels;
@@ -74,13 +83,9 @@ static void fill_lines(const struct ferrule_conv2d_block_s8_params *params, cons
         if (row < 0 || row >= window->input_h) {
             (void)memset(lines, params->input_zero_point, (size_t)params->line_bytes);
         } else {
-            const int8_t *source = image + (row * window->input_w + skipped) * pixel_c;
+            int32_t pixel = row * window->input_w + skipped;
 
-            if (pixel_c == channels) {
-                copy(lines + left_bytes, source, bytes);
-            } else {
-                copy_group(lines + left_bytes, source, bytes, channels, pixel_c);
-            }
+            params->copy(params, lines + left_bytes, image + pixel * params->view.pixel_c, bytes);
         }
         lines += params->line_bytes;
     }
@@ -97,6 +102,87 @@ static int32_t keep_lines(const struct ferrule_conv2d_block_s8_params *params, i
     }
     copy(lines, lines + window->stride_h * params->line_bytes, kept * params->line_bytes);
     return kept;
+}
+
+/* Widen the window of a single pixel in the lines, in the order of ferrule_block_gather. */
+static void gather_one_line(const struct ferrule_block_rows *rows, const int8_t *source,
+                            uint32_t *target)
+{
+    const int8_t *row = source;
+
+    for (int32_t i = 0; i < rows->count; ++i) {
+        ferrule_widen(row, rows->words, target, 4);
+        target += 4 * rows->words;
+        row += 4 * rows->words + rows->step_bytes;
+    }
+    row = source + 4 * rows->words;
+    int16_t *at = (int16_t *)target;
+    for (int32_t i = 0; i < rows->count; ++i) {
+        for (int32_t k = 0; k < rows->rest; ++k) {
+            at[0] = row[k];
+            at += (i * rows->rest + k) % 2 == 0 ? 1 : 3;
+        }
+        row += 4 * rows->words + rows->step_bytes;
+    }
+}
+
+/* Neighbouring pixels from `output` on, whose windows begin at the source. */
+static struct ferrule_block_pixels pixels_of(const struct ferrule_conv2d_row *row, int8_t *output,
+                                             const int8_t *source, int32_t pairs)
+{
+    const struct ferrule_conv2d_block_s8_params *params = row->params;
+    const struct ferrule_block_rows *rows = &params->rows;
+    int32_t pixel_c = params->line_bytes != 0 ? params->window.input_c : params->view.pixel_c;
+    struct ferrule_block_pixels pixels = {
+        .first = output,
+        .second = output + params->view.column,
+        .source = source,
+        .step_bytes = params->window.stride_w * pixel_c,
+        .pairs = pairs,
+        .rows = rows->count != 1 || rows->rest != 0 ? rows : NULL,
+    };
+
+    return pixels;
+}
+
+/* Compute the pixel that waits and another one, or the same if there is no other one. */
+static void store_waiting(struct ferrule_conv2d_row *row, int8_t *second)
+{
+    struct ferrule_block_pixels pixels = {.first = row->waiting, .second = second, .pairs = 1};
+
+    row->block.store(&row->block, &pixels, row->patches);
+    row->waiting = NULL;
+}
+
+void ferrule_conv2d_block_lines(struct ferrule_conv2d_row *row)
+{
+    const struct ferrule_conv2d_block_s8_params *params = row->params;
+    const struct ferrule_window *window = &params->window;
+    int8_t *lines = (int8_t *)(row->patches + 4 * row->block.words);
+    const int8_t *line = lines;
+    int32_t y = row->index * window->stride_h - window->pad_top;
+    int32_t left = window->output_w;
+    int8_t *output = row->output;
+
+    fill_lines(params, row->image, y, lines, row->index > 0 ? keep_lines(params, lines) : 0);
+    if (row->waiting != NULL) {
+        gather_one_line(&params->rows, line, row->patches + 1);
+        store_waiting(row, output);
+        output += params->view.column;
+        line += window->stride_w * window->input_c;
+        left -= 1;
+    }
+    if (left > 1) {
+        struct ferrule_block_pixels pixels = pixels_of(row, output, line, left / 2);
+
+        row->block.store(&row->block, &pixels, row->patches);
+        output += 2 * pixels.pairs * params->view.column;
+        line += 2 * pixels.pairs * pixels.step_bytes;
+    }
+    if (left % 2 != 0) {
+        gather_one_line(&params->rows, line, row->patches);
+        row->waiting = output;
+    }
 }
 
 static uint32_t *fill_words(uint32_t *target, int32_t words, uint32_t value)
@@ -145,28 +231,6 @@ static void gather_one(const struct ferrule_conv2d_block_s8_params *params, cons
     }
 }
 
-/* Widen the window of a single pixel in the lines, in the order of ferrule_block_gather. */
-static void gather_one_line(const struct ferrule_block_rows *rows, const int8_t *source,
-                            uint32_t *target)
-{
-    const int8_t *row = source;
-
-    for (int32_t i = 0; i < rows->count; ++i) {
-        ferrule_widen(row, rows->words, target, 4);
-        target += 4 * rows->words;
-        row += 4 * rows->words + rows->step_bytes;
-    }
-    row = source + 4 * rows->words;
-    int16_t *at = (int16_t *)target;
-    for (int32_t i = 0; i < rows->count; ++i) {
-        for (int32_t k = 0; k < rows->rest; ++k) {
-            at[0] = row[k];
-            at += (i * rows->rest + k) % 2 == 0 ? 1 : 3;
-        }
-        row += 4 * rows->words + rows->step_bytes;
-    }
-}
-
 /* Widen the windows of two pixels in the image that lie inside horizontally. */
 static void gather_two(const struct ferrule_conv2d_block_s8_params *params, const int8_t *image,
                        int32_t y, int32_t x, uint32_t *target)
@@ -206,78 +270,49 @@ static void gather_two(const struct ferrule_conv2d_block_s8_params *params, cons
     (void)fill_words(target, below, outside);
 }
 
-/* Compute a row of output pixels, for one group of channels. `waiting` is a pixel that is gathered
- * but not computed, or null; so is what is returned. */
-static int8_t *convolve_row(const struct ferrule_conv2d_block_s8_params *params,
-                            const struct ferrule_block *block, const int8_t *image, int32_t y,
-                            int8_t *output, int8_t *waiting, uint32_t *patches)
+void ferrule_conv2d_block_image(struct ferrule_conv2d_row *row)
 {
+    const struct ferrule_conv2d_block_s8_params *params = row->params;
     const struct ferrule_window *window = &params->window;
-    const struct ferrule_block_rows *rows = &params->rows;
-    int8_t *lines = (int8_t *)(patches + 4 * block->words);
-    bool has_lines = params->line_bytes != 0;
-    int32_t step = window->stride_w * (has_lines ? window->input_c : params->view.pixel_c);
-    int32_t column = params->view.column;
-    /* Between these columns, two windows lie inside or in the lines. */
-    int32_t least_x = has_lines ? -window->pad_left : 0;
-    int32_t reach = (window->kernel_w - 1) * window->dilation_w + 1 + window->stride_w;
-    int32_t most_x = has_lines ? INT32_MAX : window->input_w - reach;
+    const int32_t pixel_c = params->view.pixel_c;
+    int32_t y = row->index * window->stride_h - window->pad_top;
     int32_t x = -window->pad_left;
-    int32_t left = window->output_w;
+    /* Up to this column, two windows lie inside horizontally. */
+    int32_t reach = (window->kernel_w - 1) * window->dilation_w + 1 + window->stride_w;
+    int32_t most_x = window->input_w - reach;
     /* Whether the function that stores pixels finds their windows as such rows. */
-    bool has_rows = has_lines ||
-                    (y >= 0 && window->dilation_w == 1 && params->view.pixel_c == window->input_c &&
-                     y + (window->kernel_h - 1) * window->dilation_h < window->input_h);
-    const int8_t *line =
-        has_lines ? lines : image + (y * window->input_w + x) * params->view.pixel_c;
-    struct ferrule_block_pixels pixels = {.first = waiting, .step_bytes = step, .pairs = 1};
+    bool has_rows = y >= 0 && window->dilation_w == 1 && pixel_c == window->input_c &&
+                    y + (window->kernel_h - 1) * window->dilation_h < window->input_h;
+    int8_t *output = row->output;
+    int32_t left = window->output_w;
 
-    if (rows->count != 1 || rows->rest != 0) {
-        pixels.rows = rows;
-    }
     while (left > 0) {
-        if (pixels.first == NULL && left > 1 && x >= least_x && x <= most_x) {
-            int32_t pairs = 1;
+        int32_t done = 1;
 
-            pixels.first = output;
-            pixels.second = output + column;
-            pixels.source = NULL;
-            if (!has_rows) {
-                gather_two(params, image, y, x, patches);
+        if (row->waiting != NULL) {
+            gather_one(params, row->image, y, x, row->patches + 1);
+            store_waiting(row, output);
+        } else if (left > 1 && x >= 0 && x <= most_x) {
+            struct ferrule_block_pixels pixels = pixels_of(row, output, NULL, 1);
+
+            if (has_rows) {
+                int32_t inside = (most_x - x) / window->stride_w + 2;
+
+                pixels.source = row->image + (y * window->input_w + x) * pixel_c;
+                pixels.pairs = (inside < left ? inside : left) / 2;
             } else {
-                pixels.source = line;
-                pairs = has_lines ? left : (most_x - x) / window->stride_w + 2;
-                pairs = (pairs < left ? pairs : left) / 2;
+                gather_two(params, row->image, y, x, row->patches);
             }
-            pixels.pairs = pairs;
-            block->store(block, &pixels, patches);
-            pixels.first = NULL;
-            output += 2 * pairs * column;
-            x += 2 * pairs * window->stride_w;
-            line += 2 * pairs * step;
-            left -= 2 * pairs;
-            continue;
-        }
-        if (has_lines) {
-            gather_one_line(rows, line, patches + (pixels.first != NULL));
+            row->block.store(&row->block, &pixels, row->patches);
+            done = 2 * pixels.pairs;
         } else {
-            gather_one(params, image, y, x, patches + (pixels.first != NULL));
+            gather_one(params, row->image, y, x, row->patches);
+            row->waiting = output;
         }
-        if (pixels.first == NULL) {
-            pixels.first = output;
-        } else {
-            pixels.second = output;
-            pixels.source = NULL;
-            pixels.pairs = 1;
-            block->store(block, &pixels, patches);
-            pixels.first = NULL;
-        }
-        output += column;
-        x += window->stride_w;
-        line += step;
-        --left;
+        output += done * params->view.column;
+        x += done * window->stride_w;
+        left -= done;
     }
-    return pixels.first;
 }
 
 static void convolve(const struct ferrule_conv2d_block_s8_params *params, const int8_t *input,
@@ -285,42 +320,30 @@ static void convolve(const struct ferrule_conv2d_block_s8_params *params, const 
 {
     const struct ferrule_window *window = &params->window;
     const struct ferrule_view *view = &params->view;
-    int8_t *lines = (int8_t *)(patches + 4 * params->block.words);
-    struct ferrule_block block = params->block;
-    int8_t *waiting = NULL;
+    struct ferrule_conv2d_row row = {.params = params, .block = params->block, .patches = patches};
 
     /* The weights of the elements past the last product are zero, and the second pixel of the last
      * pair may not exist; what is read of both must be defined. */
-    (void)memset(patches, 0, (size_t)(16 * block.words));
+    (void)memset(patches, 0, (size_t)(16 * row.block.words));
     if (params->line_bytes != 0) {
-        (void)memset(lines, params->input_zero_point,
+        (void)memset(patches + 4 * row.block.words, params->input_zero_point,
                      (size_t)(window->kernel_h * params->line_bytes + 4));
     }
     for (int32_t b = 0; b < window->batches; ++b) {
-        for (int32_t i = 0; i < window->output_h; ++i) {
-            int32_t y = i * window->stride_h - window->pad_top;
-            bool last = b + 1 == window->batches && i + 1 == window->output_h;
+        for (row.index = 0; row.index < window->output_h; ++row.index) {
+            bool last = b + 1 == window->batches && row.index + 1 == window->output_h;
 
-            block.weights = params->block.weights;
+            row.block.weights = params->block.weights;
+            row.image = input;
+            row.output = output + row.index * view->row;
             for (int32_t g = 0; g < view->groups; ++g) {
-                const int8_t *image = input + g * window->input_c;
-                int8_t *row = output + i * view->row + g * view->group_output;
-
-                if (params->line_bytes != 0) {
-                    fill_lines(params, image, y, lines, i > 0 ? keep_lines(params, lines) : 0);
+                params->convolve(&row);
+                if (row.waiting != NULL && (view->groups > 1 || last)) {
+                    store_waiting(&row, row.waiting);
                 }
-                waiting = convolve_row(params, &block, image, y, row, waiting, patches);
-                if (waiting != NULL && (view->groups > 1 || last)) {
-                    struct ferrule_block_pixels pixels = {
-                        .first = waiting,
-                        .second = waiting,
-                        .pairs = 1,
-                    };
-
-                    block.store(&block, &pixels, patches);
-                    waiting = NULL;
-                }
-                block.weights += block.weight_bytes / 4;
+                row.image += window->input_c;
+                row.output += view->group_output;
+                row.block.weights += row.block.weight_bytes / 4;
             }
         }
         input += window->input_h * window->input_w * view->pixel_c;

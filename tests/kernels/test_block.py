@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import numpy as np
@@ -226,6 +227,13 @@ def test_a_core_with_the_dsp_extension_gets_blocks(case: str) -> None:
         assert "block" not in op.kernel  # a quarter of the weights
     else:
         assert op.kernel == ("conv2d_1x1_block_s8" if one_pixel else "conv2d_block_s8")
+
+
+def test_a_table_names_the_parts_of_the_kernel_that_its_rows_need() -> None:
+    parts = {"ferrule_conv2d_block_lines", "ferrule_conv2d_block_image"}
+    named = {case: parts & set(re.findall(r"ferrule_\w+", str(lowered(case).declarations))) for case in CASES}
+    assert all(not named[case] for case in CASES if case in ROWS or lowered(case).kernel == "conv2d_1x1_block_s8")
+    assert {frozenset(each) for each in named.values()} == {frozenset(), *(frozenset({part}) for part in parts)}
 
 
 def test_weights_and_constants_are_interleaved() -> None:

@@ -45,18 +45,44 @@ struct ferrule_conv2d_paired_s8_params {
     struct ferrule_paired_weights paired;
 };
 
-/** int8 with weights in blocks of four channels. */
+struct ferrule_conv2d_row;
+
+/** int8 with weights in blocks of four channels. A model contains the functions that its tables
+ * name. */
 struct ferrule_conv2d_block_s8_params {
     struct ferrule_window window;
     struct ferrule_view view;
     int32_t input_zero_point;
-    const int16_t *inputs; /**< for a 1x1 window: the 4 * words input channels that have weights;
-                              null means all */
-    int32_t line_bytes;    /**< of an input row with its padding, which is kept in scratch; 0 to
-                              read windows from the image */
+    int32_t line_bytes; /**< of an input row with its padding, which is kept in scratch; 0 to read
+                           windows from the image */
     struct ferrule_block_rows rows; /**< of a window, in the lines or in the image */
-    struct ferrule_block block;     /**< of the first group; the weights of the others follow, and
-                                       positions count from the first output of each group */
+    /** ferrule_conv2d_block_lines if there are lines, otherwise ferrule_conv2d_block_image. */
+    void (*convolve)(struct ferrule_conv2d_row *row);
+    /** Copies so many bytes of a row into a line: ferrule_conv2d_block_copy, or
+     * ferrule_conv2d_block_copy_group for the channels of a group; null without lines. */
+    void (*copy)(const struct ferrule_conv2d_block_s8_params *params, int8_t *target,
+                 const int8_t *source, int32_t bytes);
+    struct ferrule_block block; /**< of the first group; the weights of the others follow, and
+                                   positions count from the first output of each group */
+};
+
+/** A row of output pixels of a group, and what is left of the row before. */
+struct ferrule_conv2d_row {
+    const struct ferrule_conv2d_block_s8_params *params;
+    struct ferrule_block block; /**< of the group */
+    const int8_t *image;        /**< the group's first channel */
+    int8_t *output;             /**< the first pixel */
+    int32_t index;              /**< of the row */
+    int8_t *waiting;            /**< a pixel that is gathered but not computed, or null */
+    uint32_t *patches;
+};
+
+/** int8 with weights in blocks of four channels and a window of one pixel. */
+struct ferrule_conv2d_1x1_block_s8_params {
+    int32_t pixels;
+    int32_t input_c;
+    const int16_t *inputs; /**< the 4 * words input channels that have weights; null means all */
+    struct ferrule_block block;
 };
 
 /** int16 with int8 weights. */
@@ -155,13 +181,23 @@ void ferrule_conv2d_1x1_paired_onnx_s8(const struct ferrule_conv2d_paired_s8_par
 void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params,
                              const int8_t *input, int8_t *output, void *scratch);
 
+/** @brief Compute a row of output pixels from lines, or from the image, for `convolve`. */
+void ferrule_conv2d_block_lines(struct ferrule_conv2d_row *row);
+void ferrule_conv2d_block_image(struct ferrule_conv2d_row *row);
+
+/** @brief Copy neighbouring channels, or those of a group, for `copy`. */
+void ferrule_conv2d_block_copy(const struct ferrule_conv2d_block_s8_params *params, int8_t *target,
+                               const int8_t *source, int32_t bytes);
+void ferrule_conv2d_block_copy_group(const struct ferrule_conv2d_block_s8_params *params,
+                                     int8_t *target, const int8_t *source, int32_t bytes);
+
 /**
  * @brief Convolve with a window of one pixel, stride 1 and no padding, for the DSP extension.
  *
  * Scratch: 16 * words bytes aligned to 4. input_c is a multiple of 4 unless `inputs` lists the
  * channels.
  */
-void ferrule_conv2d_1x1_block_s8(const struct ferrule_conv2d_block_s8_params *params,
+void ferrule_conv2d_1x1_block_s8(const struct ferrule_conv2d_1x1_block_s8_params *params,
                                  const int8_t *input, int8_t *output, void *scratch);
 
 #endif

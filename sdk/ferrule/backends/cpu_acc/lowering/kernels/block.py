@@ -79,12 +79,13 @@ def _planned(channels: Channels, inputs: Array | None, rows: Rows, weights: Bloc
     """Return the kernel for output channels; of the input channels of a 1x1 convolution, for `inputs`."""
     layer, whole = channels.layer, channels.in_blocks(CHANNELS).places
     window = layer.window
-    kernel = "conv2d_1x1_block_s8" if window.is_pointwise and not rows.line_bytes else _KERNEL
+    pointwise = window.is_pointwise and not rows.line_bytes
+    kernel = "conv2d_1x1_block_s8" if pointwise else _KERNEL
     listed = not whole.size == channels.places.size == layer.output.shape[3] or bool(channels.dead.any())
     pairs, width = -(-layer.pixels // 2), layer.output.shape[2]
     if inputs is not None:
         gather = pairs * (24 * weights.words + 60)
-    elif window.is_pointwise and not rows.line_bytes:
+    elif pointwise:
         gather = pairs * (8 * weights.words + 15)
     elif rows.line_bytes:
         gather = layer.pixels // width * rows.instructions(weights.words, width)
@@ -92,6 +93,14 @@ def _planned(channels: Channels, inputs: Array | None, rows: Rows, weights: Bloc
         taps = window.height * (window.width if window.dilation_w > 1 else 0)
         gather = pairs * (9 * weights.words + 4 * window.height + 60 + 20 * taps)
     fixed = layer.output.shape[3] if channels.dead.any() else 0
+
+    def fields() -> Mapping[str, Member]:
+        block = {"block": _block_fields(layer, weights, whole if listed else None, channels.fixed_pixel)}
+        if not pointwise:
+            return {**layer.image_fields, **layer.view_fields, **rows.fields(), **block}
+        listed_inputs = None if inputs is None else filled(inputs, 4).astype(np.int16)
+        return {"pixels": layer.pixels, "input_c": layer.image.shape[3], "inputs": listed_inputs, **block}
+
     return Candidate(
         kernel=kernel,
         code="block",
@@ -102,14 +111,7 @@ def _planned(channels: Channels, inputs: Array | None, rows: Rows, weights: Bloc
         call=lambda: KernelCall(
             kernel,
             "ferrule/kernels/conv2d.h",
-            {
-                **layer.image_fields,
-                **layer.view_fields,
-                "inputs": None if inputs is None else filled(inputs, 4).astype(np.int16),
-                **rows.fields(),
-                "block": _block_fields(layer, weights, whole if listed else None, channels.fixed_pixel),
-            },
-            table="conv2d_block_s8_params",
+            fields(),
             sources=("block", "block_wide") if weights.wide else ("block",),
         ),
     )
@@ -189,7 +191,7 @@ def _part_of_rows(layer: Convolution, part: Part, channels: Channels, rows: Rows
     # Pixels that are stored one after the other have no gaps between them, or list their channels.
     listed = not part.is_dense or part.outputs != part.column or part.outputs % CHANNELS != 0
     count, places = layer.image.shape[0] * part.height, part.in_blocks(CHANNELS).places
-    gather = rows.instructions(weights.words, part.width, grouped=part.groups > 1)
+    gather = rows.instructions(weights.words, part.width)
     overlaps = partial(layer.overlaps, pixels=2 * part.together(layer))
     if part.groups > 1:
         overlaps = partial(layer.overlaps, tile=(1, layer.output.shape[2]), reads=Reads.THROUGHOUT)
@@ -201,7 +203,6 @@ def _part_of_rows(layer: Convolution, part: Part, channels: Channels, rows: Rows
         fields=lambda more: {
             **part_fields(layer, part, more=more),
             "input_zero_point": layer.image.zero_point,
-            "inputs": None,
             **rows.fields(),
             "block": {
                 **_block_fields(layer, weights, places if listed else None, None, part.groups),

@@ -11,6 +11,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import Member
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels
+from ferrule.dom import Identifier
 from ferrule.graph import Array, TensorInfo
 from ferrule.operators.arithmetic.window import Window
 
@@ -30,6 +31,8 @@ class Rows:
     """Of a row that is copied with its padding; 0 to read from the image."""
     pixel_bytes: int
     """Of a pixel's channels."""
+    grouped: bool = False
+    """Whether these are not all channels of the image."""
     inside: int
     """Windows of a row that lie inside the image."""
     padded: bool = False
@@ -60,7 +63,7 @@ class Rows:
             order = np.pad(index, ((0, 0), (0, -self.row_bytes % 4)), constant_values=-1).reshape(-1)
         return replace(channels, matrix=np.pad(channels.matrix, ((0, 0), (0, 1)))[:, order])
 
-    def instructions(self, words: int, count: int, *, grouped: bool = False) -> int:
+    def instructions(self, words: int, count: int) -> int:
         """Return an estimate for widening rows of `count` windows of so many words, per row of windows."""
         pairs = -(-count // 2)
         each = 8 * words + 8 * self.height + 15
@@ -72,7 +75,7 @@ class Rows:
             inside = max(min(self.inside, count), 0) // 2
             return inside * each + (count - 2 * inside) * (11 * words + 25 * self.height + 100) + 100
         copied = self.line_bytes * 9 // 16 + 30
-        if grouped:
+        if self.grouped:
             copied = (
                 self.line_bytes // 4 * 4
                 if self.pixel_bytes == 4
@@ -84,6 +87,8 @@ class Rows:
         """Return the members of the kernel's table."""
         return {
             "line_bytes": self.line_bytes,
+            "convolve": Identifier(f"ferrule_conv2d_block_{'lines' if self.line_bytes else 'image'}"),
+            "copy": Identifier(f"ferrule_conv2d_block_copy{'_group' * self.grouped}") if self.line_bytes else None,
             "rows": {
                 "count": self.height,
                 "words": self.words,
@@ -107,6 +112,7 @@ def row_forms(
         row_bytes=window.width * channels,
         distance=window.dilation_h * image.shape[2] * image.shape[3],
         pixel_bytes=channels,
+        grouped=channels != image.shape[3],
         inside=inside + 1 - max(-(-window.padding.left // window.stride_w), 0),
     )
     found = [rows] if direct and channels % 4 == 0 else []
