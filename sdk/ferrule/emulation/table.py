@@ -3,25 +3,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
+from ferrule._typing import override
 from ferrule.boards import Board, load_board
 from ferrule.emulation.engine import Engine, EngineOptions
-from ferrule.emulation.qemu.engine import QemuEngine
-from ferrule.emulation.renode.attachment import AttachmentKind
-from ferrule.emulation.renode.engine import RenodeEngine
-from ferrule.emulation.serial.engine import SerialEngine
-from ferrule.emulation.unicorn.engine import UnicornEngine
 from ferrule.errors import FerruleError, unknown_name
 
-ENGINES: Mapping[str, Engine] = {
-    engine.name: engine for engine in (UnicornEngine(), QemuEngine(), RenodeEngine(), SerialEngine())
-}
-VARIANTS: Mapping[str, Engine] = {
-    engine.name: engine
-    for engine in (RenodeEngine(AttachmentKind.COSIMULATION), RenodeEngine(AttachmentKind.COSIMULATION_TICKS))
-}
+
+class _Engines(Mapping[str, Engine]):
+    """Engines by name; each is made, and its modules imported, when it is first asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Engine]]) -> None:
+        self._makers = makers
+        self._made: dict[str, Engine] = {}
+
+    @override
+    def __getitem__(self, name: str) -> Engine:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+
+def _unicorn() -> Engine:
+    from ferrule.emulation.unicorn.engine import UnicornEngine
+
+    return UnicornEngine()
+
+
+def _qemu() -> Engine:
+    from ferrule.emulation.qemu.engine import QemuEngine
+
+    return QemuEngine()
+
+
+def _renode(kind: str = "bridge") -> Engine:
+    from ferrule.emulation.renode.attachment import AttachmentKind
+    from ferrule.emulation.renode.engine import RenodeEngine
+
+    return RenodeEngine(AttachmentKind(kind))
+
+
+def _serial() -> Engine:
+    from ferrule.emulation.serial.engine import SerialEngine
+
+    return SerialEngine()
+
+
+ENGINES: Mapping[str, Engine] = _Engines({"unicorn": _unicorn, "qemu": _qemu, "renode": _renode, "serial": _serial})
+VARIANTS: Mapping[str, Engine] = _Engines(
+    {f"renode:{kind}": partial(_renode, kind) for kind in ("cosimulation", "cosimulation-ticks")}
+)
 """Variants of the engines, which `engine_names` does not list."""
 
 GDB_ENGINES = ("unicorn", "qemu")
@@ -75,7 +121,7 @@ def engine(name: str) -> Engine:
     Raises:
         FerruleError: there is no such engine; the hint lists similar names.
     """
-    try:
-        return {**ENGINES, **VARIANTS}[name]
-    except KeyError:
-        raise unknown_name("engine", name, [*ENGINES, *VARIANTS]) from None
+    for known in (ENGINES, VARIANTS):
+        if name in known:
+            return known[name]
+    raise unknown_name("engine", name, [*ENGINES, *VARIANTS])

@@ -10,7 +10,6 @@ from pathlib import Path
 from ferrule._frozen import frozen
 from ferrule.budget import begun, held
 from ferrule.errors import FerruleError, ModelError, place, unknown_name
-from ferrule.formats.onnx import Arithmetic, read_onnx
 from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
@@ -87,6 +86,8 @@ def _read_onnx(data: bytes, name: str, options: ReadingOptions) -> Network:
             f"the rounding '{options.rounding}' is one for TensorFlow Lite models, and this is an ONNX model",
             hint="an ONNX model states its rule: leave the rounding out",
         )
+    from ferrule.formats.onnx import Arithmetic, read_onnx
+
     wanted = options.onnx_arithmetic or Arithmetic.OPTIMISED
     if wanted not in set(Arithmetic):
         raise unknown_name("arithmetic", wanted, list(Arithmetic))

@@ -17,7 +17,6 @@ from ferrule._typing import override
 from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
 from ferrule.emulation import EngineOptions
-from ferrule.emulation.renode.project_files import check_renode, emit_renode
 from ferrule.errors import FerruleError
 from ferrule.firmware import (
     SEPARATE,
@@ -237,9 +236,13 @@ def generate(
         with _naming_boards(given, wanted):
             program = emit_program(given, wanted)
         if renode is not None:
+            from ferrule.emulation.renode.project_files import check_renode
+
             check_renode(program, wanted.platform, Path(renode))
         project = write_project(program, wanted, force=force)
     if renode is not None:
+        from ferrule.emulation.renode.project_files import emit_renode
+
         emit_renode(given, program, wanted.load_board(), project.folder, Path(renode))
     return project
 

@@ -14,7 +14,6 @@ from ferrule.backends.context import BackendContext, CreationOptions
 from ferrule.backends.cpu_acc.host.instruction_set import PORTABLE
 from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, INSTRUCTIONS, HostOptions
-from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.bounds import bound_of
 from ferrule.backends.cpu_acc.lowering.operators.control_flow import CONTROL_FLOW, lower_control_flow
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, costs_of, lowering_of
@@ -96,6 +95,8 @@ class CpuAcc(HostMemoryBackend):
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
+        from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
+
         del memory
         return CpuAccWorkloadFactory(HostOptions.parse(options))
 

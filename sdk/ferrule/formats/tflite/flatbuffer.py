@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,9 @@ from ferrule.graph import Array
 
 _RECORD_BYTES = 1 << 11
 """About what is kept of one table, such as an operator or a tensor."""
+
+
+_number_of = cache(lambda code: struct.Struct(f"<{code}"))
 
 
 @positional
@@ -163,8 +167,9 @@ class Walk:
 
     def _number(self, code: str, position: int, what: str, size_bytes: int = 0) -> Any:  # noqa: ANN401
         """Return the number at a place, where at least `size_bytes` must be inside the file."""
-        self._inside(position, size_bytes or struct.calcsize(code), what)
-        return struct.unpack_from(f"<{code}", self._data, position)[0]
+        number = _number_of(code)
+        self._inside(position, size_bytes or number.size, what)
+        return number.unpack_from(self._data, position)[0]
 
     def _inside(self, position: int, size_bytes: int, what: str) -> None:
         if position < 0 or position + size_bytes > len(self._data):

@@ -360,7 +360,9 @@ class _Reader:
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
         )
-        layer = replace(layer, rounding=rule_of(self._file.version, self._network, layer))
+        rule = rule_of(self._file.version, self._network, layer)
+        if rule is not layer.rounding:
+            layer = replace(layer, rounding=rule)
         self._append(record, layer, outputs)
         for key, info in states.items():
             self._variables.replace_value(key, info.name)

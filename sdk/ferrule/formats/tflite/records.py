@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 from ferrule._frozen import frozen
@@ -116,9 +118,16 @@ def _code(code: Any) -> tuple[str, str]:  # noqa: ANN401
 
 @cache
 def _builtin_names() -> Mapping[int, str]:
-    import tflite
-
-    return {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
+    """Return the names of operators by number, without the package's import, which reads its 160 other modules."""
+    package = find_spec("tflite")
+    assert package is not None
+    assert package.origin is not None
+    spec = spec_from_file_location("tflite.BuiltinOperator", Path(package.origin).with_name("BuiltinOperator.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {value: name for name, value in vars(module.BuiltinOperator).items() if isinstance(value, int)}
 
 
 def _buffer(buffer: Any, index: int) -> Array | None:  # noqa: ANN401

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 import numpy as np
 
@@ -95,7 +95,8 @@ class Tensors:
             UnsupportedError: networks do not support its type, its quantisation or its kind of storage.
         """
         if index not in self._infos:
-            with self._named(index) as record:
+            record = self.record(index)
+            with _named(record):
                 dtype, shape = _checked(record)
                 if record.type in _CONSTANT and not self.is_constant(index):
                     name, hint = _CONSTANT[record.type]
@@ -124,7 +125,8 @@ class Tensors:
 
     def is_constant(self, index: int) -> bool:
         """Whether the file contains the tensor's data, or it can be computed from such data."""
-        with self._named(index) as record:
+        record = self.record(index)
+        with _named(record):
             return index in self._provided or self._buffer(record) is not None
 
     def provide(self, index: int, data: Callable[[], Array]) -> None:
@@ -135,7 +137,8 @@ class Tensors:
         """Return a constant's data, read-only; raises like `info`, and ModelError if the tensor is not a constant."""
         if index in self._provided:
             return self._provided[index]()
-        with self._named(index) as record:
+        record = self.record(index)
+        with _named(record):
             data = self._data(record, _data_type(record), _static_shape(record))
         if 0.0 in record.quantization.scales:
             data = _with_zeros(self.info(index), np.array(record.quantization.scales) == 0, data)
@@ -143,7 +146,8 @@ class Tensors:
 
     def stored_bytes(self, index: int) -> Array:
         """Return the bytes of a constant of the file, whatever its type; ModelError if it is none."""
-        with self._named(index) as record:
+        record = self.record(index)
+        with _named(record):
             return self._present(record)
 
     def integers(self, index: int) -> Array:
@@ -153,7 +157,8 @@ class Tensors:
             UnsupportedError: the tensor is computed at run time.
             ModelError: its elements are not integers.
         """
-        with self._named(index) as record:
+        record = self.record(index)
+        with _named(record):
             dtype = _data_type(record)
             if dtype not in {DataType.INT32, DataType.INT64}:
                 raise ModelError(f"it is {dtype}, expected int32 or int64")
@@ -168,13 +173,6 @@ class Tensors:
     def has_integers(self, index: int) -> bool:
         """Whether `integers` can return elements, since the tensor is a constant or an empty vector."""
         return self.is_constant(index) or self.record(index).shape in _EMPTY
-
-    @contextmanager
-    def _named(self, index: int) -> Iterator[TensorRecord]:
-        """Name a tensor in errors."""
-        record = self.record(index)
-        with place(f"tensor '{record.name}'"):
-            yield record
 
     def _buffer(self, record: TensorRecord) -> Array | None:
         if record.buffer >= len(self._subgraph.buffers):
@@ -226,6 +224,11 @@ def _halves(buffer: Array) -> Array:
     """Return the signed halves of the bytes as int8, the low half of each byte first."""
     hold(2 * buffer.nbytes, "its buffer of int4 as int8")
     return read_only(np.stack([buffer << 4, buffer & 0xF0], axis=-1).reshape(-1).view(np.int8) >> 4)
+
+
+def _named(record: TensorRecord) -> AbstractContextManager[None]:
+    """Name a tensor in errors."""
+    return place(f"tensor '{record.name}'")
 
 
 def _checked(record: TensorRecord) -> tuple[DataType, Shape]:

@@ -28,7 +28,8 @@ def with_float16(operator: Operator) -> Operator:
     def check(descriptor: Any, operands: Operands) -> None:  # noqa: ANN401 each operator has its own descriptor
         if _has_half(operands):
             _check_unmixed(operands)
-        operator.check(descriptor, _widened(operands))
+            operands = _widened(operands)
+        operator.check(descriptor, operands)
 
     def kernel(descriptor: Any, operands: Operands, arrays: Arrays) -> list[Array]:  # noqa: ANN401
         if not _has_half(operands):

@@ -161,7 +161,7 @@ def _conv2d(layer: Convolution) -> Candidate | str:
     if found != NOT_PROVED:
         return found
     channels, zero_point = int8_channels(layer).live, layer.output.zero_point
-    proved = proved_channels(*extreme_channel_sums(channels), channels.factors, zero_point, channels.rounding)
+    _, proved = proved_channels(*extreme_channel_sums(channels), channels.factors, zero_point, channels.rounding)
     if proved.all() or not proved.any():
         return NOT_PROVED
     mine = _candidate(layer, chosen=channels.chosen(proved))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, extreme_channel_sums, has_full_range
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_channels
 from ferrule.graph import Array, Rounding
 
 _SUM_SHIFTS = (8, 7)
@@ -21,19 +21,22 @@ def proved_scales(channels: Channels) -> tuple[Array, Array] | None:
     if not has_full_range(channels.layer):
         return None
     low, high = extreme_channel_sums(channels)
-    found, proved = np.zeros((len(low), 2), np.int64), np.ones(len(low), bool)
-    for index, factor in enumerate(channels.factors):
-        one = slice(index, index + 1)
+    zero_point, rule = channels.layer.output.zero_point, channels.rounding
+    found, proved = np.zeros((len(low), 2), np.int64), np.zeros(len(low), bool)
+    left, count = np.arange(len(low)), 1  # few at first: without one of them, the others need no search
+    while left.size:
+        some, left = left[:count], left[count:]
         for shift in _SUM_SHIFTS:
-            zero_point, rule = channels.layer.output.zero_point, channels.rounding
-            words = proved_words(low[one], high[one], [factor], zero_point, rule, sum_shift=shift)
-            if words is not None and (int(channels.reach[index]) << shift) + abs(int(words[0, 1])) < 1 << 31:
-                # the multiplier's highest bit tells the kernel that sums are multiplied by 128, not by 256
-                halved = 0 if shift == _SUM_SHIFTS[0] else 1 << 31
-                found[index] = int(words[0, 0]) - halved, int(words[0, 1]) + (int(channels.bias[index]) << shift)
-                break
-        else:
-            if channels.rounding is Rounding.TFLM:
-                return None
-            proved[index] = False
+            factors = [channels.factors[index] for index in some]
+            words, has_one = proved_channels(low[some], high[some], factors, zero_point, rule, sum_shift=shift)
+            multipliers, biases = words.astype(np.int64).T
+            has_one &= (channels.reach[some] << shift) + np.abs(biases) < 1 << 31
+            # the multiplier's highest bit tells the kernel that sums are multiplied by 128, not by 256
+            halved = 0 if shift == _SUM_SHIFTS[0] else 1 << 31
+            scales = np.stack([multipliers - halved, biases + (channels.bias[some] << shift)], axis=1)
+            found[some[has_one]], proved[some[has_one]] = scales[has_one], True
+            some = some[~has_one]
+        if some.size and rule is Rounding.TFLM:
+            return None
+        count *= 4
     return found.astype(np.int32), proved

@@ -9,6 +9,7 @@ each stored value at the same sum. The multiplier and the bias are chosen so tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,7 +27,8 @@ _MORE_TRIES = 600
 round all values alike."""
 _AT_ONCE = 256
 """The most multipliers that are examined together, over all channels."""
-
+_SEARCHES = 256
+"""Searches whose results are kept: the candidates for a layer ask for the same constants."""
 
 NOT_PROVED = "a channel has no proved constants"
 """A kernel's reason not to run a layer if it needs them."""
@@ -46,13 +48,43 @@ def proved_words(
     Sums are multiplied by 2**sum_shift, by default as above. `low` and `high` are the ends of each channel's sums,
     which include the folded bias; the returned bias does not. The output must be clamped to int8 only.
     """
-    words, found = _search(low, high, factors, zero_point, rounding, sum_shift, every=True)
+    words, found = _found(low, high, factors, zero_point, rounding, sum_shift, every=True)
     return words if found.all() else None
 
 
-def proved_channels(low: Array, high: Array, factors: Sequence[Factor], zero_point: int, rounding: Rounding) -> Array:
-    """Return whether each channel has a pair of `proved_words`."""
-    return _search(low, high, factors, zero_point, rounding, 8, every=False)[1]
+def proved_channels(
+    low: Array, high: Array, factors: Sequence[Factor], zero_point: int, rounding: Rounding, *, sum_shift: int = 8
+) -> tuple[Array, Array]:
+    """Return the pairs of `proved_words`, and whether each channel has one."""
+    return _found(low, high, factors, zero_point, rounding, sum_shift, every=False)
+
+
+def _found(
+    low: Array,
+    high: Array,
+    factors: Sequence[Factor],
+    zero_point: int,
+    rounding: Rounding,
+    sum_shift: int,
+    *,
+    every: bool,
+) -> tuple[Array, Array]:
+    ends = np.asarray((low, high), np.int64)
+    words, proved = _kept(ends.tobytes(), tuple(factors), zero_point, rounding, sum_shift, every)
+    return words.copy(), proved.copy()
+
+
+@lru_cache(maxsize=_SEARCHES)
+def _kept(
+    ends: bytes,
+    factors: tuple[Factor, ...],
+    zero_point: int,
+    rounding: Rounding,
+    sum_shift: int,
+    every: bool,
+) -> tuple[Array, Array]:
+    low, high = np.frombuffer(ends, np.int64).reshape(2, -1)
+    return _search(low, high, factors, zero_point, rounding, sum_shift, every=every)
 
 
 def _search(
