@@ -93,6 +93,8 @@ static bool prepare_s8(struct convolution *convolution, const struct ferrule_lay
     struct ferrule_conv2d_s8_params params = {
         .window = window_of(layer),
         .output_c = output_c,
+        .group_input_c = (int32_t)layer->inputs[1]->dims[3],
+        .group_output_c = output_c,
         .input_zero_point = zero_point_of(layer->inputs[0]),
         .weights = layer->inputs[1]->data,
         .bias = bias,

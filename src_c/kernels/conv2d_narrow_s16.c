@@ -1,51 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/conv2d.h"
 
-static int32_t sum_window(const struct ferrule_conv2d_narrow_s16_params *params,
-                          const int16_t *image, const int8_t *weights, int32_t y, int32_t x)
+static inline int16_t result(const struct ferrule_conv2d_narrow_s16_params *params, uint32_t sum,
+                             int32_t c)
 {
-    const struct ferrule_window *window = &params->window;
-    struct ferrule_taps rows =
-        ferrule_taps_inside(y, window->kernel_h, window->dilation_h, window->input_h);
-    struct ferrule_taps columns =
-        ferrule_taps_inside(x, window->kernel_w, window->dilation_w, window->input_w);
-    int32_t sum = 0;
+    const int32_t value = ferrule_requantize((int32_t)(sum + (uint32_t)params->bias[c]),
+                                             params->multipliers[c], params->shifts[c]);
 
-    for (int32_t i = rows.first; i < rows.end; ++i) {
-        for (int32_t j = columns.first; j < columns.end; ++j) {
-            int32_t row = y + i * window->dilation_h;
-            int32_t column = x + j * window->dilation_w;
-            const int16_t *pixel = image + (row * window->input_w + column) * window->input_c;
-            const int8_t *weight = weights + (i * window->kernel_w + j) * window->input_c;
-
-            for (int32_t c = 0; c < window->input_c; ++c) {
-                sum += (int32_t)pixel[c] * weight[c];
-            }
-        }
-    }
-    return sum;
+    return (int16_t)ferrule_clamp(value, params->low, params->high);
 }
 
-void ferrule_conv2d_narrow_s16(const struct ferrule_conv2d_narrow_s16_params *params,
-                               const int16_t *input, int16_t *output)
-{
-    const struct ferrule_window *window = &params->window;
-    int32_t products = window->kernel_h * window->kernel_w * window->input_c;
-
-    for (int32_t b = 0; b < window->batches; ++b) {
-        for (int32_t i = 0; i < window->output_h; ++i) {
-            for (int32_t j = 0; j < window->output_w; ++j) {
-                int32_t y = i * window->stride_h - window->pad_top;
-                int32_t x = j * window->stride_w - window->pad_left;
-
-                for (int32_t c = 0; c < params->output_c; ++c) {
-                    int32_t sum = sum_window(params, input, params->weights + c * products, y, x);
-                    int32_t value = ferrule_requantize(sum + params->bias[c],
-                                                       params->multipliers[c], params->shifts[c]);
-                    *output++ = (int16_t)ferrule_clamp(value, params->low, params->high);
-                }
-            }
-        }
-        input += window->input_h * window->input_w * window->input_c;
-    }
-}
+#define FERRULE_KERNEL         ferrule_conv2d_narrow_s16
+#define FERRULE_PARAMS         ferrule_conv2d_narrow_s16_params
+#define FERRULE_ELEMENT        int16_t
+#define FERRULE_SUM            uint32_t
+#define FERRULE_DATA(x)        (x)
+#define FERRULE_OFFSET         0
+#define FERRULE_RESULT(sum, c) result(params, sum, c)
+#include "ferrule/kernels/conv2d.inc.h"

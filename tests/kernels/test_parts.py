@@ -145,7 +145,7 @@ def test_other_rules_have_the_same_parts_without_vectors(rule: Rounding) -> None
             for form in ("block", "quad", "duo")
             for grown in ("", " with weights of zero")
         ),
-        "conv2d_grouped",
+        "conv2d",
     }
 
 

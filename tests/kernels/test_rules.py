@@ -125,15 +125,15 @@ CASES: dict[str, tuple[Network, str]] = {
     "groups": (layer(CONV, (1, 3, 3, 4), (4, 2, 2, 2), CONV_1X1), "conv2d_block_s8 | conv2d_quad_RULE_s8"),
     "groups that are scaled up": (
         layer(CONV, (1, 3, 3, 4), (4, 2, 2, 2), CONV_1X1, factor=0.5),
-        "conv2d_grouped_RULE_s8",
+        "conv2d_RULE_s8",
     ),
     "offset": (
         layer(CONV, (1, 3, 3, 3), (5, 2, 2, 3), CONV_1X1, weights_zero_point=4),
-        "conv2d_offset_RULE_s8",
+        "conv2d_RULE_s8",
     ),
     "offset depthwise": (
         layer(DEPTHWISE, (1, 5, 4, 5), (1, 3, 3, 5), BY_1, weights_zero_point=-3),
-        "depthwise_conv2d_offset_RULE_s8",
+        "depthwise_conv2d_RULE_s8",
     ),
     "transposed": (
         layer(LayerType.TRANSPOSE_CONV, (1, 3, 4, 3), (4, 3, 3, 3), UP),

@@ -123,7 +123,7 @@ SPECIAL: dict[str, tuple[Network, str]] = {
         int8_conv2d((1, 1, 2, 1024), np.full((2, 1, 1, 1024), 127, np.int8), output_scale=2.0**7),
         "conv2d_s8",
     ),
-    "a dead channel": (int8_conv2d((1, 3, 3, 4), weights_of(4, 1, 1, 4), bias=2**30), "conv2d_1x1_paired_s8"),
+    "a dead channel": (int8_conv2d((1, 3, 3, 4), weights_of(4, 1, 1, 4), bias=2**30), "conv2d_quad_s8"),
     "a window larger than the image": (
         int8_conv2d(
             (2, 2, 3, 4),

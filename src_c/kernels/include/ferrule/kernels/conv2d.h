@@ -11,25 +11,15 @@
 #include "ferrule/kernels/paired_pixels.h"
 #include "ferrule/kernels/window.h"
 
-/** int8 with any weights and scales. */
+/** int8 with any weights and scales, and groups of channels. */
 struct ferrule_conv2d_s8_params {
     struct ferrule_window window;
-    int32_t output_c;
-    int32_t input_zero_point;
-    const int8_t *weights;      /**< OHWI */
-    const int32_t *bias;        /**< one per output channel */
-    const int32_t *multipliers; /**< one per output channel */
-    const int8_t *shifts;       /**< one per output channel, positive to the left */
-    struct ferrule_output_s8 output;
-};
-
-/** int8 with any scales and weights that have a zero point. */
-struct ferrule_conv2d_offset_s8_params {
-    struct ferrule_window window;
-    int32_t output_c;
+    int32_t output_c;       /**< of all groups */
+    int32_t group_input_c;  /**< the window's input_c if there is one group */
+    int32_t group_output_c; /**< output_c if there is one group */
     int32_t input_zero_point;
     int32_t weight_zero_point;
-    const int8_t *weights;      /**< OHWI */
+    const int8_t *weights;      /**< OHWI, with the channels of a group */
     const int32_t *bias;        /**< one per output channel */
     const int32_t *multipliers; /**< one per output channel */
     const int8_t *shifts;       /**< one per output channel, positive to the left */
@@ -88,8 +78,10 @@ struct ferrule_conv2d_1x1_block_s8_params {
 /** int16 with int8 weights. */
 struct ferrule_conv2d_s16_params {
     struct ferrule_window window;
-    int32_t output_c;
-    const int8_t *weights;      /**< OHWI */
+    int32_t output_c; /**< of all groups */
+    int32_t group_input_c;
+    int32_t group_output_c;
+    const int8_t *weights;      /**< OHWI, with the channels of a group */
     const int64_t *bias;        /**< one per output channel */
     const int32_t *multipliers; /**< one per output channel, of 15 bits */
     const int8_t *shifts;       /**< one per output channel, positive to the left */
@@ -100,8 +92,10 @@ struct ferrule_conv2d_s16_params {
 /** int16 with int8 weights, an int32 bias and accumulators of 32 bits. */
 struct ferrule_conv2d_narrow_s16_params {
     struct ferrule_window window;
-    int32_t output_c;
-    const int8_t *weights;      /**< OHWI */
+    int32_t output_c; /**< of all groups */
+    int32_t group_input_c;
+    int32_t group_output_c;
+    const int8_t *weights;      /**< OHWI, with the channels of a group */
     const int32_t *bias;        /**< one per output channel */
     const int32_t *multipliers; /**< one per output channel */
     const int8_t *shifts;       /**< one per output channel, positive to the left */
@@ -132,18 +126,12 @@ void ferrule_conv2d_f32(const struct ferrule_conv2d_f32_params *params, const fl
                         float *output);
 void ferrule_conv2d_s8(const struct ferrule_conv2d_s8_params *params, const int8_t *input,
                        int8_t *output);
-void ferrule_conv2d_offset_s8(const struct ferrule_conv2d_offset_s8_params *params,
-                              const int8_t *input, int8_t *output);
 
 /** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
 void ferrule_conv2d_single_s8(const struct ferrule_conv2d_s8_params *params, const int8_t *input,
                               int8_t *output);
 void ferrule_conv2d_onnx_s8(const struct ferrule_conv2d_s8_params *params, const int8_t *input,
                             int8_t *output);
-void ferrule_conv2d_offset_single_s8(const struct ferrule_conv2d_offset_s8_params *params,
-                                     const int8_t *input, int8_t *output);
-void ferrule_conv2d_offset_onnx_s8(const struct ferrule_conv2d_offset_s8_params *params,
-                                   const int8_t *input, int8_t *output);
 
 /**
  * @brief Convolve two pixels and two channels at a time.

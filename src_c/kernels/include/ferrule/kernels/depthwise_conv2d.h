@@ -10,20 +10,8 @@
 #include "ferrule/kernels/paired.h"
 #include "ferrule/kernels/window.h"
 
-/** int8 with any window and scales. */
+/** int8 with any window, weights and scales. */
 struct ferrule_depthwise_conv2d_s8_params {
-    struct ferrule_window window;
-    int32_t depth_multiplier; /**< output channels per input channel */
-    int32_t input_zero_point;
-    const int8_t *weights;      /**< [kernel_h, kernel_w, output channels] */
-    const int32_t *bias;        /**< one per output channel */
-    const int32_t *multipliers; /**< one per output channel */
-    const int8_t *shifts;       /**< one per output channel, positive to the left */
-    struct ferrule_output_s8 output;
-};
-
-/** int8 with any window and scales, and weights that have a zero point. */
-struct ferrule_depthwise_conv2d_offset_s8_params {
     struct ferrule_window window;
     int32_t depth_multiplier; /**< output channels per input channel */
     int32_t input_zero_point;
@@ -78,21 +66,12 @@ void ferrule_depthwise_conv2d_f32(const struct ferrule_depthwise_conv2d_f32_para
                                   const float *input, float *output);
 void ferrule_depthwise_conv2d_s8(const struct ferrule_depthwise_conv2d_s8_params *params,
                                  const int8_t *input, int8_t *output);
-void ferrule_depthwise_conv2d_offset_s8(
-    const struct ferrule_depthwise_conv2d_offset_s8_params *params, const int8_t *input,
-    int8_t *output);
 
 /** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
 void ferrule_depthwise_conv2d_single_s8(const struct ferrule_depthwise_conv2d_s8_params *params,
                                         const int8_t *input, int8_t *output);
 void ferrule_depthwise_conv2d_onnx_s8(const struct ferrule_depthwise_conv2d_s8_params *params,
                                       const int8_t *input, int8_t *output);
-void ferrule_depthwise_conv2d_offset_single_s8(
-    const struct ferrule_depthwise_conv2d_offset_s8_params *params, const int8_t *input,
-    int8_t *output);
-void ferrule_depthwise_conv2d_offset_onnx_s8(
-    const struct ferrule_depthwise_conv2d_offset_s8_params *params, const int8_t *input,
-    int8_t *output);
 
 /** @brief Convolve each channel on its own; scratch: a pointer per tap, of which the number is
  * rounded up to two, then a byte per channel, aligned as a pointer. */

@@ -64,4 +64,41 @@ static inline struct ferrule_taps ferrule_taps_inside(int32_t origin, int32_t ta
     return inside;
 }
 
+/** The taps of a window that lie inside an image; distances in elements. */
+struct ferrule_inside {
+    int32_t rows;
+    int32_t columns;
+    int32_t row;         /**< of the image, from a row of taps to the next one */
+    int32_t column;      /**< from a tap of a row to the next one */
+    int32_t first;       /**< from the start of the image to the first tap; 0 if there is none */
+    int32_t weights_row; /**< of the weights, from a row of taps to the next one */
+    int32_t weights;     /**< from the weights of the window to those of the first tap */
+};
+
+/** @brief Return the taps of a window at (y, x), of which each has `tap_weights` weights. */
+static inline struct ferrule_inside ferrule_inside(const struct ferrule_window *window, int32_t y,
+                                                   int32_t x, int32_t tap_weights)
+{
+    const struct ferrule_taps rows =
+        ferrule_taps_inside(y, window->kernel_h, window->dilation_h, window->input_h);
+    const struct ferrule_taps columns =
+        ferrule_taps_inside(x, window->kernel_w, window->dilation_w, window->input_w);
+    struct ferrule_inside inside = {
+        .rows = rows.end - rows.first,
+        .columns = columns.end - columns.first,
+        .row = window->dilation_h * window->input_w * window->input_c,
+        .column = window->dilation_w * window->input_c,
+        .weights_row = window->kernel_w * tap_weights,
+    };
+
+    if (inside.rows > 0 && inside.columns > 0) {
+        const int32_t row = y + rows.first * window->dilation_h;
+        const int32_t column = x + columns.first * window->dilation_w;
+
+        inside.first = (row * window->input_w + column) * window->input_c;
+        inside.weights = (rows.first * window->kernel_w + columns.first) * tap_weights;
+    }
+    return inside;
+}
+
 #endif

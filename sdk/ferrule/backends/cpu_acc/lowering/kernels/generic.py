@@ -31,30 +31,29 @@ from ferrule.operators.weighted.products import has_zero_point, is_wide
 
 _BIAS = 2
 """The position of the bias among the inputs."""
+_TOGETHER = 4
+"""Channels that are computed together."""
 
 
 def generic_candidate(context: LoweringContext) -> Candidate:
-    """Return the generic kernel: `conv2d`, `conv2d_grouped`, `depthwise_conv2d` or `transpose_conv`."""
-    layer, weights = Convolution.of(context), context.input(1).shape
+    """Return the generic kernel: `conv2d`, `depthwise_conv2d` or `transpose_conv`."""
+    layer = Convolution.of(context)
     channels, reads = layer.output.shape[3], Reads.PER_ELEMENT
-    kernel, fields = "conv2d", {"output_c": channels}
+    baseline = context.target.core is not None and context.target.core.baseline
+    kernel, fields, instructions = "conv2d", {"output_c": channels}, 0
     match context.layer.type:
         case LayerType.DEPTHWISE_CONV_2D:
             kernel, fields, reads = "depthwise_conv2d", {"depth_multiplier": layer.depth_multiplier}, Reads.PER_CHANNEL
+            instructions = _depthwise_costs(layer, baseline=baseline)
         case LayerType.TRANSPOSE_CONV:
-            kernel = "transpose_conv"
-        case LayerType.CONV_2D:
-            groups = groups_of(context.source, context.input(1))
-            if groups > 1:
-                kernel = "conv2d_grouped"
-                fields |= {"group_input_c": weights[3], "group_output_c": weights[0] // groups}
-    baseline = context.target.core is not None and context.target.core.baseline
-    per_mac, per_element = (19 if kernel == "conv2d_grouped" else 10), (200 if baseline else 30)
-    if kernel == "depthwise_conv2d":
-        per_mac, per_element = (16, 250) if baseline else (12, 120)
+            kernel, instructions = "transpose_conv", 10 * layer.macs + (200 if baseline else 30) * layer.output.elements
+        case _:
+            groups = groups_of(context.source, context.input(1)) if context.layer.type is LayerType.CONV_2D else 1
+            fields |= {"group_input_c": layer.image.shape[3] // groups, "group_output_c": channels // groups}
+            instructions = _conv2d_costs(layer, channels // groups, baseline=baseline)
     return Candidate(
         kernel=kernel,
-        instructions=per_mac * layer.macs + per_element * layer.output.elements,
+        instructions=instructions,
         weight_bytes=(weights_of(context).nbytes if context.is_constant(1) else 0) + 9 * channels,
         # The output of TRANSPOSE_CONV shares no memory with its input.
         overlaps=lambda: () if kernel == "transpose_conv" else layer.overlaps(reads=reads),
@@ -62,12 +61,31 @@ def generic_candidate(context: LoweringContext) -> Candidate:
     )
 
 
+def _conv2d_costs(layer: Convolution, group_output: int, *, baseline: bool) -> int:
+    """Return the instructions: of two to four channels of a group at a time, then of a last one alone."""
+    four, one, run, element, pixel = (24, 12, 45, 110, 400) if baseline else (13, 6.5, 28, 60, 250)
+    window, groups = layer.window, layer.output.shape[3] // group_output
+    runs = window.height * (1 if groups == 1 and window.dilation_w == 1 else window.width)
+    fours, rest = divmod(group_output, _TOGETHER)
+    blocks, ones = (fours + 1, rest == 1) if rest else (fours, False)
+    products = layer.macs // (layer.pixels * layer.output.shape[3])
+    group = products * (four * (blocks - ones) + one * ones) + blocks * runs * run + element * group_output
+    return int(layer.pixels * (groups * group + pixel))
+
+
+def _depthwise_costs(layer: Convolution, *, baseline: bool) -> int:
+    """Return the instructions: of four channels of int8 at a time unless they are multiplied."""
+    per_mac, element, pixel = (9, 130, 400) if baseline else (5.5, 50, 250)
+    if layer.depth_multiplier > 1 or layer.output.shape[3] < _TOGETHER or layer.image.dtype is not DataType.INT8:
+        per_mac, element = (12, 220) if baseline else (9, 110)
+    return int(per_mac * layer.macs + element * layer.output.elements + pixel * layer.pixels)
+
+
 def _call(layer: Convolution, operator: str, fields: dict[str, int]) -> KernelCall:
     """Return the call of `<operator>_s8`, `_s16`, `_narrow_s16` (for an int32 bias) or `_f32`.
 
-    For weights with a zero point, it is that of `<operator>_offset_s8`. Other rules than TFLM's have kernels named
-    `<operator>_single_s8` and so on. `fields` are the members of the operator's parameter table except the window,
-    weights, scales and limits. Weights and bias may come from run time.
+    Other rules than TFLM's have kernels named `<operator>_single_s8` and so on. `fields` are the members of the
+    operator's parameter table except the window, weights, scales and limits. Weights and bias may come from run time.
     """
     context, dtype, wide = layer.context, layer.output.dtype, is_wide(layer.context.operands)
     members: dict[str, Member] = {
@@ -86,13 +104,13 @@ def _call(layer: Convolution, operator: str, fields: dict[str, int]) -> KernelCa
         }
     if dtype is DataType.INT8:
         members |= {"input_zero_point": layer.image.zero_point, "output": layer.output_fields}
+        if operator != "transpose_conv":
+            weights = context.input(1)
+            members["weight_zero_point"] = weights.zero_point if has_zero_point(weights) else 0
     else:
         members |= limit_fields(layer.output, layer.activation)
-    offset = has_zero_point(context.input(1))
-    if offset:
-        members["weight_zero_point"] = context.input(1).zero_point
     narrow = dtype is DataType.INT16 and not wide
-    form, suffix = f"{operator}_{'narrow_' if narrow else 'offset_' if offset else ''}", SUFFIXES[dtype]
+    form, suffix = f"{operator}_{'narrow_' if narrow else ''}", SUFFIXES[dtype]
     return KernelCall(
         f"{form}{RULE_KERNELS[context.layer.rounding]}{suffix}",
         f"ferrule/kernels/{operator}.h",

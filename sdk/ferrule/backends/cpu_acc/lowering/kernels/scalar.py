@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, Row, has_dsp, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, Row, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
@@ -45,11 +45,6 @@ def plain_scales(channels: Channels) -> Array:
     return filled(rows, 1, 5).reshape(-1).astype(np.int32)
 
 
-def cost_on(layer: Convolution, instructions: int) -> int:
-    """Return the costs on the core; with the DSP extension, more than those of its kernels, less than generic ones."""
-    return 9 * layer.macs + 30 * layer.output.elements if has_dsp(layer.context.target.core) else instructions
-
-
 def interleaved(matrix: Array, block: int, run: int = 1) -> Array:
     """Return the weights by blocks of so many channels: for each run of products those of each channel in turn."""
     whole = filled(matrix, block, run)
@@ -69,7 +64,7 @@ def _conv2d(layer: Convolution, form: str, block: int) -> Candidate | str:
 
     return Candidate(
         kernel=f"conv2d_{form}_s8",
-        instructions=cost_on(layer, int(layer.pixels * _costs(block, count, products))),
+        instructions=int(layer.pixels * _costs(block, count, products)),
         weight_bytes=count * (products + 20),
         scratch_bytes=4 * products,
         overlaps=partial(layer.overlaps, pixels=2),
@@ -181,7 +176,7 @@ def _octet(layer: Convolution) -> Candidate | str:
     per_product = 4.8 if context.target.core is not None and context.target.core.baseline else 2.2
     return Candidate(
         kernel="fully_connected_octet_s8",
-        instructions=cost_on(layer, int(layer.pixels * count * (per_product * products + 20))),
+        instructions=int(layer.pixels * count * (per_product * products + 20)),
         weight_bytes=-(-count // OCTET) * OCTET * products + 20 * count,
         overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT),
         call=lambda: KernelCall(

@@ -37,16 +37,13 @@ from ferrule.operators.weighted.products import WEIGHTED_RULES, has_zero_point
 def weighted_rows(context: LoweringContext) -> Sequence[Row]:
     """Return the kernels for a layer with weights: others for zero points, groups and weights from run time."""
     type_, weights = context.layer.type, context.input(1)
-    packed = PACKED_WEIGHTS_ROWS if type_ in _PACKED else ()
-    if has_zero_point(weights):
-        operator = "depthwise_conv2d" if type_ is LayerType.DEPTHWISE_CONV_2D else "conv2d"
-        return (*packed, _generic(f"{operator}_offset_s8"))
     if context.output.dtype is DataType.FLOAT32 and type_ in FLOAT32_ROWS:
         return FLOAT32_ROWS[type_]
-    if type_ is LayerType.CONV_2D and groups_of(context.source, weights) > 1:
-        return _GROUPED_ROWS[-1:] if from_run_time(context) else _GROUPED_ROWS
-    rows = WEIGHTED_ROWS[type_]
-    return (*packed, *rows[-1:]) if from_run_time(context) else rows
+    grouped = type_ is LayerType.CONV_2D and groups_of(context.source, weights) > 1
+    rows = _GROUPED_ROWS if grouped else WEIGHTED_ROWS[type_]
+    if has_zero_point(weights) or from_run_time(context):
+        return (*(PACKED_WEIGHTS_ROWS if type_ in _PACKED and not grouped else ()), rows[-1])
+    return rows
 
 
 _PACKED = frozenset({LayerType.CONV_2D, LayerType.FULLY_CONNECTED})
@@ -58,7 +55,7 @@ def _generic(kernel: str) -> Row:
 
 
 _PARTS = (*MVE_PARTS, *PARTS_BLOCK, *PARTS_SCALAR)
-_GROUPED_ROWS: tuple[Row, ...] = (*_PARTS, _generic("conv2d_grouped"))
+_GROUPED_ROWS: tuple[Row, ...] = (*_PARTS, _generic("conv2d"))
 FLOAT32_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.CONV_2D: CONV_2D_F32,
     LayerType.DEPTHWISE_CONV_2D: DEPTHWISE_F32,

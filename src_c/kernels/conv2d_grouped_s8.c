@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/conv2d_grouped.h"
-
-#define FERRULE_KERNEL     ferrule_conv2d_grouped_s8
-#define FERRULE_REQUANTIZE ferrule_requantize
-#include "ferrule/kernels/conv2d_grouped_s8.inc.h"

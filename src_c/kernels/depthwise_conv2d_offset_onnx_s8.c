@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/depthwise_conv2d.h"
-#include "ferrule/kernels/requantize_once.h"
-
-#define FERRULE_KERNEL     ferrule_depthwise_conv2d_offset_onnx_s8
-#define FERRULE_REQUANTIZE ferrule_requantize_onnx
-#include "ferrule/kernels/depthwise_conv2d_offset_s8.inc.h"
