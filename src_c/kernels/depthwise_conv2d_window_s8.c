@@ -31,6 +31,7 @@ struct part {
     struct ferrule_axis_part lines;
     struct ferrule_axis_part steps;
     struct ferrule_window_run runs[FERRULE_WINDOW_ROWS];
+    int32_t band; /* output lines that are computed at a time */
 };
 
 static int32_t line_words(const struct ferrule_depthwise_conv2d_window_s8_params *params)
@@ -104,21 +105,54 @@ static struct ferrule_window_run run_of(const struct part *part, int32_t row)
     return run;
 }
 
-/* Widen a line of the group, which may be outside. */
-static void widen(const struct part *part, const int8_t *source, int32_t line, uint32_t *target)
+/* Lines of which some are in the image. */
+struct inside {
+    int32_t above; /* lines before those in the image */
+    struct ferrule_window_lines lines;
+};
+
+static struct inside inside_of(const struct part *part, int32_t line, int32_t count)
+{
+    struct inside inside = {.above = line >= 0 ? 0 : (-line < count ? -line : count),
+                            .lines = {.source_bytes = part->lines.input_bytes,
+                                      .target_words = line_words(part->params)}};
+    const int32_t left = part->lines.inputs - line - inside.above;
+
+    inside.lines.count = count - inside.above;
+    if (inside.lines.count > left) {
+        inside.lines.count = left > 0 ? left : 0;
+    }
+    return inside;
+}
+
+/* Widen lines of the group from the first one in the image on. */
+static inline void widen_inside(const struct part *part, const int8_t *source,
+                                const struct ferrule_window_lines *lines, uint32_t *target)
 {
     const struct ferrule_depthwise_conv2d_window_s8_params *params = part->params;
 
-    if (line < 0 || line >= part->lines.inputs) {
-        for (int32_t c = 0; c < params->group; ++c) {
-            fill(target + c * part->group.channel_words, line_words(params), outside(params));
-        }
-        return;
+    for (int32_t row = 0; row < params->rows && lines->count > 0; ++row) {
+        params->widen(source, &part->runs[row], &part->group, lines, target);
     }
-    source += line * part->lines.input_bytes;
-    for (int32_t row = 0; row < params->rows; ++row) {
-        params->widen(source, &part->runs[row], &part->group, target);
+}
+
+/* Widen lines of the group, some of which may be outside. */
+static void widen(const struct part *part, const int8_t *source, int32_t line, int32_t count,
+                  uint32_t *target)
+{
+    const struct ferrule_depthwise_conv2d_window_s8_params *params = part->params;
+    const struct inside inside = inside_of(part, line, count);
+    const int32_t words = inside.lines.target_words;
+    const int32_t end = inside.above + inside.lines.count;
+
+    for (int32_t c = 0; c < params->group; ++c) {
+        uint32_t *channel = target + c * part->group.channel_words;
+
+        fill(channel, inside.above * words, outside(params));
+        fill(channel + end * words, (count - end) * words, outside(params));
     }
+    widen_inside(part, source + (line + inside.above) * inside.lines.source_bytes, &inside.lines,
+                 target + inside.above * words);
 }
 
 /* Plan the jobs of a part, which has outputs. */
@@ -164,63 +198,71 @@ static void prepare(const struct part *part, int32_t channel, struct job *jobs,
     const bool proved = params->scale_words == FERRULE_PROVED_WORDS;
     const int32_t shift = !proved ? 0 : (scale[0] < 0 ? SHIFT - 1 : SHIFT); /* see store_sums.h */
     const int32_t start = proved ? scale[1] : 0;
+    const int32_t place = params->places[channel];
+    ferrule_window_expand *const expand = params->expand;
 
     for (struct job *job = jobs; job != end; ++job) {
         int32_t *records = job->stream + FERRULE_WINDOW_HEADER;
-        const int16_t *plan = job->plan;
 
         for (int32_t i = 1; i <= SUMS; ++i) {
             records[-i] = start;
         }
-        plan = params->expand(plan, job->threes, 3, weights, shift, records);
-        records += job->threes * (THREE_BYTES / 4);
-        (void)params->expand(plan, job->twos, 2, weights, shift, records);
+        expand(job->plan, job->threes, job->twos, weights, shift, records);
         job->scale = scale;
-        job->target = params->places[channel] + job->first;
+        job->target = place + job->first;
     }
 }
 
-/* Compute and store the channels of the group; apart for its registers, too. */
-__attribute__((noinline)) static void convolve_group(const struct part *part, const int8_t *source,
-                                                     const struct job *jobs, const struct job *end,
-                                                     int8_t *output)
+/* Compute and store lines of the group's channels; apart for its registers, too. */
+__attribute__((noinline)) static void compute(const struct part *part, const struct job *jobs,
+                                              const struct job *end, int32_t count, int8_t *output)
+{
+    const struct ferrule_depthwise_conv2d_window_s8_params *params = part->params;
+    const int32_t hop_words = part->lines.stride * line_words(params);
+    const int32_t step_bytes = params->passes * part->steps.output_bytes;
+
+    for (const struct job *job = jobs; job != end; ++job) {
+        const uint32_t *data = part->words + job->data;
+        int8_t *target = output + job->target;
+
+        for (int32_t i = count; i > 0; --i) {
+            params->multiply(data, job->stream, job->blocks, part->sums);
+            params->store(part->sums, job->count, job->scale, target, step_bytes, &params->output);
+            data += hop_words;
+            target += part->lines.output_bytes;
+        }
+    }
+}
+
+/* Compute and store the channels of the group, as many lines at a time as scratch has. */
+static void convolve_bands(const struct part *part, const int8_t *source, const struct job *jobs,
+                           const struct job *end, int8_t *output)
 {
     const struct ferrule_depthwise_conv2d_window_s8_params *params = part->params;
     const int32_t words = line_words(params);
-    const int32_t step_bytes = params->passes * part->steps.output_bytes;
-    int32_t next = -part->lines.pad; /* the input line that is widened next */
-    int32_t held = 0;                /* the lines in scratch */
+    const int32_t stride = part->lines.stride;
+    int32_t top = -part->lines.pad; /* the input line that is first in scratch */
+    int32_t held = 0;               /* the lines in scratch */
+    int32_t count = 0;              /* the lines that are computed at a time */
 
-    for (int32_t i = 0; i < part->lines.outputs; ++i) {
-        int32_t top = i * part->lines.stride - part->lines.pad;
-        int32_t first = next - held; /* the input line that is first in scratch */
+    for (int32_t left = part->lines.outputs; left > 0; left -= count) {
+        const int32_t kept = held - count * stride;
 
-        if (next < top) {
-            next = top;
-            first = top;
-            held = 0;
+        top += count * stride;
+        for (int32_t c = 0; kept > 0 && c < params->group; ++c) {
+            uint32_t *lines = part->words + c * part->group.channel_words;
+
+            copy(lines, lines + count * stride * words, kept * words);
         }
-        for (; next < top + params->window_lines; ++next) {
-            if (held == params->capacity) {
-                held = next - top;
-                for (int32_t c = 0; c < params->group; ++c) {
-                    uint32_t *lines = part->words + c * part->group.channel_words;
+        held = kept > 0 ? kept : 0;
+        count = left < part->band ? left : part->band;
 
-                    copy(lines, lines + (top - first) * words, held * words);
-                }
-                first = top;
-            }
-            widen(part, source, next, part->words + held * words);
-            held += 1;
-        }
+        const int32_t needed = (count - 1) * stride + params->window_lines;
 
-        const uint32_t *data = part->words + (top - first) * words;
-        for (const struct job *job = jobs; job != end; ++job) {
-            params->multiply(data + job->data, job->stream, job->blocks, part->sums);
-            params->store(part->sums, job->count, job->scale, output + job->target, step_bytes,
-                          &params->output);
-        }
-        output += part->lines.output_bytes;
+        widen(part, source, top + held, needed - held, part->words + held * words);
+        held = needed;
+        compute(part, jobs, end, count, output);
+        output += count * part->lines.output_bytes;
     }
 }
 
@@ -242,6 +284,19 @@ static void convolve(struct part *part, const int8_t *input, int8_t *output)
         return;
     }
 
+    part->band = 1;
+    for (int32_t lines = params->window_lines + part->lines.stride; lines <= params->capacity;
+         lines += part->lines.stride) {
+        part->band += 1;
+    }
+
+    /* Where scratch has all lines at a time, those outside stay there. */
+    const bool is_whole = part->band >= part->lines.outputs;
+    const int32_t needed = (part->lines.outputs - 1) * part->lines.stride + params->window_lines;
+    const struct inside inside = inside_of(part, -part->lines.pad, needed);
+    const int32_t inside_bytes = (inside.above - part->lines.pad) * inside.lines.source_bytes;
+    uint32_t *inside_words = part->words + inside.above * inside.lines.target_words;
+
     const int32_t passes =
         part->steps.outputs < params->passes ? part->steps.outputs : params->passes;
 
@@ -257,7 +312,12 @@ static void convolve(struct part *part, const int8_t *input, int8_t *output)
             end += passes;
         }
         ferrule_place_group(&part->group, inputs + done, channels);
-        convolve_group(part, input + inputs[done], jobs, end, output);
+        if (is_whole) {
+            widen_inside(part, input + inputs[done] + inside_bytes, &inside.lines, inside_words);
+            compute(part, jobs, end, part->lines.outputs, output);
+        } else {
+            convolve_bands(part, input + inputs[done], jobs, end, output);
+        }
     }
 }
 

@@ -86,6 +86,69 @@ static inline void put_window(const struct ferrule_conv2d_blocks_s8_params *para
     }
 }
 
+/* Whether the window at a position lies in the image. */
+static inline bool is_inside(const struct ferrule_window *window, const struct position *position)
+{
+    const int32_t reach_y = (window->kernel_h - 1) * window->dilation_h;
+    const int32_t reach_x = (window->kernel_w - 1) * window->dilation_w;
+
+    return position->y >= 0 && position->x >= 0 && position->y + reach_y < window->input_h &&
+           position->x + reach_x < window->input_w;
+}
+
+/* Write the values of both pixels, the first one's before it is added to. */
+#define PUT_BOTH(k)                                                                                \
+    do {                                                                                           \
+        DATA *place = at;                                                                          \
+                                                                                                   \
+        PUT(at, pixel[k], false);                                                                  \
+        PUT(place, second_pixel[k], true);                                                         \
+    } while (false)
+
+/* Collect the pixels under two positions whose windows lie in the image. */
+static inline void put_both_windows(const struct ferrule_conv2d_blocks_s8_params *params,
+                                    const struct position *first, const struct position *second,
+                                    int32_t group, DATA *at)
+{
+    const struct ferrule_window *window = &params->window;
+    const int32_t channels = window->input_c;
+    const int32_t pixel_c = params->view.pixel_c;
+    const int32_t line = window->input_w * pixel_c;
+    const bool joined = window->dilation_w == 1 && pixel_c == channels;
+    const int32_t runs = joined ? 1 : window->kernel_w;
+    const int32_t bytes = joined ? window->kernel_w * channels : channels;
+    const int8_t *row = first->image + group * channels + first->y * line + first->x * pixel_c;
+    const int8_t *second_row =
+        second->image + group * channels + second->y * line + second->x * pixel_c;
+    const int32_t apart = (int32_t)(second_row - row);
+
+    for (int32_t i = window->kernel_h; i > 0; --i) {
+        const int8_t *start = row;
+
+        for (int32_t j = runs; j > 0; --j) {
+            const int8_t *pixel = start;
+            const int8_t *second_pixel = start + apart;
+            int32_t count = bytes;
+
+            for (; count >= 4; count -= 4) {
+                PUT_BOTH(0);
+                PUT_BOTH(1);
+                PUT_BOTH(2);
+                PUT_BOTH(3);
+                pixel += 4;
+                second_pixel += 4;
+            }
+            for (; count > 0; --count) {
+                PUT_BOTH(0);
+                pixel += 1;
+                second_pixel += 1;
+            }
+            start += window->dilation_w * pixel_c;
+        }
+        row += window->dilation_h * line;
+    }
+}
+
 /* Compute and store all channels of a group for two pixels; for a single one, pass it twice. */
 static inline void store_pixels(const struct ferrule_conv2d_blocks_s8_params *params, int32_t group,
                                 const DATA *patches, int8_t *first, int8_t *second, bool plain)
@@ -112,10 +175,16 @@ static inline void store_windows(const struct ferrule_conv2d_blocks_s8_params *p
                                  const struct position *first, const struct position *second,
                                  DATA *patches, bool plain)
 {
+    const bool inside = is_inside(&params->window, first) && is_inside(&params->window, second);
+
     for (int32_t g = 0; g < params->view.groups; ++g) {
-        put_window(params, first, g, patches, false);
-        if (first != second) {
-            put_window(params, second, g, patches, true);
+        if (inside) {
+            put_both_windows(params, first, second, g, patches);
+        } else {
+            put_window(params, first, g, patches, false);
+            if (first != second) {
+                put_window(params, second, g, patches, true);
+            }
         }
         store_pixels(params, g, patches, first->output, second->output, plain);
     }

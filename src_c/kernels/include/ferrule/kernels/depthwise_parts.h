@@ -70,6 +70,13 @@ struct ferrule_window_run {
     bool has_right;       /**< whether only the first pixel of the word after is inside */
 };
 
+/** Lines that are widened together. */
+struct ferrule_window_lines {
+    int32_t count;        /**< a positive number */
+    int32_t source_bytes; /**< between neighbouring lines */
+    int32_t target_words; /**< the same */
+};
+
 /** The output channels that have no weights. */
 struct ferrule_dead {
     int32_t count;

@@ -34,12 +34,14 @@ enum {
 /** Sums of `blocks` times FERRULE_WINDOW_SUMS neighbouring words, a positive number. */
 typedef void ferrule_window_multiply(const uint32_t *data, const int32_t *stream, int32_t blocks,
                                      int32_t *sums);
-/** Records of so many words of weights, which are shifted to the left; the highest bit of the place
- * marks the last one. Returns the end of the records in the plan. */
-typedef const int16_t *ferrule_window_expand(const int16_t *plan, int32_t count, int32_t words,
-                                             const int8_t *weights, int32_t shift, int32_t *stream);
+/** Records of three words of weights, then of two, which are shifted to the left; the highest bit
+ * of the place marks the last one of a kind. */
+typedef void ferrule_window_expand(const int16_t *plan, int32_t threes, int32_t twos,
+                                   const int8_t *weights, int32_t shift, int32_t *stream);
+/** Words of a row, in each of the lines. */
 typedef void ferrule_window_widen(const int8_t *source, const struct ferrule_window_run *run,
-                                  const struct ferrule_window_group *group, uint32_t *target);
+                                  const struct ferrule_window_group *group,
+                                  const struct ferrule_window_lines *lines, uint32_t *target);
 
 struct ferrule_depthwise_conv2d_window_s8_params {
     /* first what the innermost loops need, since Armv6-M has short offsets */
@@ -83,18 +85,20 @@ void ferrule_depthwise_conv2d_window_s8(
     int8_t *output, void *scratch);
 
 /** @brief Words of two pixels, of four channels at a time. */
-const int16_t *ferrule_expand_pairs(const int16_t *plan, int32_t count, int32_t words,
-                                    const int8_t *weights, int32_t shift, int32_t *stream);
+void ferrule_expand_pairs(const int16_t *plan, int32_t threes, int32_t twos, const int8_t *weights,
+                          int32_t shift, int32_t *stream);
 void ferrule_widen_pairs(const int8_t *source, const struct ferrule_window_run *run,
-                         const struct ferrule_window_group *group, uint32_t *target);
+                         const struct ferrule_window_group *group,
+                         const struct ferrule_window_lines *lines, uint32_t *target);
 void ferrule_multiply_pairs(const uint32_t *data, const int32_t *stream, int32_t blocks,
                             int32_t *sums);
 
 /** @brief Words of one pixel, of one channel at a time. */
-const int16_t *ferrule_expand_words(const int16_t *plan, int32_t count, int32_t words,
-                                    const int8_t *weights, int32_t shift, int32_t *stream);
+void ferrule_expand_words(const int16_t *plan, int32_t threes, int32_t twos, const int8_t *weights,
+                          int32_t shift, int32_t *stream);
 void ferrule_widen_words(const int8_t *source, const struct ferrule_window_run *run,
-                         const struct ferrule_window_group *group, uint32_t *target);
+                         const struct ferrule_window_group *group,
+                         const struct ferrule_window_lines *lines, uint32_t *target);
 void ferrule_multiply_words(const uint32_t *data, const int32_t *stream, int32_t blocks,
                             int32_t *sums);
 /** @brief The same with two words between neighbouring sums. */

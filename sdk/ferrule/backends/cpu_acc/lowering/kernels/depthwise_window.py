@@ -113,7 +113,9 @@ def _best_words(
         words = Words(way=way, pixels=pixels)
         needed = (way.lines.outputs - 1) * way.lines.part_stride + way.lines.taps
         more = 0 if small else max(_ENOUGH_LINES, 2 * way.lines.taps - 2)
-        capacity = min(needed, way.lines.taps + more)
+        capacity = way.lines.taps + more
+        if needed <= capacity + (not small):
+            capacity = needed
         if len(words.starts) <= _MOST_ROWS and way.lines.taps * words.line_words <= _MOST_WORDS:
             found.append((words, capacity, _instructions(words, costs, live, store, capacity)))
     if small:
