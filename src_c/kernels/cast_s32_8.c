@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/cast.h"
-
-#define FERRULE_KERNEL    ferrule_cast_s32_8
-#define FERRULE_FIRST     int32_t
-#define FERRULE_OUTPUT    uint8_t
-#define FERRULE_RESULT(x) (uint8_t)(x)
-#include "ferrule/kernels/cast.inc.h"

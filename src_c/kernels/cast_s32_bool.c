@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/cast.h"
-
-#define FERRULE_KERNEL    ferrule_cast_s32_bool
-#define FERRULE_FIRST     int32_t
-#define FERRULE_OUTPUT    bool
-#define FERRULE_RESULT(x) ((x) != 0)
-#include "ferrule/kernels/cast.inc.h"

@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/cast.h"
-
-#define FERRULE_KERNEL    ferrule_cast_u8_s16
-#define FERRULE_FIRST     uint8_t
-#define FERRULE_OUTPUT    int16_t
-#define FERRULE_RESULT(x) (int16_t)(x)
-#include "ferrule/kernels/cast.inc.h"
