@@ -87,6 +87,8 @@ class KernelCall:
     """The name in reports, by default `kernel`."""
     inputs: Sequence[int] = (0,)
     """The positions of the inputs that the kernel takes."""
+    source: str = ""
+    """The kernel's own source, if it does not have the kernel's name."""
     sources: tuple[str, ...] = ()
     """Sources that the kernel needs beside its own, among those that Ferrule ships."""
     contribution: Contribution | None = None
@@ -117,7 +119,7 @@ class KernelCall:
                 ruled=False,
             ).lowered(context)
         try:
-            contribution = self.contribution or KERNELS.part(self.kernel, *self.sources)
+            contribution = self.contribution or KERNELS.part(self.source or self.kernel, *self.sources)
         except FerruleError as error:
             raise UnsupportedError(f"layer '{context.layer.name}': there is no kernel {self.kernel}") from error
         blobs: dict[str, Blob] = {}

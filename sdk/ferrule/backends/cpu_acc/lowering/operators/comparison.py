@@ -27,8 +27,8 @@ def lower_comparison(context: LoweringContext) -> LoweredOp:
     if dtype is DataType.INT8:
         first, second = (term_fields(term_of(context.input(index))) for index in order)
         fields, table = {"first": first, "second": second}, "compare_params"
-    kernel = f"{_MIRRORED.get(type_, type_).lower()}_{SUFFIXES[dtype]}"
-    return binary_call(context, KernelCall(kernel, _HEADER, fields, table=table), order)
+    kernel, source = f"{_MIRRORED.get(type_, type_).lower()}_{SUFFIXES[dtype]}", f"compare_{SUFFIXES[dtype]}"
+    return binary_call(context, KernelCall(kernel, _HEADER, fields, table=table, source=source), order)
 
 
 def lower_logical(context: LoweringContext) -> LoweredOp:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import SUFFIXES, KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.operators.movement import lower_copy
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -104,9 +103,8 @@ def lower_cast(context: LoweringContext) -> LoweredOp:
     if source.dtype is output.dtype:
         return lower_copy(context)
     kernel, fields = _cast_kernel(source.dtype, output.dtype), {"elements": source.elements}
-    return KernelCall(
-        kernel, "ferrule/kernels/cast.h", fields, table="cast_params", contribution=KERNELS.part("cast")
-    ).elementwise(context)
+    call = KernelCall(kernel, "ferrule/kernels/cast.h", fields, table="cast_params", source="cast")
+    return call.elementwise(context)
 
 
 def _cast_kernel(source: DataType, output: DataType) -> str:
