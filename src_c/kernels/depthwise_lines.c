@@ -117,8 +117,10 @@ static void convolve(const struct part *part, const int8_t *input, int8_t *outpu
 {
     const struct ferrule_depthwise_lines_params *params = part->params;
     const int16_t *inputs = params->inputs != NULL ? params->inputs : params->places;
+    const int16_t *places = params->places;
     const int32_t *weights = params->weights;
     const int32_t *scale = params->scales;
+    const int32_t end_words = LINES * (part->steps.outputs / way->outputs);
     struct ferrule_window_group group = {.channel_words = LINES * params->words,
                                          .step_bytes = part->steps.input_bytes,
                                          .word_bytes = 2 * part->steps.input_bytes};
@@ -135,8 +137,8 @@ static void convolve(const struct part *part, const int8_t *input, int8_t *outpu
             struct ferrule_depthwise_channel *channel = &channels[i];
 
             channel->words = lines + i * group.channel_words;
-            channel->end = channel->words + LINES * (part->steps.outputs / way->outputs);
-            channel->offset_bytes = params->places[done + i];
+            channel->end = channel->words + end_words;
+            channel->offset_bytes = *places++;
             int32_t shift = EXACT_SHIFT;
             if (way->is_exact) {
                 channel->bias = scale[0];
