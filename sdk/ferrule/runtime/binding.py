@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.guarded import writable
-from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, TensorImportError, aligned_empty, is_aligned
+from ferrule.backends.shared.host_memory import (
+    ALIGNMENT_BYTES,
+    TensorImportError,
+    aligned_empty,
+    fixed_memory,
+    is_aligned,
+)
 from ferrule.backends.tensor_handle import MemoryRef, TensorHandle
 from ferrule.errors import InputError
 from ferrule.graph import Array, Graph, TensorInfo
@@ -22,20 +27,36 @@ from ferrule.runtime.tensors import PlacedTensor
 Arrays = Sequence[Array] | Mapping[str, Array]
 
 
-class InputPort:
+class Port:
+    """One input or output of a network."""
+
+    __slots__ = ("_dtype", "_handle", "_staging", "info")
+
+    def __init__(self, info: TensorInfo, handle: TensorHandle, staging: Staging | None) -> None:
+        self.info = info
+        self._dtype: np.dtype[Any] = info.dtype.numpy
+        self._handle = handle
+        self._staging = staging
+
+    @property
+    def memory(self) -> Array | None:
+        """The memory that the tensor has from now on, which may be used without the port; None if there is none."""
+        return fixed_memory(self._handle) if self._staging is None else None
+
+    def end(self) -> None:
+        """End the import of the caller's memory."""
+        if self._staging is not None:
+            self._staging.end()
+
+
+class InputPort(Port):
     """One input of a network: copies the caller's array, or imports it if that is planned and possible."""
 
-    __slots__ = ("_handle", "_staging", "_wanted", "info")
-
-    def __init__(self, info: TensorInfo, placed: PlacedTensor) -> None:
-        self.info = info
-        self._wanted: tuple[tuple[int, ...], np.dtype[Any]] = (info.shape, info.dtype.numpy)
-        self._handle = placed.handle
-        self._staging = None if placed.managed else staging_of(info, placed, lent=True)
+    __slots__ = ()
 
     def fits(self, array: object) -> bool:
         """Return whether the argument is an array with the input's shape and dtype."""
-        return isinstance(array, np.ndarray) and (array.shape, array.dtype) == self._wanted
+        return isinstance(array, np.ndarray) and array.shape == self.info.shape and array.dtype == self._dtype
 
     def feed(self, array: Array) -> None:
         """Copy or import the array as the network's input for one run."""
@@ -45,20 +66,15 @@ class InputPort:
         elif not self._staging.serves(array):
             self._staging.fill(array)
 
-    def end(self) -> None:
-        """End the import of the caller's array."""
-        if self._staging is not None:
-            self._staging.end()
 
-
-@dataclass(slots=True, eq=False)
-class OutputPort:
+class OutputPort(Port):
     """One output of a network: lets it write the caller's buffer directly if that is planned, or else copies."""
 
-    info: TensorInfo
-    _handle: TensorHandle
-    _staging: Staging | None
-    _served: bool = False
+    __slots__ = ("_served",)
+
+    def __init__(self, info: TensorInfo, handle: TensorHandle, staging: Staging | None) -> None:
+        super().__init__(info, handle, staging)
+        self._served = False
 
     def offer(self, buffer: Array, others: Sequence[Array]) -> None:
         """Let the network write the buffer directly if possible, but not if it may overlap one of `others`."""
@@ -77,23 +93,18 @@ class OutputPort:
         np.copyto(buffer, self._handle.map())
         self._handle.unmap()
 
-    def end(self) -> None:
-        """End the import of the caller's buffer."""
-        if self._staging is not None:
-            self._staging.end()
-
     def empty(self, number: int = 1) -> Array:
         """Return a new buffer that is suitable for the output of a number of samples."""
         shape = shape_of(self.info, number)
         if self._staging is None or not self._staging.demanding:
-            return np.empty(shape, self.info.dtype.numpy)
+            return np.empty(shape, self._dtype)
         return aligned_empty(shape, self.info.dtype, self._staging.alignment_bytes)
 
     def misfit(self, buffer: object, number: int = 1) -> str:
         """Return the reason why a buffer cannot hold the output of a number of samples; "" if it can."""
         if not isinstance(buffer, np.ndarray):
             return f"is {type(buffer).__name__}"
-        if (buffer.shape, buffer.dtype) != (shape_of(self.info, number), self.info.dtype.numpy):
+        if buffer.shape != shape_of(self.info, number) or buffer.dtype != self._dtype:
             return f"is {buffer.dtype}{list(buffer.shape)}"
         return "" if buffer.flags.writeable else "is read-only"
 

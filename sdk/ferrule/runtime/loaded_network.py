@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from threading import Lock, get_ident
 from time import perf_counter_ns
 
 import numpy as np
@@ -24,6 +24,7 @@ from ferrule.network.samples import beginnings, in_real_numbers
 from ferrule.optimizer.optimized import Crossing
 from ferrule.runtime.binding import Arrays, InputPort, OutputPort, given_samples, ordered_outputs, part_of
 from ferrule.runtime.debug import DebugSwitch
+from ferrule.runtime.direct import DirectRun
 from ferrule.runtime.errors import Faults
 from ferrule.runtime.fallback_memory import FallbackMemory
 from ferrule.runtime.kept_state import KeptState
@@ -65,8 +66,11 @@ class LoadedNetwork:
         self.debug = parts.debug
         self.fallback_blocks = parts.fallback.blocks
         self._parts: Parts | None = parts
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._acquired = False
+        self._direct: DirectRun | None = None
+        self._decided = False
+        """Whether `_direct` is known; it is decided after the first run."""
         self._runner: int | None = None
 
     def run(
@@ -78,8 +82,17 @@ class LoadedNetwork:
         reset_each: bool | Sequence[bool] = False,
     ) -> list[Array]:
         """Run the network once for each sample; see `Runtime.enqueue_workload`."""
-        self.check_outside()
+        if self._runner is not None:
+            self.check_outside()
         with self._lock:
+            if self._direct is not None and not real and reset_each is False and not self.profiler.enabled:
+                self._runner = get_ident()
+                try:
+                    found = self._direct.run(inputs, outputs)
+                finally:
+                    self._runner = None
+                if found is not None:
+                    return found
             parts = self._loaded()
             graph = parts.graph
             if real and outputs is not None:
@@ -98,6 +111,10 @@ class LoadedNetwork:
                 for index, sample in enumerate(_apart(samples, outputs)):
                     taken = [part_of(port.info, each, index) for port, each in zip(parts.outputs, buffers, strict=True)]
                     self._run_sample(parts, sample, taken, reset=resets[index])
+            if not self._decided and not self.profiler.enabled:
+                self._decided = True
+                if parts.state is None and not parts.links:
+                    self._direct = DirectRun.of(parts.joined, parts.sources, parts.results)
             return in_real_numbers(graph.outputs, buffers) if real else buffers
 
     def _run_sample(self, parts: Parts, arrays: Sequence[Array], buffers: list[Array], *, reset: bool) -> None:
@@ -109,7 +126,7 @@ class LoadedNetwork:
                 state.reset()
             old, new = state.begin()
             given, taken = (*arrays, *old), [*buffers, *new]
-        self._runner = threading.get_ident()
+        self._runner = get_ident()
         try:
             run.run(given, taken)
         finally:
@@ -133,7 +150,7 @@ class LoadedNetwork:
     def release(self) -> None:
         """Wait for the current run, then release all memory; later runs fail, and a second call does nothing."""
         with self._lock:
-            parts, self._parts = self._parts, None
+            parts, self._parts, self._direct = self._parts, None, None
             if parts is None:
                 return
             faults = Faults()
@@ -155,7 +172,7 @@ class LoadedNetwork:
 
     def check_outside(self) -> None:
         """Raise FerruleError in a callback of the network's own run, which would wait for itself."""
-        if self._runner == threading.get_ident():
+        if self._runner == get_ident():
             raise FerruleError("a network cannot be run, reset or unloaded from within its own run")
 
 
@@ -213,7 +230,7 @@ class _Run:
             except Exception as error:
                 if step.waiting:
                     self._settle()  # raises the same failure, with the place of the writer
-                _locate(error, step)
+                step.locate(error)
                 raise
 
     def _wait(self, event: Event) -> None:
@@ -239,7 +256,7 @@ class _Run:
                 event.wait()
             except Exception as error:  # noqa: BLE001 - raised below, when no work uses our memory any more
                 if failure is None:
-                    _locate(error, step)
+                    step.locate(error)
                     failure = error
         for step, _ in self._open:
             for handle in step.outputs:
@@ -329,11 +346,3 @@ def _release(managers: Sequence[MemoryManager]) -> None:
     for manager in reversed(managers):
         faults.during(manager.release)
     faults.throw()
-
-
-def _locate(error: Exception, step: Step) -> None:
-    """Add the place of the layer to an error."""
-    if isinstance(error, FerruleError):
-        error.args = (f"{step.place}: {error}",)
-    else:
-        error.add_note(f"in {step.place}")

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.device import BackendId
@@ -91,6 +92,7 @@ class _Loader:
         self._crossings = {crossing.layer: crossing for crossing in optimized.crossings}
         self._workloads: dict[str, Workload] = {}
         """By layer: the workloads that backends have made for their own layers."""
+        self._native_calls: dict[str, Callable[[], Callable[[], object] | None]] = {}
         self.links: dict[str, MemImportWorkload] = {}
         self.debug = DebugSwitch()
 
@@ -135,11 +137,12 @@ class _Loader:
             return run
         factory = self._members.member(BackendId(run[0].backend)).workloads
         workload = None if factory is None else factory.join([self._workloads[step.name] for step in run])
-        if workload is None:
+        if factory is None or workload is None:
             return run
         first, last = run[0], run[-1]
         outputs = tuple(handle for step in run for handle in step.outputs)
-        return [replace(first, execute=workload.execute, outputs=outputs, name=f"{first.name}' to '{last.name}")]
+        joined = replace(first, outputs=outputs, name=f"{first.name}' to '{last.name}")
+        return [replace(joined, execute=workload.execute, native_call=partial(factory.native_call, workload))]
 
     def _step(self, layer: Layer) -> Step:
         assignment = self._assignment[layer.name]
@@ -157,6 +160,7 @@ class _Loader:
             device=assignment.device,
             in_order=in_order,
             waiting=waiting,
+            native_call=self._native_calls.get(layer.name),
             crossing=self._crossings.get(layer.name),
         )
 
@@ -174,6 +178,7 @@ class _Loader:
             case _:
                 factory, info = self._factory(layer, self._assignment[layer.name])
                 self._workloads[layer.name] = workload = factory.create_workload(info)
+                self._native_calls[layer.name] = partial(factory.native_call, workload)
                 return workload
 
     def _fallback(self, layer: Layer) -> Workload:
@@ -244,10 +249,12 @@ def _constant_handle(tensor: Tensor) -> TensorHandle:
 
 def _input_ports(graph: Graph, tensors: TensorTable) -> tuple[InputPort, ...]:
     """Return the ports of the inputs, then those of the states' old values."""
+    ports = []
     for info in graph.sources:
-        if tensors[info.name].managed:
-            tensors.mapped(info.name)
-    return tuple(InputPort(info, tensors[info.name]) for info in graph.sources)
+        placed = tensors[info.name]
+        staging = None if placed.managed else staging_of(info, placed, lent=True)
+        ports.append(InputPort(info, tensors.mapped(info.name) if staging is None else placed.handle, staging))
+    return tuple(ports)
 
 
 def _output_ports(graph: Graph, tensors: TensorTable) -> tuple[OutputPort, ...]:

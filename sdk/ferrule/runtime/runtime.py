@@ -135,7 +135,8 @@ class Runtime(Closing):
             FerruleError: there is no such network, its state is not valid, or a backend reports a failure; the message
                 names the layer.
         """
-        return self._loaded(network).run(inputs, outputs, real=real, reset_each=reset_each)
+        loaded = self._networks.get(network) or self._loaded(network)
+        return loaded.run(inputs, outputs, real=real, reset_each=reset_each)
 
     def reset_state(self, network: NetworkId) -> None:
         """Let the next run of a network begin with its initial state, as the first one does; see docs/state.md.

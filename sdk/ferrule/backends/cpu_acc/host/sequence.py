@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.host.calls import SCRATCH, Calls
 from ferrule.backends.cpu_acc.host.library import HostLibrary
-from ferrule.backends.shared.host_memory import HostTensorHandle, address, aligned_empty
+from ferrule.backends.shared.host_memory import address, aligned_empty, fixed_memory
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.graph import Array, DataType
 
@@ -61,17 +62,18 @@ class _Mapped:
 class KernelWorkload:
     """Runs the kernel calls of one layer or of several by one native call.
 
-    A tensor that a call writes and that has memory of its own keeps its address from the first run on; the other
-    handles are mapped in each run.
+    A tensor with memory of its own keeps its address from the first run on, and only its writer may be waited for; the
+    other handles are mapped in each run.
     """
 
-    __slots__ = ("_calls", "_ffi", "_mapped", "_run", "_scratch", "_settled", "_written", "parts")
+    __slots__ = ("_awaited", "_calls", "_count", "_ffi", "_mapped", "_run", "_scratch", "_settled", "_written", "parts")
 
     def __init__(self, library: HostLibrary, parts: Sequence[Part]) -> None:
         self.parts = parts
         self._ffi = ffi = library.ffi
         self._run = library.functions.ferrule_host_run
-        self._calls = ffi.new("struct ferrule_host_call[]", sum(len(part.calls.calls) for part in parts))
+        self._count = sum(len(part.calls.calls) for part in parts)
+        self._calls = ffi.new("struct ferrule_host_call[]", self._count)
         self._scratch: list[Any] = []
         self._written = {id(part.handles[name]) for part in parts for name in part.outputs}
         tensors: dict[int, _Mapped] = {}
@@ -86,6 +88,7 @@ class KernelWorkload:
             for name, handle in part.handles.items():
                 tensors.setdefault(id(handle), _Mapped(handle)).places += pointers[name] + part.calls.members[name]
         self._settled = False
+        self._awaited: list[TensorHandle] = []
         self._mapped = list(tensors.values())
 
     def _filled(self, entry: Any, function: object, arguments: Sequence[object]) -> Any:  # noqa: ANN401 - cffi's
@@ -98,6 +101,9 @@ class KernelWorkload:
 
     def execute(self) -> None:
         """Run the kernels; the interpreter lock is released while they run."""
+        for handle in self._awaited:
+            if handle.ready is not None:
+                handle.ready.wait()
         for each in self._mapped:
             array = each.handle.map()
             if array is not each.array:
@@ -107,9 +113,13 @@ class KernelWorkload:
                 each.array = array
         if not self._settled:
             self._settle()
-        self._run(self._calls, len(self._calls))
+        self._run(self._calls, self._count)
         for each in self._mapped:
             each.handle.unmap()
+
+    def native_call(self) -> Callable[[], object] | None:
+        """Return the native call alone; None if a tensor is mapped in each run."""
+        return partial(self._run, self._calls, self._count) if self._settled and not self._mapped else None
 
     def _set(self, address_: int, places: Sequence[Any]) -> None:
         pointer = self._ffi.cast("void *", address_)
@@ -123,9 +133,11 @@ class KernelWorkload:
         moving = []
         for each in self._mapped:
             handle = each.handle
-            if id(handle) in self._written and isinstance(handle, HostTensorHandle) and handle.has_fixed_memory:
-                handle.unmap()
-            else:
+            if fixed_memory(handle) is None:
                 moving.append(each)
+                continue
+            handle.unmap()
+            if id(handle) not in self._written:
+                self._awaited.append(handle)
         self._mapped = moving
         self._settled = True

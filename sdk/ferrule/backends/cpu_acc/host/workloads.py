@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ferrule._typing import override
 from ferrule.backends.cpu_acc.host.calls import SCRATCH, Calls
@@ -60,6 +60,10 @@ class CpuAccWorkloadFactory(WorkloadFactory):
                 return None
             parts += workload.parts
         return KernelWorkload(self._library, parts)
+
+    @override
+    def native_call(self, workload: Workload) -> Callable[[], object] | None:
+        return workload.native_call() if isinstance(workload, KernelWorkload) else None
 
     def _threads_for(self, op: LoweredOp) -> object:
         """Return the pool if the work is shared, otherwise the null pointer; threads end with the last workload."""

@@ -9,6 +9,7 @@ from ferrule.backends.shared.host_memory.handle import (
     FutureEvent,
     HostTensorHandle,
     HostTensorHandleFactory,
+    fixed_memory,
 )
 from ferrule.backends.shared.host_memory.manager import HostMemoryManager
 from ferrule.backends.shared.host_memory.planned import take_block
@@ -28,6 +29,7 @@ __all__ = [
     "TensorImportError",
     "address",
     "aligned_empty",
+    "fixed_memory",
     "is_aligned",
     "layer_alone",
     "take_block",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule._typing import override
+from ferrule.backends.guarded import bare
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, aligned_empty, is_aligned
 from ferrule.backends.shared.host_memory.manager import HostMemoryManager
 from ferrule.backends.shared.host_memory.planned import Slot
@@ -77,9 +78,9 @@ class HostTensorHandle(TensorHandle):
         return self.memory()
 
     @property
-    def has_fixed_memory(self) -> bool:
-        """Whether the tensor has its memory, which no import replaces, for the rest of the network's life."""
-        return self._managed and self._imported is None and self._slot.memory is not None
+    def fixed_memory(self) -> Array | None:
+        """The memory that the tensor has for the rest of the network's life; None if an import may replace it."""
+        return self._slot.memory if self._managed and self._imported is None else None
 
     def memory(self) -> Array:
         """Return the elements without waiting for `ready`, for a backend that orders its workloads by other means."""
@@ -131,6 +132,15 @@ class HostTensorHandle(TensorHandle):
         if access is not None and self._maps:
             self._maps = 0
             access.end()
+
+
+def fixed_memory(handle: TensorHandle) -> Array | None:
+    """Return the memory of a handle, or of that behind its guard, that may be used without `map`; None if it may not.
+
+    Whoever uses it has to wait for the handle's `ready` by other means.
+    """
+    own = bare(handle)
+    return own.fixed_memory if type(own) is HostTensorHandle else None
 
 
 class HostTensorHandleFactory(TensorHandleFactory):
