@@ -23,6 +23,7 @@ FERRULE_INLINE void FERRULE_JOIN(KERNEL, _tile)(const struct FERRULE_JOIN(KERNEL
     const WEIGHT *weights = group->weights;
     int32_t column_step = params->column_step;
     SUM sums[TILE_1][4];
+    SUM finished[4 * TILE_1];
 
 #pragma GCC unroll 12
     for (int32_t m = 0; m < pixels; ++m) {
@@ -58,10 +59,14 @@ FERRULE_INLINE void FERRULE_JOIN(KERNEL, _tile)(const struct FERRULE_JOIN(KERNEL
     for (int32_t n = 0; n < blocks; ++n) {
 #pragma GCC unroll 12
         for (int32_t m = 0; m < pixels; ++m) {
-            STORE(output + m * params->output_c + n * LANES, sums[m][n],
-                  group->scales + n * SCALE_STEP, group->flags + n, params,
-                  group->channels - n * LANES);
+            finished[n * pixels + m] = sums[m][n];
         }
+    }
+    for (int32_t n = 0; n < blocks; ++n) {
+        struct column column = {pixels, params->output_c, group->channels - n * LANES};
+
+        STORE(output + n * LANES, finished + n * pixels, &column, group->scales + n * SCALE_STEP,
+              group->flags + n, params);
     }
 }
 

@@ -6,14 +6,16 @@
 FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _rows)(const PARAMS *params, const TARGET *image,
                                                        OUTPUT *output, int32_t first, int32_t end)
 {
+    const PARAMS own = *params; /* which no store can change */
+
     for (int32_t row = first; row < end; ++row) {
-        const TARGET *window = image + row * params->row_step;
-        OUTPUT *target = output + row * params->row_elements;
+        const TARGET *window = image + row * own.row_step;
+        OUTPUT *target = output + row * own.row_elements;
         int32_t place = 0;
 
-        for (int32_t i = 0; i < params->row_elements; i += STEP) {
-            COMPUTE(params, window + i, target + i, place, params->row_elements - i);
-            place = place + 1 == params->period ? 0 : place + 1;
+        for (int32_t i = 0; i < own.row_elements; i += STEP) {
+            COMPUTE(&own, window + i, target + i, place, own.row_elements - i);
+            place = place + 1 == own.period ? 0 : place + 1;
         }
     }
 }

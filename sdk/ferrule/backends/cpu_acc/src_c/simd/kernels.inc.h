@@ -13,8 +13,8 @@ enum { SCALE_VECTORS = 4, VECTOR_BYTES = 4 * LANES };
 
 /** Return sums rounded once, halves up, and clamped; for the few channels without a float32 form.
  */
-__attribute__((noinline)) FERRULE_TARGET static vector
-round_once(vector sums, const int32_t *scale, const struct ferrule_output_s8 *output)
+__attribute__((noinline)) FERRULE_TARGET static vector round_once(vector sums, const int32_t *scale,
+                                                                  struct ferrule_output_s8 output)
 {
     int32_t values[LANES];
 
@@ -24,11 +24,43 @@ round_once(vector sums, const int32_t *scale, const struct ferrule_output_s8 *ou
         int64_t half = INT64_C(1) << (shift - 1);
         int64_t value = ((int64_t)values[i] * scale[LANES + i] + half) >> shift;
 
-        value += output->zero_point;
-        value = value < output->low ? output->low : value;
-        values[i] = (int32_t)(value > output->high ? output->high : value);
+        value += output.zero_point;
+        value = value < output.low ? output.low : value;
+        values[i] = (int32_t)(value > output.high ? output.high : value);
     }
     return load_vector(values);
+}
+
+/** The sums of a block of channels at neighbouring pixels. */
+struct column {
+    int32_t pixels;
+    int32_t step;     /**< elements between stored pixels */
+    int32_t channels; /**< from the block's first on; those beyond the block are not its own */
+};
+
+/** Store a column by the rule for which the scales are; one copy serves the tiles of all sizes. */
+__attribute__((noinline)) FERRULE_TARGET static void
+store_column(int8_t *target, const vector *sums, const struct column *column, const int32_t *scale,
+             uint8_t rounding, const struct ferrule_output_s8 *limits)
+{
+    const struct ferrule_output_s8 output = *limits; /* which no store can change */
+    const struct column own = *column;
+
+#define FERRULE_STORE(rounded)                                                                     \
+    for (int32_t m = 0; m < own.pixels; ++m) {                                                     \
+        store_block(target, rounded, own.channels);                                                \
+        target += own.step;                                                                        \
+    }
+    if (rounding == FERRULE_HOST_FLOAT) {
+        FERRULE_STORE(round_scaled(sums[m], scale, &output))
+    } else if (rounding == FERRULE_HOST_TFLM) {
+        FERRULE_STORE(requantize(sums[m], scale, &output))
+    } else if (rounding == FERRULE_HOST_ONNX) {
+        FERRULE_STORE(round_product(sums[m], scale, &output))
+    } else {
+        FERRULE_STORE(round_once(sums[m], scale, output))
+    }
+#undef FERRULE_STORE
 }
 
 /** Return the stored values of sums by the rule for which the scales are. */
@@ -42,7 +74,7 @@ FERRULE_INLINE vector stored(vector sums, const int32_t *scale,
         return requantize(sums, scale, output);
     }
     return rounding == FERRULE_HOST_ONNX ? round_product(sums, scale, output)
-                                         : round_once(sums, scale, output);
+                                         : round_once(sums, scale, *output);
 }
 
 FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params *params,
@@ -89,8 +121,8 @@ FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params 
 #define LOAD_WEIGHTS  load_vector
 #define MULTIPLY_ADD  multiply_add
 #define FLAGS(params) ((params)->rounding)
-#define STORE(target, sum, scale, flag, params, count)                                             \
-    store_block(target, stored(sum, scale, &(params)->output, *(flag)), count)
+#define STORE(target, sums, column, scale, flag, params)                                           \
+    store_column(target, sums, column, scale, *(flag), &(params)->output)
 #include "conv2d.inc.h"
 #undef KERNEL
 #undef PARAMS
@@ -131,6 +163,14 @@ FERRULE_INLINE floats load_repeated(const float *source)
     return repeat_float(*source);
 }
 
+FERRULE_INLINE void store_float_column(float *target, const floats *sums,
+                                       const struct column *column, float low, float high)
+{
+    for (int32_t m = 0; m < column->pixels; ++m) {
+        store_floats(target + m * column->step, clamp_floats(sums[m], low, high), column->channels);
+    }
+}
+
 FERRULE_INLINE void convolve_float_taps(const struct ferrule_host_depthwise_f32_params *params,
                                         const float *data, float *target, int32_t place,
                                         int32_t count)
@@ -166,9 +206,9 @@ FERRULE_INLINE void convolve_float_taps(const struct ferrule_host_depthwise_f32_
 #define LOAD_WEIGHTS  load_floats
 #define MULTIPLY_ADD  multiply_add_floats
 #define FLAGS(params) ((const uint8_t *)(params)->scales)
-#define STORE(target, sum, scale, flag, params, count)                                             \
+#define STORE(target, sums, column, scale, flag, params)                                           \
     ((void)(scale), (void)(flag),                                                                  \
-     store_floats(target, clamp_floats(sum, (params)->low, (params)->high), count))
+     store_float_column(target, sums, column, (params)->low, (params)->high))
 #include "conv2d.inc.h"
 #undef KERNEL
 #undef PARAMS
