@@ -139,9 +139,8 @@ static bool prepare(struct convolution *convolution, const struct ferrule_layer 
         return prepare_s8(convolution, layer, output_c, bias);
     }
     convolution->f32.window = window_of(layer);
+    convolution->f32.view = ferrule_whole_view(&convolution->f32.window, output_c);
     convolution->f32.output_c = output_c;
-    convolution->f32.group_input_c = convolution->f32.window.input_c;
-    convolution->f32.group_output_c = output_c;
     convolution->f32.block = 1; /* weights in the order of the model */
     convolution->f32.weights = layer->inputs[1]->data;
     convolution->f32.bias = bias;

@@ -3,8 +3,9 @@
 
 #define FERRULE_KERNEL        ferrule_conv2d_f32
 #define FERRULE_PARAMS        ferrule_conv2d_f32_params
-#define FERRULE_DEPTH         params->group_input_c
-#define FERRULE_GROUP         params->group_output_c
+#define FERRULE_VIEW          params->view
+#define FERRULE_DEPTH         window->input_c
+#define FERRULE_GROUP         params->output_c
 #define FERRULE_OWN           0
 #define FERRULE_STORE(pixels) ferrule_float_pixels(pixels, params->block)
 #include "ferrule/kernels/float_rows.inc.h"

@@ -18,7 +18,7 @@ from needs import require_module, require_program
 
 import ferrule
 from ferrule.backends.target import CoreFeatures
-from ferrule.graph import Array, DataType, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.network.execution import operands_of
 from ferrule.operators.activation import Activation
@@ -28,6 +28,7 @@ from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.convolved import convolved
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor as Transposed
 
 pytestmark = pytest.mark.cc
 
@@ -40,7 +41,7 @@ RANDOM = np.random.default_rng(8)
 
 def layer(
     type_: LayerType,
-    descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor,
+    descriptor: Descriptor,
     image: Shape,
     weights: Shape,
 ) -> Network:
@@ -60,6 +61,10 @@ def depthwise(image: Shape, kernel: tuple[int, int], descriptor: DepthwiseConv2d
     chosen = descriptor or DepthwiseConv2dDescriptor(padding=ONE, activation=Activation.RELU)
     weights = (1, *kernel, image[3] * chosen.depth_multiplier)
     return layer(LayerType.DEPTHWISE_CONV_2D, chosen, image, weights)
+
+
+def transposed(image: Shape, weights: Shape, descriptor: Transposed) -> Network:
+    return layer(LayerType.TRANSPOSE_CONV, descriptor, image, weights)
 
 
 def dense(rows: int, inputs: int, channels: int, activation: Activation) -> Network:
@@ -90,8 +95,21 @@ CASES: dict[str, Network] = {
     "depthwise, dilated": depthwise((1, 6, 9, 9), (2, 3), DepthwiseConv2dDescriptor(dilation_h=3, dilation_w=2)),
     "depthwise, few channels": depthwise((1, 4, 4, 3), (3, 3)),
     "depthwise, multiplied": depthwise((1, 4, 4, 8), (3, 3), DepthwiseConv2dDescriptor(depth_multiplier=2)),
+    "depthwise, multiplied much": depthwise((2, 4, 4, 3), (3, 3), DepthwiseConv2dDescriptor(depth_multiplier=9)),
     "depthwise, outside": depthwise(
         (1, 2, 2, 8), (1, 5), DepthwiseConv2dDescriptor(padding=Padding(left=5, right=6), activation=Activation.RELU)
+    ),
+    "transposed": transposed((2, 3, 4, 5), (12, 2, 2, 5), Transposed(output_h=6, output_w=8, stride_h=2, stride_w=2)),
+    "transposed, odd": transposed(
+        (1, 4, 3, 6),
+        (9, 3, 3, 6),
+        Transposed(output_h=8, output_w=7, stride_h=2, stride_w=2, pad_top=1, activation=Activation.RELU),
+    ),
+    "transposed, outputs of no weights": transposed(
+        (1, 3, 3, 4), (8, 1, 2, 4), Transposed(output_h=6, output_w=4, stride_h=2, activation=Activation.RELU6)
+    ),
+    "transposed, cut": transposed(
+        (1, 3, 5, 3), (4, 4, 3, 3), Transposed(output_h=11, output_w=8, stride_h=3, stride_w=2, pad_left=2)
     ),
     "dense": dense(1, 37, 24, Activation.NONE),
     "dense, odd": dense(1, 3, 10, Activation.RELU),
@@ -122,7 +140,7 @@ def inputs_of(network: Network, kind: Inputs) -> list[Array]:
 
 
 def in_order(network: Network, image: Array) -> Array:
-    """Return the layer's result in float32: products in the order of the window from 0 on, then the bias."""
+    """Return the layer's result in float32: products in the order of the image from 0 on, then the bias."""
     (node,) = network.layers
     weights, bias = (np.asarray(network.tensor(name).data) for name in node.inputs[1:])
     found = convolved(node, operands_of(network, node))
@@ -133,19 +151,23 @@ def in_order(network: Network, image: Array) -> Array:
     weights = weights.reshape(len(weights), window.height, window.width, -1)
     depth, group = weights.shape[3], shape[3] // (image.shape[3] // weights.shape[3])
     sums = np.zeros(shape, np.float32)
+    spread = node.type is LayerType.TRANSPOSE_CONV  # then each pixel of the image adds a window to the output
+    base, reached = (image.shape, shape) if spread else (shape, image.shape)
+    order = -1 if spread else 1
     with np.errstate(all="ignore"):
-        for i, j, k in product(range(window.height), range(window.width), range(depth)):
-            rows = np.arange(shape[1]) * window.stride_h - window.padding.top + i * window.dilation_h
-            columns = np.arange(shape[2]) * window.stride_w - window.padding.left + j * window.dilation_w
+        for i, j, k in product(range(window.height)[::order], range(window.width)[::order], range(depth)):
+            rows = np.arange(base[1]) * window.stride_h - window.padding.top + i * window.dilation_h
+            columns = np.arange(base[2]) * window.stride_w - window.padding.left + j * window.dilation_w
             inside = [
                 np.flatnonzero((at >= 0) & (at < extent))
-                for at, extent in zip((rows, columns), image.shape[1:3], strict=True)
+                for at, extent in zip((rows, columns), reached[1:3], strict=True)
             ]
             if not min(each.size for each in inside):
                 continue
-            y, x = np.ix_(rows[inside[0]], columns[inside[1]])
+            there = rows[inside[0]], columns[inside[1]]
+            (y, x), outputs = (np.ix_(*inside), there) if spread else (np.ix_(*there), inside)
             for c in range(shape[3]):
-                place = np.ix_(range(shape[0]), *inside, [c])
+                place = np.ix_(range(shape[0]), *outputs, [c])
                 element = image[:, y, x, c // group * depth + k][..., None]
                 sums[place] = sums[place] + element * weights[c, i, j, k]
         sums += bias
@@ -233,6 +255,9 @@ def test_outputs_may_overlap_inputs_at_the_least_distance(core: CoreFeatures) ->
     for name, network in CASES.items():
         inputs = inputs_of(network, Inputs.USUAL)
         op = lower(network, core)
+        if not op.overlaps:
+            assert network.layers[0].type is LayerType.TRANSPOSE_CONV
+            continue
         (overlap,) = op.overlaps
         assert overlap.distance_bytes is not None
         got = run_overlapping(network, inputs, overlap, -(-overlap.distance_bytes // 4) * 4, op)

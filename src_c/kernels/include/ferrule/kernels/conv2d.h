@@ -106,9 +106,8 @@ struct ferrule_conv2d_narrow_s16_params {
 /** float32, with groups of channels. */
 struct ferrule_conv2d_f32_params {
     struct ferrule_window window;
-    int32_t output_c; /**< of all groups */
-    int32_t group_input_c;
-    int32_t group_output_c;
+    struct ferrule_view view;
+    int32_t output_c;     /**< of a group */
     int32_t block;        /**< 1, 4 or 8 channels */
     const float *weights; /**< for each group, the blocks of `ferrule/kernels/float_pixels.h`, the
                              products of a window in the order rows, columns, channels */

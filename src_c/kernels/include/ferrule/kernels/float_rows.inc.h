@@ -5,11 +5,13 @@
  *
  * FERRULE_KERNEL           name of the kernel
  * FERRULE_PARAMS           struct tag of the parameters
+ * FERRULE_VIEW             the struct ferrule_view of `params`
  * FERRULE_DEPTH            input channels of which a sum is made
  * FERRULE_GROUP            output channels that are made of the same input channels
  * FERRULE_OWN              1 if each channel has its own weights, otherwise 0
  * FERRULE_STORE(pixels)    computes a struct ferrule_float_pixels
  */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ferrule/kernels/float_pixels.h"
@@ -30,7 +32,8 @@ struct span {
     int32_t pixels;
 };
 
-static void store_span(const struct FERRULE_PARAMS *params, int32_t limits, const struct span *span)
+static void store_span(const struct FERRULE_PARAMS *params, const struct ferrule_view *view,
+                       int32_t limits, const struct span *span)
 {
     const struct ferrule_window *window = &params->window;
     const struct ferrule_taps rows =
@@ -49,12 +52,12 @@ static void store_span(const struct FERRULE_PARAMS *params, int32_t limits, cons
         inside > 0 ? rows.first * row_weights + columns.first * depth * block : 0;
     const int32_t first = (span->y + rows.first * window->dilation_h) * window->input_w + span->x +
                           columns.first * window->dilation_w;
-    const int32_t tap_step = window->dilation_w * window->input_c;
-    const int32_t row_step = window->dilation_h * window->input_w * window->input_c;
-    const float *image = span->image + (inside > 0 ? first * window->input_c : 0);
+    const int32_t tap_step = window->dilation_w * view->pixel_c;
+    const int32_t row_step = window->dilation_h * window->input_w * view->pixel_c;
+    const float *image = span->image + (inside > 0 ? first * view->pixel_c : 0);
     struct ferrule_float_pixels pixels = {
-        .image_step = window->stride_w * window->input_c * ELEMENT,
-        .output_step = params->output_c * ELEMENT,
+        .image_step = window->stride_w * view->pixel_c * ELEMENT,
+        .output_step = view->column * ELEMENT,
         .stream = params->weights + before,
         .blocks = blocks,
         .last = FERRULE_OWN ? block : group - (blocks - 1) * block,
@@ -80,9 +83,9 @@ static void store_span(const struct FERRULE_PARAMS *params, int32_t limits, cons
             pixels.rows = 1;
         }
     }
-    for (int32_t c = 0; c < params->output_c; c += group) {
+    for (int32_t g = 0; g < view->groups; ++g) {
         pixels.image = image;
-        pixels.output = span->output + c;
+        pixels.output = span->output + g * view->group_output;
         pixels.pixels = span->pixels;
         FERRULE_STORE(&pixels);
         image += depth;
@@ -96,37 +99,53 @@ static void store_span(const struct FERRULE_PARAMS *params, int32_t limits, cons
 }
 
 /* Store a row of pixels: those whose windows are inside the columns of the image at once. */
-static void store_row(const struct FERRULE_PARAMS *params, int32_t limits, struct span *span)
+static void store_row(const struct FERRULE_PARAMS *params, const struct ferrule_view *view,
+                      int32_t limits, struct span span)
 {
     const struct ferrule_window *window = &params->window;
     const int32_t width = (window->kernel_w - 1) * window->dilation_w + 1;
     int32_t left = window->output_w;
 
     while (left > 0) {
-        span->pixels = 1;
-        if (span->x >= 0 && span->x + width <= window->input_w) {
-            span->pixels = (window->input_w - width - span->x) / window->stride_w + 1;
-            span->pixels = span->pixels < left ? span->pixels : left;
+        span.pixels = 1;
+        if (span.x >= 0 && span.x + width <= window->input_w) {
+            span.pixels = (window->input_w - width - span.x) / window->stride_w + 1;
+            span.pixels = span.pixels < left ? span.pixels : left;
         }
-        store_span(params, limits, span);
-        span->x += span->pixels * window->stride_w;
-        span->output += span->pixels * params->output_c;
-        left -= span->pixels;
+        store_span(params, view, limits, &span);
+        span.x += span.pixels * window->stride_w;
+        span.output += span.pixels * view->column;
+        left -= span.pixels;
+    }
+}
+
+static void store_part(const struct FERRULE_PARAMS *params, const struct ferrule_view *view,
+                       const float *input, float *output)
+{
+    const struct ferrule_window *window = &params->window;
+    const int32_t limits = ferrule_float_limits(params->low, params->high);
+
+    for (int32_t b = 0; b < window->batches; ++b) {
+        struct span span = {.image = input, .output = output, .x = -window->pad_left};
+
+        for (int32_t i = 0; i < window->output_h; ++i) {
+            span.y = i * window->stride_h - window->pad_top;
+            store_row(params, view, limits, span);
+            span.output += view->row;
+        }
+        input += window->input_h * window->input_w * view->pixel_c;
+        output += view->image;
     }
 }
 
 void FERRULE_KERNEL(const struct FERRULE_PARAMS *params, const float *input, float *output)
 {
-    const struct ferrule_window *window = &params->window;
-    const int32_t limits = ferrule_float_limits(params->low, params->high);
-    struct span span = {.image = input, .output = output};
+    bool more = true;
 
-    for (int32_t b = 0; b < window->batches; ++b) {
-        for (int32_t i = 0; i < window->output_h; ++i) {
-            span.y = i * window->stride_h - window->pad_top;
-            span.x = -window->pad_left;
-            store_row(params, limits, &span);
-        }
-        span.image += window->input_h * window->input_w * window->input_c;
+    for (; more; ++params) {
+        const struct ferrule_view view = FERRULE_VIEW;
+
+        store_part(params, &view, input, output + view.first);
+        more = view.more != 0;
     }
 }

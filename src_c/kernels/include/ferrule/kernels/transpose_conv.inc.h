@@ -49,12 +49,13 @@ static FERRULE_SUM sum_taps(const struct FERRULE_PARAMS *params, const FERRULE_E
     const int32_t depth = window->input_c;
     FERRULE_SUM sum = 0;
 
-    for (int32_t i = 0; i < rows.count; ++i) {
+    /* in the order of the image, as in convolutions: the bits of floats depend on it */
+    for (int32_t i = rows.count - 1; i >= 0; --i) {
         const FERRULE_ELEMENT *row = image + (rows.pixel - i) * window->input_w * depth;
         const FERRULE_WEIGHT *taps =
             weights + (rows.first + i * window->stride_h) * window->kernel_w * depth;
 
-        for (int32_t j = 0; j < columns.count; ++j) {
+        for (int32_t j = columns.count - 1; j >= 0; --j) {
             const FERRULE_ELEMENT *pixel = row + (columns.pixel - j) * depth;
             const FERRULE_WEIGHT *weight = taps + (columns.first + j * window->stride_w) * depth;
 

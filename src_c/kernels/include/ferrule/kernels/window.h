@@ -42,6 +42,22 @@ struct ferrule_view {
     int32_t more;         /**< 1 if another parameter table follows, otherwise 0 */
 };
 
+/** @brief Return the view of all pixels and channels, in the order of memory. */
+static inline struct ferrule_view ferrule_whole_view(const struct ferrule_window *window,
+                                                     int32_t output_c)
+{
+    const struct ferrule_view view = {
+        .groups = 1,
+        .pixel_c = window->input_c,
+        .group_output = output_c,
+        .column = output_c,
+        .row = window->output_w * output_c,
+        .image = window->output_h * window->output_w * output_c,
+    };
+
+    return view;
+}
+
 /** A range of the taps of one axis, the end excluded. */
 struct ferrule_taps {
     int32_t first;

@@ -68,6 +68,14 @@ def _equivalent(context: LoweringContext) -> LoweringContext:
     return context
 
 
+def in_groups(context: LoweringContext) -> LoweringContext:
+    """Return the context of a DEPTHWISE_CONV_2D as a CONV_2D of groups of one channel, for kernels that repeat it."""
+    descriptor = context.layer.descriptor
+    assert isinstance(descriptor, DepthwiseConv2dDescriptor)
+    shapes = (info.shape for info in (*context.operands.pair, context.output))
+    return _changed(context, _in_groups(descriptor, *shapes))
+
+
 def _form_of(context: LoweringContext) -> _Form | None:
     layer = context.layer
     rule = _RULES.get(layer.type)
@@ -177,17 +185,22 @@ def _conv_2d(descriptor: Conv2dDescriptor, image: Shape, weights: Shape, output:
 
 
 def _depthwise(descriptor: DepthwiseConv2dDescriptor, image: Shape, weights: Shape, output: Shape) -> _Form | None:
-    _, height, width, outputs = weights
-    if image[3] == 1 and outputs > 1:
-        return _Form(
-            type=LayerType.CONV_2D,
-            descriptor=_like(Conv2dDescriptor(), descriptor),
-            image=image,
-            weights=(outputs, height, width, 1),
-            output=output,
-            ordered=_exchanged,
-        )
+    if image[3] == 1 and weights[3] > 1:
+        return _in_groups(descriptor, image, weights, output)
     return _as_row(LayerType.DEPTHWISE_CONV_2D, descriptor, image, weights, output)
+
+
+def _in_groups(descriptor: DepthwiseConv2dDescriptor, image: Shape, weights: Shape, output: Shape) -> _Form:
+    """Return a depthwise convolution as one of groups of a channel."""
+    _, height, width, outputs = weights
+    return _Form(
+        type=LayerType.CONV_2D,
+        descriptor=_like(Conv2dDescriptor(), descriptor),
+        image=image,
+        weights=(outputs, height, width, 1),
+        output=output,
+        ordered=_exchanged,
+    )
 
 
 def _transpose_conv(descriptor: TransposeConvDescriptor, image: Shape, weights: Shape, output: Shape) -> _Form | None:

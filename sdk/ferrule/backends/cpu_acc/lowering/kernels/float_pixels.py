@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -11,11 +11,13 @@ import numpy as np
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, from_run_time, stored_weights
+from ferrule.backends.cpu_acc.lowering.kernels.equivalent import in_groups
 from ferrule.backends.cpu_acc.lowering.kernels.generic import given_bias, given_weights
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
+from ferrule.backends.cpu_acc.lowering.kernels.parts import Part, PlannedPart, part_fields, part_rows
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.firmware import LoweringContext
-from ferrule.graph import Array
+from ferrule.graph import Array, DataType
 
 _SOURCES = "float_pixels", "float_scalars", "float_vectors"
 _BLOCKS = 4, 8
@@ -68,9 +70,13 @@ def _instructions(layer: Convolution, block: int) -> int:
     """Return the estimate of a layer with weights in blocks."""
     _, groups = _groups(layer)
     channels, products = layer.output.shape[3] // groups, layer.macs // layer.output.elements
-    blocks = -(-channels // block)
+    return int(layer.pixels * (groups * _pixel_instructions(layer, channels, products, block) + 30))
+
+
+def _pixel_instructions(layer: Convolution, channels: int, products: int, block: int) -> float:
+    """Return the estimate of the channels of a group at a pixel."""
     per_product, per_channel = (0.7 + 0.4 / block, 3) if _has_vectors(layer.context) else (2.1 + 0.8 / block, 4)
-    return int(layer.pixels * (groups * blocks * (block * (per_product * products + per_channel) + 16) + 30))
+    return -(-channels // block) * (block * (per_product * products + per_channel) + 16)
 
 
 def _conv2d_plain(context: LoweringContext) -> Candidate | str:
@@ -91,7 +97,7 @@ def _candidate(
 ) -> Candidate:
     context = layer.context
     depth, groups = _groups(layer)
-    output_c = layer.output.shape[3]
+    channels = layer.output.shape[3] // groups
     in_blocks = members["block"] != 1
     pixels = _PAIR if in_blocks else 1
     if groups > 1:  # the pixels of a row are computed group by group
@@ -109,10 +115,9 @@ def _candidate(
             "conv2d_f32",
             "ferrule/kernels/conv2d.h",
             {
-                "window": _window_fields(layer),
-                "output_c": output_c,
-                "group_input_c": depth,
-                "group_output_c": output_c // groups,
+                "window": {**_window_fields(layer), "input_c": depth},
+                "view": {**layer.view_fields["view"], "groups": groups, "group_output": channels},
+                "output_c": channels,
                 **members,
                 **limit_fields(layer.output, layer.activation),
             },
@@ -137,6 +142,40 @@ def _window_fields(layer: Convolution) -> Mapping[str, int]:
         return fields
     row = {"batches": 1, "input_h": 1, "input_w": layer.pixels, "output_h": 1, "output_w": layer.pixels}
     return {**fields, **row}
+
+
+def _part_in_blocks(layer: Convolution, part: Part) -> Sequence[PlannedPart] | str:
+    context = layer.context
+    if (reason := _not_in_blocks(context)) is not None:
+        return reason
+    if not part.is_dense:
+        return "the outputs of a pixel are not neighbours"
+    if (part.taps < 0).any():
+        return "a pixel has no weights"  # not weights of zero: their product with infinity is not zero
+    weights, products = stored_weights(context).reshape(-1)[part.taps[0]], part.taps[0, 0].size
+    each = {block: _pixel_instructions(layer, part.outputs, products, block) for block in _BLOCKS}
+    block = min(each, key=lambda block: each[block])
+
+    def fields(more: bool) -> Mapping[str, Member]:
+        matrix = weights.reshape(part.outputs, products)
+        return {
+            **part_fields(layer, part, more=more),
+            "output_c": part.outputs,
+            "block": block,
+            "weights": blocks_of(matrix, layer.bias(np.float32)[part.owners[0]], block),
+            "bias": None,
+            **limit_fields(layer.output, layer.activation),
+        }
+
+    return [
+        PlannedPart(
+            instructions=int(layer.image.shape[0] * part.height * part.width * (each[block] + 30)),
+            weight_bytes=4 * -(-part.outputs // block) * block * (products + 1),
+            scratch_bytes=0,
+            overlaps=tuple,
+            fields=fields,
+        )
+    ]
 
 
 def _depthwise_in_blocks(context: LoweringContext) -> Candidate | str:
@@ -167,6 +206,12 @@ def _depthwise_in_blocks(context: LoweringContext) -> Candidate | str:
         instructions=int(layer.pixels * (25 + blocks * (per_tap * taps + per_block))),
         weight_bytes=4 * order.size * (taps + 1),
     )
+
+
+def _multiplied_in_blocks(context: LoweringContext) -> Candidate | str:
+    if Convolution.of(context).depth_multiplier == 1:
+        return "the channels are not multiplied"
+    return _not_in_blocks(context) or _conv2d_in_blocks(in_groups(context))
 
 
 def _depthwise_plain(context: LoweringContext) -> Candidate | str:
@@ -227,8 +272,19 @@ CONV_2D_F32: tuple[Row, ...] = (
     Row(kernel="conv2d_f32", candidate=_conv2d_plain),
 )
 """The kernels of CONV_2D, also with groups, and FULLY_CONNECTED."""
+TRANSPOSE_CONV_F32: tuple[Row, ...] = part_rows(
+    "conv2d_block_f32",
+    "ferrule/kernels/conv2d.h",
+    _part_in_blocks,
+    sources=_SOURCES,
+    function="conv2d_f32",
+    table="conv2d_f32_params",
+    dtype=DataType.FLOAT32,
+)[:1]
+"""The kernel of TRANSPOSE_CONV beside the generic one: its parts, without weights of zero."""
 DEPTHWISE_F32: tuple[Row, ...] = (
     Row(kernel="depthwise_conv2d_block_f32", candidate=_depthwise_in_blocks),
+    Row(kernel="conv2d_block_f32", candidate=_multiplied_in_blocks),
     Row(kernel="depthwise_conv2d_f32", candidate=_depthwise_plain),
 )
 """The kernels of DEPTHWISE_CONV_2D."""

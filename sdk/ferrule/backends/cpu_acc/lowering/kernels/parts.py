@@ -20,7 +20,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, wi
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, Row, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels
-from ferrule.graph import Array, LayerType, Rounding
+from ferrule.graph import Array, DataType, LayerType, Rounding
 from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.window import Padding, Window
 from ferrule.operators.weighted.conv2d import groups_of
@@ -330,11 +330,14 @@ def part_rows(
     code: str = "",
     rules: frozenset[Rounding] = WEIGHTED_RULES,
     ruled: str = "",
+    function: str = "",
     table: str = "",
+    dtype: DataType = DataType.INT8,
 ) -> tuple[Row, ...]:
     """Return the rows of a kernel for parts of a layer: with the layer's weights alone, and with more weights of zero.
 
-    `ruled` is the part of the kernel's name before that of the layer's rule, if it has kernels for each rule.
+    `ruled` is the part of the kernel's name before that of the layer's rule, if it has kernels for each rule;
+    `function` is the name of the C function if it is another one than the kernel's.
     """
 
     def found(layer: Convolution, *, grown: bool) -> Found:
@@ -356,10 +359,11 @@ def part_rows(
         def call() -> KernelCall:
             fields, *more = (plan.fields(part is not parts[-1]) for part, plan in zip(parts, plans, strict=True))
             return KernelCall(
-                ruled or kernel,
+                ruled or function or kernel,
                 header,
                 fields,
                 more=more,
+                title=kernel if function else "",
                 table=table or f"{kernel}_params",
                 sources=sources,
                 ruled=bool(ruled),
@@ -376,6 +380,6 @@ def part_rows(
         )
 
     return tuple(
-        weighted_row(f"{kernel} {title}", partial(found, grown=grown), *needs, rules=rules)
+        weighted_row(f"{kernel} {title}", partial(found, grown=grown), *needs, rules=rules, dtype=dtype)
         for title, grown in (("in parts", False), ("in parts with weights of zero", True))
     )

@@ -16,7 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
     DEPTHWISE_CONV_2D_DUAL_S16,
     FULLY_CONNECTED_DUAL_S16,
 )
-from ferrule.backends.cpu_acc.lowering.kernels.float_pixels import CONV_2D_F32, DEPTHWISE_F32
+from ferrule.backends.cpu_acc.lowering.kernels.float_pixels import CONV_2D_F32, DEPTHWISE_F32, TRANSPOSE_CONV_F32
 from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import PACKED_WEIGHTS_ROWS
 from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW, MVE_PARTS
@@ -60,6 +60,7 @@ FLOAT32_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.CONV_2D: CONV_2D_F32,
     LayerType.DEPTHWISE_CONV_2D: DEPTHWISE_F32,
     LayerType.FULLY_CONNECTED: CONV_2D_F32,
+    LayerType.TRANSPOSE_CONV: (*TRANSPOSE_CONV_F32, _generic("transpose_conv")),
 }
 """The kernels of each layer type in float32."""
 WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
