@@ -25,31 +25,93 @@ static FERRULE_VALUE clamp(FERRULE_VALUE value, FERRULE_VALUE low, FERRULE_VALUE
     return value > high ? high : value;
 }
 
-static void store_pixel(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *image,
-                        int32_t y, int32_t x, FERRULE_ELEMENT *output)
+/* The pixels of a window inside the image. */
+struct pixels {
+    int32_t rows;
+    int32_t columns;
+    int32_t step;        /* elements from one to the next one in the row */
+    int32_t to_next_row; /* from behind the last one of a row */
+};
+
+static FERRULE_ELEMENT last(const struct FERRULE_PARAMS *params, FERRULE_VALUE value, int32_t count)
+{
+    (void)count; /* unused by a maximum */
+    return (FERRULE_ELEMENT)clamp(FERRULE_LAST(value, count), params->low, params->high);
+}
+
+static void store_channel(const struct FERRULE_PARAMS *params, const struct pixels *pixels,
+                          const FERRULE_ELEMENT *pixel, FERRULE_ELEMENT *output)
+{
+    FERRULE_VALUE value = FERRULE_FIRST(*pixel);
+
+    for (int32_t i = pixels->rows; i > 0; --i) {
+        for (int32_t j = pixels->columns; j > 0; --j) {
+            value = FERRULE_NEXT(value, *pixel);
+            pixel += pixels->step;
+        }
+        pixel += pixels->to_next_row;
+    }
+    *output = last(params, value, pixels->rows * pixels->columns);
+}
+
+static void store_four(const struct FERRULE_PARAMS *params, const struct pixels *pixels,
+                       const FERRULE_ELEMENT *pixel, FERRULE_ELEMENT *output)
+{
+    const int32_t step = pixels->step;
+    const int32_t count = pixels->rows * pixels->columns;
+    FERRULE_VALUE a = FERRULE_FIRST(pixel[0]);
+    FERRULE_VALUE b = FERRULE_FIRST(pixel[1]);
+    FERRULE_VALUE c = FERRULE_FIRST(pixel[2]);
+    FERRULE_VALUE d = FERRULE_FIRST(pixel[3]);
+
+    for (int32_t i = pixels->rows; i > 0; --i) {
+        for (int32_t j = pixels->columns; j > 0; --j) {
+            a = FERRULE_NEXT(a, pixel[0]);
+            b = FERRULE_NEXT(b, pixel[1]);
+            c = FERRULE_NEXT(c, pixel[2]);
+            d = FERRULE_NEXT(d, pixel[3]);
+            pixel += step;
+        }
+        pixel += pixels->to_next_row;
+    }
+    output[0] = last(params, a, count);
+    output[1] = last(params, b, count);
+    output[2] = last(params, c, count);
+    output[3] = last(params, d, count);
+}
+
+static void store_pixel(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *corner,
+                        const struct pixels *pixels, FERRULE_ELEMENT *output)
+{
+    const int32_t channels = params->window.input_c;
+    int32_t c = 0;
+
+    for (; c < channels - 3; c += 4) {
+        store_four(params, pixels, &corner[c], &output[c]);
+    }
+    for (; c < channels; ++c) {
+        store_channel(params, pixels, &corner[c], &output[c]);
+    }
+}
+
+static void store_row(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *image, int32_t y,
+                      FERRULE_ELEMENT *output)
 {
     const struct ferrule_window *window = &params->window;
-    struct ferrule_taps rows = ferrule_taps_inside(y, window->kernel_h, 1, window->input_h);
-    struct ferrule_taps columns = ferrule_taps_inside(x, window->kernel_w, 1, window->input_w);
-    int32_t width = columns.end - columns.first;
-    int32_t count = width * (rows.end - rows.first);
-    int32_t to_next_row = (window->input_w - width) * window->input_c;
-    const FERRULE_ELEMENT *corner =
-        image + ((y + rows.first) * window->input_w + x + columns.first) * window->input_c;
+    const struct ferrule_taps rows = ferrule_taps_inside(y, window->kernel_h, 1, window->input_h);
+    const FERRULE_ELEMENT *row = image + (y + rows.first) * window->input_w * window->input_c;
+    struct pixels pixels = {.rows = rows.end - rows.first, .step = window->input_c};
+    int32_t x = -window->pad_left;
 
-    (void)count; /* unused by a maximum */
-    for (int32_t c = 0; c < window->input_c; ++c) {
-        const FERRULE_ELEMENT *pixel = corner + c;
-        FERRULE_VALUE value = FERRULE_FIRST(*pixel);
+    for (int32_t j = 0; j < window->output_w; ++j) {
+        const struct ferrule_taps columns =
+            ferrule_taps_inside(x, window->kernel_w, 1, window->input_w);
 
-        for (int32_t i = rows.first; i < rows.end; ++i) {
-            for (int32_t j = 0; j < width; ++j) {
-                value = FERRULE_NEXT(value, *pixel);
-                pixel += window->input_c;
-            }
-            pixel += to_next_row;
-        }
-        output[c] = (FERRULE_ELEMENT)clamp(FERRULE_LAST(value, count), params->low, params->high);
+        pixels.columns = columns.end - columns.first;
+        pixels.to_next_row = (window->input_w - pixels.columns) * window->input_c;
+        store_pixel(params, row + (x + columns.first) * window->input_c, &pixels, output);
+        output += window->input_c;
+        x += window->stride_w;
     }
 }
 
@@ -60,11 +122,8 @@ void FERRULE_KERNEL(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *
 
     for (int32_t b = 0; b < window->batches; ++b) {
         for (int32_t i = 0; i < window->output_h; ++i) {
-            for (int32_t j = 0; j < window->output_w; ++j) {
-                store_pixel(params, input, i * window->stride_h - window->pad_top,
-                            j * window->stride_w - window->pad_left, output);
-                output += window->input_c;
-            }
+            store_row(params, input, i * window->stride_h - window->pad_top, output);
+            output += window->output_w * window->input_c;
         }
         input += window->input_h * window->input_w * window->input_c;
     }
