@@ -6,7 +6,7 @@ void ferrule_fully_connected_unpacked_s16(const struct ferrule_conv2d_dual_s16_p
                                           const int16_t *input, int16_t *output)
 {
     for (int32_t left = params->window.batches; left > 0; --left) {
-        store_long(params, input, output);
+        store_long(params, params->stream, input, output);
         input += params->window.input_c;
         output += params->output_c;
     }

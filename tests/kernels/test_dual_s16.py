@@ -11,7 +11,7 @@ import pytest
 from ckernels import NativeNetwork
 from compare import assert_arrays_equal
 from layer_case import layer_network, tensor
-from lowered_call import lower, run_overlapping
+from lowered_call import lower, run_lowered, run_overlapping
 from merged import merged
 from needs import require_module
 from numpy.testing import assert_array_equal
@@ -20,13 +20,14 @@ from oracle import edge_inputs
 from ferrule.backends.cpu_acc.lowering.kernels import choice
 from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
-from ferrule.graph import DataType, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph import DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 from ferrule.testing.backends.comparison import random_inputs
 
 CORTEX_M4 = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
@@ -36,7 +37,7 @@ SAME = Padding(top=1, bottom=1, left=1, right=1)
 
 def network_of(
     type_: LayerType,
-    descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor,
+    descriptor: Descriptor,
     data: Shape,
     weights: Shape,
     *,
@@ -80,6 +81,16 @@ def depthwise(image: Shape, height: int, width: int = 3, *, multiplier: int = 1,
         DepthwiseConv2dDescriptor(depth_multiplier=multiplier, **descriptor),  # type: ignore[arg-type]
         image,
         (1, height, width, image[3] * multiplier),
+    )
+
+
+def transposed(image: Shape, weights: Shape, *, scale: float = 0.5, **descriptor: object) -> Network:
+    return network_of(
+        LayerType.TRANSPOSE_CONV,
+        TransposeConvDescriptor(**descriptor),  # type: ignore[arg-type]
+        image,
+        weights,
+        scale=scale,
     )
 
 
@@ -147,6 +158,19 @@ VECTORS = {
         network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (1, 2050), (3, 2050)),
     ],
 }
+PARTS = [
+    convolution((1, 5, 4, 12), (12, 3, 3, 3), padding=SAME, activation=Activation.RELU6),
+    convolution((2, 3, 5, 8), (6, 1, 1, 4), padding=SAME, narrow=True),
+    convolution((1, 4, 5, 6), (8, 2, 3, 3), dilation_w=2, padding=Padding(left=3, top=1)),
+    convolution((1, 3, 4, 8), (8, 3, 3, 4), padding=SAME, scale=2e-3),  # sums of 64 bits
+    transposed((2, 3, 4, 5), (12, 2, 2, 5), output_h=6, output_w=8, stride_h=2, stride_w=2),
+    transposed((1, 4, 3, 6), (5, 3, 3, 6), output_h=8, output_w=7, stride_h=2, stride_w=2, pad_top=1),
+    transposed((1, 3, 3, 4), (8, 1, 2, 4), output_h=6, output_w=4, stride_h=2, activation=Activation.RELU6),
+    transposed((1, 3, 5, 3), (4, 4, 3, 3), output_h=11, output_w=8, stride_h=3, stride_w=2, pad_left=2, scale=2e-3),
+]
+"""Grouped and transposed convolutions, which no vectors compute."""
+CASES["conv2d_dual_s16"] += PARTS
+CASES["conv2d_unpacked_s16"] += [network for network in PARTS if not is_narrow(network)]
 EACH = pytest.mark.parametrize("kernel", [*CASES, *VECTORS])
 
 
@@ -188,7 +212,8 @@ def test_plain_c_is_exact(kernel: str, networks: list[Network]) -> None:
 def test_the_output_may_overlap_the_input_at_the_least_distance(kernel: str, networks: list[Network]) -> None:
     for network in networks:
         op = lower(network, core_of(kernel))
-        assert len(op.overlaps) == (0 if "fully_connected" in kernel else 1)
+        none = "fully_connected" in kernel or network.layers[0].type is LayerType.TRANSPOSE_CONV
+        assert len(op.overlaps) == (0 if none else 1)
         inputs = random_inputs(network)
         for overlap in op.overlaps:
             assert overlap.distance_bytes is not None
@@ -209,6 +234,18 @@ def test_assembler_is_exact(kernel: str, networks: list[Network]) -> None:
     assert firmware.image.stack.size_bytes is not None, firmware.image.stack.reason
     for inputs in (random_inputs(network), *edge_inputs(network).values()):
         assert_arrays_equal(firmware.run(inputs, engine=engine).outputs, network.run(inputs))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(("outputs", "narrow"), [(1, False), (2, True), (3, False)])
+def test_neighbouring_pixels_fill_the_blocks_of_few_outputs(outputs: int, *, narrow: bool) -> None:
+    network = convolution((1, 24, 27, 5), (outputs, 3, 3, 5), padding=SAME, narrow=narrow)
+    op = lower(network, CORTEX_M4)
+    (chosen,) = (each.kernel for each in op.considered if each.chosen)
+    assert chosen == ("conv2d_dual_s16" if narrow else "conv2d_unpacked_s16")
+    assert [blob.name for blob in op.blobs if blob.name.endswith("stream")] != []  # those of parts
+    for inputs in (random_inputs(network), *edge_inputs(network).values()):
+        assert_arrays_equal(run_lowered(network, inputs, CORTEX_M4), network.run(inputs))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,43 @@
  */
 #include "ferrule/kernels/dual_long_s16.inc.h"
 
+/* Compilers call the functions of a pixel otherwise, which costs up to a tenth. */
+#define ALWAYS_INLINE __attribute__((always_inline)) static inline
+
+/* A pixel of the output, and its window. */
+struct pixel {
+    const int16_t *image;
+    int32_t y; /* of the window, maybe outside, as x */
+    int32_t x;
+    int32_t row; /* of the output, as column */
+    int32_t column;
+    int16_t *output;
+};
+
+/* Move on to the next pixel, maybe of the next image. */
+ALWAYS_INLINE void move_on(const struct ferrule_conv2d_dual_s16_params *params, struct pixel *pixel)
+{
+    const struct ferrule_window *window = &params->window;
+    const struct ferrule_view *view = &params->view;
+
+    pixel->x += window->stride_w;
+    pixel->output += view->column;
+    if (++pixel->column < window->output_w) {
+        return;
+    }
+    pixel->column = 0;
+    pixel->x = -window->pad_left;
+    pixel->y += window->stride_h;
+    pixel->output += view->row - window->output_w * view->column;
+    if (++pixel->row < window->output_h) {
+        return;
+    }
+    pixel->row = 0;
+    pixel->y = -window->pad_top;
+    pixel->output += view->image - window->output_h * view->row;
+    pixel->image += window->input_h * window->input_w * view->pixel_c;
+}
+
 /* Store an element of a patch whose words are `step` elements apart. */
 static inline void put(int16_t *patch, int32_t step, int32_t at, int16_t element)
 {
@@ -40,52 +77,65 @@ static void clear(int16_t *patch, int32_t step, int32_t at, int32_t count)
     }
 }
 
-/* Collect the pixels under one window position; those outside the image are zero. */
-static void gather(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *image,
-                   int32_t y, int32_t x, int16_t *patch, int32_t step)
+/* Collect channels of the pixels under one window, from `first` on; those outside the image are
+ * zero. */
+ALWAYS_INLINE void gather(const struct ferrule_conv2d_dual_s16_params *params,
+                          const struct pixel *pixel, int32_t first, int16_t *patch, int32_t step)
 {
     const struct ferrule_window *window = &params->window;
-    int32_t channels = window->input_c;
-    int32_t row_elements = window->kernel_w * channels;
-    struct ferrule_taps inside =
-        ferrule_taps_inside(x, window->kernel_w, window->dilation_w, window->input_w);
-    int32_t count = inside.end - inside.first;
+    const int32_t kernel_w = window->kernel_w;
+    const int32_t dilation_w = window->dilation_w;
+    const int32_t channels = window->input_c;
+    const int32_t row_elements = kernel_w * channels;
+    const int32_t tap_step = dilation_w * params->view.pixel_c;
+    const int32_t row_step = window->dilation_h * window->input_w * params->view.pixel_c;
+    struct ferrule_taps inside = {0, kernel_w};
+    int32_t row = pixel->y;
+    int32_t place = (row * window->input_w + pixel->x) * params->view.pixel_c + first;
+    int32_t begin = 0;
+    int32_t count;
 
-    for (int32_t i = 0; i < window->kernel_h; ++i) {
-        int32_t at = i * row_elements;
-        int32_t row = y + i * window->dilation_h;
-        int32_t column = x + inside.first * window->dilation_w;
-        const int16_t *source = image + (row * window->input_w + column) * channels;
+    if (pixel->x < 0 || pixel->x + (kernel_w - 1) * dilation_w >= window->input_w) {
+        inside = ferrule_taps_inside(pixel->x, kernel_w, dilation_w, window->input_w);
+        place += inside.first * tap_step;
+    }
+    count = inside.end - inside.first;
+    for (int32_t i = window->kernel_h; i > 0; --i) {
+        int32_t at = begin;
 
         if (row < 0 || row >= window->input_h || count == 0) {
             clear(patch, step, at, row_elements);
-            continue;
+        } else {
+            const int16_t *source = pixel->image + place;
+
+            if (count != kernel_w) {
+                clear(patch, step, at, inside.first * channels);
+                clear(patch, step, at + inside.end * channels, (kernel_w - inside.end) * channels);
+                at += inside.first * channels;
+            }
+            if (tap_step == channels) {
+                copy(patch, step, at, source, count * channels);
+            } else {
+                for (int32_t j = count; j > 0; --j) {
+                    copy(patch, step, at, source, channels);
+                    at += channels;
+                    source += tap_step;
+                }
+            }
         }
-        if (count != window->kernel_w) {
-            clear(patch, step, at, inside.first * channels);
-            clear(patch, step, at + inside.end * channels,
-                  (window->kernel_w - inside.end) * channels);
-            at += inside.first * channels;
-        }
-        if (window->dilation_w == 1) {
-            copy(patch, step, at, source, count * channels);
-            continue;
-        }
-        for (int32_t j = 0; j < count; ++j) {
-            copy(patch, step, at, source, channels);
-            at += channels;
-            source += window->dilation_w * channels;
-        }
+        begin += row_elements;
+        row += window->dilation_h;
+        place += row_step;
     }
 }
 
-/* Compute and store two pixels, or one that is given twice. */
-static void store_both(const struct ferrule_conv2d_dual_s16_params *params, int16_t *patches,
-                       int16_t *first, int16_t *second)
+/* Compute and store a group of two pixels, or of one that is given twice. */
+static void store_both(const struct ferrule_conv2d_dual_s16_params *params, const int32_t *stream,
+                       int16_t *patches, int16_t *first, int16_t *second)
 {
     int16_t *few = patches + 4 * params->steps; /* for fewer channels than a block has */
     struct ferrule_dual_pair pair = {
-        .stream = params->stream,
+        .stream = stream,
         .patches = patches,
         .steps = params->steps,
         .first = first,
@@ -96,54 +146,95 @@ static void store_both(const struct ferrule_conv2d_dual_s16_params *params, int1
 
     if (params->output_c >= FERRULE_DUAL_CHANNELS) {
         FERRULE_STORE(params, &pair);
-        return;
+    } else {
+        pair.channels = FERRULE_DUAL_CHANNELS;
+        pair.first = few;
+        pair.second = few + FERRULE_DUAL_CHANNELS;
+        FERRULE_STORE(params, &pair);
+        for (int32_t c = 0; c < params->output_c; ++c) {
+            second[c] = pair.second[c];
+            first[c] = pair.first[c];
+        }
     }
-    pair.channels = FERRULE_DUAL_CHANNELS;
-    pair.first = few;
-    pair.second = few + FERRULE_DUAL_CHANNELS;
-    FERRULE_STORE(params, &pair);
-    for (int32_t c = 0; c < params->output_c; ++c) {
-        second[c] = pair.second[c];
-        first[c] = pair.first[c];
+}
+
+/* Compute and store all groups of a pixel, or of two with sums of 32 bits. */
+static void store_groups(const struct ferrule_conv2d_dual_s16_params *params,
+                         const struct pixel *first, const struct pixel *second, int16_t *patches)
+{
+    const bool is_long = params->sums == FERRULE_DUAL_LONG;
+    const int32_t *stream = params->stream;
+    int32_t place = 0;
+    int32_t channel = 0;
+
+    for (int32_t left = params->view.groups; left > 0; --left) {
+        gather(params, first, channel, patches, is_long ? 2 : 4);
+        if (is_long) {
+            store_long(params, stream, patches, first->output + place);
+        } else {
+            if (second != first) {
+                gather(params, second, channel, patches + 2, 4);
+            }
+            store_both(params, stream, patches, first->output + place, second->output + place);
+        }
+        stream += params->words;
+        place += params->view.group_output;
+        channel += params->window.input_c;
+    }
+}
+
+/* Clamp the stored outputs of a pixel to limits that the assembler does not know. */
+static void clamp_groups(const struct ferrule_conv2d_dual_s16_params *params, int16_t *output)
+{
+    for (int32_t g = 0; g < params->view.groups; ++g) {
+        ferrule_clamp_s16(output, params->output_c, params->low, params->high);
+        output += params->view.group_output;
+    }
+}
+
+static void store_part(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *input,
+                       int16_t *output, int16_t *patches)
+{
+    const struct ferrule_window *window = &params->window;
+    const bool is_long = params->sums == FERRULE_DUAL_LONG;
+    const bool limited = !is_long && ferrule_limits_s16(params->low, params->high);
+    struct pixel first = {
+        .image = input,
+        .y = -window->pad_top,
+        .x = -window->pad_left,
+        .output = output,
+    };
+    struct pixel second;
+    int32_t left = window->batches * window->output_h * window->output_w;
+
+    /* The weights of the element past the last product are zero, and the second pixel of the last
+     * pair may not exist; what is read of both must be defined. */
+    (void)memset(patches, 0, (size_t)((is_long ? 2 : 4) * params->steps) * sizeof *patches);
+    while (left > 0) {
+        const bool single = is_long || left == 1;
+
+        second = first;
+        if (!single) {
+            move_on(params, &second);
+        }
+        store_groups(params, &first, single ? &first : &second, patches);
+        if (limited) {
+            clamp_groups(params, first.output);
+            clamp_groups(params, second.output);
+        }
+        first = second;
+        move_on(params, &first);
+        left -= single ? 1 : 2;
     }
 }
 
 void FERRULE_KERNEL(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *input,
                     int16_t *output, void *scratch)
 {
-    const struct ferrule_window *window = &params->window;
-    int16_t *patches = scratch;
-    int16_t *waiting = NULL; /* the pixel whose window was read last, if it is not computed */
-    int32_t pixels = window->batches * window->output_h * window->output_w;
-    int32_t step = params->sums == FERRULE_DUAL_LONG ? 2 : 4;
+    bool more = true;
 
-    /* The weights of the element past the last product are zero, and the second pixel of the last
-     * pair may not exist; what is read of both must be defined. */
-    (void)memset(scratch, 0, (size_t)(step * params->steps) * sizeof *patches);
-    for (int32_t b = 0; b < window->batches; ++b) {
-        for (int32_t i = 0; i < window->output_h; ++i) {
-            for (int32_t j = 0; j < window->output_w; ++j) {
-                gather(params, input, i * window->stride_h - window->pad_top,
-                       j * window->stride_w - window->pad_left,
-                       waiting == NULL ? patches : patches + 2, step);
-                if (params->sums == FERRULE_DUAL_LONG) {
-                    store_long(params, patches, output);
-                } else if (waiting == NULL) {
-                    waiting = output;
-                } else {
-                    store_both(params, patches, waiting, output);
-                    waiting = NULL;
-                }
-                output += params->output_c;
-            }
-        }
-        input += window->input_h * window->input_w * window->input_c;
-    }
-    if (waiting != NULL) {
-        store_both(params, patches, waiting, waiting);
-    }
-    if (params->sums != FERRULE_DUAL_LONG) {
-        ferrule_clamp_s16(output - pixels * params->output_c, pixels * params->output_c,
-                          params->low, params->high);
+    for (; more; ++params) {
+        store_part(params, input, output + params->view.first, scratch);
+        more = params->view.more != 0;
     }
 }

@@ -5,11 +5,10 @@
  */
 #include "ferrule/kernels/dual_s16.h"
 
-/* Compute and store all channels of a pixel with sums of 64 bits. */
-static void store_long(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *data,
-                       int16_t *output)
+/* Compute and store all channels of a group of a pixel with sums of 64 bits. */
+static void store_long(const struct ferrule_conv2d_dual_s16_params *params, const int32_t *stream,
+                       const int16_t *data, int16_t *output)
 {
-    const int32_t *stream = params->stream;
     bool once = params->sums == FERRULE_DUAL_ONCE; /* they fit into 32 bits */
     int64_t sums[FERRULE_DUAL_CHANNELS];
 

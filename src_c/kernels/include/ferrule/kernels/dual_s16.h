@@ -13,11 +13,17 @@
 #include "ferrule/kernels/paired.h"
 #include "ferrule/kernels/window.h"
 
-/** @brief Clamp stored values to limits that the assembler does not know; the others cost
- * nothing. */
+/** @brief Return whether stored values must be clamped to limits that the assembler does not know.
+ */
+static inline bool ferrule_limits_s16(int32_t low, int32_t high)
+{
+    return (low != INT16_MIN && low != 0) || high != INT16_MAX;
+}
+
+/** @brief Clamp stored values to such limits; the others cost nothing. */
 static inline void ferrule_clamp_s16(int16_t *elements, int32_t count, int32_t low, int32_t high)
 {
-    if ((low == INT16_MIN || low == 0) && high == INT16_MAX) {
+    if (!ferrule_limits_s16(low, high)) {
         return;
     }
     for (int32_t i = 0; i < count; ++i) {
@@ -37,17 +43,19 @@ enum {
 /** int16 with int8 weights, which the kernel `unpacked` has as 16 bits. */
 struct ferrule_conv2d_dual_s16_params {
     struct ferrule_window window;
+    struct ferrule_view view;
     /**
-     * Per four channels: four biases, of 64 bits for long sums and for FULLY_CONNECTED. Per two
-     * products the weights of channels 0 and 1, by turns, then of 2 and 3; unpacked, those of each
-     * channel. Four multipliers. For sums that are rounded twice, what is added before the shift,
-     * and right shifts of at least 1; for long sums, shifts that are negative to the right. The
-     * last block has the last four channels, or zeros behind fewer.
+     * Per group and four channels: four biases, of 64 bits for long sums and for FULLY_CONNECTED.
+     * Per two products the weights of channels 0 and 1, by turns, then of 2 and 3; unpacked, those
+     * of each channel. Four multipliers. For sums that are rounded twice, what is added before the
+     * shift, and right shifts of at least 1; for long sums, shifts that are negative to the right.
+     * The last block has the last four channels, or zeros behind fewer.
      */
     const int32_t *stream;
-    int32_t sums;  /**< FERRULE_DUAL_ONCE, FERRULE_DUAL_TWICE or FERRULE_DUAL_LONG */
-    int32_t steps; /**< products of a channel / 2, rounded up */
-    int32_t output_c;
+    int32_t sums;     /**< FERRULE_DUAL_ONCE, FERRULE_DUAL_TWICE or FERRULE_DUAL_LONG */
+    int32_t steps;    /**< products of a channel / 2, rounded up */
+    int32_t words;    /**< of the stream of a group */
+    int32_t output_c; /**< of a group */
     int32_t low;
     int32_t high;
 };
@@ -78,9 +86,9 @@ const int32_t *ferrule_dual_long_unpacked_s16(const int32_t *stream, const int16
 /**
  * @brief Convolve.
  *
- * The windows of two consecutive pixels, with long sums of one, are read before they are written.
- * Scratch, aligned to 4: 8 * steps bytes, and 16 for fewer than four channels; with long sums 4 *
- * steps.
+ * The windows of two consecutive pixels, with long sums of one, are read before they are written;
+ * of several groups, one after the other. Scratch, aligned to 4: 8 * steps bytes, and 16 for fewer
+ * than four channels; with long sums 4 * steps.
  */
 void ferrule_conv2d_dual_s16(const struct ferrule_conv2d_dual_s16_params *params,
                              const int16_t *input, int16_t *output, void *scratch);

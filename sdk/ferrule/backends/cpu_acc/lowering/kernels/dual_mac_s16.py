@@ -3,26 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from functools import partial
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, limit_fields
+from ferrule._frozen import frozen
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, weights_of
 from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import largest_sums, taps_inside
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
+from ferrule.backends.cpu_acc.lowering.kernels.parts import Part, PlannedPart, part_fields, part_rows
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
 from ferrule.graph import Array, DataType, Rounding
 from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.fixed_point import factor_arrays, reduced_multiplier
+from ferrule.operators.arithmetic.window import Window
 from ferrule.operators.weighted.products import is_wide
 
 _HEADER = "ferrule/kernels/dual_s16.h"
+_TABLE, _SOURCES = "conv2d_dual_s16_params", ("dual_block_s16",)
 _BLOCK = 4
 _WIDE_SHIFT, _WORD_SHIFT = 15, 32
 """A sum times the reduced multiplier is shifted to the right by the first number minus the factor's shift. SMMULR
@@ -38,90 +42,208 @@ class _Sums(IntEnum):
     LONG = 2
 
 
-def _sums(layer: Convolution, matrix: Array) -> _Sums | str:
-    """Return the cheapest exact form of the sums; the reason if there is none."""
-    reach, (_, shifts) = int(largest_sums(layer, matrix).max()), factor_arrays(layer.factors())
-    if is_wide(layer.context.operands):
-        whole = shifts.max() < 0 and shifts.min() >= _WIDE_SHIFT - _WORD_SHIFT
-        return _Sums.ONCE if reach < 1 << 31 and whole else _Sums.LONG
-    if reach >= 1 << 30:
-        return "a sum does not fit into 30 bits"
-    if shifts.max() > -1 or shifts.min() < -_LARGEST_NARROW_SHIFT:
-        return "an output is scaled by 1/2 or more, or by less than 2**-22"
-    return _Sums.TWICE
+@frozen(eq=False)
+class _Channels:
+    """The weights of a layer or of a part of it: those of all groups, one group after the other."""
 
+    layer: Convolution
+    matrix: Array
+    """[channels, products]."""
+    owners: Array
+    """[channels]: the layer's output channel, which has the bias and the scale."""
+    groups: int = 1
 
-def _once_multipliers(layer: Convolution) -> Array:
-    """Return the multipliers of sums that are rounded once, which include the shifts."""
-    multipliers, shifts = factor_arrays(layer.factors())
-    found: Array = reduced_multiplier(multipliers) << (_WORD_SHIFT - _WIDE_SHIFT + shifts)
-    return found
+    @classmethod
+    def of(cls, layer: Convolution) -> _Channels:
+        """Return those of a whole layer without groups."""
+        matrix = product_matrix(layer.context.layer, weights_of(layer.context))
+        return cls(layer=layer, matrix=matrix, owners=np.arange(len(matrix)))
 
+    @classmethod
+    def of_part(cls, layer: Convolution, part: Part) -> _Channels:
+        weights = np.append(weights_of(layer.context).reshape(-1), np.int8(0))
+        owners = part.owners.reshape(-1)
+        return cls(layer=layer, matrix=weights[part.taps].reshape(owners.size, -1), owners=owners, groups=part.groups)
 
-def _stream(layer: Convolution, matrix: Array, sums: _Sums, *, unpacked: bool, long: bool) -> Array:
-    """Return the words of `struct ferrule_conv2d_dual_s16_params`."""
-    count = len(matrix)
-    if count < _BLOCK:
-        places = np.arange(_BLOCK)[None, :]
-    else:
-        places = np.minimum(np.arange(0, count, _BLOCK), count - _BLOCK)[:, None] + np.arange(_BLOCK)
-    blocks = len(places)
+    @property
+    def count(self) -> int:
+        """The channels of a group."""
+        return len(self.matrix) // self.groups
 
-    def chosen(values: Array) -> Array:
-        """Return the values of the channels by block, zeros for missing channels."""
-        found: Array = np.pad(values, [(0, max(_BLOCK - count, 0)), *[(0, 0)] * (values.ndim - 1)])[places]
+    @property
+    def blocks(self) -> int:
+        """The blocks of a group."""
+        return -(-self.count // _BLOCK)
+
+    @property
+    def steps(self) -> int:
+        """Pairs of products."""
+        return -(-int(self.matrix.shape[1]) // 2)
+
+    @property
+    def bias(self) -> Array:
+        """int64, one per channel."""
+        return self.layer.bias(np.int64)[self.owners]
+
+    @property
+    def factors(self) -> tuple[Array, Array]:
+        """Multipliers and shifts."""
+        multipliers, shifts = factor_arrays(self.layer.factors())
+        return multipliers[self.owners], shifts[self.owners]
+
+    @property
+    def once_multipliers(self) -> Array:
+        """The multipliers of sums that are rounded once, which include the shifts."""
+        multipliers, shifts = self.factors
+        found: Array = reduced_multiplier(multipliers) << (_WORD_SHIFT - _WIDE_SHIFT + shifts)
         return found
 
-    multipliers, shifts = factor_arrays(layer.factors())
-    bias, weights = chosen(layer.bias(np.int64)), filled(chosen(matrix).reshape(blocks * _BLOCK, -1), 1, 2)
-    # [block, pair or channel, step, channel of the pair, product]
-    steps = weights.reshape(blocks, 2, 2, -1, 2)
-    ordered = steps.transpose(0, 3, 1, 2, 4).astype(np.int16) if unpacked else steps.transpose(0, 3, 1, 4, 2)
-    parts = [bias.astype("<i8").view("<i4") if long else bias, words(ordered)]
-    match sums:
-        case _Sums.ONCE:
-            parts.append(chosen(_once_multipliers(layer)))
-        case _Sums.TWICE:
-            # missing channels have shifts of 0, too
-            parts += [chosen(multipliers), chosen(1 << (-shifts - 1)), chosen(-shifts)]
-        case _Sums.LONG:
-            parts += [chosen(reduced_multiplier(multipliers)), chosen(shifts)]
-    return np.concatenate([part.reshape(blocks, -1) for part in parts], axis=1).reshape(-1).astype(np.int32)
+    @property
+    def sums(self) -> _Sums | str:
+        """The cheapest exact form of the sums; the reason if there is none."""
+        reach, (_, shifts) = int(largest_sums(self.bias, self.matrix).max()), self.factors
+        if is_wide(self.layer.context.operands):
+            whole = shifts.max() < 0 and shifts.min() >= _WIDE_SHIFT - _WORD_SHIFT
+            return _Sums.ONCE if reach < 1 << 31 and whole else _Sums.LONG
+        if reach >= 1 << 30:
+            return "a sum does not fit into 30 bits"
+        if shifts.max() > -1 or shifts.min() < -_LARGEST_NARROW_SHIFT:
+            return "an output is scaled by 1/2 or more, or by less than 2**-22"
+        return _Sums.TWICE
+
+    def stream(self, sums: _Sums, *, unpacked: bool, long: bool) -> Array:
+        """Return the words of `struct ferrule_conv2d_dual_s16_params`."""
+        count, blocks = self.count, self.blocks
+        if count < _BLOCK:
+            places = np.arange(_BLOCK)[None, :]
+        else:
+            places = np.minimum(np.arange(0, count, _BLOCK), count - _BLOCK)[:, None] + np.arange(_BLOCK)
+
+        def chosen(values: Array) -> Array:
+            """Return the values of the channels by block of all groups, zeros for missing channels."""
+            grouped = values.reshape(self.groups, count, *values.shape[1:])
+            missing = [(0, 0), (0, max(_BLOCK - count, 0)), *[(0, 0)] * (values.ndim - 1)]
+            found: Array = np.pad(grouped, missing)[:, places]
+            return found.reshape(self.groups * blocks, _BLOCK, *values.shape[1:])
+
+        multipliers, shifts = self.factors
+        bias, matrix = chosen(self.bias), chosen(self.matrix)
+        # [block, pair or channel, step, channel of the pair, product]
+        steps = filled(matrix.reshape(len(matrix) * _BLOCK, -1), 1, 2).reshape(len(matrix), 2, 2, -1, 2)
+        ordered = steps.transpose(0, 3, 1, 2, 4).astype(np.int16) if unpacked else steps.transpose(0, 3, 1, 4, 2)
+        parts = [bias.astype("<i8").view("<i4") if long else bias, words(ordered)]
+        match sums:
+            case _Sums.ONCE:
+                parts.append(chosen(self.once_multipliers))
+            case _Sums.TWICE:
+                # missing channels have shifts of 0, too
+                parts += [chosen(multipliers), chosen(1 << (-shifts - 1)), chosen(-shifts)]
+            case _Sums.LONG:
+                parts += [chosen(reduced_multiplier(multipliers)), chosen(shifts)]
+        by_block = np.concatenate([part.reshape(len(matrix), -1) for part in parts], axis=1)
+        return by_block.reshape(-1).astype(np.int32)
+
+    def weight_bytes(self, sums: _Sums, *, unpacked: bool, long: bool) -> int:
+        """Return the bytes of the stream."""
+        scales = 16 if long or sums is _Sums.TWICE else 8
+        return self.groups * self.blocks * _BLOCK * ((4 if unpacked else 2) * self.steps + scales)
+
+    def instructions(self, pixels: int, sums: _Sums, *, unpacked: bool, long: bool) -> int:
+        """Return an estimate of the products of so many pixels."""
+        passes = 3 * -(-self.steps // 4)
+        if long:
+            each = 40 if sums is _Sums.LONG else 12
+            block = (7 if unpacked else 10) * self.steps + passes + 40
+            return pixels * (self.groups * self.blocks * block + each * len(self.matrix))
+        block = (11 if unpacked else 15) * self.steps + passes + (54 if sums is _Sums.ONCE else 88)
+        return -(-pixels // 2) * self.groups * (self.blocks * block + 90)
+
+    def fields(self, sums: _Sums, stream: Member, words_: int) -> Mapping[str, Member]:
+        """Return the members of the table but for the window and the view."""
+        layer = self.layer
+        return {
+            "stream": stream,
+            "sums": int(sums),
+            "steps": self.steps,
+            "words": words_ // self.groups,
+            "output_c": self.count,
+            **limit_fields(layer.output, layer.activation),
+        }
 
 
 def _convolution(layer: Convolution, *, unpacked: bool) -> Candidate | str:
-    matrix = product_matrix(layer.context.layer, weights_of(layer.context))
-    sums = _sums(layer, matrix)
+    channels = _Channels.of(layer)
+    sums = _sums_of_pairs(channels, unpacked=unpacked)
     if isinstance(sums, str):
         return sums
-    if unpacked and sums is _Sums.TWICE:
-        return "sums of 32 bits are rounded twice"
-    count, products = matrix.shape
-    steps, pixels, window = -(-products // 2), layer.pixels, layer.window
-    gathered = pixels * (60 + 12 * window.width + window.height * 40 + 5 * products // 2)
     return _candidate(
-        layer,
+        channels,
         f"conv2d_{_form(unpacked)}_s16",
-        matrix,
         sums,
         unpacked=unpacked,
         long=sums is _Sums.LONG,
-        gathered=gathered,
-        scratch_bytes=4 * steps if sums is _Sums.LONG else 8 * steps + (16 if count < _BLOCK else 0),
+        gathered=layer.pixels * _gathered(layer.window, channels),
+        scratch_bytes=_scratch(channels, sums),
         overlaps=partial(layer.overlaps, pixels=1 if sums is _Sums.LONG else 2),
     )
 
 
-def _fully_connected(layer: Convolution, *, unpacked: bool) -> Candidate | str:
-    matrix = product_matrix(layer.context.layer, weights_of(layer.context))
-    if not is_wide(layer.context.operands):
-        return "sums of 32 bits are rounded twice"
-    if matrix.shape[1] % 2:
-        return "the number of inputs is odd"
-    sums = _sums(layer, matrix)
+def _sums_of_pairs(channels: _Channels, *, unpacked: bool) -> _Sums | str:
+    sums = channels.sums
+    return "sums of 32 bits are rounded twice" if unpacked and sums is _Sums.TWICE else sums
+
+
+def _gathered(window: Window, channels: _Channels) -> int:
+    """Return an estimate for the collection of a pixel's products."""
+    each = 60 + 12 * window.width + window.height * 40 + 5 * int(channels.matrix.shape[1]) // 2
+    taps = window.height * window.width if channels.groups > 1 else 0  # they are not neighbours
+    return channels.groups * (each + 20 * taps)
+
+
+def _scratch(channels: _Channels, sums: _Sums) -> int:
+    if sums is _Sums.LONG:
+        return 4 * channels.steps
+    return 8 * channels.steps + (16 if channels.count < _BLOCK else 0)
+
+
+def _part(layer: Convolution, part: Part, *, unpacked: bool) -> Sequence[PlannedPart] | str:
+    if not part.is_dense:
+        return "the outputs of a pixel are not neighbours"
+    channels = _Channels.of_part(layer, part)
+    sums = _sums_of_pairs(channels, unpacked=unpacked)
     if isinstance(sums, str):
         return sums
-    return _candidate(layer, f"fully_connected_{_form(unpacked)}_s16", matrix, sums, unpacked=unpacked, long=True)
+    long, pixels = sums is _Sums.LONG, layer.image.shape[0] * part.height * part.width
+
+    def fields(more: bool) -> Mapping[str, Member]:
+        stream = channels.stream(sums, unpacked=unpacked, long=long)
+        return {**part_fields(layer, part, more=more), **channels.fields(sums, stream, len(stream))}
+
+    planned = PlannedPart(
+        instructions=channels.instructions(pixels, sums, unpacked=unpacked, long=long)
+        + pixels * _gathered(part.window, channels),
+        weight_bytes=channels.weight_bytes(sums, unpacked=unpacked, long=long),
+        scratch_bytes=_scratch(channels, sums),
+        overlaps=partial(
+            layer.overlaps,
+            pixels=(1 if long else 2) * part.together(layer),
+            reads=Reads.BEFORE if part.groups == 1 else Reads.THROUGHOUT,
+        ),
+        fields=fields,
+    )
+    return [planned]
+
+
+def _fully_connected(layer: Convolution, *, unpacked: bool) -> Candidate | str:
+    channels = _Channels.of(layer)
+    if not is_wide(layer.context.operands):
+        return "sums of 32 bits are rounded twice"
+    if channels.matrix.shape[1] % 2:
+        return "the number of inputs is odd"
+    sums = channels.sums
+    if isinstance(sums, str):
+        return sums
+    return _candidate(channels, f"fully_connected_{_form(unpacked)}_s16", sums, unpacked=unpacked, long=True)
 
 
 def _form(unpacked: bool) -> str:
@@ -129,9 +251,8 @@ def _form(unpacked: bool) -> str:
 
 
 def _candidate(
-    layer: Convolution,
+    channels: _Channels,
     kernel: str,
-    matrix: Array,
     sums: _Sums,
     *,
     unpacked: bool,
@@ -141,39 +262,21 @@ def _candidate(
     overlaps: Callable[[], tuple[Overlap, ...]] = tuple,
 ) -> Candidate:
     """Return a kernel that multiplies rows of data by blocks of channels; `gathered` is for collecting the rows."""
-    count, products = matrix.shape
-    steps, blocks, pixels = -(-products // 2), -(-count // _BLOCK), layer.pixels
-    passes = 3 * -(-steps // 4)
-    if long:
-        each = 40 if sums is _Sums.LONG else 12
-        multiplied = pixels * (blocks * ((7 if unpacked else 10) * steps + passes + 40) + each * count)
-    else:
-        block = (11 if unpacked else 15) * steps + passes + (54 if sums is _Sums.ONCE else 88)
-        multiplied = -(-pixels // 2) * (blocks * block + 90)
+    layer = channels.layer
 
-    def stream() -> Array:
-        return _stream(layer, matrix, sums, unpacked=unpacked, long=long)
+    def call() -> KernelCall:
+        stream = channels.stream(sums, unpacked=unpacked, long=long)
+        blob = layer.context.blob("weights", stream)
+        fields = {"window": layer.window_fields, **layer.view_fields, **channels.fields(sums, blob, len(stream))}
+        return KernelCall(kernel, _HEADER, fields, table=_TABLE, sources=_SOURCES)
 
     return Candidate(
         kernel=kernel,
-        instructions=multiplied + gathered,
-        weight_bytes=blocks * _BLOCK * ((4 if unpacked else 2) * steps + (16 if long or sums is _Sums.TWICE else 8)),
+        instructions=channels.instructions(layer.pixels, sums, unpacked=unpacked, long=long) + gathered,
+        weight_bytes=channels.weight_bytes(sums, unpacked=unpacked, long=long),
         scratch_bytes=scratch_bytes,
         overlaps=overlaps,
-        call=lambda: KernelCall(
-            kernel,
-            _HEADER,
-            {
-                "window": layer.window_fields,
-                "stream": layer.context.blob("weights", stream()),
-                "sums": int(sums),
-                "steps": steps,
-                "output_c": count,
-                **limit_fields(layer.output, layer.activation),
-            },
-            table="conv2d_dual_s16_params",
-            sources=("dual_block_s16",),
-        ),
+        call=call,
     )
 
 
@@ -181,10 +284,10 @@ def _depthwise(layer: Convolution) -> Candidate | str:
     count = layer.output.shape[3]
     if layer.depth_multiplier != 1 or count == 1:
         return "the channels are multiplied, or there is one"
-    matrix = product_matrix(layer.context.layer, weights_of(layer.context))
-    if _sums(layer, matrix) is not _Sums.ONCE:
+    channels = _Channels.of(layer)
+    if channels.sums is not _Sums.ONCE:
         return TOO_LARGE
-    stream, (rows, columns), window = _depthwise_stream(layer, matrix), taps_inside(layer), layer.window
+    stream, (rows, columns), window = _depthwise_stream(channels), taps_inside(layer), layer.window
     pairs, output = -(-count // 2), layer.output.shape
     places = np.arange(output[2]) * window.stride_w - window.padding.left
     last = layer.image.shape[2] - 1 - (window.width - 1) * window.dilation_w
@@ -211,14 +314,14 @@ def _depthwise(layer: Convolution) -> Candidate | str:
     )
 
 
-def _depthwise_stream(layer: Convolution, matrix: Array) -> Array:
+def _depthwise_stream(channels: _Channels) -> Array:
     """Return the words of `struct ferrule_depthwise_conv2d_dual_s16_params`."""
-    count, window = len(matrix), layer.window
+    matrix, count, window = channels.matrix, channels.count, channels.layer.window
     places = np.minimum(np.arange(0, count, 2), count - 2)[:, None] + np.arange(2)
     taps = matrix.reshape(count, window.height, window.width)[places]
     columns = np.pad(taps, [(0, 0), (0, 0), (0, 0), (0, window.width % 2)])
     by_word = columns.reshape(len(places), 2, window.height, -1, 2).transpose(0, 2, 3, 1, 4)
-    parts = [layer.bias(np.int64)[places], words(by_word).reshape(len(places), -1), _once_multipliers(layer)[places]]
+    parts = [channels.bias[places], words(by_word).reshape(len(places), -1), channels.once_multipliers[places]]
     return np.concatenate(parts, axis=1).reshape(-1).astype(np.int32)
 
 
@@ -237,12 +340,28 @@ def _pair_overlaps(layer: Convolution) -> tuple[Overlap, ...]:
     )
 
 
-_ROW = partial(weighted_row, rules=frozenset({Rounding.TFLM}), dtype=DataType.INT16)
+_RULES = frozenset({Rounding.TFLM})
+_ROW = partial(weighted_row, rules=_RULES, dtype=DataType.INT16)
 CONV_2D_DUAL_S16 = (
     _ROW("conv2d_dual_s16", partial(_convolution, unpacked=False), Feature.DSP),
     _ROW("conv2d_unpacked_s16", partial(_convolution, unpacked=True), Feature.DSP),
 )
 """The kernels of FULLY_CONNECTED, too."""
+PARTS_DUAL_S16 = tuple(
+    row
+    for unpacked in (False, True)
+    for row in part_rows(
+        f"conv2d_{_form(unpacked)}_s16",
+        _HEADER,
+        partial(_part, unpacked=unpacked),
+        Feature.DSP,
+        sources=_SOURCES,
+        rules=_RULES,
+        table=_TABLE,
+        dtype=DataType.INT16,
+    )
+)
+"""The same for parts of a layer."""
 FULLY_CONNECTED_DUAL_S16 = (
     _ROW("fully_connected_dual_s16", partial(_fully_connected, unpacked=False), Feature.DSP),
     _ROW("fully_connected_unpacked_s16", partial(_fully_connected, unpacked=True), Feature.DSP),

@@ -11,9 +11,9 @@ from ferrule.graph import Array
 _LARGEST_DATA = 1 << 15
 
 
-def largest_sums(layer: Convolution, matrix: Array) -> Array:
+def largest_sums(bias: Array, matrix: Array) -> Array:
     """Return the largest magnitude of a sum of bias and products for each channel, whatever the int16 data is."""
-    reach: Array = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA + np.abs(layer.bias(np.int64))
+    reach: Array = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA + np.abs(bias)
     return reach
 
 

@@ -59,7 +59,7 @@ class _Channels:
     @property
     def kind(self) -> Sums | str:
         """The cheapest exact form of the sums; the reason if there is none."""
-        reach, (_, shifts) = largest_sums(self.layer, self.matrix), factor_arrays(self.layer.factors())
+        reach, (_, shifts) = largest_sums(self.layer.bias(np.int64), self.matrix), factor_arrays(self.layer.factors())
         fits = reach.max() < 1 << 31
         if is_wide(self.layer.context.operands):
             whole = shifts.max() <= 0 and shifts.min() >= _WIDE_SHIFT - _WORD_SHIFT

@@ -15,6 +15,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
     CONV_2D_DUAL_S16,
     DEPTHWISE_CONV_2D_DUAL_S16,
     FULLY_CONNECTED_DUAL_S16,
+    PARTS_DUAL_S16,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.float_pixels import CONV_2D_F32, DEPTHWISE_F32, TRANSPOSE_CONV_F32
 from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
@@ -55,7 +56,7 @@ def _generic(kernel: str) -> Row:
 
 
 _PARTS = (*MVE_PARTS, *PARTS_BLOCK, *PARTS_SCALAR)
-_GROUPED_ROWS: tuple[Row, ...] = (*_PARTS, _generic("conv2d"))
+_GROUPED_ROWS: tuple[Row, ...] = (*_PARTS, *PARTS_DUAL_S16, _generic("conv2d"))
 FLOAT32_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.CONV_2D: CONV_2D_F32,
     LayerType.DEPTHWISE_CONV_2D: DEPTHWISE_F32,
@@ -73,6 +74,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         *_PARTS,
         MVE_CONV_2D_S16,
         *CONV_2D_DUAL_S16,
+        *PARTS_DUAL_S16,
         _generic("conv2d"),
     ),
     LayerType.DEPTHWISE_CONV_2D: (
@@ -96,6 +98,6 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         *CONV_2D_DUAL_S16,
         _generic("conv2d"),
     ),
-    LayerType.TRANSPOSE_CONV: (*_PARTS, _generic("transpose_conv")),
+    LayerType.TRANSPOSE_CONV: (*_PARTS, *PARTS_DUAL_S16, _generic("transpose_conv")),
 }
 """The kernels of each layer type, for CONV_2D without groups; the last one is generic."""
