@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/float_pixels.h"
 #include "ferrule/kernels/lstm.h"
 #include "ferrule/kernels/math.h"
 #include "ferrule/kernels/requantize.h"
@@ -11,34 +12,41 @@ static float logistic(float x)
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-static float sum_products(const float *values, const float *weights, int32_t count)
+/* Multiply a row by the weights of all gates, eight sums at a time. */
+static void multiply(const struct ferrule_lstm_f32_params *params, const float *stream,
+                     const float *row, int32_t count, float *sums)
 {
-    float sum = 0.0f;
+    const int32_t channels = FERRULE_LSTM_GATES * params->shape.units;
+    const int32_t blocks = (channels + FERRULE_LSTM_BLOCK - 1) / FERRULE_LSTM_BLOCK;
+    struct ferrule_float_pixels pixels = {
+        .image = row,
+        .output = sums,
+        .pixels = 1,
+        .stream = stream,
+        .blocks = blocks,
+        .last = channels - (blocks - 1) * FERRULE_LSTM_BLOCK,
+        .rows = 1,
+        .runs = 1,
+        .count = count,
+    };
 
-    for (int32_t i = 0; i < count; ++i) {
-        sum += values[i] * weights[i];
-    }
-    return sum;
+    ferrule_float_unlimited(&pixels);
+    ferrule_float_pixels(&pixels, FERRULE_LSTM_BLOCK);
 }
 
-static float gate(const struct ferrule_lstm_f32_params *params, int32_t number, int32_t unit,
-                  const float *input, const float *hidden)
+/* `given` and `kept` are the sums over the input and over the hidden state, in the order of the
+ * gates. */
+static float advance(const struct ferrule_lstm_f32_params *params, int32_t unit, const float *given,
+                     const float *kept, float *cell)
 {
-    const struct ferrule_lstm_shape *shape = &params->shape;
-    const int32_t row = number * shape->units + unit;
-    float sum = sum_products(input, &params->weights[row * shape->inputs], shape->inputs);
-
-    sum += params->bias[row];
-    return sum + sum_products(hidden, &params->recurrent[row * shape->units], shape->units);
-}
-
-static float advance(const struct ferrule_lstm_f32_params *params, int32_t unit, const float *input,
-                     const float *hidden, float *cell)
-{
-    const float take = logistic(gate(params, 0, unit, input, hidden));
-    const float keep = logistic(gate(params, 1, unit, input, hidden));
-    const float new = ferrule_tanhf(gate(params, 2, unit, input, hidden));
-    const float show = logistic(gate(params, 3, unit, input, hidden));
+    const int32_t units = params->shape.units;
+    const int32_t forget = units + unit;
+    const int32_t update = 2 * units + unit;
+    const int32_t result = 3 * units + unit;
+    const float take = logistic(given[unit] + kept[unit]);
+    const float keep = logistic(given[forget] + kept[forget]);
+    const float new = ferrule_tanhf(given[update] + kept[update]);
+    const float show = logistic(given[result] + kept[result]);
     float value = keep * *cell + take * new;
 
     if (params->cell_clip > 0.0f) {
@@ -50,9 +58,11 @@ static float advance(const struct ferrule_lstm_f32_params *params, int32_t unit,
 
 void ferrule_lstm_f32(const struct ferrule_lstm_f32_params *params, const float *input,
                       const float *hidden, const float *cell, float *output, float *next_hidden,
-                      float *next_cell)
+                      float *next_cell, void *scratch)
 {
     const struct ferrule_lstm_shape *shape = &params->shape;
+    float *given = scratch;
+    float *kept = given + FERRULE_LSTM_GATES * shape->units;
 
     for (int32_t i = 0; i < shape->batches * shape->units; ++i) {
         next_hidden[i] = hidden[i];
@@ -63,11 +73,10 @@ void ferrule_lstm_f32(const struct ferrule_lstm_f32_params *params, const float 
             const int32_t row = b * shape->batch_rows + t * shape->step_rows;
             float *shown = &output[row * shape->units];
 
+            multiply(params, params->weights, &input[row * shape->inputs], shape->inputs, given);
+            multiply(params, params->recurrent, next_hidden, shape->units, kept);
             for (int32_t u = 0; u < shape->units; ++u) {
-                shown[u] =
-                    advance(params, u, &input[row * shape->inputs], next_hidden, &next_cell[u]);
-            }
-            for (int32_t u = 0; u < shape->units; ++u) {
+                shown[u] = advance(params, u, given, kept, &next_cell[u]);
                 next_hidden[u] = shown[u];
             }
         }

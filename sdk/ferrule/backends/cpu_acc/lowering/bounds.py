@@ -49,11 +49,14 @@ _DSP: _Table = {
     (LayerType.PRELU, _I8): _Least(per_element=9),
     (LayerType.SOFTMAX, _I8): _Least(per_element=25),
     (LayerType.CONV_2D, _I16): _Least(0.8, 6),
+    (LayerType.TRANSPOSE_CONV, _I16): _Least(0.8, 6),
     (LayerType.DEPTHWISE_CONV_2D, _I16): _Least(2.8, 7),
     (LayerType.FULLY_CONNECTED, _I16): _Least(1, 8),
     (LayerType.ADD, _I16): _Least(per_element=18),
     (LayerType.MUL, _I16): _Least(per_element=12),
     (LayerType.CONV_2D, _F32): _Least(1.95, 3),
+    (LayerType.TRANSPOSE_CONV, _F32): _Least(1.95, 3),
+    (LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, _F32): _Least(2.1, 300),
     (LayerType.DEPTHWISE_CONV_2D, _F32): _Least(2.2, 3.5),
     (LayerType.FULLY_CONNECTED, _F32): _Least(2.2, 4),
 }
@@ -78,6 +81,7 @@ _MVE: _Table = {
     (LayerType.ADD, _I16): _Least(per_element=4.4),
     (LayerType.MUL, _I16): _Least(per_element=2.7),
     (LayerType.CONV_2D, _F32): _Least(0.68, 2),
+    (LayerType.TRANSPOSE_CONV, _F32): _Least(0.68, 2),
     (LayerType.DEPTHWISE_CONV_2D, _F32): _Least(1, 2),
     (LayerType.FULLY_CONNECTED, _F32): _Least(0.8, 2),
 }

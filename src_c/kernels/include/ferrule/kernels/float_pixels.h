@@ -15,6 +15,7 @@
 #define FERRULE_KERNELS_FLOAT_PIXELS_H_INCLUDED
 
 #include <stdint.h>
+#include <string.h>
 
 /* Define as 0 to use plain C. */
 #ifndef FERRULE_HAS_VFP
@@ -68,6 +69,16 @@ enum {
 
 /** @brief Return how results are clamped to the limits. */
 int32_t ferrule_float_limits(float low, float high);
+
+/** @brief Let all results stay as they are, infinities, too. */
+static inline void ferrule_float_unlimited(struct ferrule_float_pixels *pixels)
+{
+    const uint32_t infinity = UINT32_C(0x7f800000);
+
+    (void)memcpy(&pixels->high, &infinity, sizeof pixels->high);
+    pixels->low = -pixels->high;
+    pixels->limits = FERRULE_FLOAT_FINITE;
+}
 
 /**
  * @brief Compute the pixels in order with weights in blocks of 1, 4 or 8 channels.

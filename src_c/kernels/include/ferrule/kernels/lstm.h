@@ -13,7 +13,10 @@
 
 #include "ferrule/kernels/nonlinear.h"
 
-enum { FERRULE_LSTM_GATES = 4 };
+enum {
+    FERRULE_LSTM_GATES = 4,
+    FERRULE_LSTM_BLOCK = 8, /**< sums in float32 at a time */
+};
 
 /** Extents; every one is positive. */
 struct ferrule_lstm_shape {
@@ -63,10 +66,10 @@ struct ferrule_lstm_s16_params {
 
 struct ferrule_lstm_f32_params {
     struct ferrule_lstm_shape shape;
-    const float *weights;
-    const float *recurrent;
-    const float *bias;
-    float cell_clip; /**< 0 for none */
+    const float *weights;   /**< of all gates and units, with the biases, in blocks as in
+                               `ferrule/kernels/float_pixels.h` */
+    const float *recurrent; /**< the same, the biases are 0 */
+    float cell_clip;        /**< 0 for none */
 };
 
 /** @brief int8 activations. */
@@ -79,9 +82,9 @@ void ferrule_lstm_s16(const struct ferrule_lstm_s16_params *params, const int16_
                       const int16_t *hidden, const int16_t *cell, int16_t *output,
                       int16_t *next_hidden, int16_t *next_cell);
 
-/** @brief float32. */
+/** @brief float32. Scratch, aligned to 4: 32 * units bytes. */
 void ferrule_lstm_f32(const struct ferrule_lstm_f32_params *params, const float *input,
                       const float *hidden, const float *cell, float *output, float *next_hidden,
-                      float *next_cell);
+                      float *next_cell, void *scratch);
 
 #endif

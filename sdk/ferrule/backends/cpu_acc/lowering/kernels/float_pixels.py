@@ -19,7 +19,8 @@ from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import Array, DataType
 
-_SOURCES = "float_pixels", "float_scalars", "float_vectors"
+FLOAT_SOURCES = "float_pixels", "float_scalars", "float_vectors"
+"""The C of sums in blocks."""
 _BLOCKS = 4, 8
 """Channels of a block, as in the header."""
 _PAIR = 2
@@ -122,7 +123,7 @@ def _candidate(
                 **limit_fields(layer.output, layer.activation),
             },
             title=title,
-            sources=_SOURCES,
+            sources=FLOAT_SOURCES,
             local=from_run_time(context),
         ),
     )
@@ -255,7 +256,7 @@ def _depthwise(
                 **limit_fields(layer.output, layer.activation),
             },
             title=title,
-            sources=_SOURCES,
+            sources=FLOAT_SOURCES,
             local=from_run_time(layer.context),
         ),
     )
@@ -276,7 +277,7 @@ TRANSPOSE_CONV_F32: tuple[Row, ...] = part_rows(
     "conv2d_block_f32",
     "ferrule/kernels/conv2d.h",
     _part_in_blocks,
-    sources=_SOURCES,
+    sources=FLOAT_SOURCES,
     function="conv2d_f32",
     table="conv2d_f32_params",
     dtype=DataType.FLOAT32,

@@ -16,6 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import (
     limit_fields,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.kernels.float_pixels import FLOAT_SOURCES, blocks_of, has_fpu
 from ferrule.backends.cpu_acc.lowering.kernels.lstm import LstmLayer, lstm_rows
 from ferrule.backends.cpu_acc.lowering.kernels.row_matrix import slowness
 from ferrule.backends.cpu_acc.lowering.kernels.svdf import SvdfLayer, svdf_rows
@@ -39,6 +40,9 @@ from ferrule.operators.recurrent.lstm import (
 )
 from ferrule.operators.recurrent.svdf import STATE, SvdfDescriptor, svdf_factors
 from ferrule.operators.table import OPERATORS
+
+_FLOAT_BLOCK = 8
+"""The value of FERRULE_LSTM_BLOCK."""
 
 
 def _generic_svdf(context: LoweringContext) -> Candidate:
@@ -151,25 +155,32 @@ def _generic_lstm(context: LoweringContext) -> Candidate:
         "bias": bias,
     }
     if floats:
-        fields["cell_clip"] = max(descriptor.cell_clip, 0.0)
+        fields = {
+            "shape": fields["shape"],
+            "weights": blocks_of(weights, bias, _FLOAT_BLOCK),
+            "recurrent": blocks_of(recurrent, np.zeros_like(bias), _FLOAT_BLOCK),
+            "cell_clip": max(descriptor.cell_clip, 0.0),
+        }
     else:
         if data.dtype is DataType.INT8:
             layer = _lstm_layer(context)
             fields |= {"bias": layer.bias.astype(np.int32), "offset": layer.offset.astype(np.int32)}
         fields["scaling"] = _scaling(context, descriptor)
     kernel = {DataType.INT8: "lstm_s8", DataType.INT16: "lstm_s16"}.get(data.dtype, "lstm_f32")
+    per_mac = (2.3 if has_fpu(context) else 9) if floats else 5
     replaced = {HIDDEN: 1, CELL: 2}
     return Candidate(
         kernel=kernel,
-        instructions=((9 if floats else 5) * _macs(context) + 700 * context.output.elements) * slowness(context),
+        instructions=int((per_mac * _macs(context) + 700 * context.output.elements) * slowness(context)),
         weight_bytes=weights.nbytes + recurrent.nbytes + 2 * bias.nbytes,
+        scratch_bytes=2 * bias.nbytes if floats else 0,
         overlaps=partial(replaced_overlaps, context, replaced),
         call=lambda: KernelCall(
             kernel,
             "ferrule/kernels/lstm.h",
             fields,
             inputs=(0, HIDDEN, CELL),
-            sources=("expf", "tanhf") if floats else (),
+            sources=("expf", "tanhf", *FLOAT_SOURCES) if floats else (),
         ),
     )
 
