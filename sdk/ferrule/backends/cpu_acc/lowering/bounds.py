@@ -49,7 +49,7 @@ _DSP: _Table = {
     (LayerType.PRELU, _I8): _Least(per_element=9),
     (LayerType.SOFTMAX, _I8): _Least(per_element=25),
     (LayerType.CONV_2D, _I16): _Least(0.8, 6),
-    (LayerType.TRANSPOSE_CONV, _I16): _Least(0.8, 6),
+    (LayerType.TRANSPOSE_CONV, _I16): _Least(1, 8),
     (LayerType.DEPTHWISE_CONV_2D, _I16): _Least(2.8, 7),
     (LayerType.FULLY_CONNECTED, _I16): _Least(1, 8),
     (LayerType.ADD, _I16): _Least(per_element=18),
