@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks of one integer layer, each a function of a few numbers, so that a failing one can be made smaller."""
+"""Random networks of one layer, each a function of a few numbers, so that a failing one can be made smaller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding, same_padding
 from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
-from ferrule.operators.elementwise.rectify import PreluDescriptor, ReluDescriptor
+from ferrule.operators.elementwise.nonlinear import LogisticDescriptor, TanhDescriptor
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
@@ -51,26 +52,29 @@ _SHARES = {
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: 4,
     LayerType.SVDF: 3,
     LayerType.BATCH_MATMUL: 5,
+    LayerType.LEAKY_RELU: 1,
+    LayerType.LOGISTIC: 1,
+    LayerType.TANH: 1,
 }
 """How often layers occur."""
 _RECURRENT = frozenset({LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, LayerType.SVDF})
 _EXTREMA = frozenset({LayerType.MAXIMUM, LayerType.MINIMUM})
-_WITHOUT_ACTIVATION = frozenset(
-    {LayerType.SOFTMAX, LayerType.RELU, LayerType.MEAN, LayerType.PRELU, LayerType.BATCH_MATMUL, *_EXTREMA, *_RECURRENT}
+_OF_TWO = frozenset({LayerType.ADD, LayerType.SUB, LayerType.MUL, LayerType.PRELU, *_EXTREMA})
+_SIGMOIDAL = frozenset({LayerType.LOGISTIC, LayerType.TANH})
+_WINDOWED = frozenset(
+    {
+        LayerType.CONV_2D,
+        LayerType.TRANSPOSE_CONV,
+        LayerType.DEPTHWISE_CONV_2D,
+        LayerType.AVERAGE_POOL_2D,
+        LayerType.MAX_POOL_2D,
+    }
 )
-_WINDOWED = frozenset(_SHARES) - {
-    LayerType.FULLY_CONNECTED,
-    LayerType.ADD,
-    LayerType.SUB,
-    LayerType.MUL,
-    LayerType.PRELU,
-    *_EXTREMA,
-    LayerType.SOFTMAX,
-    LayerType.RELU,
-    LayerType.MEAN,
-    *_RECURRENT,
-    LayerType.BATCH_MATMUL,
-}
+_WITH_ACTIVATION = _WINDOWED | {LayerType.FULLY_CONNECTED, LayerType.ADD, LayerType.SUB, LayerType.MUL}
+_INT16, _FLOAT32 = 0.2, 0.15
+"""Shares of types beside int8."""
+_SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-41, 1e-30, 3e38, -3e38, 1.0, -1.0], np.float32)
+"""What floats have where integers have the ends of their range, and some of their values now and then."""
 _WINDOWS = [(1, 1)] * 6 + [(3, 3)] * 8 + [(2, 2), (4, 4), (5, 5), (1, 3), (3, 1), (10, 4), (1, 7), (5, 1), (2, 3)]
 _DEPTHWISE_WINDOWS = [(1, 3), (3, 1), (5, 1), (1, 5), (5, 5), (4, 10), (7, 7), (1, 9), (1, 21), (8, 8)]
 _WEIGHTS = ["any"] * 6 + ["extreme", "sparse", "small", "rows"]
@@ -180,7 +184,11 @@ def _python(value: object) -> str:
 
 def _draw(numbers: random.Random) -> Case:
     type_ = numbers.choices(list(_SHARES), list(_SHARES.values()))[0]
-    dtype = DataType.INT16 if numbers.random() < 0.2 else DataType.INT8
+    dtype = numbers.choices(
+        [DataType.INT16, DataType.FLOAT32, DataType.INT8], [_INT16, _FLOAT32, 1 - _INT16 - _FLOAT32]
+    )[0]
+    if dtype is DataType.FLOAT32 and type_ in _RECURRENT:
+        dtype = DataType.INT8
     case = Case(
         type=type_,
         dtype=dtype,
@@ -203,7 +211,7 @@ def _draw(numbers: random.Random) -> Case:
         )
     if type_ is LayerType.DEPTHWISE_CONV_2D:
         case = replace(case, outputs=numbers.choices([1, 2, 3, 4, 8], [75, 9, 6, 5, 5])[0])
-    if type_ in _WITHOUT_ACTIVATION:
+    if type_ not in _WITH_ACTIVATION:
         case = replace(case, activation=Activation.NONE)
     if type_ in _RECURRENT:
         case = replace(case, height=numbers.choice([8, numbers.randint(1, 12)]), width=numbers.choice([1, 1, 2, 3]))
@@ -323,33 +331,73 @@ def _network(case: Case) -> Network:
         )
     if case.type is LayerType.BATCH_MATMUL:
         return _product(case, generator)
-    data = tensor("data", _data_shape(case), case.dtype, _scale(generator, -8, 2), _zero_point(generator, case.dtype))
     descriptor = _descriptor(case)
+    if case.dtype is DataType.FLOAT32:
+        return _of_floats(case, generator, descriptor)
+    data = tensor("data", _data_shape(case), case.dtype, _scale(generator, -8, 2), _zero_point(generator, case.dtype))
+    weights = _weights_shape(case)
+    if weights is not None:
+        return _weighted(case, generator, descriptor, data, *weights)
+    if case.type in _OF_TWO:
+        return _arithmetic(case, generator, descriptor, data)
     match case.type:
-        case LayerType.CONV_2D | LayerType.TRANSPOSE_CONV:
-            return _weighted(
-                case,
-                generator,
-                descriptor,
-                data,
-                (case.groups * case.outputs, case.kernel_h, case.kernel_w, case.channels),
-                0,
-            )
-        case LayerType.DEPTHWISE_CONV_2D:
-            shape = (1, case.kernel_h, case.kernel_w, case.channels * case.outputs)
-            return _weighted(case, generator, descriptor, data, shape, 3)
-        case LayerType.FULLY_CONNECTED:
-            return _weighted(case, generator, descriptor, data, (case.outputs, case.channels * case.height), 0)
-        case LayerType.ADD | LayerType.SUB | LayerType.MUL | LayerType.PRELU | LayerType.MAXIMUM | LayerType.MINIMUM:
-            return _arithmetic(case, generator, descriptor, data)
+        case LayerType.LOGISTIC | LayerType.TANH:
+            return layer_network(case.type, descriptor, [_sigmoidal(case, generator, data)], _sigmoidal_output(case))
         case LayerType.SOFTMAX:
             output = Quantization.of(1 / 256, -128) if case.dtype is DataType.INT8 else Quantization.of(1 / 32768)
             return layer_network(case.type, descriptor, [data], output)
-        case LayerType.RELU | LayerType.MEAN:
+        case LayerType.RELU | LayerType.LEAKY_RELU | LayerType.MEAN:
             output = Quantization.of(data.scale * _scale(generator, -1, 1), _zero_point(generator, case.dtype))
             return layer_network(case.type, descriptor, [data], output)
         case _:
             return layer_network(case.type, descriptor, [data], data.quantization)
+
+
+def _weights_shape(case: Case) -> tuple[Shape, int] | None:
+    """Return the shape of a layer's weights and the axis of their channels; None if it has none."""
+    match case.type:
+        case LayerType.CONV_2D | LayerType.TRANSPOSE_CONV:
+            return (case.groups * case.outputs, case.kernel_h, case.kernel_w, case.channels), 0
+        case LayerType.DEPTHWISE_CONV_2D:
+            return (1, case.kernel_h, case.kernel_w, case.channels * case.outputs), 3
+        case LayerType.FULLY_CONNECTED:
+            return (case.outputs, case.channels * case.height), 0
+        case _:
+            return None
+
+
+def _of_floats(case: Case, generator: np.random.Generator, descriptor: Descriptor) -> Network:
+    data = tensor("data", _data_shape(case), case.dtype)
+    weights = _weights_shape(case)
+    if case.type in _OF_TWO:
+        first, second = _shapes_of_two(case, generator, data.shape)
+        infos = [replace(data, shape=first), tensor("other", second, case.dtype)]
+        held = case.type is LayerType.PRELU or generator.random() < 0.2
+        return layer_network(
+            case.type, descriptor, infos, constants={1: _values(generator, infos[1], "any")} if held else {}
+        )
+    if weights is None:
+        return layer_network(case.type, descriptor, [data])
+    shape, axis = weights
+    infos = [data, tensor("weights", shape, case.dtype)]
+    constants = {1: _values(generator, infos[1], "any" if case.weights == "rows" else case.weights)}
+    if generator.random() < 0.85:
+        infos.append(tensor("bias", (shape[axis],), case.dtype))
+        constants[2] = _values(generator, infos[2], "any")
+    return layer_network(case.type, descriptor, infos, constants=constants)
+
+
+def _sigmoidal(case: Case, generator: np.random.Generator, data: TensorInfo) -> TensorInfo:
+    """Return the data with a scale that the kernel takes: a power of two for TANH and LOGISTIC of int16."""
+    wide = case.dtype is DataType.INT16
+    scale = 2.0 ** -int(generator.integers(10, 14)) if wide else _scale(generator, -8, -2)
+    return replace(data, quantization=Quantization.of(scale, data.zero_point))
+
+
+def _sigmoidal_output(case: Case) -> Quantization:
+    if case.dtype is DataType.INT16:
+        return Quantization.of(2.0**-15)
+    return Quantization.of(1 / 256, -128) if case.type is LayerType.LOGISTIC else Quantization.of(1 / 128)
 
 
 def _product(case: Case, generator: np.random.Generator) -> Network:
@@ -359,16 +407,20 @@ def _product(case: Case, generator: np.random.Generator) -> Network:
     generator.shuffle(batches)
     rows, depth, columns = case.height * case.width, case.channels, case.outputs
     ends = ((depth, rows) if adjoint[0] else (rows, depth), (columns, depth) if adjoint[1] else (depth, columns))
+    descriptor = BatchMatmulDescriptor(adj_x=bool(adjoint[0]), adj_y=bool(adjoint[1]))
+    shapes = [(*batch, *end) for batch, end in zip(batches, ends, strict=True)]
+    if case.dtype is DataType.FLOAT32:
+        named = zip(("data", "other"), shapes, strict=True)
+        return layer_network(case.type, descriptor, [tensor(name, shape, case.dtype) for name, shape in named])
     infos = [
-        tensor(name, (*batch, *end), case.dtype, _scale(generator, -8, 0), _zero_point(generator, case.dtype))
-        for name, batch, end in zip(("data", "other"), batches, ends, strict=True)
+        tensor(name, shape, case.dtype, _scale(generator, -8, 0), _zero_point(generator, case.dtype))
+        for name, shape in zip(("data", "other"), shapes, strict=True)
     ]
     reach = 73 * 73 / 60 if case.dtype is DataType.INT8 else 19_000 * 19_000 / 12_000
     largest = infos[0].scale * infos[1].scale * reach * depth**0.5 * _scale(generator, -2, 1)
     output = Quantization.of(float(np.float32(largest)), _zero_point(generator, case.dtype))
     held = int(generator.integers(0, 6))
     constants = {held: _values(generator, infos[held], "any")} if held < len(infos) else {}
-    descriptor = BatchMatmulDescriptor(adj_x=bool(adjoint[0]), adj_y=bool(adjoint[1]))
     return layer_network(case.type, descriptor, infos, output, constants)
 
 
@@ -412,6 +464,12 @@ def _descriptor(case: Case) -> Descriptor:
             return SoftmaxDescriptor()
         case LayerType.RELU:
             return ReluDescriptor()
+        case LayerType.LEAKY_RELU:
+            return LeakyReluDescriptor(alpha=(0.01, 0.1, 0.25, 0.5)[case.seed % 4])
+        case LayerType.LOGISTIC:
+            return LogisticDescriptor()
+        case LayerType.TANH:
+            return TanhDescriptor()
         case LayerType.MEAN:
             axes = [(1, 2), (1, 2), (1,), (2,), (3,), (0, 3), (2, 3), (0, 1, 2, 3)]
             return ReduceDescriptor(axes=axes[case.seed % len(axes)])
@@ -487,14 +545,20 @@ def _weights(generator: np.random.Generator, kind: str, shape: Shape, axis: int)
     return found.astype(np.int8)
 
 
-def _arithmetic(case: Case, generator: np.random.Generator, descriptor: Descriptor, data: TensorInfo) -> Network:
-    shapes = [data.shape, data.shape]
+def _shapes_of_two(case: Case, generator: np.random.Generator, shape: Shape) -> list[Shape]:
+    """Return shapes of which one or both are repeated along some axes; only the factors of PRELU may be."""
+    shapes = [shape, shape]
     if generator.random() < 0.5:
         kept = 1 - int(generator.integers(2)) if case.type is not LayerType.PRELU else 0
-        repeated = tuple(extent if generator.random() < 0.5 else 1 for extent in data.shape)
+        repeated = tuple(extent if generator.random() < 0.5 else 1 for extent in shape)
         shapes[1 - kept] = repeated
         if generator.random() < 0.3 and case.type is not LayerType.PRELU:
-            shapes[kept] = tuple(1 if generator.random() < 0.3 else extent for extent in data.shape)
+            shapes[kept] = tuple(1 if generator.random() < 0.3 else extent for extent in shape)
+    return shapes
+
+
+def _arithmetic(case: Case, generator: np.random.Generator, descriptor: Descriptor, data: TensorInfo) -> Network:
+    shapes = _shapes_of_two(case, generator, data.shape)
     data = replace(data, shape=shapes[0])
     if case.type in _EXTREMA:
         return layer_network(
@@ -534,8 +598,22 @@ def _output_zero_point(case: Case, generator: np.random.Generator) -> int:
 
 
 def _values(generator: np.random.Generator, info: TensorInfo, kind: str) -> Array:
+    if info.dtype is DataType.FLOAT32:
+        return _floats(generator, info.shape, kind)
     limits = np.iinfo(info.dtype.numpy)
     extremes = {"extreme": [limits.min, limits.max], "lowest": [limits.min], "highest": [limits.max]}
     if kind in extremes:
         return generator.choice(extremes[kind], info.shape).astype(info.dtype.numpy)
     return generator.integers(limits.min, limits.max, info.shape, dtype=info.dtype.numpy, endpoint=True)
+
+
+def _floats(generator: np.random.Generator, shape: Shape, kind: str) -> Array:
+    found = generator.normal(0, {"small": 1e-3}.get(kind, 1.0), shape).astype(np.float32)
+    if kind in {"lowest", "highest"}:
+        found = np.full(shape, -3e38 if kind == "lowest" else 3e38, np.float32)
+    share = {"extreme": 0.3, "sparse": 0.0}.get(kind, 0.02 if generator.random() < 0.2 else 0.0)
+    special = generator.random(shape) < share
+    found[special] = generator.choice(_SPECIAL, int(special.sum()))
+    if kind == "sparse":
+        found[generator.random(shape) < 0.8] = 0
+    return found

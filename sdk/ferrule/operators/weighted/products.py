@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -224,6 +225,7 @@ def centred(weights: Array, info: TensorInfo) -> Array:
     return weights.astype(np.int16) - np.int16(info.zero_point)
 
 
+@lru_cache(maxsize=64)  # lowering asks for each candidate and for each phase of a transposed convolution
 def factors(operands: Operands, channel_axis: int) -> tuple[Factor, ...]:
     """Return the output multiplier of each channel, for the layer's rule."""
     data, weights, output = *operands.pair, operands.output
