@@ -67,6 +67,15 @@ def test_padding_on_one_side_of_windows_of_one_pixel(board: str) -> None:
     assert outcome.differences == []
 
 
+def test_numpy_runs_floats_that_are_not_finite_without_warnings() -> None:
+    drawn = [draw(SEED, index) for index in range(400)]
+    floats = [replace(case, inputs="extreme") for case in drawn if case.dtype is DataType.FLOAT32]
+    assert {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D} < {case.type for case in floats}
+    for case in floats:
+        network = case.network()
+        network.run(case.arrays(network))
+
+
 class Numpy(OwnCode):
     """Numpy in place of the C on this machine."""
 

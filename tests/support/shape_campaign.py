@@ -133,10 +133,10 @@ def check(cases: Sequence[Case], setting: Setting, turn: int) -> Outcome:
     """Run cases in one firmware; if that is not possible, each half alone, down to the case that cannot be run."""
     networks = [case.network() for case in cases]
     inputs = [case.arrays(network) for case, network in zip(cases, networks, strict=True)]
-    turns = Turns(turn=turn)
+    turns, together, given = Turns(turn=turn), merged(networks), [array for some in inputs for array in some]
     try:
         with taking(turns):
-            ran = setting.run(merged(networks), [array for some in inputs for array in some])
+            ran = setting.run(together, given)
     except FerruleError as error:
         if len(cases) == 1:
             return Outcome(
@@ -150,13 +150,13 @@ def check(cases: Sequence[Case], setting: Setting, turn: int) -> Outcome:
             kernels=halves[0].kernels + halves[1].kernels,
             several=[case for half in halves for case in half.several],
         )
-    own = ran.own.run([array for some in inputs for array in some], {}) if ran.own is not None else ran.outputs
+    own = ran.outputs if ran.own is None else ran.own.run(given, together.initial_state())
     outcome = Outcome(differences=[], kernels=Counter(), several=[])
-    for number, (case, network, given, got) in enumerate(zip(cases, networks, inputs, ran.outputs, strict=True)):
+    for number, (case, network, arrays, got) in enumerate(zip(cases, networks, inputs, ran.outputs, strict=True)):
         name = f"n{number}_layer"
         kernel = ran.kernels.get(name, "?")
         outcome.kernels[f"{case.dtype} {kernel}"] += 1
-        wanted = own[number] if case.dtype is DataType.FLOAT32 else network.run(given)[0]
+        wanted = own[number] if case.dtype is DataType.FLOAT32 else network.run(arrays)[0]
         what = _difference(got, wanted)
         if not what and ran.own is not None and ran.own.judged.first == name:
             what = "the C on this machine left numpy's bounds"

@@ -92,7 +92,8 @@ def _counts(descriptor: Pool2dDescriptor, operands: Operands) -> Array:
 def _means(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
     """Return the means of the windows in float64."""
     source = padded(image, descriptor.padding, 0, np.dtype(np.float64))
-    return _reduce_windows(np.add, source, descriptor, operands) / _counts(descriptor, operands)
+    with ieee_floats():
+        return _reduce_windows(np.add, source, descriptor, operands) / _counts(descriptor, operands)
 
 
 def _average(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:

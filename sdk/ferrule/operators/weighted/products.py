@@ -12,6 +12,7 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Rounding, TensorInfo
+from ferrule.graph.real_values import ieee_floats
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.fixed_point import (
     MAX_SHIFT,
@@ -339,8 +340,9 @@ def weighted_kernel(
             return Plan(weights=np.ascontiguousarray(packed, dtype), fill=fill, finish=finish)
 
         plan = plans.get(weights, (bias, descriptor, operands.rounding, *operands.inputs, output), make)
-        found = sums(descriptor, operands, required_array(arrays, 0), plan)
-        return [plan.finish(found).reshape(output.shape)]
+        with ieee_floats():
+            found = sums(descriptor, operands, required_array(arrays, 0), plan)
+            return [plan.finish(found).reshape(output.shape)]
 
     return kernel
 
