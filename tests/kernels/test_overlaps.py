@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,14 +14,17 @@ from hypothesis import strategies as st
 from lowered_call import lower, lowering_of, run_overlapping
 from needs import require_program
 from numpy.testing import assert_array_equal
+from recurrent_case import with_given_states
+from shape_cases import draw
 from weighted_cases import FAMILY, within_bound
 
 import ferrule
 from ferrule._frozen import frozen
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps, plane_overlaps
-from ferrule.backends.cpu_acc.lowering.table import ROWS
-from ferrule.backends.firmware import LoweredOp
+from ferrule.backends.cpu_acc.lowering.table import ROWS, rows_of
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.network import Network
@@ -42,19 +47,29 @@ def shifts(overlap: Overlap, network: Network) -> Iterator[int]:
 def kernels_of(network: Network) -> Iterator[LoweredOp]:
     """Yield the layer lowered to each kernel that can run it, whatever the core and the goal."""
     (layer,) = network.layers
-    context = lowering_of(network)
-    rows = ROWS[layer.type](context) if layer.type in ROWS else ()
-    candidates = [row.candidate(context) for row in rows]
-    found = [each.lowered(context) for each in candidates if isinstance(each, Candidate)]
-    yield from found or [lower(network)]
+    if layer.type not in ROWS:
+        yield lower(network)
+        return
+    for _, context, candidate in candidates_of(network, None):
+        yield candidate.lowered(context)
+
+
+def candidates_of(network: Network, core: CoreFeatures | None) -> Iterator[tuple[Row, LoweringContext, Candidate]]:
+    """Yield the candidates of each row of the table for the layer, whatever instructions the row needs."""
+    context, rows = rows_of(lowering_of(network, core))
+    for row in rows:
+        found = row.candidate(context)
+        for each in [found] if isinstance(found, Candidate) else [] if isinstance(found, str) else found:
+            yield row, context, each
 
 
 def check(network: Network, kernels: Iterable[LoweredOp]) -> None:
     """Compare the C at each of the least distances with numpy."""
     inputs = random_inputs(network)
-    (wanted,) = network.run(inputs)
+    results = dict(zip((info.name for info in network.outputs), network.run(inputs), strict=True))
     for op in kernels:
         for overlap in op.overlaps:
+            wanted = results[overlap.output]
             for shift in shifts(overlap, network):
                 got = run_overlapping(network, inputs, overlap, shift, op)
                 if wanted.dtype == np.float32:
@@ -81,6 +96,50 @@ def test_a_kernel_may_run_at_its_least_distance(family: str, data: st.DataObject
 def test_each_kernel_may_run_at_its_least_distance(family: str, dtype: DataType, data: st.DataObject) -> None:
     network = data.draw(FAMILY[family](dtype))
     check(network, kernels_of(network))
+
+
+DRAWN = 700
+"""Random layers, as campaigns of shapes draw them, among which each row of the tables has candidates."""
+CORES = {
+    "cortex-m4": None,
+    "cortex-m4f": CoreFeatures(name="cortex-m4", fpu=True, dsp=True),
+    "cortex-m0plus": CoreFeatures(name="cortex-m0plus"),
+}
+
+
+@cache
+def drawn_networks() -> tuple[Network, ...]:
+    """Return layers whose operator has a table; the states of recurrent ones are inputs and outputs."""
+    networks = (draw(5, index).network() for index in range(DRAWN))
+    return tuple(
+        with_given_states(network) if network.states else network
+        for network in networks
+        if network.layers[0].type in ROWS
+    )
+
+
+def test_each_row_of_the_tables_has_candidates_among_the_layers_that_are_drawn() -> None:
+    """So that a new kernel is among those whose overlaps are run below."""
+    known, found = set(), set()
+    for network, core in product(drawn_networks(), CORES.values()):
+        context, rows = rows_of(lowering_of(network, core))
+        known |= {row.kernel for row in rows}
+        found |= {row.kernel for row in rows if not isinstance(row.candidate(context), str)}
+    assert known - found == set()
+    assert len(known) > 60
+
+
+@pytest.mark.nightly
+@pytest.mark.cc
+def test_each_row_that_states_an_overlap_runs_at_its_least_distance() -> None:
+    """The kernels follow from the tables; each runs a layer of each type of data, and may write its output only."""
+    seen: set[tuple[str, str]] = set()
+    for network, core in product(drawn_networks(), CORES.values()):
+        for row, context, candidate in candidates_of(network, core):
+            if candidate.overlaps() and (row.kernel, candidate.kernel) not in seen:
+                seen.add((row.kernel, candidate.kernel))
+                check(network, [candidate.lowered(context)])
+    assert len(seen) > 60
 
 
 RANDOM = np.random.default_rng(3)

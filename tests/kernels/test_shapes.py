@@ -99,7 +99,7 @@ class Wrong(Setting):
         for number, layer in enumerate(network.layers):
             weights = network.info(layer.present_inputs[1]).shape if len(layer.present_inputs) > 1 else ()
             if layer.type is LayerType.CONV_2D and weights[1] == 3 and weights[3] >= 2:
-                outputs[number].flat[-1] += 1
+                outputs[number].flat[-1] = 0 if outputs[number].flat[-1] else 1
         return ran(network, outputs)
 
 
