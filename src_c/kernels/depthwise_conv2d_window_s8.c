@@ -198,7 +198,7 @@ static void prepare(const struct part *part, int32_t channel, struct job *jobs,
     const bool proved = params->scale_words == FERRULE_PROVED_WORDS;
     const int32_t shift = !proved ? 0 : (scale[0] < 0 ? SHIFT - 1 : SHIFT); /* see store_sums.h */
     const int32_t start = proved ? scale[1] : 0;
-    const int32_t place = params->places[channel];
+    const int32_t place = ferrule_place(params->places, channel);
     ferrule_window_expand *const expand = params->expand;
 
     for (struct job *job = jobs; job != end; ++job) {
@@ -311,12 +311,12 @@ static void convolve(struct part *part, const int8_t *input, int8_t *output)
             prepare(part, done + c, end, end + passes);
             end += passes;
         }
-        ferrule_place_group(&part->group, inputs + done, channels);
+        int32_t place = ferrule_place_group(&part->group, inputs, done, channels);
         if (is_whole) {
-            widen_inside(part, input + inputs[done] + inside_bytes, &inside.lines, inside_words);
+            widen_inside(part, input + place + inside_bytes, &inside.lines, inside_words);
             compute(part, jobs, end, part->lines.outputs, output);
         } else {
-            convolve_bands(part, input + inputs[done], jobs, end, output);
+            convolve_bands(part, input + place, jobs, end, output);
         }
     }
 }
@@ -342,7 +342,9 @@ void ferrule_depthwise_conv2d_window_s8(
                 convolve(&part, input, output);
             }
         }
-        ferrule_store_dead(&params->dead, output, pixels, params->output_c);
+        if (params->dead.store != NULL) {
+            params->dead.store(&params->dead, output, pixels, params->output_c);
+        }
         input += lines->input_extent * steps->input_extent * params->input_c;
         output += pixels * params->output_c;
     }

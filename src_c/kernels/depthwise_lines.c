@@ -138,7 +138,7 @@ static void convolve(const struct part *part, const int8_t *input, int8_t *outpu
 
             channel->words = lines + i * group.channel_words;
             channel->end = channel->words + end_words;
-            channel->offset_bytes = *places++;
+            channel->offset_bytes = ferrule_place(places, done + i);
             int32_t shift = EXACT_SHIFT;
             if (way->is_exact) {
                 channel->bias = scale[0];
@@ -159,10 +159,10 @@ static void convolve(const struct part *part, const int8_t *input, int8_t *outpu
             }
             weights += LINES;
         }
-        ferrule_place_group(&group, inputs + done, last + 1);
+        int32_t place = ferrule_place_group(&group, inputs, done, last + 1);
         line.end = channels + last + 1;
         line.output = output;
-        convolve_four(part, &group, input + inputs[done], &line, lines, way);
+        convolve_four(part, &group, input + place, &line, lines, way);
     }
 }
 
@@ -188,7 +188,9 @@ void ferrule_depthwise_lines(const struct ferrule_depthwise_lines_params *params
                 convolve(&part, input, output, scratch, way);
             }
         }
-        ferrule_store_dead(&params->dead, output, pixels, params->output_c);
+        if (params->dead.store != NULL) {
+            params->dead.store(&params->dead, output, pixels, params->output_c);
+        }
         input += lines->input_extent * steps->input_extent * params->input_c;
         output += pixels * params->output_c;
     }

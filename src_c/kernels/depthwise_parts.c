@@ -3,7 +3,7 @@
 
 #include "ferrule/kernels/dual.h"
 
-enum { FOUR = 4 };
+enum { FOUR = 4, ALL_FOUR = 15, MASK_BITS = 32 };
 
 /* Extents are small, so that loops take less than a division on cores that have none. */
 struct ferrule_axis_part ferrule_axis_part(const struct ferrule_axis *axis, int32_t index)
@@ -34,30 +34,34 @@ struct ferrule_axis_part ferrule_axis_part(const struct ferrule_axis *axis, int3
 }
 
 void ferrule_store_dead(const struct ferrule_dead *dead, int8_t *output, int32_t pixels,
-                        int32_t pixel_bytes)
+                        int32_t channels)
 {
-    int32_t done = 0;
+    const uint32_t *mask = dead->mask;
 
-    while (done < dead->count) {
-        int32_t place = dead->channels[done];
-        int8_t *pixel = output + place;
+    for (int32_t first = 0; first < channels; first += MASK_BITS) {
+        uint32_t bits = *mask++;
 
-        if (dead->count - done >= FOUR && dead->channels[done + FOUR - 1] == place + FOUR - 1) {
-            uint32_t word = ferrule_load_word(dead->fixed + place);
+        for (int32_t c = first; bits != 0; ++c) {
+            int8_t *pixel = output + c;
 
-            for (int32_t left = pixels; left > 0; --left) {
-                FERRULE_COPY_WORD(pixel, &word);
-                pixel += pixel_bytes;
+            if ((bits & ALL_FOUR) == ALL_FOUR) {
+                uint32_t word = ferrule_load_word(dead->fixed + c);
+
+                for (int32_t left = pixels; left > 0; --left) {
+                    FERRULE_COPY_WORD(pixel, &word);
+                    pixel += channels;
+                }
+                bits >>= FOUR - 1;
+                c += FOUR - 1;
+            } else if ((bits & 1u) != 0) {
+                int8_t value = dead->fixed[c];
+
+                for (int32_t left = pixels; left > 0; --left) {
+                    *pixel = value;
+                    pixel += channels;
+                }
             }
-            done += FOUR;
-        } else {
-            int8_t value = dead->fixed[place];
-
-            for (int32_t left = pixels; left > 0; --left) {
-                *pixel = value;
-                pixel += pixel_bytes;
-            }
-            done += 1;
+            bits >>= 1;
         }
     }
 }

@@ -57,7 +57,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r".*", r"ferrule_uart_[a-z0-9]+_(read|write|can_write)", Kind.BYTES),
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
     (r".*", r"depthwise_conv2d_3x3_by[12](_exact)?_s8\.c:(turn|store_line)", Kind.PART),
-    (r".*", r"ferrule_(expand|widen|multiply)_(pairs|words)\w*|ferrule_store_sums\w*", Kind.PART),
+    (r".*", r"ferrule_(expand|widen|multiply)_(pairs|words)\w*|ferrule_store_(sums\w*|dead)", Kind.PART),
     (r".*", r"ferrule_(block|mve_depthwise|mve_plane|conv2d_block_copy)_?\w*", Kind.PART),
     (r".*", r"ferrule_conv2d_block_(lines|image)", Kind.WHOLE),
     (r".*", r"lstm_(block|mve)_s8\.c:(logistic|tanh)_gate\w*", Kind.PART),

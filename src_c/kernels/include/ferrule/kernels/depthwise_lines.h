@@ -34,9 +34,9 @@ struct ferrule_depthwise_lines_params {
     int32_t words; /**< of a line of a part, two pixels each: outputs / 2 + 1, rounded up, for steps
                       of 1; outputs + 1 for steps of 2 */
     int32_t input_zero_point;
-    int32_t live_c;           /**< output channels that have weights */
-    const int16_t *inputs;    /**< input channel of each of them; null if `places` are */
-    const int16_t *places;    /**< place of each of them in an output pixel */
+    int32_t live_c;        /**< output channels that have weights */
+    const int16_t *inputs; /**< input channel of each of them; null if `places` are */
+    const int16_t *places; /**< place of each of them in an output pixel; null for all in order */
     struct ferrule_dead dead; /**< the other output channels */
     const int32_t *weights;   /**< per live channel, one word per line of the window: bytes w0, w1,
                                  w1, w2 */

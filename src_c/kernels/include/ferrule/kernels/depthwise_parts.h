@@ -7,6 +7,7 @@
 #define FERRULE_KERNELS_DEPTHWISE_PARTS_H_INCLUDED
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** One axis of a layer. */
@@ -50,15 +51,26 @@ struct ferrule_window_group {
     bool is_adjacent;   /**< whether they are four neighbouring ones */
 };
 
-/** @brief Place the first `count` input channels in a group; the last one stands for missing ones.
- */
-static inline void ferrule_place_group(struct ferrule_window_group *group, const int16_t *inputs,
-                                       int32_t count)
+/** @brief Return the place of a channel in a pixel; without a list, all are in order. */
+static inline int32_t ferrule_place(const int16_t *places, int32_t index)
 {
+    return places != NULL ? places[index] : index;
+}
+
+/** @brief Place `count` channels from `first` on in a group, and return the place of the first; the
+ * last one stands for missing ones. */
+static inline int32_t ferrule_place_group(struct ferrule_window_group *group, const int16_t *places,
+                                          int32_t first, int32_t count)
+{
+    int32_t start = ferrule_place(places, first);
+
     for (int32_t i = 1; i < FERRULE_WINDOW_GROUP; ++i) {
-        group->offsets[i - 1] = inputs[i < count ? i : count - 1] - inputs[0];
+        int32_t index = first + (i < count ? i : count - 1);
+
+        group->offsets[i - 1] = ferrule_place(places, index) - start;
     }
     group->is_adjacent = group->offsets[0] == 1 && group->offsets[1] == 2 && group->offsets[2] == 3;
+    return start;
 }
 
 /** Pixels of a line of one part that become words of a row. */
@@ -79,13 +91,15 @@ struct ferrule_window_lines {
 
 /** The output channels that have no weights. */
 struct ferrule_dead {
-    int32_t count;
-    const int16_t *channels; /**< their places in an output pixel, ascending */
-    const int8_t *fixed;     /**< an output pixel, whose values there they store */
+    /** ferrule_store_dead(), or null if there are none: then a model does not contain it. */
+    void (*store)(const struct ferrule_dead *dead, int8_t *output, int32_t pixels,
+                  int32_t channels);
+    const uint32_t *mask; /**< bit c % 32 of word c / 32 is 1 for such a channel c */
+    const int8_t *fixed;  /**< an output pixel, whose values there they store */
 };
 
-/** @brief Store these channels in all pixels. */
+/** @brief Store these channels in all pixels of so many channels. */
 void ferrule_store_dead(const struct ferrule_dead *dead, int8_t *output, int32_t pixels,
-                        int32_t pixel_bytes);
+                        int32_t channels);
 
 #endif

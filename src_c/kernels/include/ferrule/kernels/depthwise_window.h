@@ -64,12 +64,12 @@ struct ferrule_depthwise_conv2d_window_s8_params {
     const int16_t *plan; /**< per pass: the number of records of three words, that of records of two
                             words, then per record the place of its first word, and for each word
                             the indices of its weights, one or two; `taps` stands for none */
-    const int8_t *weights;    /**< per live channel `taps` weights, line by line, and a zero */
-    int32_t scale_words;      /**< FERRULE_PROVED_WORDS or FERRULE_PLAIN_SCALE_WORDS */
-    const int32_t *scales;    /**< per live channel, as for `store` */
-    int32_t live_c;           /**< output channels that have weights */
-    const int16_t *inputs;    /**< input channel of each of them; null if `places` are */
-    const int16_t *places;    /**< place of each of them in an output pixel */
+    const int8_t *weights; /**< per live channel `taps` weights, line by line, and a zero */
+    int32_t scale_words;   /**< FERRULE_PROVED_WORDS or FERRULE_PLAIN_SCALE_WORDS */
+    const int32_t *scales; /**< per live channel, as for `store` */
+    int32_t live_c;        /**< output channels that have weights */
+    const int16_t *inputs; /**< input channel of each of them; null if `places` are */
+    const int16_t *places; /**< place of each of them in an output pixel; null for all in order */
     struct ferrule_dead dead; /**< the other output channels */
     int32_t batches;
     int32_t input_c;

@@ -14,6 +14,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
 from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
+from ferrule.dom import Identifier
 from ferrule.graph import Array
 from ferrule.memory.request import Overlap
 
@@ -133,14 +134,22 @@ def by_input(channels: Channels) -> Channels:
 
 def place_fields(channels: Channels) -> Mapping[str, Member]:
     """Return the members for the places of channels, and for the dead channels."""
-    multiplier, dead = channels.layer.depth_multiplier, np.flatnonzero(channels.dead)
+    multiplier, dead, places = channels.layer.depth_multiplier, channels.dead, channels.places
+    in_order = np.array_equal(places, np.arange(len(dead)))
     return {
-        "live_c": len(channels.places),
-        "inputs": None if multiplier == 1 else filled(channels.places // multiplier, 1).astype(np.int16),
-        "places": filled(channels.places, 1).astype(np.int16),
+        "live_c": len(places),
+        "inputs": None if multiplier == 1 else filled(places // multiplier, 1).astype(np.int16),
+        "places": None if in_order else filled(places, 1).astype(np.int16),
         "dead": {
-            "count": len(dead),
-            "channels": dead.astype(np.int16) if len(dead) else None,
+            "store": Identifier("ferrule_store_dead") if dead.any() else None,
+            "mask": _mask(dead) if dead.any() else None,
             "fixed": channels.fixed_pixel,
         },
     }
+
+
+def _mask(chosen: Array) -> Array:
+    """Return words of 32 bits, the least significant first."""
+    bits = np.pad(chosen, (0, -len(chosen) % 32)).reshape(-1, 32)
+    words: Array = (bits.astype(np.uint32) << np.arange(32, dtype=np.uint32)).sum(axis=1, dtype=np.uint32)
+    return words
