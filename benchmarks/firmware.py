@@ -34,6 +34,8 @@ TOOLCHAINS = ("arm-none-eabi-gcc", "zig")
 ROOT = Path(__file__).resolve().parent
 MOST_DIFFERENCE = 0.03
 """Between the toolchains' instructions."""
+MOST_DIFFERENCE_WITHOUT_ASSEMBLER = 0.06
+"""The same on Cortex-M0+, for which no loop is in assembler: all are as the compilers make them."""
 FAR_FROM_BOUND = 1.5
 
 
@@ -69,7 +71,7 @@ LANES = {
         core="m4",
         cycles=True,
         instructions=_of(8.0e6, 2.71e6, 4.9e6, 0.28e6),
-        most_cycles=_of(13e6, 3.6e6, 7.5e6, 0.39e6),
+        most_cycles=_of(13e6, 3.65e6, 7.5e6, 0.39e6),  # of kws it has been 3.66 M before
     ),
     "m4": Lane(
         title="Cortex-M4",
@@ -78,14 +80,15 @@ LANES = {
         core="m4",
         cycles=True,
         instructions=_of(9.0e6, 2.8e6, 5.2e6, 0.28e6),
-        activations=_bytes(33_296, 8_384, 36_864, 768),
+        activations=_bytes(33_808, 8_384, 36_864, 768),  # of ic with 512 B for Winograd's tiles, by their price
     ),
     "m4-memory": Lane(
         title="Cortex-M4, --goal memory",
         board="mps2-an386",
         goal="memory",
         core="m4",
-        activations=_bytes(20_000, 6_400, 28_200, 768),
+        # 8,000 B of kws are one tensor, in place: row by row, its layers take more than 1.15 times the instructions.
+        activations=_bytes(20_000, 8_000, 28_200, 768),
     ),
     "m55-speed": Lane(
         title="Cortex-M55 with MVE, --goal speed",
@@ -101,7 +104,8 @@ LANES = {
         board="mps2-an385",
         goal="speed",
         core="m3",
-        instructions=_of(28e6, 6.5e6, 12e6, 0.65e6),
+        # One kernel for all depthwise windows took the place of that for 3x3, which was faster on vww's small images.
+        instructions=_of(28e6, 6.5e6, 12.2e6, 0.65e6),
     ),
     "m3": Lane(title="Cortex-M3", board="mps2-an385", goal="balanced", core="m3"),
     "m0plus": Lane(title="Cortex-M0+", board="stm32g0b1", goal="balanced", core="m0plus"),
@@ -217,7 +221,8 @@ def _speed_cells(lane: Lane, model: str, peer: Mapping[str, Any], pair: Pair, fo
     if lane.instructions is not None:
         most = lane.instructions[model]
         goal = f"{most:,.0f} {_met(max(counts) <= most)}"
-    if len(counts) > 1 and (max(counts) - min(counts)) > MOST_DIFFERENCE * min(counts):
+    most_difference = MOST_DIFFERENCE_WITHOUT_ASSEMBLER if lane.core == "m0plus" else MOST_DIFFERENCE
+    if len(counts) > 1 and (max(counts) - min(counts)) > most_difference * min(counts):
         close = f"\ndiffer by {max(counts) / min(counts) - 1:.1%}: missed"
     fast = _fast_peer(lane, peer)
     share = _each(
