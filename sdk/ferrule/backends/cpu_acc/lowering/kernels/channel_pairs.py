@@ -91,10 +91,11 @@ def _fully_connected(layer: Convolution) -> Candidate | str:
         return NOT_PAIRED
     count, products = channels.matrix.shape
     words = -(-products // 4)
+    row = -(-count // 4) * (17 * words + 60) + 26 * count + 5 * words + 100
 
     return Candidate(
         kernel="fully_connected_paired_s8",
-        instructions=int(1.1 * layer.macs) + 26 * layer.output.elements + 100 * layer.pixels,
+        instructions=row * layer.pixels,
         weight_bytes=-(-count // 4) * 4 * (words * 4 + 12),
         scratch_bytes=8 * words,
         overlaps=layer.overlaps,

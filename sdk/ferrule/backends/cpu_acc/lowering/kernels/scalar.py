@@ -172,12 +172,13 @@ def _octet(layer: Convolution) -> Candidate | str:
     if not can_scale(channels):
         return TOO_LARGE
     count, products = channels.matrix.shape
+    filled_count = -(-count // OCTET) * OCTET
 
     per_product = 4.8 if context.target.core is not None and context.target.core.baseline else 2.2
     return Candidate(
         kernel="fully_connected_octet_s8",
-        instructions=int(layer.pixels * count * (per_product * products + 20)),
-        weight_bytes=-(-count // OCTET) * OCTET * products + 20 * count,
+        instructions=int(layer.pixels * (filled_count * per_product * products + 20 * count + 100)),
+        weight_bytes=filled_count * products + 20 * count,
         overlaps=partial(layer.overlaps, reads=Reads.PER_ELEMENT),
         call=lambda: KernelCall(
             "fully_connected_octet",
