@@ -156,6 +156,7 @@ enum ferrule_layer_type {
     FERRULE_LAYER_PRE_COMPILED = 1006,
     FERRULE_LAYER_FALLBACK_IMPORT = 1007,
     FERRULE_LAYER_LOOKUP = 1008,
+    FERRULE_LAYER_LAYER_NORMALIZATION = 1009,
 };
 
 /** A clamp that follows an operator. */
@@ -763,6 +764,26 @@ struct ferrule_lookup_descriptor {
     /** The stored results, -128 to 127, for the stored values from -128 to 127. */
     const int32_t *table;
     uint32_t table_count;
+};
+
+/** LAYER_NORMALIZATION. One int8 input, one int8 output. */
+struct ferrule_layer_normalization_descriptor {
+    /**
+     * gamma over the output's scale, for each element of a row, with 2**-(shift + 4 + spread) as
+     * unit.
+     */
+    const int32_t *gains;
+    uint32_t gains_count;
+    /** beta over the output's scale, plus the zero point and 1/2, with 2**-shift as unit. */
+    const int32_t *offsets;
+    uint32_t offsets_count;
+    int32_t shift;
+    /**
+     * epsilon over the square of the input's scale, times the square of a row's length, with
+     * 2**(epsilon_shift - 16) as unit.
+     */
+    int32_t epsilon;
+    int32_t epsilon_shift;
 };
 
 #ifdef __cplusplus

@@ -29,7 +29,7 @@ def test_a_quantised_transformer_equals_numpy(kind: str, tmp_path: Path) -> None
     firmware = ferrule.compile(tmp_path / f"{kind}.onnx", board="nrf52840dk", goal="speed")
     types = Counter(record.type for record in firmware.artifact.operators)
     assert types[LayerType.LOOKUP] == types[LayerType.SOFTMAX] == 2, "GELU is a table, in each block"
-    assert types[LayerType.BATCH_MATMUL] == 4
+    assert types[LayerType.LAYER_NORMALIZATION] == types[LayerType.BATCH_MATMUL] == 4
     report = firmware.run(onnx_graphs.samples_of(made, 1, seed=2)[0])
     assert report.verdict.agrees
     macs = sum(layer.macs for layer in report.layers)

@@ -151,7 +151,7 @@ class LayerType(StrEnum):
     RIGHT_SHIFT = "RIGHT_SHIFT", 119
     DETECTION_POSTPROCESS = "DETECTION_POSTPROCESS", 102
 
-    # not in TensorFlow Lite: layers that the optimizer inserts
+    # not in TensorFlow Lite: layers that the optimizer inserts, or that ONNX has
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001
     CONVERT_FP32_TO_FP16 = "CONVERT_FP32_TO_FP16", 1002
     DEBUG = "DEBUG", 1003
@@ -160,6 +160,7 @@ class LayerType(StrEnum):
     PRE_COMPILED = "PRE_COMPILED", 1006
     FALLBACK_IMPORT = "FALLBACK_IMPORT", 1007
     LOOKUP = "LOOKUP", 1008
+    LAYER_NORMALIZATION = "LAYER_NORMALIZATION", 1009
 
 
 @frozen

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ferrule.errors import ModelError
-from ferrule.graph import DataType, LayerType, Quantization
+from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network.builder import LayerBuilder, adding, row_of
 from ferrule.operators.elementwise.add_n import AddNDescriptor
 from ferrule.operators.elementwise.cast import CastDescriptor
@@ -15,6 +16,7 @@ from ferrule.operators.elementwise.select import SelectV2Descriptor
 from ferrule.operators.elementwise.squared_difference import SquaredDifferenceDescriptor
 from ferrule.operators.operator import Operator
 from ferrule.operators.reductions.l2_normalization import L2_NORMALIZATION
+from ferrule.operators.reductions.layer_normalization import normalization_of
 from ferrule.operators.reductions.log_softmax import LOG_SOFTMAX
 
 
@@ -31,6 +33,21 @@ class ElementwiseLayers(LayerBuilder):
         "Add L2_NORMALIZATION: x over the root of the sum of squares over the last axis.",
     )
     add_log_softmax_layer = adding(LOG_SOFTMAX, _add_normalization, "Add LOG_SOFTMAX over the last axis.")
+
+    def add_layer_normalization_layer(
+        self,
+        source: str,
+        gamma: Array,
+        beta: Array,
+        *,
+        epsilon: float = 1e-5,
+        quantization: Quantization,
+        name: str | None = None,
+    ) -> str:
+        """Add LAYER_NORMALIZATION of int8: (x - mean) / sqrt(variance + epsilon) * gamma + beta over the last axis."""
+        info = self.info(source)
+        descriptor = normalization_of(gamma, beta, epsilon, info, replace(info, quantization=quantization))
+        return self._append(descriptor, [source], name=name, quantization=quantization)[0]
 
     def add_cast_layer(
         self, source: str, dtype: DataType, *, quantization: Quantization | None = None, name: str | None = None

@@ -33,6 +33,7 @@ from ferrule.operators.reductions import (
     arg_select,
     cumsum,
     l2_normalization,
+    layer_normalization,
     log_softmax,
     reduce,
     reduce_select,
@@ -84,7 +85,7 @@ _FAMILIES = (
     circular_buffer,
     detection,
 )
-_OF_THE_OPTIMIZER = (convert, transfer, lookup)
+_OF_NO_FILE = (convert, transfer, lookup, layer_normalization)
 
 
 def _rows(*modules: ModuleType) -> Iterator[Operator]:
@@ -94,15 +95,15 @@ def _rows(*modules: ModuleType) -> Iterator[Operator]:
             yield from (row for row in (value if isinstance(value, tuple) else (value,)) if isinstance(row, Operator))
 
 
-OPTIMIZER_TYPES = frozenset(row.type for row in _rows(*_OF_THE_OPTIMIZER))
-"""The layer types that never occur in model files, since only the optimizer inserts them."""
+OPTIMIZER_TYPES = frozenset(row.type for row in _rows(*_OF_NO_FILE))
+"""The layer types that TensorFlow Lite does not have, since the optimizer or the reader of ONNX files makes them."""
 
 OPERATORS: Mapping[LayerType, Operator] = {
     row.type: row
     for row in (
         *map(with_float16, _rows(*_FAMILIES)),
         *sorted(_rows(filter_bank, frames, spectrum), key=lambda row: row.type),
-        *_rows(control_flow, *_OF_THE_OPTIMIZER),
+        *_rows(control_flow, *_OF_NO_FILE),
     )
 }
 """The operator of each layer type."""

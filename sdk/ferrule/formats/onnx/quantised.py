@@ -28,8 +28,11 @@ from ferrule.formats.onnx.parse import TYPES
 from ferrule.formats.onnx.qlinear import EXPANSIONS, expanded
 from ferrule.graph import Array, Rounding
 from ferrule.operators.interpreter import operator_of
+from ferrule.operators.operator import Operands
+from ferrule.operators.reductions.layer_normalization import LAYER_NORMALIZATION, normalization_of
 
 _WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+_NORMALIZATION = "LayerNormalization"
 _ORDERING = frozenset({"ArgMax", "ArgMin", "Shape", "Size"})
 """The operators whose results depend on the shape of their first input, or on which elements are larger."""
 
@@ -71,7 +74,7 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding, arithmet
     if arithmetic is Arithmetic.OPTIMISED:
         found = fusions(without_repetitions(graph.nodes, kept, constants), constants, frozenset(kept))
         rewriting.quantise_weights(found.weighted)
-        fused = found.types
+        fused = {**found.types, **{node.output: "int8" for node in nodes if node.key == _NORMALIZATION}}
     rewriting.move_conversions()
     result = _Pass(record, rewriting.nodes, constants, folding, {**fused, **named}).run()
     return replace(result, same={**graph.same, **result.same})
@@ -210,7 +213,10 @@ class _Pass(Integers):
         target = self.target(node.output) if len(node.outputs) == 1 else None
         if target is None or Rounding.ONNX not in rules or (node.key == "Elu" and node.number("alpha", 1.0) != 1):
             return False
-        made = weights.on_integers(node, self) if node.key in _WEIGHTED else self._on_bytes(node, target)
+        if node.key == _NORMALIZATION:
+            made = self._normalised(node, target)
+        else:
+            made = weights.on_integers(node, self) if node.key in _WEIGHTED else self._on_bytes(node, target)
         if made is None:
             return False
         self.same[node.output] = self.add_for(target, made, self._rule(original))
@@ -254,6 +260,23 @@ class _Pass(Integers):
         if count == 2 and any(each.encoding.type != target.encoding.type for each in found):
             return None
         return node.reading((*map(self.integers, found), *map(self.real, node.inputs[count:])))
+
+    def _normalised(self, node: Node, target: Target) -> Node | None:
+        """Return a LayerNormalization of integers over the last axis; None if it has to stay one of floats."""
+        held, numbers = self.reals.get(node.source), [self.numbers(name) for name in node.inputs[1:] if name]
+        if node.output not in self.fused or held is None or held.data is not None or not held.encoding.is_byte:
+            return None
+        if node.integer("axis", -1) != -1 or not numbers or any(each is None or each.ndim != 1 for each in numbers):
+            return None
+        gamma, *others = [each for each in numbers if each is not None]
+        beta, epsilon = others[0] if others else np.zeros_like(gamma), node.number("epsilon", 1e-5)
+        source, output = (each.encoding.stored().described(node.output, gamma.shape) for each in (held, target))
+        try:
+            normalization = normalization_of(gamma, beta, epsilon, source, output)
+            LAYER_NORMALIZATION.accept(normalization, Operands((source,), (output,)))
+        except UnsupportedError:
+            return None
+        return node.reading((self.integers(held), *map(self.real, node.inputs[1:])))
 
     # operators of the model that have integers as inputs
 

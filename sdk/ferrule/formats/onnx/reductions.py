@@ -20,6 +20,7 @@ from ferrule.operators.movement.mirror import ReverseV2Descriptor
 from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.reductions.arg_select import ArgSelectDescriptor
 from ferrule.operators.reductions.cumsum import CumsumDescriptor
+from ferrule.operators.reductions.layer_normalization import normalization_of
 from ferrule.operators.reductions.reduce import ReduceDescriptor
 
 
@@ -27,10 +28,7 @@ def _along(type_: LayerType) -> Row:
     """Return the row of an operator along one axis, which the layer needs last."""
 
     def emit(call: Call) -> Value:
-        axis, x = call.axis(-1), call.ordered()
-        if x.order[-1:] != (axis,):
-            x = call.tensor(0, (*(other for other in identity(call.rank()) if other != axis), axis))
-        return x.then(type_)
+        return _with_last(call, call.axis(-1)).then(type_)
 
     return Row(emit, layer=type_)
 
@@ -124,9 +122,20 @@ def _affine(result: Value, factors: Sequence[Array | None]) -> Value:
     return result
 
 
+def _with_last(call: Call, axis: int) -> Value:
+    """Return the first input with an axis of the model's tensor as the last one."""
+    x = call.ordered()
+    if x.order[-1:] == (axis,):
+        return x
+    return call.tensor(0, (*(other for other in identity(call.rank()) if other != axis), axis))
+
+
 def _layer_normalization(call: Call) -> None:
     rank = call.rank()
     axis, epsilon = call.axis(-1), call.node.number("epsilon", 1e-5)
+    if not call.dtype().is_float:
+        call.finish(_integer_normalization(call, epsilon))
+        return
     x = call.ordered()
     reduce = x.over(range(axis, rank))
     others: Sequence[Value] = ()
@@ -141,6 +150,16 @@ def _layer_normalization(call: Call) -> None:
     for index, name in enumerate(call.node.outputs[1:], 1):
         if name:
             call.declare(others[2 - index], index)
+
+
+def _integer_normalization(call: Call, epsilon: float) -> Value:
+    """Return the layer of int8 over the last axis."""
+    x, stored, gamma = _with_last(call, call.rank() - 1), call.stored(), call.parameter(1, "scale")
+    if gamma is None or stored is None:
+        raise ModelError("it has no scale, or its output no quantisation")
+    beta = call.parameter(2, "bias")
+    output = stored.described(call.node.output, x.shape)
+    return x.then(normalization_of(gamma, np.zeros_like(gamma) if beta is None else beta, epsilon, x.info, output))
 
 
 def _per_channel(call: Call) -> list[Array]:
@@ -190,7 +209,7 @@ ROWS: Mapping[str, Row] = {
     "CumSum": Row(_cumsum, 2),
     "GroupNormalization": Row(_group_normalization, 3),
     "InstanceNormalization": Row(_instance_normalization, 3),
-    "LayerNormalization": Row(_layer_normalization, 2, 3, outputs=3),
+    "LayerNormalization": Row(_layer_normalization, 2, 3, outputs=3, layer=LayerType.LAYER_NORMALIZATION),
     "LogSoftmax": _along(LayerType.LOG_SOFTMAX),
     "LpNormalization": Row(_lp_normalization),
     "MeanVarianceNormalization": Row(_mean_variance_normalization),

@@ -95,6 +95,11 @@ def saturating_rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> Int64Ar
     return rounded
 
 
+def high_product(a: ArrayLike, b: ArrayLike) -> Int64Array:
+    """Return round(a * b / 2**32) of int32 values, with halves rounded up."""
+    return (np.asarray(a, np.int64) * np.asarray(b, np.int64) + (1 << 31)) >> 32
+
+
 def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> Int64Array:
     """Return round(x / 2**exponent) of int32 values, with halves rounded away from zero; the exponent is 0 to 31."""
     value, power = np.asarray(x, np.int64), np.asarray(exponent, np.int64)

@@ -35,6 +35,7 @@ from ferrule.backends.cpu_acc.lowering.operators.movement import (
 )
 from ferrule.backends.cpu_acc.lowering.operators.normalization import (
     lower_l2_normalization,
+    lower_layer_normalization,
     lower_log_softmax,
     lower_onnx_softmax,
     lower_softmax,
@@ -164,6 +165,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.LOOKUP: lower_table,
     LayerType.ADD_N: lower_add_n,
     LayerType.L2_NORMALIZATION: lower_l2_normalization,
+    LayerType.LAYER_NORMALIZATION: lower_layer_normalization,
     LayerType.LOG_SOFTMAX: lower_log_softmax,
     **dict.fromkeys(family(ComparisonDescriptor), lower_comparison),
     LayerType.LOGICAL_AND: lower_logical,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION in C: functions of the rows along the last axis."""
+"""SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION and LAYER_NORMALIZATION in C: functions of the rows along the last axis."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, de
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Rounding
+from ferrule.operators.reductions.layer_normalization import LayerNormalizationDescriptor, headroom
 from ferrule.operators.reductions.log_softmax import Scaling, radius
 from ferrule.operators.reductions.softmax import (
     SoftmaxDescriptor,
@@ -105,3 +106,17 @@ def lower_l2_normalization(context: LoweringContext) -> LoweredOp:
     if context.source.dtype is DataType.INT8:
         return _rows_call(context, "l2_normalization_s8", _NORMALIZE, {"zero_point": context.source.zero_point})
     return _rows_call(context, "l2_normalization_f32", _NORMALIZE, {}, table="rows_f32_params", sources=("sqrtf",))
+
+
+def lower_layer_normalization(context: LoweringContext) -> LoweredOp:
+    """Return the call for LAYER_NORMALIZATION."""
+    descriptor = descriptor_of(context, LayerNormalizationDescriptor)
+    fields: dict[str, Member] = {
+        "gains": np.array(descriptor.gains, np.int32),
+        "offsets": np.array(descriptor.offsets, np.int32),
+        "shift": descriptor.shift,
+        "epsilon": descriptor.epsilon,
+        "epsilon_shift": descriptor.epsilon_shift,
+        "headroom": headroom(len(descriptor.gains)),
+    }
+    return _rows_call(context, "layer_normalization_s8", _NORMALIZE, fields)
