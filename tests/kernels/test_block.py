@@ -146,8 +146,8 @@ ROWS = {
 CASES |= ROWS
 
 
-SMALL = {"1x1, inputs not in fours", "3x2, one input", "1 row of 3"}
-"""Cases for which the scratch for rows with their padding costs more than it saves, but for speed."""
+SMALL = {"1x1, inputs not in fours", "3x2, one input", "1 row of 3", "3x3, linear", "a window larger than the image"}
+"""Cases for which the scratch for rows costs more than it saves, but for speed."""
 
 
 def wide(network: Network) -> Candidate | str:
