@@ -5,6 +5,10 @@
 #include "ferrule/kernels/pool2d_run.h"
 #include "ferrule/kernels/requantize.h"
 
+#define FERRULE_2X2 ferrule_average_pool2d_2x2_s8
+#define FERRULE_3X3 ferrule_average_pool2d_3x3_s8
+#define FERRULE_ANY ferrule_average_pool2d_any_s8
+
 static void set_pixels(struct ferrule_pool2d_run *run)
 {
     if (run->rows * run->width < FERRULE_POOL2D_LEAST_PIXELS) {
@@ -40,20 +44,20 @@ void ferrule_average_pool2d_many_s8(const struct ferrule_pool2d_run *run)
 
 #if FERRULE_HAS_MVE
 
-_Static_assert(offsetof(struct ferrule_pool2d_run, rows) == 4, "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_pool2d_run, line_bytes) == 12,
+               "used in the assembler below");
 _Static_assert(offsetof(struct ferrule_pool2d_run, low) == 20, "used in the assembler below");
 _Static_assert(offsetof(struct ferrule_pool2d_run, even) == 28, "used in the assembler below");
 _Static_assert(offsetof(struct ferrule_pool2d_run, shift) == 40, "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_pool2d_run, output) == 44, "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_pool2d_run, window_bytes) == 52,
+               "used in the assembler below");
 
-#define FIRST(row)                                                                                 \
-    "vldrb.s16 q0, [" row "]\n\t"                                                                  \
-    "vldrb.s16 q1, [" row ", #8]\n\t"
 #define TAP(row)                                                                                   \
     "vldrb.s16 q2, [" row "]\n\t"                                                                  \
     "vadd.i16 q0, q0, q2\n\t"                                                                      \
     "vldrb.s16 q3, [" row ", #8]\n\t"                                                              \
     "vadd.i16 q1, q1, q3\n\t"
-#define NEXT(row) "add " row ", " row ", %[pixel]\n\t"
 #define WINDOW(load)                                                                               \
     "ldrd %[line], %[pixel], [%[run], #12]\n\t"                                                    \
     "ldrd %[rows], %[width], [%[run], #4]\n\t"                                                     \
@@ -119,54 +123,98 @@ static inline void pool_rest(const struct ferrule_pool2d_run *run, const int8_t 
     }
 }
 
-static inline __attribute__((always_inline)) void pool_block(const struct ferrule_pool2d_run *run,
-                                                             const int8_t *window, int32_t rows,
-                                                             int32_t width, int8_t *output)
+static inline void pool_blocks(const struct ferrule_pool2d_run *run, const int8_t *window,
+                               int32_t blocks, int32_t rows, int32_t width, int8_t *output)
 {
-    int32_t line;
-    int32_t pixel;
-    const int8_t *tap;
-    const int8_t *last;
+    (void)rows;
+    (void)width;
+    for (; blocks > 0; --blocks) {
+        const int8_t *next = window + FERRULE_POOL2D_BLOCK;
+        int32_t line;
+        int32_t pixel;
+        int32_t left;
+        int32_t columns;
+        const int8_t *tap;
 
-    if (rows == 2 && width == 2) {
-        __asm__ volatile(
-            "ldrd %[line], %[pixel], [%[run], #12]\n\t"
-            "add %[tap], %[window], %[line]\n\t" FIRST("%[window]") TAP("%[tap]") NEXT("%[window]")
-                NEXT("%[tap]") TAP("%[window]") TAP("%[tap]") MEANS STORE
-            : [window] "+l"(window), [line] "=&r"(line), [pixel] "=&r"(pixel), [tap] "=&l"(tap)
-            : [run] "r"(run), [output] "l"(output)
-            : "q0", "q1", "q2", "q3", "memory");
-    } else if (rows == 3 && width == 3) {
-        __asm__ volatile("ldrd %[line], %[pixel], [%[run], #12]\n\t"
-                         "add %[tap], %[window], %[line]\n\t"
-                         "add %[last], %[tap], %[line]\n\t" FIRST("%[window]") TAP("%[tap]")
-                             TAP("%[last]") NEXT("%[window]") NEXT("%[tap]") NEXT("%[last]")
-                                 TAP("%[window]") TAP("%[tap]") TAP("%[last]") NEXT("%[window]")
-                                     NEXT("%[tap]") NEXT("%[last]") TAP("%[window]") TAP("%[tap]")
-                                         TAP("%[last]") MEANS STORE
-                         : [window] "+l"(window), [line] "=&r"(line), [pixel] "=&r"(pixel),
-                           [tap] "=&l"(tap), [last] "=&l"(last)
-                         : [run] "r"(run), [output] "l"(output)
-                         : "q0", "q1", "q2", "q3", "memory");
-    } else {
         __asm__ volatile(WINDOW(TAP("%[tap]")) MEANS STORE
                          : [window] "+l"(window), [line] "=&r"(line), [pixel] "=&r"(pixel),
-                           [rows] "+r"(rows), [width] "+r"(width), [tap] "=&l"(tap)
+                           [rows] "=&r"(left), [width] "=&r"(columns), [tap] "=&l"(tap)
                          : [run] "r"(run), [output] "l"(output)
                          : "cc", "lr", "q0", "q1", "q2", "q3", "memory");
+        window = next;
+        output += FERRULE_POOL2D_BLOCK;
     }
 }
 
-static inline __attribute__((always_inline)) void pool_blocks(const struct ferrule_pool2d_run *run,
-                                                              const int8_t *window, int32_t blocks,
-                                                              int32_t rows, int32_t width,
-                                                              int8_t *output)
+/* All windows of 2x2 or 3x3 pixels of a run, eight channels at a time: the window in r12, to the
+ * next one r8 bytes, its output in r1, channels in r9, windows left in r10, to the next column r3
+ * bytes, to the next row r5. The limits in q2 and q3, the factor in q4, the bias in q5, 128 in q6.
+ * Only low registers can be addresses of bytes that become halfwords. */
+#define POOL(addresses, taps, shift)                                                               \
+    "push {r4-r11, lr}\n\t"                                                                        \
+    "vpush {d8-d13}\n\t"                                                                           \
+    "ldr r12, [r0]\n\t"                                                                            \
+    "ldrd r5, r3, [r0, #12]\n\t"                                                                   \
+    "ldrd r1, r10, [r0, #44]\n\t"                                                                  \
+    "ldrd r8, r9, [r0, #52]\n\t"                                                                   \
+    "ldrd r2, r4, [r0, #20]\n\t"                                                                   \
+    "vdup.16 q2, r2\n\t"                                                                           \
+    "vdup.16 q3, r4\n\t"                                                                           \
+    "ldrd r2, r4, [r0, #32]\n\t"                                                                   \
+    "vdup.16 q5, r2\n\t"                                                                           \
+    "vdup.16 q4, r4\n\t"                                                                           \
+    "mov r2, #128\n\t"                                                                             \
+    "vdup.16 q6, r2\n\t"                                                                           \
+    "rsb r7, r3, #4\n\t"                                                                           \
+    "add r7, r7, r7\n\t"                                                                           \
+    "1:\n\t" addresses "mov r0, r1\n\t"                                                            \
+    "dlstp.16 lr, r9\n\t"                                                                          \
+    "2:\n\t" taps "vadd.i16 q0, q0, q5\n\t"                                                        \
+    "vmulh.u16 q0, q0, q4\n\t"                                                                     \
+    "vshr.u16 q0, q0, " shift "\n\t"                                                               \
+    "vsub.i16 q0, q0, q6\n\t"                                                                      \
+    "vmax.s16 q0, q0, q2\n\t"                                                                      \
+    "vmin.s16 q0, q0, q3\n\t"                                                                      \
+    "vstrb.16 q0, [r0], #8\n\t"                                                                    \
+    "letp lr, 2b\n\t"                                                                              \
+    "add r12, r12, r8\n\t"                                                                         \
+    "add r1, r1, r9\n\t"                                                                           \
+    "subs r10, r10, #1\n\t"                                                                        \
+    "bne 1b\n\t"                                                                                   \
+    "vpop {d8-d13}\n\t"                                                                            \
+    "pop {r4-r11, pc}\n\t"
+#define PIXEL(pixel, step) "vldrb.s16 q1, [" pixel "]" step "\n\tvadd.i16 q0, q0, q1\n\t"
+#define COLUMN(row)        row PIXEL("r4", "") PIXEL("r6", "")
+#define NEXT(step)                                                                                 \
+    "add r2, r2, " step "\n\t"                                                                     \
+    "add r4, r4, " step "\n\t"                                                                     \
+    "add r6, r6, " step "\n\t"
+
+/* The number of pixels is even: 1 less for sums below 0. */
+__attribute__((naked)) void FERRULE_2X2(__attribute__((unused))
+                                        const struct ferrule_pool2d_run *run)
 {
-    for (; blocks > 0; --blocks) {
-        pool_block(run, window, rows, width, output);
-        window += FERRULE_POOL2D_BLOCK;
-        output += FERRULE_POOL2D_BLOCK;
-    }
+    __asm__(POOL("mov r2, r12\n\t"
+                 "add r4, r12, r3\n\t"
+                 "add r6, r12, r5\n\t"
+                 "add r7, r6, r3\n\t",
+                 "vldrb.s16 q0, [r2], #8\n\t" PIXEL("r4", ", #8") PIXEL("r6", ", #8")
+                     PIXEL("r7", ", #8") "vshr.s16 q1, q0, #15\n\t"
+                                         "vadd.i16 q0, q0, q1\n\t",
+                 "#1"));
+}
+
+/* Rows in r2, r4 and r6; in r7 the bytes from the last pixel of a row to the next channels of its
+ * first one. */
+__attribute__((naked)) void FERRULE_3X3(__attribute__((unused))
+                                        const struct ferrule_pool2d_run *run)
+{
+    __asm__(POOL("mov r2, r12\n\t"
+                 "add r4, r2, r5\n\t"
+                 "add r6, r4, r5\n\t",
+                 COLUMN("vldrb.s16 q0, [r2]\n\t") NEXT("r3") COLUMN(PIXEL("r2", "")) NEXT("r3")
+                     COLUMN(PIXEL("r2", "")) NEXT("r7"),
+                 "#3"));
 }
 
 #else
@@ -296,8 +344,5 @@ static inline
 #endif
 
 #define FERRULE_KERNEL ferrule_average_pool2d_s8
-#define FERRULE_2X2    ferrule_average_pool2d_2x2_s8
-#define FERRULE_3X3    ferrule_average_pool2d_3x3_s8
-#define FERRULE_ANY    ferrule_average_pool2d_any_s8
-#define FERRULE_POOLS  0
+#define FERRULE_POOLS  (FERRULE_HAS_MVE ? 2 : 0)
 #include "ferrule/kernels/pool2d_s8.inc.h"

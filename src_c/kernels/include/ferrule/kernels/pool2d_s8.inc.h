@@ -6,8 +6,8 @@
  * FERRULE_KERNEL                      name of the kernel
  * FERRULE_2X2, FERRULE_3X3            names of the functions for whole windows of these sizes
  * FERRULE_ANY                         name of the function for windows of any size
- * FERRULE_POOLS                       1 if the source has these functions
- * set_pixels(run)                     prepare for windows of `rows` times `width` pixels
+ * FERRULE_POOLS                       1 if the source has these functions, 2 if those for 2x2 and
+ * 3x3 set_pixels(run)                     prepare for windows of `rows` times `width` pixels
  * pool_blocks(run, window, blocks, rows, width, output)
  *                                     store blocks of FERRULE_POOL2D_BLOCK channels of a pixel
  * pool_rest(run, window, channels, output)
@@ -21,7 +21,7 @@
 #error "define the names listed at the top of this file"
 #endif
 
-#if !FERRULE_POOLS
+#if FERRULE_POOLS != 1
 static inline __attribute__((always_inline)) void pool_windows(const struct ferrule_pool2d_run *run,
                                                                int32_t rows, int32_t width)
 {
@@ -44,6 +44,14 @@ static inline __attribute__((always_inline)) void pool_windows(const struct ferr
     }
 }
 
+void FERRULE_ANY(const struct ferrule_pool2d_run *run)
+{
+    pool_windows(run, run->rows, run->width);
+}
+
+#endif
+
+#if FERRULE_POOLS == 0
 void FERRULE_2X2(const struct ferrule_pool2d_run *run)
 {
     pool_windows(run, 2, 2);
@@ -52,11 +60,6 @@ void FERRULE_2X2(const struct ferrule_pool2d_run *run)
 void FERRULE_3X3(const struct ferrule_pool2d_run *run)
 {
     pool_windows(run, 3, 3);
-}
-
-void FERRULE_ANY(const struct ferrule_pool2d_run *run)
-{
-    pool_windows(run, run->rows, run->width);
 }
 
 #endif

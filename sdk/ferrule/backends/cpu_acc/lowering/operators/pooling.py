@@ -104,6 +104,8 @@ class _Steps:
     """Of a row of a block in others."""
     end: int
     """Of a block beside its pixels."""
+    unrolled_end: int = 0
+    """The same in whole windows of 2x2 and 3x3, unless it is 0."""
     rest_tap: float = 0
     """Of a pixel of a channel in no block; 0 if the last channels are a block, too."""
     rest: int = 0
@@ -116,7 +118,7 @@ _MAX_STEPS = {
     None: _Steps(channels=4, window=24, unrolled=17, tap=19, line=8, end=34, rest_tap=8, rest=35),
 }
 _AVERAGE_STEPS = {
-    Feature.MVE: _Steps(channels=16, window=24, unrolled=4.4, tap=6, line=5, end=48),
+    Feature.MVE: _Steps(channels=16, window=14, unrolled=6.6, tap=6, line=5, end=58, unrolled_end=8),
     Feature.DSP: _Steps(channels=4, window=43, unrolled=3, tap=6.5, line=17, end=17, rest_tap=7, rest=40),
     None: _Steps(channels=4, window=38, unrolled=8.7, tap=12, line=13, end=66, rest_tap=6.5, rest=48),
 }
@@ -179,7 +181,8 @@ def _int8_instructions(context: LoweringContext) -> int:
     windows = height * width
     cut = windows - whole_windows
     lines = cut if window.width >= image[2] else int(rows.sum()) * width - whole_windows * window.height
-    block = whole * steps.unrolled + (pixels - whole) * steps.tap + lines * steps.line + windows * steps.end
+    block = whole * steps.unrolled + (pixels - whole) * steps.tap + lines * steps.line
+    block += cut * steps.end + whole_windows * (steps.unrolled_end or steps.end)
     runs = int((columns < window.width).sum()) + bool((columns == window.width).any())
     others = windows * steps.window + rest * (pixels * steps.rest_tap + windows * steps.rest)
     return batches * round(blocks * block + others + height * (_ROW_STEPS + runs * _RUN_STEPS))
