@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
 #include "ferrule/kernels/mve_windows.h"
 
 /* A row of windows: the image, its first row under them, and the taps that are inside it. */
@@ -46,80 +48,126 @@ static void plan_lanes(const struct ferrule_mve_image *image, struct ferrule_mve
     }
 }
 
+/* Rows of columns that lie inside the image. */
+struct columns {
+    int32_t passes;      /* whole ones of the lanes */
+    int32_t rest;        /* bytes behind them */
+    int32_t source_line; /* bytes to the next row */
+    int32_t channels;    /* bytes from a row to the next one in scratch */
+    int32_t rows;        /* at least 1 */
+};
+
 #if FERRULE_HAS_MVE
-/* Copy whole passes of the lanes, then `rest` bytes of one more. The registers in each line are the
- * offsets of 8 or 16 bits. */
-#define COPY_LANES(load_offsets, load, store, loop, froms, tos)                                    \
-    __asm__ volatile(load_offsets                                                                  \
-                     " q1, [%[from]]\n\t" load_offsets " q2, [%[to]]\n\t"                          \
-                     "cbz %[passes], 2f\n\t"                                                       \
-                     "1:\n\t" load " q0, [%[source], q1]\n\t"                                      \
-                     "add %[source], %[source], %[source_step]\n\t"                                \
-                     "subs %[passes], %[passes], #1\n\t" store " q0, [%[target], q2]\n\t"          \
-                     "add %[target], %[target], %[target_step]\n\t"                                \
+_Static_assert(offsetof(struct columns, source_line) == 8, "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_mve_lanes, target_8) ==
+                   offsetof(struct ferrule_mve_lanes, source_8) + 16,
+               "used in the assembler below");
+_Static_assert(offsetof(struct ferrule_mve_lanes, target_16) ==
+                   offsetof(struct ferrule_mve_lanes, source_16) + 16,
+               "used in the assembler below");
+
+/* Of each row, copy whole passes of the lanes, then `rest` bytes of one more. The offsets of 8 or
+ * 16 bits are in q1 and q2. */
+#define COPY_LANES(load_offsets, load, store, loop, first)                                         \
+    __asm__ volatile(                                                                              \
+        load_offsets " q1, [%[offsets]]\n\t" load_offsets " q2, [%[offsets], #16]\n\t"             \
+                     "0:\n\t"                                                                      \
+                     "ldrd %[left], %[rest], [%[columns]]\n\t"                                     \
+                     "mov %[from], %[source]\n\t"                                                  \
+                     "mov %[to], %[target]\n\t"                                                    \
+                     "cbz %[left], 2f\n\t"                                                         \
+                     "1:\n\t" load " q0, [%[from], q1]\n\t"                                        \
+                     "add %[from], %[from], %[source_step]\n\t"                                    \
+                     "subs %[left], %[left], #1\n\t" store " q0, [%[to], q2]\n\t"                  \
+                     "add %[to], %[to], %[target_step]\n\t"                                        \
                      "bne 1b\n\t"                                                                  \
                      "2:\n\t" loop " lr, %[rest], 4f\n\t"                                          \
-                     "3:\n\t" load " q0, [%[source], q1]\n\t" store " q0, [%[target], q2]\n\t"     \
+                     "3:\n\t" load " q0, [%[from], q1]\n\t" store " q0, [%[to], q2]\n\t"           \
                      "letp lr, 3b\n\t"                                                             \
                      "4:\n\t"                                                                      \
-                     : [target] "+l"(target), [source] "+l"(source), [passes] "+l"(passes)         \
-                     : [from] "r"(froms), [to] "r"(tos), [rest] "r"(rest),                         \
-                       [source_step] "r"(source_step), [target_step] "r"(target_step)              \
-                     : "cc", "lr", "q0", "q1", "q2", "memory")
+                     "ldrd %[left], %[rest], [%[columns], #8]\n\t"                                 \
+                     "subs %[rows], %[rows], #1\n\t"                                               \
+                     "add %[source], %[source], %[left]\n\t"                                       \
+                     "add %[target], %[target], %[rest]\n\t"                                       \
+                     "bne 0b\n\t"                                                                  \
+        : [target] "+r"(target), [source] "+r"(source), [to] "=&l"(to), [from] "=&l"(from),        \
+          [left] "=&l"(left), [rest] "=&r"(rest), [rows] "+r"(rows)                                \
+        : [offsets] "r"(first), [columns] "r"(columns), [source_step] "r"(source_step),            \
+          [target_step] "r"(target_step)                                                           \
+        : "cc", "lr", "q0", "q1", "q2", "memory")
 #endif
 
-/* Collect pixels of one row: of whole passes of the lanes, and of `rest` bytes behind them. */
-static inline void collect_lanes(const struct ferrule_mve_lanes *lanes, const int8_t *source,
-                                 int8_t *target, int32_t passes, int32_t rest)
+/* Collect several columns at once. */
+static inline void collect_lanes(const struct ferrule_mve_lanes *lanes,
+                                 const struct columns *columns, const int8_t *source,
+                                 int8_t *target)
 {
     int32_t source_step = lanes->columns * lanes->source_step;
     int32_t target_step = lanes->columns * lanes->target_step;
+    int32_t rows = columns->rows;
 #if FERRULE_HAS_MVE
+    const int8_t *from;
+    int8_t *to;
+    int32_t left;
+    int32_t rest;
+
     if (lanes->wide) {
-        COPY_LANES("vldrh.u16", "vldrb.u16", "vstrb.16", "wlstp.16", lanes->source_16,
-                   lanes->target_16);
+        COPY_LANES("vldrh.u16", "vldrb.u16", "vstrb.16", "wlstp.16", lanes->source_16);
     } else {
-        COPY_LANES("vldrb.u8", "vldrb.u8", "vstrb.8", "wlstp.8", lanes->source_8, lanes->target_8);
+        COPY_LANES("vldrb.u8", "vldrb.u8", "vstrb.8", "wlstp.8", lanes->source_8);
     }
 #else
-    for (; passes >= 0; --passes) {
-        int32_t all = lanes->wide ? FERRULE_MVE_LANES_16 : FERRULE_MVE_LANES_8;
+    for (; rows > 0; --rows) {
+        for (int32_t pass = 0; pass <= columns->passes; ++pass) {
+            int32_t all = lanes->wide ? FERRULE_MVE_LANES_16 : FERRULE_MVE_LANES_8;
 
-        for (int32_t k = 0; k < (passes > 0 ? all : rest); ++k) {
-            target[lanes->wide ? lanes->target_16[k] : lanes->target_8[k]] =
-                source[lanes->wide ? lanes->source_16[k] : lanes->source_8[k]];
+            for (int32_t k = 0; k < (pass < columns->passes ? all : columns->rest); ++k) {
+                target[pass * target_step +
+                       (lanes->wide ? lanes->target_16[k] : lanes->target_8[k])] =
+                    source[pass * source_step +
+                           (lanes->wide ? lanes->source_16[k] : lanes->source_8[k])];
+            }
         }
-        source += source_step;
-        target += target_step;
+        source += columns->source_line;
+        target += columns->channels;
     }
 #endif
 }
 
-/* Collect columns that lie inside the image, row by row, from column x on. */
+/* Collect `count` columns that lie inside the image, row by row, from column x on. */
 static void collect_columns(const struct ferrule_mve_image *image,
                             const struct ferrule_mve_lanes *lanes, const struct band *band,
-                            int32_t x, int32_t columns, int8_t *target)
+                            int32_t x, int32_t count, int8_t *target)
 {
     const struct ferrule_window *window = &image->window;
     int32_t channels = window->input_c;
     int32_t pixel_c = image->view.pixel_c;
     int32_t row = band->y + band->inside.first * window->dilation_h;
     const int8_t *source = band->pixels + (row * window->input_w + x) * pixel_c;
-    bool adjacent = lanes->source_step == channels && lanes->target_step == channels;
-    int32_t passes = lanes->columns != 0 ? columns / lanes->columns : 0;
-    int32_t rest = (columns - passes * lanes->columns) * channels;
+    struct columns columns = {
+        .source_line = window->dilation_h * window->input_w * pixel_c,
+        .channels = channels,
+        .rows = band->inside.end - band->inside.first,
+    };
 
     target += band->inside.first * channels;
-    for (int32_t i = band->inside.first; i < band->inside.end; ++i) {
-        if (adjacent) {
-            ferrule_mve_copy(target, source, columns * channels);
-        } else if (lanes->columns != 0) {
-            collect_lanes(lanes, source, target, passes, rest);
+    if (columns.rows <= 0) {
+        return;
+    }
+    if (lanes->columns != 0 && (lanes->source_step != channels || lanes->target_step != channels)) {
+        columns.passes = count / lanes->columns;
+        columns.rest = (count - columns.passes * lanes->columns) * channels;
+        collect_lanes(lanes, &columns, source, target);
+        return;
+    }
+    for (int32_t i = 0; i < columns.rows; ++i) {
+        if (lanes->source_step == channels && lanes->target_step == channels) {
+            ferrule_mve_copy(target, source, count * channels);
         } else {
             ferrule_mve_copy_apart(target, lanes->target_step, source, lanes->source_step, channels,
-                                   columns);
+                                   count);
         }
-        source += window->dilation_h * window->input_w * pixel_c;
+        source += columns.source_line;
         target += channels;
     }
 }

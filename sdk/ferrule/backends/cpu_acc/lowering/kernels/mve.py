@@ -217,7 +217,7 @@ class Way:
     def instructions(self, pixels: int) -> int:
         """Return an estimate for the windows of neighbouring pixels."""
         window, columns = self.window, self.columns(pixels)
-        taps = 1 if self.advance else window.width
+        taps, start = 1 if self.advance else window.width, 60
         step = (window.dilation_w if self.advance else window.stride_w) * self.pixel_c
         if step == self.channels and window.height == taps == 1:
             row = 20 + 3 * _vectors(columns * self.channels)
@@ -225,10 +225,10 @@ class Way:
             step = max(step, window.height * self.channels * taps)
             together = VECTOR // self.channels
             together = together if together * step <= 255 else VECTOR // 2 // self.channels
-            row = 45 + 6 * (columns // taps // together)
+            row, start = 18 + 6 * (columns // taps // together), 90
         else:
             row = 25 + columns // taps * (5 if self.channels == VECTOR else 7 + 3 * _vectors(self.channels))
-        return 80 + taps * (60 + window.height * row)
+        return 80 + taps * (start + window.height * row)
 
 
 def _fully_connected(layer: Convolution) -> Candidate | str:
