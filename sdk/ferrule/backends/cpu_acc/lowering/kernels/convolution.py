@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,17 @@ class Convolution(Convolved):
     def macs(self) -> int:
         """The multiply-accumulates of the layer; 0 if its operator counts none."""
         return OPERATORS[self.context.layer.type].macs(self.context.layer.descriptor, self.context.operands)
+
+    @property
+    def in_a_row(self) -> Convolution:
+        """The layer with the pixels of all images in one row, if its window is one pixel; otherwise itself."""
+        if not self.window.is_pointwise:
+            return self
+        image, output = (
+            replace(info, shape=(1, 1, info.elements // info.shape[3], info.shape[3]))
+            for info in (self.image, self.output)
+        )
+        return replace(self, image=image, output=output)
 
     @property
     def window_fields(self) -> Mapping[str, int]:

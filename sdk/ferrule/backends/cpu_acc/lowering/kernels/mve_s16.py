@@ -19,7 +19,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.mve import Way, at_once, batches,
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
-from ferrule.graph import Array, DataType, Rounding, TensorInfo
+from ferrule.graph import Array, DataType, Rounding
 from ferrule.operators.arithmetic.fixed_point import factor_arrays, reduced_multiplier
 from ferrule.operators.weighted.products import is_wide
 
@@ -114,8 +114,7 @@ def _whole(values: Array) -> Array:
 
 
 def _conv2d(layer: Convolution) -> Found:
-    if layer.window.is_pointwise:  # one row of pixels
-        layer = replace(layer, image=_in_a_row(layer.image), output=_in_a_row(layer.output), context=layer.context)
+    layer = layer.in_a_row
     window, image, output = layer.window, layer.image, layer.output.shape
     pixel_bytes = image.shape[3] * image.dtype.size_bytes
     way = Way(window=window, channels=pixel_bytes, pixel_c=pixel_bytes)
@@ -158,10 +157,6 @@ def _conv2d(layer: Convolution) -> Found:
         )
 
     return [candidate(pixels) for pixels in at_once(output[2], way.scratch)]
-
-
-def _in_a_row(info: TensorInfo) -> TensorInfo:
-    return replace(info, shape=(1, 1, info.elements // info.shape[3], info.shape[3]))
 
 
 def _fully_connected(layer: Convolution) -> Candidate | str:
