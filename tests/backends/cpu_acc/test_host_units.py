@@ -41,6 +41,8 @@ def test_the_library_is_built_from_each_source_once() -> None:
     "text",
     [
         "static int helper(int x)\n{\n",
+        "__attribute__((noinline)) static int helper(int x)\n{\n",
+        'static __attribute__((section(".fast"), noinline)) int helper(int x)\n{\n',
         "static const int helper[2] = {1, 2};\n",
         "struct helper {\n    int x;\n};\n",
         "enum { OTHER = 1, helper };\n",
@@ -48,7 +50,7 @@ def test_the_library_is_built_from_each_source_once() -> None:
         "typedef struct helper {\n    int x;\n} other;\n",
         '#define NAME run\n#include "body.inc.h"\n',
     ],
-    ids=["function", "table", "tag", "enumerator", "lines", "type", "body"],
+    ids=["function", "attribute", "attributes", "table", "tag", "enumerator", "lines", "type", "body"],
 )
 def test_equal_names_are_kept_apart(tmp_path: Path, text: str) -> None:
     found = units(part(tmp_path, one=text, two="int two(void);\n", three="static void helper(void)\n{\n"))

@@ -19,6 +19,7 @@ _SMALL_BYTES = 2500
 _BODY = re.compile(r'^#include "(.*\.inc\.h)"', re.MULTILINE)
 _MACRO = re.compile(r"^[ ]*#[ ]*define[ ]+(\w+)", re.MULTILINE)
 _HEADER_AFTER_MACRO = re.compile(r'^#define.*^#include ["<](?!.*\.inc\.h)', re.MULTILINE | re.DOTALL)
+_ATTRIBUTE = re.compile(r"\b__attribute__\(\([^()]*(?:\([^()]*\))?[^()]*\)\)\s*")
 _DECLARED = re.compile(
     r"^static\b[^;={(\[]*?(\w+)[ ]*[;=(\[]"
     r"|^(?:typedef[ ]+)?(?:struct|union|enum)[ ]+(\w+)[ ]*\{"
@@ -69,6 +70,6 @@ def _with_bodies(text: str, folders: Sequence[Path]) -> str:
 
 def _declared(text: str) -> set[str]:
     names: set[str] = set()
-    for name, tag, enumerators in _DECLARED.findall(text):
+    for name, tag, enumerators in _DECLARED.findall(_ATTRIBUTE.sub("", text)):
         names |= {name, tag, *re.findall(r"\b[A-Za-z_]\w*", enumerators)}
     return names - {""}
