@@ -7,12 +7,14 @@ import io
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 import pytest
 from golden import Golden
 from small_networks import dense, float_dense, two_by_two
 
 import ferrule
-from ferrule.graph import GraphEditor, Rounding
+from ferrule.graph import DataType, GraphEditor, Quantization, Rounding, TensorInfo
+from ferrule.network import Network
 from ferrule.report.console import print_report
 from ferrule.report.inspecting import inspect_network
 from ferrule.report.inspection import Inspection
@@ -61,6 +63,19 @@ def test_a_rule_of_rounding_is_shown() -> None:
     assert repr(graph).endswith(" to int8[2, 4], rounding by onnx>")
     assert inspect_network(network).layers[0].rounding == "tflm"
     assert "rounding" not in text(inspect_network(network)) + repr(network)
+
+
+def test_a_long_list_is_shown_by_its_first_values() -> None:
+    network = Network("net")
+    x = network.add_input(TensorInfo("x", (2, 40), DataType.INT8, quantization=Quantization.of(0.05)))
+    factors, summands = np.ones(40, np.float32), np.zeros(40, np.float32)
+    y = network.add_layer_normalization_layer(x, factors, summands, quantization=Quantization.of(0.02))
+    network.set_outputs([y])
+    (layer,) = inspect_network(network).layers
+    assert layer.parameters["gains"].count(",") == 39
+    assert layer.parameters["shift"] in layer.settings
+    assert "... 40 values), offsets=(" in layer.settings
+    assert len(layer.settings) < 220
 
 
 def test_text(golden: Golden) -> None:

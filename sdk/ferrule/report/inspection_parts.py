@@ -23,6 +23,9 @@ from ferrule.report.sections import (
     runner,
 )
 
+_MOST_CHARACTERS = 60
+"""Of a parameter in a table."""
+
 
 @frozen
 class TensorPart:
@@ -79,7 +82,14 @@ class LayerInspection:
     def settings(self) -> str:
         """Its parameters in words, and its rule of rounding if it is another than that of TFLM."""
         rule = {} if self.rounding == Rounding.TFLM else {"rounding": self.rounding}
-        return joined(*(f"{name}={value}" for name, value in {**self.parameters, **rule}.items()))
+        return joined(*(f"{name}={_brief(value)}" for name, value in {**self.parameters, **rule}.items()))
+
+
+def _brief(value: str) -> str:
+    """Return the text of a parameter, of a long list, such as a look-up table, only its first values."""
+    if len(value) <= _MOST_CHARACTERS:
+        return value
+    return f"{value[: value.rfind(',', 0, _MOST_CHARACTERS)]}, ... {value.count(',') + 1} values)"
 
 
 @frozen

@@ -12,6 +12,8 @@ from onnx_models import count, drawn, load, model, node
 from oracle import onnxruntime_outputs
 
 from ferrule import formats
+from ferrule.errors import UnsupportedError
+from ferrule.formats.tflite.writer import to_tflite
 from ferrule.graph import Array, LayerType, Rounding
 
 
@@ -78,3 +80,12 @@ def test_other_layer_normalisations_stay_float32(constants: Sequence[str], attri
     network = load(normalised("int8", *constants, **attributes))
     assert count(network, LayerType.LAYER_NORMALIZATION) == 0
     assert count(network, LayerType.RSQRT) == 1
+
+
+def test_a_layer_of_integers_is_not_one_of_tensorflow_lite() -> None:
+    made = normalised("int8", "g")
+    with pytest.raises(UnsupportedError, match="'LayerNormalization_r': LAYER_NORMALIZATION cannot") as caught:
+        to_tflite(load(made), rounding=Rounding.TFLM)
+    assert caught.value.hint == 'onnx_arithmetic="as-written" reads it as layers of float32 that can'
+    written = formats.load(made.SerializeToString(), onnx_arithmetic="as-written")
+    assert to_tflite(written, rounding=Rounding.TFLM)

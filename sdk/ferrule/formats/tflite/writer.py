@@ -10,8 +10,8 @@ from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.periods import without_periods
 from ferrule.formats.tflite.states import WrittenStates
 from ferrule.formats.tflite.unsigned import with_unsigned_convolutions
-from ferrule.graph import Graph, Layer, Rounding, SubgraphView
-from ferrule.interface import either
+from ferrule.graph import Graph, Layer, LayerType, Rounding, SubgraphView
+from ferrule.interface import either, option
 from ferrule.network.rounding import with_rounding
 
 _MAX_BYTES = 2**31 - 1
@@ -70,7 +70,12 @@ class _File:
         for layer in graph.layers:
             row = OPERATORS.get(layer.type)
             if row is None:
-                raise UnsupportedError(f"layer '{layer.name}': {layer.type} cannot be expressed in TensorFlow Lite")
+                raise UnsupportedError(
+                    f"layer '{layer.name}': {layer.type} cannot be expressed in TensorFlow Lite",
+                    hint=f"{option('onnx_arithmetic', 'as-written')} reads it as layers of float32 that can"
+                    if layer.type is LayerType.LAYER_NORMALIZATION
+                    else None,
+                )
             _refuse_other_rules(layer)
             row.write(emitter, layer)
         self._subgraphs[number] = SubgraphContent(
