@@ -144,9 +144,9 @@ def _in_range(values: Array) -> tuple[Array, Array]:
 def _sample(sample: LayerSample) -> LayerNormalizationDescriptor:
     info = sample.take((sample.dice.randint(1, 3), sample.dice.randint(1, 40)))
     sample.output = sample.quantization(sample.dtype)
+    kept = (info.quantization, sample.output) if info.dtype is DataType.INT8 else (None, None)
     source, output = (  # of int8 also where the operator refuses the type
-        replace(info, dtype=DataType.INT8, quantization=each or sample.quantization(DataType.INT8))
-        for each in (info.quantization, sample.output)
+        replace(info, dtype=DataType.INT8, quantization=each or sample.quantization(DataType.INT8)) for each in kept
     )
     gamma, beta = (sample.array(info.shape[-1:], DataType.FLOAT32) for _ in range(2))
     return normalization_of(gamma, beta, sample.dice.choice([0.0, 1e-5, 0.1]), source, output)
