@@ -258,12 +258,12 @@ static void gather_two(const struct ferrule_conv2d_block_s8_params *params, cons
         rows.words = window->input_c / 4;
         rows.step_bytes = window->dilation_w * pixel_c - window->input_c;
         for (; left > 0; --left) {
-            ferrule_block_gather(&rows, source, offset, target);
+            rows.gather(&rows, source, offset, target);
             source += row_bytes;
             target += 4 * rows.count * rows.words;
         }
     } else if (rows.count > 0) {
-        ferrule_block_gather(&rows, source, offset, target);
+        rows.gather(&rows, source, offset, target);
         target += 4 * rows.count * rows.words;
     }
     (void)fill_words(target + 1, below, outside);

@@ -68,3 +68,5 @@ def test_a_goal_takes_less_of_what_it_is_for_than_balanced(board: str) -> None:
     assert flash[Goal.SIZE] <= flash[Goal.BALANCED]
     assert workspace[Goal.MEMORY] <= workspace[Goal.BALANCED]
     assert instructions[Goal.SPEED] < instructions[Goal.SIZE]
+    # the order of these layers leaves room for scratch, which both goals find
+    assert instructions[Goal.MEMORY] <= 1.15 * instructions[Goal.BALANCED]

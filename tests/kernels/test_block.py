@@ -231,7 +231,9 @@ def test_a_core_with_the_dsp_extension_gets_blocks(case: str) -> None:
 
 def test_a_table_names_the_parts_of_the_kernel_that_its_rows_need() -> None:
     parts = {"ferrule_conv2d_block_lines", "ferrule_conv2d_block_image"}
-    named = {case: parts & set(re.findall(r"ferrule_\w+", str(lowered(case).declarations))) for case in CASES}
+    names = {case: set(re.findall(r"ferrule_\w+", str(lowered(case).declarations))) for case in CASES}
+    named = {case: parts & names[case] for case in CASES}
+    assert all(("ferrule_block_gather" in names[case]) == bool(named[case]) for case in CASES)
     assert all(not named[case] for case in CASES if case in ROWS or lowered(case).kernel == "conv2d_1x1_block_s8")
     assert {frozenset(each) for each in named.values()} == {frozenset(), *(frozenset({part}) for part in parts)}
 

@@ -43,14 +43,21 @@ def generate(plan: Plan) -> Artifact:
 
 
 def lowered(plan: Plan) -> LoweredGraph:
-    """Return the graph with each layer as C, in the order with the least memory if no output overlapped an input."""
+    """Return the graph with each layer as C, in the order with the least memory if outputs could overlap all inputs."""
     graph = plan.graph
     if not graph.inputs:
         raise UnsupportedError(
             f"network '{graph.name}' has no inputs, and the C of a model needs at least one",
             hint=either("ferrule evaluate", "Network.run") + " runs it on this machine",
         )
-    return lower(plan, order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT))
+    overlaps = [
+        Overlap(output=output, input=name, distance_bytes=0)
+        for layer in graph.layers
+        for output in layer.outputs
+        for name in layer.present_inputs
+        if not graph.tensor(name).is_constant
+    ]
+    return lower(plan, order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps))
 
 
 def ordered(lowered: LoweredGraph) -> LoweredGraph:

@@ -45,6 +45,8 @@ class Kind(Flag):
     """A part of a kernel that the rest of the kernel chooses by its parameters."""
     WHOLE = auto()
     """Such a part that has parts itself."""
+    ROWS = auto()
+    """Widens the rows under windows for such parts."""
     OTHER = auto()
 
 
@@ -58,6 +60,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
     (r".*", r"depthwise_conv2d_3x3_by[12](_exact)?_s8\.c:(turn|store_line)", Kind.PART),
     (r".*", r"ferrule_(expand|widen|multiply)_(pairs|words)\w*|ferrule_store_(sums\w*|dead)", Kind.PART),
+    (r".*", r"ferrule_block_gather", Kind.ROWS),
     (r".*", r"ferrule_(block|mve_depthwise|mve_plane|conv2d_block_copy)_?\w*", Kind.PART),
     (r".*", r"ferrule_conv2d_block_(lines|image)", Kind.WHOLE),
     (r".*", r"lstm_(block|mve)_s8\.c:(logistic|tanh)_gate\w*", Kind.PART),
@@ -74,13 +77,14 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_platform_(power|cut)", Kind.OTHER),
     (r"ferrule_(average|max)_pool2d_(2x2|3x3|any|many)_s8", Kind(0)),
     (r"ferrule_(average|max)_pool2d_s8|(average|max)_pool2d_s8\.c:\w+", Kind.PART),
+    (r"ferrule_block_((exact|pieces|proved)(_listed)?|wide)", Kind.ROWS),
     (r"ferrule_(mve|block|dual|winograd)_\w+", Kind(0)),  # assembler that jumps within itself
     (r"ferrule_uart_transport_(read|write)|uart_transport\.c:\w+", Kind.BYTES | Kind.OTHER),
     (r"uart_woofles_(ask|execute)|(request|uart_woofles)\.c:\w+", Kind.TRANSPORT | Kind.OTHER),
     (r"(woofles|soft_npu)_execute|woofles_start|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
     (r"ferrule_depthwise_(lines|conv2d_window_s8)|depthwise_(lines|conv2d_window_s8)\.c:\w+", Kind.PART),
     (r"ferrule_conv2d_block_copy\w*", Kind(0)),
-    (r"ferrule_conv2d_block_(lines|image)", Kind.PART),
+    (r"ferrule_conv2d_block_(lines|image)|conv2d_block_s8\.c:gather_two", Kind.PART | Kind.ROWS),
     (r"ferrule_conv2d_block_s8|conv2d_block_s8\.c:convolve", Kind.PART | Kind.WHOLE),
     (r"ferrule_\w+_block_s8|(conv2d|conv2d_1x1|fully_connected|batch_matmul)_block_s8\.c:\w+", Kind.PART),
     (r"ferrule_(lstm|svdf)_\w+|(lstm|svdf)_(block|mve)_\w+\.c:\w+", Kind.PART),
@@ -90,7 +94,7 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
 )
 """A function that calls through pointers, and the kinds that it calls."""
 _EXECUTOR = Kind.OPERATOR | Kind.OTHER
-_UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR | Kind.PART | Kind.WHOLE)
+_UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR | Kind.PART | Kind.WHOLE | Kind.ROWS)
 _KERNELS_WITH_PARTS = (
     "batch_matmul_block_s8",
     "batch_matmul_direct_s8",

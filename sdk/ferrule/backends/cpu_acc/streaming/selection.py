@@ -31,7 +31,8 @@ from ferrule.operators.table import OPERATORS
 _ROWS = (1, 2, 4)
 """The rows that the stages of a chain may compute at once."""
 _MOST_COST = 1.15
-"""The instructions that chains may take, as a multiple of those of the single layers."""
+"""The instructions that chains may take by their estimate, as a multiple of those of the single layers: chains that
+are worth their bytes take little more; others take still more than they are estimated at."""
 _NEVER = 1 << 60
 """More than any memory: the input of a layer that cannot have it as a whole."""
 _SPARE_BYTES = 1 << 16

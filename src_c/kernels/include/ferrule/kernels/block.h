@@ -22,6 +22,9 @@ struct ferrule_block_rows {
     int32_t words;      /**< whole words of a row */
     int32_t rest;       /**< bytes after these words */
     int32_t step_bytes; /**< from the end of a row's words to the next row */
+    /** ferrule_block_gather(): a model without such rows does not contain it. */
+    void (*gather)(const struct ferrule_block_rows *rows, const int8_t *source, int32_t offset,
+                   uint32_t *patches);
 };
 
 /** The pixels of one call. */

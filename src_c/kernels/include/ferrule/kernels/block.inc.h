@@ -106,7 +106,8 @@
     "mov r2, r1\n\t"                                                                               \
     "mov r1, r0\n\t"                                                                               \
     "ldr r0, [sp, #68]\n\t"                                                                        \
-    "bl ferrule_block_gather\n\t"                                                                  \
+    "ldr r4, [r0, #16]\n\t"                                                                        \
+    "blx r4\n\t"                                                                                   \
     "b.w 14b\n\t"
 
 #define EPILOGUE(advance) EPILOGUE_OF("76", advance)
@@ -183,7 +184,7 @@ static inline void store_pixels(const struct ferrule_block *block,
     for (int32_t pairs = pixels->pairs; pairs > 0; --pairs) {
         if (source != NULL) {
             if (pixels->rows != NULL) {
-                ferrule_block_gather(pixels->rows, source, pixels->step_bytes, patches);
+                pixels->rows->gather(pixels->rows, source, pixels->step_bytes, patches);
             } else {
                 widen_two(source, pixels->step_bytes, block->words, patches);
             }

@@ -94,6 +94,7 @@ class Rows:
                 "words": self.words,
                 "rest": self.rest,
                 "step_bytes": self.distance - self.words * 4,
+                "gather": Identifier("ferrule_block_gather"),
             },
         }
 
