@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from lowered_call import lower, lowering_of, run_overlapping
+from merged import merged
 from needs import require_program
 from numpy.testing import assert_array_equal
 from recurrent_case import with_given_states
@@ -215,6 +217,65 @@ def test_a_convolution_fails_a_pixel_below_its_least_distance(name: str) -> None
     assert overlap.distance_bytes is not None
     shift = overlap.distance_bytes - max(overlap.step_bytes, network.inputs[0].shape[3])
     assert not np.array_equal(run_overlapping(network, inputs, overlap, shift), wanted)
+
+
+def normalised_of(name: str, shape: Shape) -> Network:
+    gamma, beta = RANDOM.normal(1, 0.4, shape[-1]), RANDOM.normal(0, 0.4, shape[-1])
+    return layer_of(
+        name,
+        shape,
+        lambda network: network.add_layer_normalization_layer("x", gamma, beta, quantization=Quantization.of(0.03, -7)),
+    )
+
+
+def sum_of(name: str, shape: Shape, other: Shape, larger: int) -> Network:
+    """Return the difference of two inputs, of which one has the larger scale, that no table or two factors make."""
+    network = Network(name)
+    scales = (0.06, 0.05) if larger == 0 else (0.05, 0.06)
+    for each, extents, scale in zip("xy", (shape, other), scales, strict=True):
+        network.add_input(TensorInfo(each, extents, DataType.INT8, quantization=Quantization.of(scale, -7)))
+    network.set_outputs([network.add_sub_layer("x", "y", quantization=Quantization.of(0.06, 5))])
+    return network
+
+
+IN_PLACE = [
+    *(
+        normalised_of(f"rows {index}", shape)
+        for index, shape in enumerate([(5, 1), (6, 4), (3, 17), (2, 67), (1, 130)])
+    ),
+    *(sum_of(f"sum {larger}", (3, 67), (3, 67), larger) for larger in (0, 1)),
+    sum_of("line", (5, 19), (1, 19), 0),
+    sum_of("lines", (1, 19), (5, 19), 1),
+    sum_of("columns", (5, 19), (5, 1), 1),
+]
+"""Networks of one layer, whose output may lie where an input is."""
+LAYERS_IN_PLACE = ("layer_normalization_s8", "rescaled_sum_s8")
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("network", IN_PLACE, ids=lambda network: str(network.name))
+def test_layers_of_rows_and_sums_of_any_scales_run_at_their_least_distance(network: Network) -> None:
+    kernels = [op for op in kernels_of(network) if op.kernel in LAYERS_IN_PLACE]
+    assert [len(op.overlaps) for op in kernels] >= [1]
+    check(network, kernels)
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize(("board", "engine"), [("mps2-an386", "unicorn"), ("mps3-an547", "qemu")])
+def test_layers_of_rows_and_sums_of_any_scales_run_in_place_on_a_board(
+    board: str, engine: Literal["unicorn", "qemu"]
+) -> None:
+    """Each stands between tensors that are used later, which would show what it writes outside of its output."""
+    require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
+    require_program("qemu-system-arm", "apt-get install qemu-system-arm")
+    network = merged(IN_PLACE)
+    firmware = ferrule.compile(network, board=board, toolchain="arm-none-eabi-gcc")
+    storage = firmware.artifact.storage
+    peak = storage.plan.region(storage.regions[0].name).activation_peak_bytes
+    assert peak < sum(info.size_bytes for info in (*network.inputs, *network.outputs)) * 2 // 3
+    report = firmware.run(random_inputs(network), engine=engine)
+    assert {layer.kernel for layer in report.layers} == set(LAYERS_IN_PLACE)
+    assert report.verdict is ferrule.Verdict.EXACT
 
 
 @frozen

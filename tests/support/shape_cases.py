@@ -22,6 +22,7 @@ from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.nonlinear import LogisticDescriptor, TanhDescriptor
 from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.operators.reductions.layer_normalization import normalization_of
 from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
@@ -55,6 +56,7 @@ _SHARES = {
     LayerType.LEAKY_RELU: 1,
     LayerType.LOGISTIC: 1,
     LayerType.TANH: 1,
+    LayerType.LAYER_NORMALIZATION: 1,
 }
 """How often layers occur."""
 _RECURRENT = frozenset({LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, LayerType.SVDF})
@@ -215,7 +217,7 @@ def _draw(numbers: random.Random) -> Case:
         case = replace(case, activation=Activation.NONE)
     if type_ in _RECURRENT:
         case = replace(case, height=numbers.choice([8, numbers.randint(1, 12)]), width=numbers.choice([1, 1, 2, 3]))
-    if type_ is LayerType.SVDF:
+    if type_ in {LayerType.SVDF, LayerType.LAYER_NORMALIZATION}:
         case = replace(case, dtype=DataType.INT8)
     if numbers.random() < _USUAL:
         case = _usual(numbers, case)
@@ -331,6 +333,8 @@ def _network(case: Case) -> Network:
         )
     if case.type is LayerType.BATCH_MATMUL:
         return _product(case, generator)
+    if case.type is LayerType.LAYER_NORMALIZATION:
+        return _normalised(case, generator)
     descriptor = _descriptor(case)
     if case.dtype is DataType.FLOAT32:
         return _of_floats(case, generator, descriptor)
@@ -422,6 +426,23 @@ def _product(case: Case, generator: np.random.Generator) -> Network:
     held = int(generator.integers(0, 6))
     constants = {held: _values(generator, infos[held], "any")} if held < len(infos) else {}
     return layer_network(case.type, descriptor, infos, output, constants)
+
+
+def _normalised(case: Case, generator: np.random.Generator) -> Network:
+    """Return rows of all channels of a line, so that long ones are among them."""
+    depth = case.width * case.channels
+    source = tensor(
+        "data",
+        (case.batch, case.height, depth),
+        case.dtype,
+        _scale(generator, -8, 2),
+        _zero_point(generator, case.dtype),
+    )
+    output = Quantization.of(_scale(generator, -7, -2), _zero_point(generator, case.dtype))
+    gamma, beta = _weights(generator, case.weights, (depth,), 0) / 64, generator.normal(0, 0.4, depth)
+    epsilon = float(generator.choice([0, 1e-5, 1e-5, 0.1]))
+    descriptor = normalization_of(gamma, beta, epsilon, source, replace(source, quantization=output))
+    return layer_network(case.type, descriptor, [source], output)
 
 
 def _data_shape(case: Case) -> Shape:

@@ -24,22 +24,33 @@ def points(dtype: str) -> dict[str, Array]:
     return scales | {"zx": np.array(low + 117, dtype), "zy": np.array(low + 101, dtype)}
 
 
+NUMBERS: dict[str, Any] = {
+    "g": np.linspace(0.6, 1.4, 16, dtype=np.float32),
+    "b": np.linspace(-0.5, 0.7, 16, dtype=np.float32),
+    "large": np.full(16, 1e9, np.float32),
+    "image": np.ones((8, 16), np.float32),
+    "one": np.full(1, 1.25, np.float32),
+    "epsilon": np.float32(1e-5),
+    "negative": np.float32(-1e-9),
+    "two": np.float32(2),
+    "three": np.float32(3),
+    "last": np.array([-1]),
+    "before": np.array([-2]),
+    "shape": np.array([1, 6, 8, 16]),
+}
+
+
+def between(dtype: str, nodes: Sequence[Any], outputs: Sequence[str] = ("y",), opset: int = 21) -> Any:  # noqa: ANN401
+    """Return nodes that make `r` of the 6 x 8 rows of 16 of `d`, between conversions."""
+    before = [node("QuantizeLinear", "x sx zx", "q"), node("DequantizeLinear", "q sx zx", "d")]
+    behind = [node("QuantizeLinear", "r sy zy", "p"), node("DequantizeLinear", "p sy zy", "y")]
+    inputs = {"x": ("float32", [1, 6, 8, 16])}
+    return model([*before, *nodes, *behind], inputs, outputs, points(dtype) | NUMBERS, opset)
+
+
 def normalised(dtype: str, *constants: str, **attributes: Any) -> Any:  # noqa: ANN401
-    """Return a LayerNormalization of 6 x 8 rows of 16 between conversions."""
-    numbers = {
-        "g": np.linspace(0.6, 1.4, 16, dtype=np.float32),
-        "b": np.linspace(-0.5, 0.7, 16, dtype=np.float32),
-        "large": np.full(16, 1e9, np.float32),
-        "image": np.ones((8, 16), np.float32),
-    }
-    nodes = [
-        node("QuantizeLinear", "x sx zx", "q"),
-        node("DequantizeLinear", "q sx zx", "d"),
-        node("LayerNormalization", f"d {' '.join(constants)}", "r", **attributes),
-        node("QuantizeLinear", "r sy zy", "p"),
-        node("DequantizeLinear", "p sy zy", "y"),
-    ]
-    return model(nodes, {"x": ("float32", [1, 6, 8, 16])}, ["y"], points(dtype) | numbers)
+    """Return a LayerNormalization between conversions."""
+    return between(dtype, [node("LayerNormalization", f"d {' '.join(constants)}", "r", **attributes)])
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -74,7 +85,8 @@ def _normalised_in_steps(data: Array, dtype: str, *, with_bias: bool) -> Array:
 
 
 @pytest.mark.parametrize(
-    ("constants", "attributes"), [(("image",), {"axis": 2}), (("large",), {}), (("g",), {"epsilon": 1e30})]
+    ("constants", "attributes"),
+    [(("image",), {"axis": 2}), (("large",), {}), (("g",), {"epsilon": 1e30}), (("one",), {}), (("g", "one"), {})],
 )
 def test_other_layer_normalisations_stay_float32(constants: Sequence[str], attributes: Mapping[str, Any]) -> None:
     network = load(normalised("int8", *constants, **attributes))
@@ -89,3 +101,104 @@ def test_a_layer_of_integers_is_not_one_of_tensorflow_lite() -> None:
     assert caught.value.hint == 'onnx_arithmetic="as-written" reads it as layers of float32 that can'
     written = formats.load(made.SerializeToString(), onnx_arithmetic="as-written")
     assert to_tflite(written, rounding=Rounding.TFLM)
+
+
+DECOMPOSED = {
+    "u": "ReduceMean d last",
+    "c": "Sub d u",
+    "s": "Pow c two",
+    "v": "ReduceMean s last",
+    "e": "Add v epsilon",
+    "t": "Sqrt e",
+    "n": "Div c t",
+    "a": "Mul n g",
+    "r": "Add a b",
+}
+"""What PyTorch writes for a LayerNormalization before opset 17: the operator and the inputs, by output."""
+AGAIN = {"u2": "ReduceMean d last", "c2": "Sub d u2"}
+"""A second difference from the means."""
+
+
+def decomposed(dtype: str = "int8", outputs: Sequence[str] = ("y",), opset: int = 21, **changed: str) -> Any:  # noqa: ANN401
+    """Return a normalisation as single operators between conversions, some of them changed or added."""
+    nodes = []
+    for output, text in (dict.fromkeys([*AGAIN, *DECOMPOSED], "") | DECOMPOSED | changed).items():
+        op, _, inputs = text.partition(" ")
+        attributes = {"axes": [-1]} if op == "ReduceMean" and opset < 18 else {}
+        names = inputs.removesuffix(" last") if attributes else inputs
+        nodes += [node(op, names, output, **attributes)] if op else []
+    return between(dtype, nodes, outputs, opset)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"s": "Mul c c"},
+        {"e": "Add epsilon v"},
+        {"a": "Mul g n"},
+        {"r": "Add b a"},
+        {**AGAIN, "s": "Pow c2 two"},
+        {**AGAIN, "n": "Div c2 t", "s": "Mul c c"},
+        {"c2": "Reshape d shape", "u": "ReduceMean c2 last", "c": "Sub c2 u"},
+    ],
+)
+def test_a_normalisation_of_single_operators_is_the_same_layer(dtype: str, changed: Mapping[str, str]) -> None:
+    whole, network = load(normalised(dtype, "g", "b")), load(decomposed(dtype, **changed))
+    assert count(network, LayerType.LAYER_NORMALIZATION) == 1
+    assert not {each.type for each in network.layers} & {LayerType.MEAN, LayerType.SUB, LayerType.DIV, LayerType.SQRT}
+    feeds = drawn(network)
+    (got,), (wanted,) = network.run(dict(feeds)), whole.run(dict(feeds))
+    assert got.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("opset", [13, 17])
+def test_axes_may_be_attributes(opset: int) -> None:
+    network = load(decomposed(opset=opset))
+    assert [each.type for each in network.layers] == [each.type for each in load(decomposed()).layers]
+    (whole,) = load(normalised("int8", "g", "b")).run(feeds := dict(drawn(network)))
+    assert network.run(feeds)[0].tobytes() == whole.tobytes()
+
+
+def test_single_operators_stay_as_written() -> None:
+    written = formats.load(decomposed().SerializeToString(), onnx_arithmetic="as-written")
+    assert count(written, LayerType.LAYER_NORMALIZATION) == 0
+    assert count(written, LayerType.DIV) == 1
+
+
+@pytest.mark.parametrize(
+    ("outputs", "changed"),
+    [
+        (("y", "n"), {}),
+        (("y", "r"), {}),
+        (("y", "u"), {}),
+        (("y", "z"), {"z": "Relu v"}),
+        (("y",), {"s": "Pow c three"}),
+        (("y",), {"s": "Mul c d"}),
+        (("y",), {"u": "ReduceMean d before"}),
+        (("y",), {"v": "ReduceMean s before"}),
+        (("y",), {"c": "Sub u d"}),
+        (("y",), {"c2": "Abs d", "n": "Div c2 t"}),
+        (("y",), {"n": "Div t c"}),
+        (("y",), {"e": "Add v g"}),
+        (("y",), {"e": "Add v negative"}),
+        (("y",), {"t": "Abs e"}),
+        (("y",), {"a": "Mul n image"}),
+        (("y",), {"a": "Mul n n"}),
+        (("y",), {"r": "Add a image"}),
+        (("y",), {"r": "Relu a"}),
+        (("y",), {"c2": "Relu d", "u": "ReduceMean c2 last", "c": "Sub c2 u"}),
+    ],
+)
+def test_other_groups_of_operators_stay_float32(outputs: Sequence[str], changed: Mapping[str, str]) -> None:
+    network = load(decomposed(outputs=outputs, **changed))
+    assert count(network, LayerType.LAYER_NORMALIZATION) == 0
+    assert count(network, LayerType.RSQRT) == 0
+
+
+def test_single_operators_of_float32_stay() -> None:
+    nodes = [node(text.split()[0], text.partition(" ")[2], name) for name, text in DECOMPOSED.items()]
+    network = load(model(nodes, {"d": ("float32", [6, 16])}, ["r"], NUMBERS))
+    assert count(network, LayerType.LAYER_NORMALIZATION) == count(network, LayerType.RSQRT) == 0
+    assert count(network, LayerType.DIV) == 1

@@ -16,6 +16,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.onnx import moved, weights
+from ferrule.formats.onnx.decomposed import normalisations
 from ferrule.formats.onnx.encoding import DEQUANTIZE, EIGHT_BITS, QUANTIZE
 from ferrule.formats.onnx.folding import Folding
 from ferrule.formats.onnx.fusion import FUSED, fusions
@@ -70,6 +71,8 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding, arithmet
         named |= expansion.types
     nodes = without_repetitions(nodes, kept, constants)
     fused: Mapping[str, str] = {}
+    if arithmetic is Arithmetic.OPTIMISED:
+        nodes = normalisations(nodes, constants, kept)
     rewriting = Rewriting(record, nodes, constants, folding)
     if arithmetic is Arithmetic.OPTIMISED:
         found = fusions(without_repetitions(graph.nodes, kept, constants), constants, frozenset(kept))
@@ -266,9 +269,10 @@ class _Pass(Integers):
         held, numbers = self.reals.get(node.source), [self.numbers(name) for name in node.inputs[1:] if name]
         if node.output not in self.fused or held is None or held.data is not None or not held.encoding.is_byte:
             return None
-        if node.integer("axis", -1) != -1 or not numbers or any(each is None or each.ndim != 1 for each in numbers):
+        rows = [each for each in numbers if each is not None and each.ndim == 1 and each.size > 1]
+        if node.integer("axis", -1) != -1 or not rows or len(rows) != len(numbers):
             return None
-        gamma, *others = [each for each in numbers if each is not None]
+        gamma, *others = rows
         beta, epsilon = others[0] if others else np.zeros_like(gamma), node.number("epsilon", 1e-5)
         source, output = (each.encoding.stored().described(node.output, gamma.shape) for each in (held, target))
         try:
