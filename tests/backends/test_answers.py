@@ -233,6 +233,7 @@ INTERFACES: Mapping[type, Interface] = {
                 call=lambda guard: guard.create_fallback_import(info()), wrong=(None, 3), whose=OF_LAYER
             ),
             "join": Row(call=lambda guard: guard.join([guard, guard]), wrong=(3, True), good=None),
+            "native_call": Row(call=lambda guard: guard.native_call(guard), wrong=(3, True), good=None),
         },
     ),
     workload.Workload: Interface(
