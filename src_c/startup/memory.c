@@ -17,6 +17,7 @@
 #endif
 
 #define WORD sizeof(uint32_t)
+#define MANY (8 * WORD)
 
 struct __attribute__((packed, may_alias)) any_word {
     uint32_t value; // cppcheck-suppress unusedStructMember ; load() reads it
@@ -40,6 +41,35 @@ NO_IDIOMS static void copy_up(uint8_t *to, const uint8_t *from, size_t bytes)
         *to++ = *from++;
         bytes--;
     }
+#if defined(__thumb__)
+    /* Many words at once have to be aligned in both places. */
+    if (bytes >= MANY && ((uintptr_t)from % WORD) == 0) {
+        const size_t rest = bytes % MANY;
+
+        bytes -= rest;
+        __asm__ volatile(".syntax unified\n"
+                         "1:\n\t"
+#if defined(__thumb2__)
+                         "ldmia %[from]!, {r3-r6, r8-r11}\n\t"
+                         "stmia %[to]!, {r3-r6, r8-r11}\n\t"
+#else
+                         "ldmia %[from]!, {r3-r6}\n\t"
+                         "stmia %[to]!, {r3-r6}\n\t"
+                         "ldmia %[from]!, {r3-r6}\n\t"
+                         "stmia %[to]!, {r3-r6}\n\t"
+#endif
+                         "subs %[bytes], %[bytes], #32\n\t"
+                         "bne 1b"
+                         : [to] "+l"(to), [from] "+l"(from), [bytes] "+l"(bytes)
+                         :
+                         : "r3", "r4", "r5", "r6",
+#if defined(__thumb2__)
+                           "r8", "r9", "r10", "r11",
+#endif
+                           "cc", "memory");
+        bytes = rest;
+    }
+#endif
     while (bytes >= 4 * WORD) {
         uint32_t a = load(from);
         uint32_t b = load(from + WORD);

@@ -105,6 +105,7 @@ def test_main_finds_everything_prepared(
         f"{100_000_000:08x}",
         "fffffffd",
         "00000000",
+        "00000000",
         ".",
     ]
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints results that depend on the start-up: initialised and zeroed data, the FPU, and the
- * compiler's arithmetic routines. */
+/* Prints results that depend on the start-up: initialised and zeroed data, the FPU, the compiler's
+ * arithmetic routines, and the core's own copies of words. */
 
 #include <stdint.h>
 #include <string.h>
@@ -44,6 +44,46 @@ static void print(uint32_t value)
     put('\n');
 }
 
+enum { LONGEST = 100, ROOM = LONGEST + 8 };
+
+static uint8_t source[ROOM];
+static uint8_t target[ROOM];
+
+/* Copy and move down so many bytes, and return how many bytes of the target are not as wanted. */
+static uint32_t wrong_bytes(uint32_t to, uint32_t from, uint32_t bytes)
+{
+    uint32_t wrong = 0;
+
+    for (uint32_t i = 0; i < ROOM; i++) {
+        source[i] = (uint8_t)(7 * i + 1);
+        target[i] = 0xEE;
+    }
+    (void)memcpy(&target[to], &source[from], bytes);
+    for (uint32_t i = 0; i < ROOM; i++) {
+        const uint8_t wanted =
+            i >= to && i < to + bytes ? (uint8_t)(7 * (i - to + from) + 1) : (uint8_t)0xEE;
+
+        wrong += target[i] != wanted;
+    }
+    (void)memmove(source, &source[from], bytes);
+    for (uint32_t i = 0; i < ROOM; i++) {
+        wrong += source[i] != (uint8_t)(7 * (i < bytes ? i + from : i) + 1);
+    }
+    return wrong;
+}
+
+static uint32_t wrong_copies(void)
+{
+    uint32_t wrong = 0;
+
+    for (uint32_t bytes = 0; bytes <= LONGEST; bytes++) {
+        for (uint32_t i = 0; i < 16; i++) {
+            wrong += wrong_bytes(i % 4, i / 4 + (i == 0 ? 4 : 0), bytes);
+        }
+    }
+    return wrong;
+}
+
 int main(void)
 {
     char copy[12];
@@ -64,6 +104,7 @@ int main(void)
     print((uint32_t)(wide * 1e9));
     print((uint32_t)(int32_t)weights[2]);
     print((uint32_t)memcmp(copy + 1, "copied", 7));
+    print(wrong_copies());
     put('.');
     return 0;
 }

@@ -149,6 +149,7 @@ class Copies:
             )
         extents, reads, writes = zip(*[(1, 0, 0)] * (KERNEL_AXES - len(axes)), *axes, strict=True)
         return {
+            "first": KERNEL_AXES - len(axes),
             "extents": int32s(extents),
             "input_strides": int32s([stride * unit for stride in reads]),
             "output_strides": int32s([stride * unit for stride in writes]),

@@ -13,6 +13,7 @@ extern "C" {
 #define FERRULE_COPY_AXES 6
 
 struct ferrule_copy_params {
+    int32_t first;                             /* axis that is used: those before have extent 1 */
     int32_t extents[FERRULE_COPY_AXES];        /* outermost first, 1 where unused */
     int32_t input_strides[FERRULE_COPY_AXES];  /* may be negative */
     int32_t output_strides[FERRULE_COPY_AXES]; /* may be negative */

@@ -26,7 +26,7 @@ ferrule_copy_first_row(const struct ferrule_copy_params *params)
 static inline bool ferrule_copy_next_row(const struct ferrule_copy_params *params,
                                          struct ferrule_copy_row *row)
 {
-    for (int32_t axis = FERRULE_COPY_INNER - 1; axis >= 0; --axis) {
+    for (int32_t axis = FERRULE_COPY_INNER - 1; axis >= params->first; --axis) {
         row->input += params->input_strides[axis];
         row->output += params->output_strides[axis];
         if (++row->index[axis] < params->extents[axis]) {
