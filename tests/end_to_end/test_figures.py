@@ -32,14 +32,12 @@ GATE = {
     "kws mps2-an386 balanced zig",
 }
 ABOVE = {
-    "alexa": "depthwise windows over one row of 5 to 29 taps, and many layers of few products",
     "keyword_scrambled": "six layers SVDF of 1,536 to 2,048 products take 2.5 to 3.7 for each",
     "magic_wand_f32": "a convolution over 3 columns, in which no two neighbours have the same taps inside the image",
     "mnist_lstm": "an LSTM of 20 units, 28 steps of 3,840 products: its gates' functions",
     "mnist_lstm_f32": "the same in float32: exponentials and tangents in software",
-    "okay_nabu": "as alexa",
+    "okay_nabu": "depthwise windows over one row of 5 to 29 taps, and many layers of few products",
     "umatest_f32": "convolutions of 3 channels, and maxima of float32, for which the core has no instruction",
-    "vad": "as alexa",
 }
 """The public models above their limits."""
 ENTRY = {"instructions": 1000, "flash": 2000, "ram": 300}

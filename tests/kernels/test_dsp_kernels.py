@@ -120,6 +120,9 @@ WINDOWED = {
 WHOLE = {
     "21x1": windowed((1, 21, 1, 6), (21, 1), padded=False),
     "2x4 at the border": windowed((1, 2, 3, 8), (2, 4), stride=3, zero_point=3),
+    "7x1, whole fours": windowed((1, 7, 1, 12), (7, 1), padded=False, zero_point=20),
+    "3x1 of 5 lines, dilated, two images": windowed((2, 5, 1, 9), (3, 1), dilation=2, padded=False),
+    "5x1, clamped": windowed((1, 5, 1, 8), (5, 1), padded=False, activation=Activation.RELU6),
 }
 """Windows of a single output."""
 THREE = {

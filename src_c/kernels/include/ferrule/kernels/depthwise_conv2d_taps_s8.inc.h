@@ -6,6 +6,8 @@
  * FERRULE_KERNEL    name of the kernel
  * FERRULE_STORE     returns a stored value, as ferrule_store_s8 does
  * FERRULE_IS_PLAIN  whether it may be called with `plain`
+ *
+ * and FERRULE_ROUNDS_TWICE if the rule is TFLM's.
  */
 #include "ferrule/kernels/depthwise_conv2d.h"
 
@@ -33,6 +35,27 @@ static inline uint32_t load(const int8_t *pixel, int32_t channels)
 }
 
 #if FERRULE_HAS_DSP
+/* r0: taps, r1: weights, r2: the first of four channels, r4 to r7: their sums. */
+#define TWO_TAPS                                                                                   \
+    "ldrd r8, r9, [r0], #8\n\t"                                                                    \
+    "ldr r8, [r8, r2]\n\t"                                                                         \
+    "ldr r9, [r9, r2]\n\t"                                                                         \
+    "ldrd r10, r11, [r1], #8\n\t"                                                                  \
+    "pkhbt r12, r8, r9, lsl #16\n\t"                                                               \
+    "pkhtb r8, r9, r8, asr #16\n\t"                                                                \
+    "sxtb16 r9, r12\n\t"                                                                           \
+    "sxtb16 lr, r10\n\t"                                                                           \
+    "smlad r4, r9, lr, r4\n\t"                                                                     \
+    "sxtb16 r12, r12, ror #8\n\t"                                                                  \
+    "sxtb16 r10, r10, ror #8\n\t"                                                                  \
+    "smlad r5, r12, r10, r5\n\t"                                                                   \
+    "sxtb16 r9, r8\n\t"                                                                            \
+    "sxtb16 lr, r11\n\t"                                                                           \
+    "smlad r6, r9, lr, r6\n\t"                                                                     \
+    "sxtb16 r8, r8, ror #8\n\t"                                                                    \
+    "sxtb16 r11, r11, ror #8\n\t"                                                                  \
+    "smlad r7, r8, r11, r7\n\t"
+
 /* The plain C below for four channels; pairs is positive. */
 static void sum_words(const int8_t *const *taps, const int32_t *weights, int32_t first,
                       int32_t pairs, uint32_t *sums)
@@ -48,26 +71,7 @@ static void sum_words(const int8_t *const *taps, const int32_t *weights, int32_t
                      "mov r5, #0\n\t"
                      "mov r6, #0\n\t"
                      "mov r7, #0\n"
-                     "1:\n\t"
-                     "ldrd r8, r9, [r0], #8\n\t"
-                     "ldr r8, [r8, r2]\n\t"
-                     "ldr r9, [r9, r2]\n\t"
-                     "ldrd r10, r11, [r1], #8\n\t"
-                     "pkhbt r12, r8, r9, lsl #16\n\t"
-                     "pkhtb r8, r9, r8, asr #16\n\t"
-                     "sxtb16 r9, r12\n\t"
-                     "sxtb16 lr, r10\n\t"
-                     "smlad r4, r9, lr, r4\n\t"
-                     "sxtb16 r12, r12, ror #8\n\t"
-                     "sxtb16 r10, r10, ror #8\n\t"
-                     "smlad r5, r12, r10, r5\n\t"
-                     "sxtb16 r9, r8\n\t"
-                     "sxtb16 lr, r11\n\t"
-                     "smlad r6, r9, lr, r6\n\t"
-                     "sxtb16 r8, r8, ror #8\n\t"
-                     "sxtb16 r11, r11, ror #8\n\t"
-                     "smlad r7, r8, r11, r7\n\t"
-                     "subs r3, r3, #1\n\t"
+                     "1:\n\t" TWO_TAPS "subs r3, r3, #1\n\t"
                      "bne 1b\n\t"
                      "ldr r12, [sp, #32]\n\t"
                      "stm r12, {r4-r7}\n\t"
@@ -76,6 +80,68 @@ static void sum_words(const int8_t *const *taps, const int32_t *weights, int32_t
                      :
                      : "lr", "cc", "memory");
 }
+
+#ifdef FERRULE_ROUNDS_TWICE
+/* What is stored at once: a pixel. */
+struct fours {
+    int32_t pairs;         /* of taps, a positive number */
+    int32_t odd;           /* 2 * zero point + 1 */
+    int32_t channels;      /* a positive multiple of four */
+    const int32_t *scales; /* of the channels */
+    int8_t *output;
+    int32_t zeros[FOUR]; /* with which sums begin */
+};
+
+/* r3: the output, r12: scales, lr: 2 * zero point + 1. */
+#define STORE_ONE(sum, index)                                                                      \
+    "ldm r12!, {r8, r9, r10}\n\t"                                                                  \
+    "add " sum ", r8, " sum ", lsl #1\n\t"                                                         \
+    "smmulr " sum ", " sum ", r9\n\t"                                                              \
+    "lsl r11, lr, r10\n\t"                                                                         \
+    "add " sum ", " sum ", " sum ", asr #31\n\t"                                                   \
+    "add " sum ", " sum ", r11, asr #1\n\t"                                                        \
+    "asr " sum ", " sum ", r10\n\t"                                                                \
+    "ssat " sum ", #8, " sum "\n\t"                                                                \
+    "strb " sum ", [r3, #" index "]\n\t"
+
+/* The plain C below for outputs with ferrule_is_whole_s8(), for all channels in fours. The members
+ * are on the stack. Two pairs of taps are multiplied in a turn, one in the first if they are odd.
+ */
+static void store_fours(const int8_t *const *taps, const int32_t *weights,
+                        const struct fours *fours)
+{
+    register const int8_t *const *r0 __asm__("r0") = taps;
+    register const int32_t *r1 __asm__("r1") = weights;
+    register const struct fours *r2 __asm__("r2") = fours;
+
+    __asm__ volatile("push {r4-r11}\n\t"
+                     "ldm r2, {r4-r12}\n\t"
+                     "push {r4-r12}\n\t"
+                     "mov r2, #0\n"
+                     "1:\n\t"
+                     "add r8, sp, #20\n\t"
+                     "ldm r8, {r4-r7}\n\t"
+                     "ldr r3, [sp]\n\t"
+                     "lsls lr, r3, #31\n\t"
+                     "bmi 3f\n"
+                     "2:\n\t" TWO_TAPS "3:\n\t" TWO_TAPS "subs r3, r3, #2\n\t"
+                     "bgt 2b\n\t"
+                     "ldrd r3, lr, [sp]\n\t"
+                     "sub r0, r0, r3, lsl #3\n\t"
+                     "ldrd r12, r3, [sp, #12]\n\t"
+                     "add r3, r3, r2\n\t" STORE_ONE("r4", "0") STORE_ONE("r5", "1")
+                         STORE_ONE("r6", "2") STORE_ONE("r7", "3") "ldr r3, [sp, #8]\n\t"
+                                                                   "str r12, [sp, #12]\n\t"
+                                                                   "add r2, r2, #4\n\t"
+                                                                   "cmp r2, r3\n\t"
+                                                                   "blt 1b\n\t"
+                                                                   "add sp, sp, #36\n\t"
+                                                                   "pop {r4-r11}"
+                     : "+r"(r0), "+r"(r1), "+r"(r2)
+                     :
+                     : "r3", "r12", "lr", "cc", "memory");
+}
+#endif
 #endif
 
 /* Sums of up to four channels. */
@@ -127,18 +193,56 @@ static inline void store_four(const struct ferrule_depthwise_conv2d_taps_s8_para
     }
 }
 
+/* Whether all indices of a window along an axis are inside. */
+static inline bool is_inside(int32_t first, int32_t kernel, int32_t dilation, int32_t extent)
+{
+    return first >= 0 && first + (kernel - 1) * dilation < extent;
+}
+
+/* Whether all windows are inside. */
+static bool are_inside(const struct ferrule_window *window)
+{
+    return window->pad_top <= 0 && window->pad_left <= 0 &&
+           is_inside((window->output_h - 1) * window->stride_h - window->pad_top, window->kernel_h,
+                     window->dilation_h, window->input_h) &&
+           is_inside((window->output_w - 1) * window->stride_w - window->pad_left, window->kernel_w,
+                     window->dilation_w, window->input_w);
+}
+
+static void point_inside(const struct ferrule_window *window, const int8_t *first,
+                         const int8_t **taps)
+{
+    const int32_t line = window->dilation_h * window->input_w * window->input_c;
+    const int32_t step = window->dilation_w * window->input_c;
+
+    for (int32_t i = window->kernel_h; i > 0; --i) {
+        const int8_t *pixel = first;
+
+        for (int32_t j = window->kernel_w; j > 0; --j) {
+            *taps++ = pixel;
+            pixel += step;
+        }
+        first += line;
+    }
+}
+
 static void point(const struct ferrule_window *window, const int8_t *image, int32_t y, int32_t x,
                   const int8_t **taps, const int8_t *outside)
 {
+    if (is_inside(y, window->kernel_h, window->dilation_h, window->input_h) &&
+        is_inside(x, window->kernel_w, window->dilation_w, window->input_w)) {
+        point_inside(window, image + (y * window->input_w + x) * window->input_c, taps);
+        return;
+    }
     for (int32_t i = 0; i < window->kernel_h; ++i) {
         int32_t row = y + i * window->dilation_h;
-        bool is_inside = row >= 0 && row < window->input_h;
-        const int8_t *line = image + (is_inside ? row : 0) * window->input_w * window->input_c;
+        bool has_line = row >= 0 && row < window->input_h;
+        const int8_t *line = image + (has_line ? row : 0) * window->input_w * window->input_c;
 
         for (int32_t j = 0; j < window->kernel_w; ++j) {
             int32_t column = x + j * window->dilation_w;
 
-            *taps = is_inside && column >= 0 && column < window->input_w
+            *taps = has_line && column >= 0 && column < window->input_w
                         ? line + column * window->input_c
                         : outside;
             ++taps;
@@ -152,6 +256,19 @@ static inline void store_pixel(const struct ferrule_depthwise_conv2d_taps_s8_par
     int32_t channels = params->window.input_c;
     int32_t first = 0;
 
+#if FERRULE_HAS_DSP && defined(FERRULE_ROUNDS_TWICE)
+    if (channels >= FOUR && ferrule_is_whole_s8(&params->output)) {
+        const struct fours fours = {.pairs =
+                                        (params->window.kernel_h * params->window.kernel_w + 1) / 2,
+                                    .channels = channels / FOUR * FOUR,
+                                    .scales = params->scales,
+                                    .output = output,
+                                    .odd = 2 * params->output.zero_point + 1};
+
+        store_fours(taps, params->weights, &fours);
+        first = fours.channels;
+    }
+#endif
     for (; channels - first >= FOUR; first += FOUR) {
         store_four(params, taps, first, FOUR, output, plain);
     }
@@ -169,10 +286,12 @@ void FERRULE_KERNEL(const struct ferrule_depthwise_conv2d_taps_s8_params *params
     int8_t *outside = (int8_t *)(taps + count);
     bool plain = FERRULE_IS_PLAIN(&params->output);
 
-    for (int32_t c = 0; c < window->input_c; ++c) {
-        outside[c] = (int8_t)params->input_zero_point;
+    taps[count - 1] = input; /* for an odd number of taps; its weights are 0 */
+    if (!are_inside(window)) {
+        for (int32_t c = 0; c < window->input_c; ++c) {
+            outside[c] = (int8_t)params->input_zero_point;
+        }
     }
-    taps[count - 1] = outside; /* for an odd number of taps; its weights are 0 */
     for (int32_t b = 0; b < window->batches; ++b) {
         for (int32_t i = 0; i < window->output_h; ++i) {
             for (int32_t j = 0; j < window->output_w; ++j) {

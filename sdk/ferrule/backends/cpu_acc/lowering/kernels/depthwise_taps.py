@@ -8,10 +8,15 @@ from functools import partial
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution
-from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import can_scale, channel_words, int8_channels
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    can_scale,
+    channel_words,
+    has_full_range,
+    int8_channels,
+)
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
-from ferrule.graph import Array
+from ferrule.graph import Array, Rounding
 
 _POINTER_BYTES = 8
 """At most: 4 on the cores that have the DSP extension, 8 on the host, where the tests run."""
@@ -24,10 +29,13 @@ def _taps(layer: Convolution) -> Candidate | str:
     if not can_scale(channels):
         return TOO_LARGE
     taps, weights = channels.matrix.shape[1], tap_words(channels.matrix)
+    # four channels at a time are stored from registers by TFLM's rule, unless they are clamped
+    count = len(channels.matrix)
+    fours = count // 4 * 4 if channels.rounding is Rounding.TFLM and has_full_range(layer) else 0
 
     return Candidate(
         kernel="depthwise_conv2d_taps_s8",
-        instructions=layer.output.elements * (26 * taps + 330) // 10 + layer.pixels * 9 * taps,
+        instructions=layer.pixels * (fours * (24 * taps + 190) + (count - fours) * (26 * taps + 330) + 90 * taps) // 10,
         weight_bytes=weights.nbytes + 12 * layer.image.shape[3],
         scratch_bytes=_POINTER_BYTES * (taps + taps % 2) + layer.image.shape[3],
         overlaps=partial(layer.overlaps, reads=Reads.PER_CHANNEL),
