@@ -121,8 +121,9 @@ static float sum_taps(const struct ferrule_float_pixels *pixels, const float *im
 }
 
 static void store_channels(const struct ferrule_float_pixels *pixels, const float *image,
-                           float *output, int32_t block, int32_t multiplier)
+                           float *output)
 {
+    const int32_t block = pixels->last;
     const int32_t rows = pixels->rows * pixels->runs * block +
                          pixels->rows * pixels->weights_beside / (int32_t)sizeof(float);
     const float *stream = pixels->stream;
@@ -144,7 +145,7 @@ static void store_channels(const struct ferrule_float_pixels *pixels, const floa
             const float sum = sum_taps(pixels, image, stream + c, block);
 
             *output++ = ferrule_clamp_f32(sum + *bias++, pixels->low, pixels->high);
-            if (++repeated == multiplier) {
+            if (++repeated == pixels->multiplier) {
                 repeated = 0;
                 ++image;
             }
@@ -153,17 +154,26 @@ static void store_channels(const struct ferrule_float_pixels *pixels, const floa
     }
 }
 
-static void store_channels_plainly(const struct ferrule_float_pixels *pixels, int32_t block,
-                                   int32_t multiplier)
+static void store_channels_plainly(const struct ferrule_float_pixels *pixels)
 {
     const float *image = pixels->image;
     float *output = pixels->output;
 
     for (int32_t i = 0; i < pixels->pixels; ++i) {
-        store_channels(pixels, image, output, block, multiplier);
+        store_channels(pixels, image, output);
         image = moved(image, pixels->image_step);
         output += pixels->output_step / (int32_t)sizeof(float);
     }
+}
+
+void ferrule_float_blocks_1(struct ferrule_float_pixels *pixels)
+{
+    store_plainly(pixels, 1);
+}
+
+void ferrule_float_channels(struct ferrule_float_pixels *pixels)
+{
+    store_channels_plainly(pixels);
 }
 
 #if FERRULE_HAS_VFP
@@ -237,36 +247,36 @@ ALWAYS_INLINE void store_in_blocks(struct ferrule_float_pixels *pixels, int32_t 
     }
 }
 
-void ferrule_float_pixels(struct ferrule_float_pixels *pixels, int32_t block)
+void ferrule_float_blocks_4(struct ferrule_float_pixels *pixels)
 {
-    if (block == 1) {
-        store_plainly(pixels, block);
-    } else if (block == 4) {
-        store_in_blocks(pixels, 4);
-    } else {
-        store_in_blocks(pixels, 8);
-    }
+    store_in_blocks(pixels, 4);
 }
 
-void ferrule_float_channels(struct ferrule_float_pixels *pixels, int32_t block, int32_t multiplier)
+void ferrule_float_blocks_8(struct ferrule_float_pixels *pixels)
 {
-    if (pixels->bias != NULL) {
-        store_channels_plainly(pixels, block, multiplier);
-        return;
-    }
+    store_in_blocks(pixels, 8);
+}
+
+void ferrule_float_channels_8(struct ferrule_float_pixels *pixels)
+{
     store_in_blocks(pixels, OWN);
 }
 
 #else
 
-void ferrule_float_pixels(struct ferrule_float_pixels *pixels, int32_t block)
+void ferrule_float_blocks_4(struct ferrule_float_pixels *pixels)
 {
-    store_plainly(pixels, block);
+    store_plainly(pixels, 4);
 }
 
-void ferrule_float_channels(struct ferrule_float_pixels *pixels, int32_t block, int32_t multiplier)
+void ferrule_float_blocks_8(struct ferrule_float_pixels *pixels)
 {
-    store_channels_plainly(pixels, block, multiplier);
+    store_plainly(pixels, 8);
+}
+
+void ferrule_float_channels_8(struct ferrule_float_pixels *pixels)
+{
+    store_channels_plainly(pixels);
 }
 
 #endif

@@ -31,7 +31,7 @@ static void multiply(const struct ferrule_lstm_f32_params *params, const float *
     };
 
     ferrule_float_unlimited(&pixels);
-    ferrule_float_pixels(&pixels, FERRULE_LSTM_BLOCK);
+    ferrule_float_blocks_8(&pixels);
 }
 
 /* `given` and `kept` are the sums over the input and over the hidden state, in the order of the

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -246,6 +247,13 @@ def test_neighbouring_pixels_fill_the_blocks_of_few_outputs(outputs: int, *, nar
     assert [blob.name for blob in op.blobs if blob.name.endswith("stream")] != []  # those of parts
     for inputs in (random_inputs(network), *edge_inputs(network).values()):
         assert_arrays_equal(run_lowered(network, inputs, CORTEX_M4), network.run(inputs))
+
+
+def test_a_table_names_the_part_of_the_kernel_for_groups_or_for_none() -> None:
+    named = [set(re.findall(r"ferrule_conv2d_\w+_s16\b", str(lower(each, CORTEX_M4).declarations))) for each in PARTS]
+    assert named[0] == {"ferrule_conv2d_unpacked_groups_s16"}
+    wholes = {f"ferrule_conv2d_{form}_whole_s16" for form in ("dual", "unpacked")}  # two groups are parts of their own
+    assert all(len(each) == 1 and each <= wholes for each in named[1:])
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -262,3 +263,10 @@ def test_outputs_may_overlap_inputs_at_the_least_distance(core: CoreFeatures) ->
         assert overlap.distance_bytes is not None
         got = run_overlapping(network, inputs, overlap, -(-overlap.distance_bytes // 4) * 4, op)
         assert_bits(got, in_order(network, inputs[0]), name)
+
+
+def test_a_table_names_the_blocks_that_the_layer_has() -> None:
+    named = [set(re.findall(r"ferrule_float_\w+", str(lower(each, M4F).declarations))) for each in CASES.values()]
+    each = {"ferrule_float_blocks_4", "ferrule_float_blocks_8", "ferrule_float_channels_8"}
+    assert all(len(names) <= 1 for names in named)
+    assert each <= set().union(*named)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "ferrule/kernels/block.h"
+#include "ferrule/kernels/float_pixels.h"
 #include "ferrule/kernels/paired_pixels.h"
 #include "ferrule/kernels/window.h"
 
@@ -107,8 +108,9 @@ struct ferrule_conv2d_narrow_s16_params {
 struct ferrule_conv2d_f32_params {
     struct ferrule_window window;
     struct ferrule_view view;
-    int32_t output_c;     /**< of a group */
-    int32_t block;        /**< 1, 4 or 8 channels */
+    int32_t output_c;                                   /**< of a group */
+    int32_t block;                                      /**< 1, 4 or 8 channels */
+    void (*store)(struct ferrule_float_pixels *pixels); /**< ferrule_float_blocks_1 and so on */
     const float *weights; /**< for each group, the blocks of `ferrule/kernels/float_pixels.h`, the
                              products of a window in the order rows, columns, channels */
     const float *bias;    /**< one per output channel, for blocks of one channel; otherwise null */

@@ -4,12 +4,16 @@
  * includes this file:
  *
  * FERRULE_KERNEL             name of the kernel
+ * FERRULE_WHOLE              name of its part for windows over all channels
+ * FERRULE_GROUPS             name of its part for groups of channels
  * FERRULE_STORE(params, pair) computes two pixels with sums of 32 bits
  */
 #include "ferrule/kernels/dual_long_s16.inc.h"
 
-/* Compilers call the functions of a pixel otherwise, which costs up to a tenth. */
+/* Compilers call the functions of a pixel otherwise, which costs up to a tenth, and repeat that of
+ * a group, which costs flash. */
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
+#define NEVER_INLINE  __attribute__((noinline)) static
 
 /* A pixel of the output, and its window. */
 struct pixel {
@@ -52,7 +56,8 @@ static inline void put(int16_t *patch, int32_t step, int32_t at, int16_t element
 }
 
 /* Copy some elements to a patch; rows of a window are short, so memcpy is not called. */
-static void copy(int16_t *patch, int32_t step, int32_t at, const int16_t *source, int32_t count)
+ALWAYS_INLINE void copy(int16_t *patch, int32_t step, int32_t at, const int16_t *source,
+                        int32_t count)
 {
     if (at % 2 != 0 && count > 0) {
         put(patch, step, at++, *source++);
@@ -77,10 +82,10 @@ static void clear(int16_t *patch, int32_t step, int32_t at, int32_t count)
     }
 }
 
-/* Collect channels of the pixels under one window, from `first` on; those outside the image are
- * zero. */
-ALWAYS_INLINE void gather(const struct ferrule_conv2d_dual_s16_params *params,
-                          const struct pixel *pixel, int32_t first, int16_t *patch, int32_t step)
+/* Collect channels of the pixels under the window at `y` and `x`, from the channel `first` on;
+ * those outside the image are zero. */
+ALWAYS_INLINE void gather(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *image,
+                          int32_t y, int32_t x, int32_t first, int16_t *patch, int32_t step)
 {
     const struct ferrule_window *window = &params->window;
     const int32_t kernel_w = window->kernel_w;
@@ -90,13 +95,13 @@ ALWAYS_INLINE void gather(const struct ferrule_conv2d_dual_s16_params *params,
     const int32_t tap_step = dilation_w * params->view.pixel_c;
     const int32_t row_step = window->dilation_h * window->input_w * params->view.pixel_c;
     struct ferrule_taps inside = {0, kernel_w};
-    int32_t row = pixel->y;
-    int32_t place = (row * window->input_w + pixel->x) * params->view.pixel_c + first;
+    int32_t row = y;
+    int32_t place = (row * window->input_w + x) * params->view.pixel_c + first;
     int32_t begin = 0;
     int32_t count;
 
-    if (pixel->x < 0 || pixel->x + (kernel_w - 1) * dilation_w >= window->input_w) {
-        inside = ferrule_taps_inside(pixel->x, kernel_w, dilation_w, window->input_w);
+    if (x < 0 || x + (kernel_w - 1) * dilation_w >= window->input_w) {
+        inside = ferrule_taps_inside(x, kernel_w, dilation_w, window->input_w);
         place += inside.first * tap_step;
     }
     count = inside.end - inside.first;
@@ -106,7 +111,7 @@ ALWAYS_INLINE void gather(const struct ferrule_conv2d_dual_s16_params *params,
         if (row < 0 || row >= window->input_h || count == 0) {
             clear(patch, step, at, row_elements);
         } else {
-            const int16_t *source = pixel->image + place;
+            const int16_t *source = image + place;
 
             if (count != kernel_w) {
                 clear(patch, step, at, inside.first * channels);
@@ -130,8 +135,9 @@ ALWAYS_INLINE void gather(const struct ferrule_conv2d_dual_s16_params *params,
 }
 
 /* Compute and store a group of two pixels, or of one that is given twice. */
-static void store_both(const struct ferrule_conv2d_dual_s16_params *params, const int32_t *stream,
-                       int16_t *patches, int16_t *first, int16_t *second)
+ALWAYS_INLINE void store_both(const struct ferrule_conv2d_dual_s16_params *params,
+                              const int32_t *stream, int16_t *patches, int16_t *first,
+                              int16_t *second)
 {
     int16_t *few = patches + 4 * params->steps; /* for fewer channels than a block has */
     struct ferrule_dual_pair pair = {
@@ -158,6 +164,13 @@ static void store_both(const struct ferrule_conv2d_dual_s16_params *params, cons
     }
 }
 
+NEVER_INLINE void gather_group(const struct ferrule_conv2d_dual_s16_params *params,
+                               const struct pixel *pixel, int32_t first, int16_t *patch,
+                               int32_t step)
+{
+    gather(params, pixel->image, pixel->y, pixel->x, first, patch, step);
+}
+
 /* Compute and store all groups of a pixel, or of two with sums of 32 bits. */
 static void store_groups(const struct ferrule_conv2d_dual_s16_params *params,
                          const struct pixel *first, const struct pixel *second, int16_t *patches)
@@ -168,12 +181,12 @@ static void store_groups(const struct ferrule_conv2d_dual_s16_params *params,
     int32_t channel = 0;
 
     for (int32_t left = params->view.groups; left > 0; --left) {
-        gather(params, first, channel, patches, is_long ? 2 : 4);
+        gather_group(params, first, channel, patches, is_long ? 2 : 4);
         if (is_long) {
             store_long(params, stream, patches, first->output + place);
         } else {
             if (second != first) {
-                gather(params, second, channel, patches + 2, 4);
+                gather_group(params, second, channel, patches + 2, 4);
             }
             store_both(params, stream, patches, first->output + place, second->output + place);
         }
@@ -192,8 +205,8 @@ static void clamp_groups(const struct ferrule_conv2d_dual_s16_params *params, in
     }
 }
 
-static void store_part(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *input,
-                       int16_t *output, int16_t *patches)
+void FERRULE_GROUPS(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *input,
+                    int16_t *output, int16_t *patches)
 {
     const struct ferrule_window *window = &params->window;
     const bool is_long = params->sums == FERRULE_DUAL_LONG;
@@ -207,9 +220,6 @@ static void store_part(const struct ferrule_conv2d_dual_s16_params *params, cons
     struct pixel second;
     int32_t left = window->batches * window->output_h * window->output_w;
 
-    /* The weights of the element past the last product are zero, and the second pixel of the last
-     * pair may not exist; what is read of both must be defined. */
-    (void)memset(patches, 0, (size_t)((is_long ? 2 : 4) * params->steps) * sizeof *patches);
     while (left > 0) {
         const bool single = is_long || left == 1;
 
@@ -228,13 +238,63 @@ static void store_part(const struct ferrule_conv2d_dual_s16_params *params, cons
     }
 }
 
+/* Compute and store two pixels whose patches are there, or one that is given twice. */
+static void store_limited(const struct ferrule_conv2d_dual_s16_params *params, int16_t *patches,
+                          int16_t *first, int16_t *second)
+{
+    store_both(params, params->stream, patches, first, second);
+    if (ferrule_limits_s16(params->low, params->high)) {
+        ferrule_clamp_s16(first, params->output_c, params->low, params->high);
+        ferrule_clamp_s16(second, params->output_c, params->low, params->high);
+    }
+}
+
+void FERRULE_WHOLE(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *input,
+                   int16_t *output, int16_t *patches)
+{
+    const struct ferrule_window *window = &params->window;
+    const int32_t step = params->sums == FERRULE_DUAL_LONG ? 2 : 4;
+    int16_t *waiting = NULL; /* the pixel whose window was read last, if it is not computed */
+
+    for (int32_t b = 0; b < window->batches; ++b) {
+        for (int32_t i = 0; i < window->output_h; ++i) {
+            int16_t *pixel = output + i * params->view.row;
+
+            for (int32_t j = 0; j < window->output_w; ++j) {
+                gather(params, input, i * window->stride_h - window->pad_top,
+                       j * window->stride_w - window->pad_left, 0,
+                       waiting == NULL ? patches : patches + 2, step);
+                if (step == 2) {
+                    store_long(params, params->stream, patches, pixel);
+                } else if (waiting == NULL) {
+                    waiting = pixel;
+                } else {
+                    store_limited(params, patches, waiting, pixel);
+                    waiting = NULL;
+                }
+                pixel += params->view.column;
+            }
+        }
+        input += window->input_h * window->input_w * window->input_c;
+        output += params->view.image;
+    }
+    if (waiting != NULL) {
+        store_limited(params, patches, waiting, waiting);
+    }
+}
+
 void FERRULE_KERNEL(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *input,
                     int16_t *output, void *scratch)
 {
     bool more = true;
 
     for (; more; ++params) {
-        store_part(params, input, output + params->view.first, scratch);
+        const int32_t step = params->sums == FERRULE_DUAL_LONG ? 2 : 4;
+
+        /* The weights of the element past the last product are zero, and the second pixel of the
+         * last pair may not exist; what is read of both must be defined. */
+        (void)memset(scratch, 0, (size_t)(step * params->steps) * sizeof(int16_t));
+        params->convolve(params, input, output + params->view.first, scratch);
         more = params->view.more != 0;
     }
 }

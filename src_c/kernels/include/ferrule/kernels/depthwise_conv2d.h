@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "ferrule/kernels/float_pixels.h"
 #include "ferrule/kernels/paired.h"
 #include "ferrule/kernels/window.h"
 
@@ -52,9 +53,11 @@ struct ferrule_depthwise_conv2d_f32_params {
     int32_t output_c;
     int32_t depth_multiplier; /**< output channels per input channel */
     int32_t block;            /**< 8 channels, for depth_multiplier 1, or all */
-    const float *weights;     /**< the blocks of `ferrule/kernels/float_pixels.h` or, in one block,
-                                 [kernel_h, kernel_w, output channels] */
-    const float *bias;        /**< one per output channel, for one block; otherwise null */
+    void (*store)(struct ferrule_float_pixels *pixels); /**< ferrule_float_channels_8, or
+                                                           ferrule_float_channels for all */
+    const float *weights; /**< the blocks of `ferrule/kernels/float_pixels.h` or, in one block,
+                             [kernel_h, kernel_w, output channels] */
+    const float *bias;    /**< one per output channel, for one block; otherwise null */
     float low;
     float high;
 };

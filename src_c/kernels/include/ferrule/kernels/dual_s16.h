@@ -44,6 +44,9 @@ enum {
 struct ferrule_conv2d_dual_s16_params {
     struct ferrule_window window;
     struct ferrule_view view;
+    /** ferrule_conv2d_dual_whole_s16 or another one of those below; null for FULLY_CONNECTED */
+    void (*convolve)(const struct ferrule_conv2d_dual_s16_params *params, const int16_t *input,
+                     int16_t *output, int16_t *patches);
     /**
      * Per group and four channels: four biases, of 64 bits for long sums and for FULLY_CONNECTED.
      * Per two products the weights of channels 0 and 1, by turns, then of 2 and 3; unpacked, those
@@ -94,6 +97,16 @@ void ferrule_conv2d_dual_s16(const struct ferrule_conv2d_dual_s16_params *params
                              const int16_t *input, int16_t *output, void *scratch);
 void ferrule_conv2d_unpacked_s16(const struct ferrule_conv2d_dual_s16_params *params,
                                  const int16_t *input, int16_t *output, void *scratch);
+
+/** @brief Compute a part of a layer without groups, or with them. */
+void ferrule_conv2d_dual_whole_s16(const struct ferrule_conv2d_dual_s16_params *params,
+                                   const int16_t *input, int16_t *output, int16_t *patches);
+void ferrule_conv2d_dual_groups_s16(const struct ferrule_conv2d_dual_s16_params *params,
+                                    const int16_t *input, int16_t *output, int16_t *patches);
+void ferrule_conv2d_unpacked_whole_s16(const struct ferrule_conv2d_dual_s16_params *params,
+                                       const int16_t *input, int16_t *output, int16_t *patches);
+void ferrule_conv2d_unpacked_groups_s16(const struct ferrule_conv2d_dual_s16_params *params,
+                                        const int16_t *input, int16_t *output, int16_t *patches);
 
 /** @brief Multiply rows of an even number of elements, one per batch; sums are long, or of 32 bits
  * and rounded once. */

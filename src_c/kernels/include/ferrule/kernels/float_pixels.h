@@ -57,6 +57,8 @@ struct ferrule_float_pixels {
     float high;
     int32_t limits;    /**< see ferrule_float_limits */
     const float *bias; /**< for blocks of one channel */
+    int32_t
+        multiplier; /**< neighbouring channels with the same input, see ferrule_float_channels */
 };
 
 /** How results are clamped. */
@@ -85,17 +87,20 @@ static inline void ferrule_float_unlimited(struct ferrule_float_pixels *pixels)
  *
  * `image`, `output` and `pixels` have no meaning afterwards.
  */
-void ferrule_float_pixels(struct ferrule_float_pixels *pixels, int32_t block);
+void ferrule_float_blocks_1(struct ferrule_float_pixels *pixels);
+void ferrule_float_blocks_4(struct ferrule_float_pixels *pixels);
+void ferrule_float_blocks_8(struct ferrule_float_pixels *pixels);
 
 /**
  * @brief Compute pixels of which each channel has its own weights.
  *
  * Runs have one element, and run_step is the distance of two elements in a row, row_step that from
- * the end of the last one. Weights are in blocks of 8 channels, with the biases in the stream; the
- * last block has the last 8 channels, and begins `count` bytes before the end of the one before.
- * With `bias`, there is one block of all channels, of which `multiplier` neighbours have the same
- * input. `last` is the number of channels of a block.
+ * the end of the last one. `last` is the number of channels of a block. There is one block of all
+ * channels, with `bias`. Blocks of 8 channels have the biases in the stream, and `multiplier` is 1;
+ * the last block has the last 8 channels, and begins `count` bytes before the end of the one
+ * before.
  */
-void ferrule_float_channels(struct ferrule_float_pixels *pixels, int32_t block, int32_t multiplier);
+void ferrule_float_channels(struct ferrule_float_pixels *pixels);
+void ferrule_float_channels_8(struct ferrule_float_pixels *pixels);
 
 #endif

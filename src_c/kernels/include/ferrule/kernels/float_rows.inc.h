@@ -9,7 +9,7 @@
  * FERRULE_DEPTH            input channels of which a sum is made
  * FERRULE_GROUP            output channels that are made of the same input channels
  * FERRULE_OWN              1 if each channel has its own weights, otherwise 0
- * FERRULE_STORE(pixels)    computes a struct ferrule_float_pixels
+ * FERRULE_MULTIPLIER       neighbouring channels with the same input, if FERRULE_OWN
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "ferrule/kernels/float_pixels.h"
 #include "ferrule/kernels/window.h"
 
-#if !defined(FERRULE_KERNEL) || !defined(FERRULE_STORE)
+#if !defined(FERRULE_KERNEL) || !defined(FERRULE_MULTIPLIER)
 #error "define the macros listed at the top of this file"
 #endif
 
@@ -73,6 +73,7 @@ static void store_span(const struct FERRULE_PARAMS *params, const struct ferrule
         .high = params->high,
         .limits = limits,
         .bias = params->bias,
+        .multiplier = FERRULE_MULTIPLIER,
     };
 
     if (!FERRULE_OWN && pixels.run_step == 0) {
@@ -87,7 +88,7 @@ static void store_span(const struct FERRULE_PARAMS *params, const struct ferrule
         pixels.image = image;
         pixels.output = span->output + g * view->group_output;
         pixels.pixels = span->pixels;
-        FERRULE_STORE(&pixels);
+        params->store(&pixels);
         image += depth;
         if (pixels.bias == NULL) {
             pixels.stream += blocks * (block_weights + block);

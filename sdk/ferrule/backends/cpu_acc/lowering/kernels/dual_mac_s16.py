@@ -19,6 +19,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.kernels.parts import Part, PlannedPart, part_fields, part_rows
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
+from ferrule.dom import Identifier
 from ferrule.graph import Array, DataType, Rounding
 from ferrule.memory.request import Overlap
 from ferrule.operators.arithmetic.fixed_point import factor_arrays, reduced_multiplier
@@ -158,10 +159,12 @@ class _Channels:
         block = (11 if unpacked else 15) * self.steps + passes + (54 if sums is _Sums.ONCE else 88)
         return -(-pixels // 2) * self.groups * (self.blocks * block + 90)
 
-    def fields(self, sums: _Sums, stream: Member, words_: int) -> Mapping[str, Member]:
-        """Return the members of the table but for the window and the view."""
+    def fields(self, sums: _Sums, stream: Member, words_: int, kernel: str) -> Mapping[str, Member]:
+        """Return the members of the table but for the window and the view; `kernel` is that of a convolution, or ''."""
         layer = self.layer
+        part = f"{kernel}_{'whole' if self.groups == 1 else 'groups'}_s16"
         return {
+            "convolve": Identifier(f"ferrule_{part}") if kernel else None,
             "stream": stream,
             "sums": int(sums),
             "steps": self.steps,
@@ -216,8 +219,9 @@ def _part(layer: Convolution, part: Part, *, unpacked: bool) -> Sequence[Planned
     long, pixels = sums is _Sums.LONG, layer.image.shape[0] * part.height * part.width
 
     def fields(more: bool) -> Mapping[str, Member]:
+        kernel = f"conv2d_{_form(unpacked)}"
         stream = channels.stream(sums, unpacked=unpacked, long=long)
-        return {**part_fields(layer, part, more=more), **channels.fields(sums, stream, len(stream))}
+        return {**part_fields(layer, part, more=more), **channels.fields(sums, stream, len(stream), kernel)}
 
     planned = PlannedPart(
         instructions=channels.instructions(pixels, sums, unpacked=unpacked, long=long)
@@ -267,7 +271,9 @@ def _candidate(
     def call() -> KernelCall:
         stream = channels.stream(sums, unpacked=unpacked, long=long)
         blob = layer.context.blob("weights", stream)
-        fields = {"window": layer.window_fields, **layer.view_fields, **channels.fields(sums, blob, len(stream))}
+        convolution = kernel.removesuffix("_s16") if kernel.startswith("conv2d_") else ""
+        members = channels.fields(sums, blob, len(stream), convolution)
+        fields = {"window": layer.window_fields, **layer.view_fields, **members}
         return KernelCall(kernel, _HEADER, fields, table=_TABLE, sources=_SOURCES)
 
     return Candidate(

@@ -17,6 +17,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.packing import filled
 from ferrule.backends.cpu_acc.lowering.kernels.parts import Part, PlannedPart, part_fields, part_rows
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.firmware import LoweringContext
+from ferrule.dom import Identifier
 from ferrule.graph import Array, DataType
 
 FLOAT_SOURCES = "float_pixels", "float_scalars", "float_vectors"
@@ -119,6 +120,7 @@ def _candidate(
                 "window": {**_window_fields(layer), "input_c": depth},
                 "view": {**layer.view_fields["view"], "groups": groups, "group_output": channels},
                 "output_c": channels,
+                "store": Identifier(f"ferrule_float_blocks_{members['block']}"),
                 **members,
                 **limit_fields(layer.output, layer.activation),
             },
@@ -163,6 +165,7 @@ def _part_in_blocks(layer: Convolution, part: Part) -> Sequence[PlannedPart] | s
             **part_fields(layer, part, more=more),
             "output_c": part.outputs,
             "block": block,
+            "store": Identifier(f"ferrule_float_blocks_{block}"),
             "weights": blocks_of(matrix, layer.bias(np.float32)[part.owners[0]], block),
             "bias": None,
             **limit_fields(layer.output, layer.activation),
@@ -201,6 +204,7 @@ def _depthwise_in_blocks(context: LoweringContext) -> Candidate | str:
     return _depthwise(
         layer,
         "depthwise_conv2d_block_f32",
+        "channels_8",
         {"block": block, "weights": layer.context.blob("weights", stream()), "bias": None},
         pixels=_PAIR,
         reads=Reads.AGAIN if _has_vectors(context) else reads,
@@ -222,6 +226,7 @@ def _depthwise_plain(context: LoweringContext) -> Candidate | str:
     return _depthwise(
         layer,
         "depthwise_conv2d_f32",
+        "channels",
         {"block": channels, "weights": given_weights(context), "bias": given_bias(layer, np.float32)},
         pixels=1,
         reads=Reads.PER_CHANNEL,
@@ -233,6 +238,7 @@ def _depthwise_plain(context: LoweringContext) -> Candidate | str:
 def _depthwise(
     layer: Convolution,
     title: str,
+    store: str,
     members: Mapping[str, Member],
     *,
     pixels: int,
@@ -252,6 +258,7 @@ def _depthwise(
                 "window": layer.window_fields,
                 "output_c": layer.output.shape[3],
                 "depth_multiplier": layer.depth_multiplier,
+                "store": Identifier(f"ferrule_float_{store}"),
                 **members,
                 **limit_fields(layer.output, layer.activation),
             },
