@@ -250,7 +250,8 @@ static void gather_two(const struct ferrule_conv2d_block_s8_params *params, cons
     (void)fill_words(target + 1, above, outside);
     target = fill_words(target, above, outside);
     rows.count = inside.end - inside.first;
-    if (window->dilation_w != 1 || pixel_c != window->input_c) { /* each tap is a row */
+    if (window->kernel_w != 1 && (window->dilation_w != 1 || pixel_c != window->input_c)) {
+        /* each tap is a row */
         int32_t row_bytes = 4 * rows.words + rows.step_bytes;
         int32_t left = rows.count;
 
@@ -281,8 +282,9 @@ void ferrule_conv2d_block_image(struct ferrule_conv2d_row *row)
     int32_t reach = (window->kernel_w - 1) * window->dilation_w + 1 + window->stride_w;
     int32_t most_x = window->input_w - reach;
     /* Whether the function that stores pixels finds their windows as such rows. */
-    bool has_rows = y >= 0 && window->dilation_w == 1 && pixel_c == window->input_c &&
-                    y + (window->kernel_h - 1) * window->dilation_h < window->input_h;
+    bool in_rows = window->kernel_w == 1 || (window->dilation_w == 1 && pixel_c == window->input_c);
+    bool has_rows =
+        in_rows && y >= 0 && y + (window->kernel_h - 1) * window->dilation_h < window->input_h;
     int8_t *output = row->output;
     int32_t left = window->output_w;
 

@@ -168,8 +168,12 @@ PARTS = [
     transposed((1, 4, 3, 6), (5, 3, 3, 6), output_h=8, output_w=7, stride_h=2, stride_w=2, pad_top=1),
     transposed((1, 3, 3, 4), (8, 1, 2, 4), output_h=6, output_w=4, stride_h=2, activation=Activation.RELU6),
     transposed((1, 3, 5, 3), (4, 4, 3, 3), output_h=11, output_w=8, stride_h=3, stride_w=2, pad_left=2, scale=2e-3),
+    convolution((2, 3, 5, 8), (6, 1, 1, 4), activation=Activation.RELU),
+    depthwise((1, 4, 5, 6), 2, multiplier=3, padding=Padding(top=1, left=3), activation=Activation.RELU6),
+    depthwise((2, 3, 5, 7), 1, 1, multiplier=2, stride_w=2),
+    depthwise((1, 3, 5, 8), 1, 1),
 ]
-"""Grouped and transposed convolutions, which no vectors compute."""
+"""Grouped and transposed convolutions and depthwise ones of one pixel or with a multiplier; vectors compute few."""
 CASES["conv2d_dual_s16"] += PARTS
 CASES["conv2d_unpacked_s16"] += [network for network in PARTS if not is_narrow(network)]
 EACH = pytest.mark.parametrize("kernel", [*CASES, *VECTORS])
@@ -263,10 +267,10 @@ def test_a_table_names_the_part_of_the_kernel_for_groups_or_for_none() -> None:
             network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (1, 9), (2, 9), scale=2e-3, narrow=True),
             "conv2d_narrow_s16",
         ),
-        (depthwise((1, 6, 4, 3), 3, multiplier=2), "depthwise_conv2d_s16"),
+        (depthwise((1, 6, 4, 3), 3, multiplier=2), "conv2d_dual_s16"),
     ],
 )
-def test_other_layers_use_the_plain_kernels(network: Network, kernel: str) -> None:
+def test_other_layers_use_other_kernels(network: Network, kernel: str) -> None:
     assert lower(network, CORTEX_M4).kernel == kernel
 
 

@@ -27,6 +27,7 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.weighted.transpose_conv import TransposeConvDescriptor
 from ferrule.testing.backends.comparison import random_inputs
 
@@ -34,10 +35,16 @@ M4, M55 = CoreFeatures(name="cortex-m4", dsp=True), CoreFeatures(name="cortex-m5
 M0 = CoreFeatures(name="cortex-m0plus")
 ONE, RELU = Padding(top=1, bottom=1, left=1, right=1), Activation.RELU
 RANDOM = np.random.default_rng(20)
+TYPES = {
+    Conv2dDescriptor: (LayerType.CONV_2D, 0),
+    DepthwiseConv2dDescriptor: (LayerType.DEPTHWISE_CONV_2D, 3),
+    TransposeConvDescriptor: (LayerType.TRANSPOSE_CONV, 0),
+}
+"""By descriptor: the layer's type, and the axis of the output channels of its weights."""
 
 
 def layer(
-    descriptor: Conv2dDescriptor | TransposeConvDescriptor,
+    descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor | TransposeConvDescriptor,
     image: Shape,
     weights: Shape,
     *,
@@ -45,12 +52,12 @@ def layer(
     input_zero_point: int = -7,
     lowest: int = -127,
 ) -> Network:
-    type_ = LayerType.CONV_2D if isinstance(descriptor, Conv2dDescriptor) else LayerType.TRANSPOSE_CONV
-    outputs = weights[0]
+    type_, axis = TYPES[type(descriptor)]
+    outputs = weights[axis]
     scales = tuple(float(np.float32(scale)) for scale in RANDOM.uniform(0.004, 0.02, outputs))
     bias_scales = tuple(float(np.float32(np.float32(0.02) * np.float32(each))) for each in scales)
     scaled = Quantization(scales=scales, zero_points=(0,) * outputs)
-    weights_info = TensorInfo("weights", weights, DataType.INT8, quantization=scaled)
+    weights_info = TensorInfo("weights", weights, DataType.INT8, quantization=replace(scaled, axis=axis))
     output = Quantization.of(float(np.float32(0.05 * np.prod(weights[1:]) ** 0.5)), zero_point)
     arrays: dict[int, Array] = {
         1: RANDOM.integers(lowest, 128, weights).astype(np.int8),
@@ -99,6 +106,14 @@ CASES: dict[str, Network] = {
     "one output transposed": transposed((1, 3, 4, 16), (1, 2, 3, 16), 2, (7, 8), (0, 1), input_zero_point=127),
 }  # fmt: skip
 
+DEPTHWISE: dict[str, Network] = {
+    "multiplied": layer(DepthwiseConv2dDescriptor(depth_multiplier=3, padding=ONE), (1, 5, 6, 4), (1, 3, 3, 12)),
+    "multiplied, of one pixel": layer(DepthwiseConv2dDescriptor(depth_multiplier=2), (2, 3, 5, 7), (1, 1, 1, 14)),
+    "of one pixel": layer(DepthwiseConv2dDescriptor(activation=RELU), (1, 3, 7, 8), (1, 1, 1, 8), zero_point=3),
+    "of one pixel, strides": layer(DepthwiseConv2dDescriptor(stride_w=2, stride_h=3), (1, 7, 7, 6), (1, 1, 1, 6)),
+}
+"""Depthwise layers that kernels compute as groups of one channel."""
+
 
 def kernels_of(network: Network, core: CoreFeatures) -> Iterator[LoweredOp]:
     context, rows = rows_of(lowering_of(network, core))
@@ -110,9 +125,9 @@ def kernels_of(network: Network, core: CoreFeatures) -> Iterator[LoweredOp]:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, *DEPTHWISE])
 def test_plain_c_on_the_host_is_the_reference(case: str) -> None:
-    network = CASES[case]
+    network = (CASES | DEPTHWISE)[case]
     kernels = [op for core in (M4, M55, M0) for op in kernels_of(network, core)]
     assert kernels
     for op in kernels:
@@ -137,6 +152,15 @@ def test_plain_c_on_the_host_is_the_reference(case: str) -> None:
 )
 def test_the_kernels_of_each_core(case: str, dsp: str, mve: str, baseline: str) -> None:
     assert [lower(CASES[case], core, Goal.SPEED).kernel for core in (M4, M55, M0)] == [dsp, mve, baseline]
+
+
+def test_depthwise_layers_are_groups_only_if_multiplied_or_of_one_pixel() -> None:
+    assert [lower(DEPTHWISE["multiplied, of one pixel"], core, Goal.SPEED).kernel for core in (M4, M55)] == [
+        "conv2d_block_s8",
+        "conv2d_mve_s8",
+    ]
+    usual = layer(DepthwiseConv2dDescriptor(padding=ONE), (1, 5, 6, 4), (1, 3, 3, 4))
+    assert not list(kernels_of(usual, M4))
 
 
 @pytest.mark.parametrize("rule", [Rounding.SINGLE, Rounding.ONNX])
@@ -216,9 +240,10 @@ def test_assembler_is_exact(board: str, toolchain: str, engine: str) -> None:
     if engine == "qemu":
         require_program("qemu-system-arm", "apt-get install qemu-system-arm")
         require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
-    network = merged(list(CASES.values()))
+    cases = CASES | DEPTHWISE
+    network = merged(list(cases.values()))
     built = ferrule.compile(network, board=board, toolchain=toolchain, goal="speed")
     inputs = random_inputs(network)
     report = built.run(inputs, engine=engine)
-    for case, got, wanted in zip(CASES, report.outputs, network.run(inputs), strict=True):
+    for case, got, wanted in zip(cases, report.outputs, network.run(inputs), strict=True):
         assert_array_equal(got, wanted, err_msg=case)

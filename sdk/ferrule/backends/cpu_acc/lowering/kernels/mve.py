@@ -367,7 +367,6 @@ MVE_PARTS: tuple[Row, ...] = part_rows(
     Feature.MVE,
     sources=("mve_windows", "mve_store_pairs"),
     rules=_TFLM,
-    in_a_row=True,
 )
 """The kernel of CONV_2D for parts of a layer."""
 MVE_FULLY_CONNECTED_ROW = weighted_row("fully_connected_mve_s8", _fully_connected, Feature.MVE, rules=_TFLM)

@@ -333,18 +333,22 @@ def part_rows(
     function: str = "",
     table: str = "",
     dtype: DataType = DataType.INT8,
-    in_a_row: bool = False,
 ) -> tuple[Row, ...]:
     """Return the rows of a kernel for parts of a layer: with the layer's weights alone, and with more weights of zero.
 
     `ruled` is the part of the kernel's name before that of the layer's rule, if it has kernels for each rule;
-    `function` is the name of the C function if it is another one than the kernel's. With `in_a_row`, the pixels of
-    windows of one pixel are one row, for kernels that begin anew in each row.
+    `function` is the name of the C function if it is another one than the kernel's. The pixels of windows of one pixel
+    are one row, too: kernels that begin anew in each row are faster then, but those that copy rows need more scratch.
     """
 
     def found(layer: Convolution, *, grown: bool) -> Found:
-        layer = layer.in_a_row if in_a_row else layer
-        each = [_of_parts(layer, parts) for more, parts in ways(layer) if more is grown]
+        whole = layer.in_a_row
+        each = [
+            _of_parts(form, parts)
+            for form in ([whole] if whole is layer else [whole, layer])
+            for more, parts in ways(form)
+            if more is grown
+        ]
         candidates = [candidate for some in each if not isinstance(some, str) for candidate in some]
         return candidates or next((some for some in each if isinstance(some, str)), "no more weights would help")
 

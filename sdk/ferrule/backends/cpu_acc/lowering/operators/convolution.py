@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ferrule.backends.cpu_acc.lowering.kernels import depthwise_3x3, depthwise_window
 from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK, PARTS_BLOCK
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED, FULLY_CONNECTED_PAIRED
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Row
-from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Found, Row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, from_run_time
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
     CONV_2D_DUAL_S16,
@@ -17,6 +18,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
     FULLY_CONNECTED_DUAL_S16,
     PARTS_DUAL_S16,
 )
+from ferrule.backends.cpu_acc.lowering.kernels.equivalent import in_groups
 from ferrule.backends.cpu_acc.lowering.kernels.float_pixels import CONV_2D_F32, DEPTHWISE_F32, TRANSPOSE_CONV_F32
 from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import PACKED_WEIGHTS_ROWS
@@ -57,6 +59,20 @@ def _generic(kernel: str) -> Row:
 
 _PARTS = (*MVE_PARTS, *PARTS_BLOCK, *PARTS_SCALAR)
 _GROUPED_ROWS: tuple[Row, ...] = (*_PARTS, *PARTS_DUAL_S16, _generic("conv2d"))
+
+
+def _in_groups(row: Row) -> Row:
+    """Return the row of a kernel for groups as one of DEPTHWISE_CONV_2D: its groups have one channel."""
+
+    def found(context: LoweringContext) -> Found:
+        layer = Convolution.of(context)
+        if layer.depth_multiplier == 1 and (layer.window.height, layer.window.width) != (1, 1):
+            return "the channels are not multiplied, and the window is more than a pixel"
+        return row.candidate(in_groups(context))
+
+    return replace(row, candidate=found)
+
+
 FLOAT32_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.CONV_2D: CONV_2D_F32,
     LayerType.DEPTHWISE_CONV_2D: DEPTHWISE_F32,
@@ -85,6 +101,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         MVE_DEPTHWISE_S16,
         DEPTHWISE_CONV_2D_DUAL_S16,
         TAPS_ROW,
+        *map(_in_groups, (*_PARTS, *PARTS_DUAL_S16)),
         _generic("depthwise_conv2d"),
     ),
     LayerType.FULLY_CONNECTED: (
