@@ -216,7 +216,7 @@ CONSTANT = (0, 0, 5)
     ("network", "kernel"),
     [
         (product((6, 9, 4), held=1, least=-127, zero_points=CONSTANT, factor=0.77), "conv2d"),
-        (product((1, 12, 5), adjoint="y", held=1, least=-127, zero_points=CONSTANT, factor=1.3), "conv2d"),
+        (product((1, 12, 5), adjoint="y", held=1, least=-127, zero_points=CONSTANT, factor=1.3), "fully_connected"),
         (product((2, 8, 3), batches=((3,), (1,)), held=1, least=-127, zero_points=CONSTANT), "conv2d"),
         (product((6, 9, 4), held=1, least=-127, zero_points=CONSTANT, rounding=Rounding.ONNX), "conv2d"),
         (product((6, 9, 4), held=1, zero_points=CONSTANT), "batch_matmul"),
