@@ -105,6 +105,23 @@ def test_a_sum_is_bound_by_its_magnitudes_and_terms() -> None:
     assert 3 * 7 * 2.0**-24 <= found.error[0, 0] <= 7 * 7 * 2.0**-24  # three terms, of magnitude 7 together
 
 
+@pytest.mark.parametrize("kind", ["mean", "average_pool_2d"])
+def test_a_mean_has_no_bound_where_its_sum_overflows(kind: str) -> None:
+    network = Network("mean")
+    source = network.add_input(TensorInfo("x", (1, 1, 2, 2), DataType.FLOAT32))
+    output = (
+        network.add_mean_layer(source, (1, 2)) if kind == "mean" else network.add_average_pool2d_layer(source, (1, 2))
+    )
+    network.set_outputs([output])
+    largest = np.finfo(np.float32).max
+    given = np.array([0.75, 0.3, 0.75, -0.3], np.float32).reshape(1, 1, 2, 2) * largest
+    (found,) = run_bounded(network, [given], arithmetic=OWN_CODE)
+    assert found.error is not None
+    overflowing, fitting = found.error.reshape(2)
+    assert overflowing == np.inf
+    assert fitting < 1e-5 * largest
+
+
 def test_a_sum_of_float16_is_bound_by_its_rounding_to_float16() -> None:
     """The sum 1 + 2**-11 + 2**-30 is rounded to 1 by way of float32, and to 1 + 2**-10 at once."""
     weights, given = np.ones((1, 3), np.float16), np.array([[1, 2.0**-11, 2.0**-15]], np.float16)

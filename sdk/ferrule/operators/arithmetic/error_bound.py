@@ -21,6 +21,8 @@ from ferrule.operators.operator import Arrays, Bound, Evaluation, Operands, requ
 
 Terms = Callable[[Any, Operands], int]
 """(descriptor, operands) -> the number of terms that each element adds up."""
+LARGEST_SUM = 0.99 * float(np.finfo(np.float32).max)
+"""A float32 sum of so large magnitudes does not overflow."""
 _KAHAN_TERMS = 3
 """What compensated summation counts as: two roundings, and terms of second order."""
 
@@ -114,6 +116,21 @@ def sums(terms: Terms) -> Bound:
         return [
             accumulated(evaluation, there, count) + _grown(evaluation, here, there)
             for here, there in zip(exact, wide, strict=True)
+        ]
+
+    return of_floats(bound)
+
+
+def divided_sums(terms: Terms, count: Terms) -> Bound:
+    """Return the bound of sums that are divided by a count, infinity where they overflow before."""
+
+    def bound(evaluation: Evaluation) -> list[Array]:
+        number = count(evaluation.descriptor, evaluation.operands)
+        return [
+            np.where(number * magnitude < LARGEST_SUM, error, np.inf)
+            for magnitude, error in zip(
+                _magnitudes(evaluation, evaluation.errors), sums(terms)(evaluation), strict=True
+            )
         ]
 
     return of_floats(bound)

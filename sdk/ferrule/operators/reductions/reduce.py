@@ -13,7 +13,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
 from ferrule.graph.real_values import ieee_floats, saturated
-from ferrule.operators.arithmetic.error_bound import mean_terms, monotone, of_floats, sums
+from ferrule.operators.arithmetic.error_bound import divided_sums, mean_terms, monotone, of_floats
 from ferrule.operators.arithmetic.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
 from ferrule.operators.elementwise.quantize import quantize_to_even, real_values, requantize
 from ferrule.operators.movement.checks import check_per_tensor, check_same_type
@@ -166,7 +166,7 @@ def _operator(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
         shapes=infer,
         check=partial(check, layer_type),
         kernel=of_one(partial(kernel, layer_type)),
-        bound=of_floats(sums(mean_terms), monotone),
+        bound=of_floats(divided_sums(mean_terms, lambda made, ends: divisor(layer_type, made, ends.source)), monotone),
         rules=rules,
         sample=sample_reduction,
     )

@@ -13,7 +13,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Rounding
 from ferrule.graph.real_values import ieee_floats, overflowing_floats
 from ferrule.operators.activation import Activation
-from ferrule.operators.arithmetic.error_bound import least, monotone, of_floats, rounding, sums
+from ferrule.operators.arithmetic.error_bound import LARGEST_SUM, divided_sums, least, monotone, of_floats, rounding
 from ferrule.operators.arithmetic.fixed_point import activation_range
 from ferrule.operators.arithmetic.window import NO_PADDING, Padding, Window, padded
 from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
@@ -22,9 +22,6 @@ from ferrule.operators.movement.checks import check_activations, check_same_quan
 from ferrule.operators.operator import Evaluation, Operands, Operator, Shapes, of_one
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted.products import clamp_float
-
-_LARGEST_SUM = 0.99 * float(np.finfo(np.float32).max)
-"""A float32 sum of squares up to this does not overflow."""
 
 
 @frozen
@@ -155,7 +152,7 @@ def _norm_bound(evaluation: Evaluation) -> list[Array]:
             moved = _norm(unclamped, evaluation.operands, error).astype(np.float64)
     terms, magnitude = _terms(evaluation.descriptor, evaluation.operands), np.abs(output.astype(np.float64)) + moved
     found = 1.001 * moved + rounding(evaluation, magnitude, terms / 4 + 2) + math.sqrt(least(evaluation))
-    return [np.where(terms * np.square(magnitude) < _LARGEST_SUM, found, np.inf)]
+    return [np.where(terms * np.square(magnitude) < LARGEST_SUM, found, np.inf)]
 
 
 def _check_norm(descriptor: Pool2dDescriptor, operands: Operands) -> None:
@@ -225,7 +222,7 @@ AVERAGE_POOL_2D = Operator(
     shapes=_infer,
     check=_check,
     kernel=of_one(_average),
-    bound=of_floats(sums(_terms), monotone),
+    bound=of_floats(divided_sums(_terms, _terms), monotone),
     rules=frozenset({Rounding.TFLM, Rounding.ONNX_COLUMNS}) | ONNX_ROUNDINGS,
     reads=_reads,
     sample=_sample,
