@@ -126,7 +126,7 @@ def test_a_difference_is_found_and_made_smaller() -> None:
 
 
 def test_a_case_that_cannot_be_run_is_found_among_others() -> None:
-    cases = [draw(SEED, index) for index in range(120)]
+    cases = [draw(SEED, index) for index in range(240)]
     wanted = [case for case in cases if case.type is LayerType.MAX_POOL_2D]
     assert wanted
     found = check_all_turns(cases, Refusing(), every=False)
