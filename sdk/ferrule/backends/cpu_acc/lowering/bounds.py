@@ -73,7 +73,7 @@ _MVE: _Table = {
     (LayerType.SUB, _I8): _Least(per_element=2.3),
     (LayerType.MUL, _I8): _Least(per_element=2.2),
     (LayerType.MAX_POOL_2D, _I8): _Least(per_element=1, per_tap=0.2),
-    (LayerType.AVERAGE_POOL_2D, _I8): _Least(per_element=3.6, per_tap=0.25),
+    (LayerType.AVERAGE_POOL_2D, _I8): _Least(per_element=1.4, per_tap=0.5),
     (LayerType.PRELU, _I8): _Least(per_element=4),
     (LayerType.SOFTMAX, _I8): _Least(per_element=7),
     (LayerType.LAYER_NORMALIZATION, _I8): _Least(per_element=3.4),
