@@ -142,6 +142,7 @@ static bool prepare(struct convolution *convolution, const struct ferrule_layer 
     convolution->f32.view = ferrule_whole_view(&convolution->f32.window, output_c);
     convolution->f32.output_c = output_c;
     convolution->f32.block = 1; /* weights in the order of the model */
+    convolution->f32.store = ferrule_float_blocks_1;
     convolution->f32.weights = layer->inputs[1]->data;
     convolution->f32.bias = bias;
     limits_of(descriptor->activation, &convolution->f32.low, &convolution->f32.high);
