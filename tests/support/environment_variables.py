@@ -26,6 +26,7 @@ COMPUTED = {
         "LD_LIBRARY_PATH", "LIBRARY_PATH", "SOURCE_DATE_EPOCH",
     ),
     "sdk/ferrule/record.py: os.environ.get(name, '')": ("FERRULE_BOARDS", "FERRULE_DYNAMIC_BACKENDS"),
+    "tests/support/figures_table.py: os.environ.get(self.variable, '')": ("FERRULE_MODELS", "FERRULE_PUBLIC_MODELS"),
     "tests/support/needs.py: os.environ.get(name)": tuple(RARE),
     "tests/support/score_table.py: os.environ.get(suite.variable)":
         ("FERRULE_CMSIS_NN_SOURCE", "FERRULE_TFLM_CASES", "FERRULE_TFLM_SOURCE"),

@@ -67,6 +67,11 @@ class Row:
         return "FERRULE_PUBLIC_MODELS" if self.model in PUBLIC else "FERRULE_MODELS"
 
     @property
+    def folder(self) -> str:
+        """The value of the variable, "" if it is not set."""
+        return os.environ.get(self.variable, "")
+
+    @property
     def name(self) -> str:
         """The row's name within its toolchain."""
         return f"{self.model} {self.board} {self.goal}"
@@ -167,12 +172,12 @@ def main(description: str, arguments: Sequence[str] | None = None) -> int:
     chosen = [row for row in ROWS if set(options.words) <= set(str(row).split())]
     if not chosen:
         sys.exit(f"no row has all of the words {options.words}")
-    chosen = [row for row in chosen if os.environ.get(row.variable)]
+    chosen = [row for row in chosen if row.folder]
     if not chosen:
         sys.exit("set FERRULE_MODELS to the folder of the MLPerf Tiny models, FERRULE_PUBLIC_MODELS to that of others")
     table, risen = read(options.table), 0
     for row in chosen:
-        version, figures = measured(row, Path(os.environ[row.variable]))
+        version, figures = measured(row, Path(row.folder))
         if not figures.exact:
             sys.exit(f"{row}: the outputs differ from the reference")
         known, found = table.get(version, {}).get(row.name), entry_of(row, figures)
