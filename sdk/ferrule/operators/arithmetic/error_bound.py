@@ -103,34 +103,25 @@ def least(evaluation: Evaluation) -> float:
     return max(own, evaluation.arithmetic.smallest)
 
 
-def sums(terms: Terms) -> Bound:
+def sums(terms: Terms, divisor: Terms | None = None) -> Bound:
     """Return the bound of sums of products, and of sums: unit roundoff times terms times the sum of magnitudes.
 
-    The sum of magnitudes is the kernel's result for the magnitudes of all operands, without an activation.
+    The sum of magnitudes is the kernel's result for the magnitudes of all operands, without an activation. Where it
+    overflows before it is divided by at most `divisor`, the bound is infinite.
     """
+
+    def fits(evaluation: Evaluation, magnitude: Array) -> Array | bool:
+        return divisor is None or divisor(evaluation.descriptor, evaluation.operands) * magnitude < LARGEST_SUM
 
     def bound(evaluation: Evaluation) -> list[Array]:
         count = terms(evaluation.descriptor, evaluation.operands)
         exact = _magnitudes(evaluation, [None] * len(evaluation.inputs))
         wide = exact if evaluation.is_exact else _magnitudes(evaluation, evaluation.errors)
         return [
-            accumulated(evaluation, there, count) + _grown(evaluation, here, there)
-            for here, there in zip(exact, wide, strict=True)
-        ]
-
-    return of_floats(bound)
-
-
-def divided_sums(terms: Terms, count: Terms) -> Bound:
-    """Return the bound of sums that are divided by a count, infinity where they overflow before."""
-
-    def bound(evaluation: Evaluation) -> list[Array]:
-        number = count(evaluation.descriptor, evaluation.operands)
-        return [
-            np.where(number * magnitude < LARGEST_SUM, error, np.inf)
-            for magnitude, error in zip(
-                _magnitudes(evaluation, evaluation.errors), sums(terms)(evaluation), strict=True
+            np.where(
+                fits(evaluation, there), accumulated(evaluation, there, count) + _grown(evaluation, here, there), np.inf
             )
+            for here, there in zip(exact, wide, strict=True)
         ]
 
     return of_floats(bound)

@@ -13,7 +13,7 @@ from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
 from ferrule.graph.real_values import ieee_floats, saturated
-from ferrule.operators.arithmetic.error_bound import divided_sums, mean_terms, monotone, of_floats
+from ferrule.operators.arithmetic.error_bound import mean_terms, monotone, of_floats, sums
 from ferrule.operators.arithmetic.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
 from ferrule.operators.elementwise.quantize import quantize_to_even, real_values, requantize
 from ferrule.operators.movement.checks import check_per_tensor, check_same_type
@@ -117,6 +117,10 @@ def reduced_count(descriptor: ReduceDescriptor, source: TensorInfo) -> int:
     return math.prod(source.shape[axis] for axis in descriptor.axes)
 
 
+def _count(descriptor: ReduceDescriptor, operands: Operands) -> int:
+    return reduced_count(descriptor, operands.source)
+
+
 def divisor(layer_type: LayerType, descriptor: ReduceDescriptor, source: TensorInfo) -> int:
     """Return the divisor of float sums: the number of elements for MEAN, 1 for SUM."""
     return reduced_count(descriptor, source) if layer_type is LayerType.MEAN else 1
@@ -166,7 +170,7 @@ def _operator(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
         shapes=infer,
         check=partial(check, layer_type),
         kernel=of_one(partial(kernel, layer_type)),
-        bound=of_floats(divided_sums(mean_terms, lambda made, ends: divisor(layer_type, made, ends.source)), monotone),
+        bound=of_floats(sums(mean_terms, _count if layer_type is LayerType.MEAN else None), monotone),
         rules=rules,
         sample=sample_reduction,
     )

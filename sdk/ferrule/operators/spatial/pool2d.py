@@ -13,7 +13,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Rounding
 from ferrule.graph.real_values import ieee_floats, overflowing_floats
 from ferrule.operators.activation import Activation
-from ferrule.operators.arithmetic.error_bound import LARGEST_SUM, divided_sums, least, monotone, of_floats, rounding
+from ferrule.operators.arithmetic.error_bound import LARGEST_SUM, least, monotone, of_floats, rounding, sums
 from ferrule.operators.arithmetic.fixed_point import activation_range
 from ferrule.operators.arithmetic.window import NO_PADDING, Padding, Window, padded
 from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
@@ -222,7 +222,7 @@ AVERAGE_POOL_2D = Operator(
     shapes=_infer,
     check=_check,
     kernel=of_one(_average),
-    bound=of_floats(divided_sums(_terms, _terms), monotone),
+    bound=of_floats(sums(_terms, divisor=_terms), monotone),
     rules=frozenset({Rounding.TFLM, Rounding.ONNX_COLUMNS}) | ONNX_ROUNDINGS,
     reads=_reads,
     sample=_sample,
