@@ -14,7 +14,7 @@ from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, weights_of
-from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import largest_sums, taps_inside
+from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import WIDE_SHIFT, largest_sums, once_multipliers, taps_inside
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.kernels.parts import Part, PlannedPart, part_fields, part_rows
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
@@ -29,9 +29,8 @@ from ferrule.operators.weighted.products import is_wide
 _HEADER = "ferrule/kernels/dual_s16.h"
 _TABLE, _SOURCES = "conv2d_dual_s16_params", ("dual_block_s16",)
 _BLOCK = 4
-_WIDE_SHIFT, _WORD_SHIFT = 15, 32
-"""A sum times the reduced multiplier is shifted to the right by the first number minus the factor's shift. SMMULR
-shifts a product to the right by the second number."""
+_WORD_SHIFT = 32
+"""SMMULR shifts a product to the right by this."""
 _LARGEST_NARROW_SHIFT = 22
 
 
@@ -95,16 +94,14 @@ class _Channels:
     @property
     def once_multipliers(self) -> Array:
         """The multipliers of sums that are rounded once, which include the shifts."""
-        multipliers, shifts = self.factors
-        found: Array = reduced_multiplier(multipliers) << (_WORD_SHIFT - _WIDE_SHIFT + shifts)
-        return found
+        return once_multipliers(self.layer, _WORD_SHIFT)[self.owners]
 
     @property
     def sums(self) -> _Sums | str:
         """The cheapest exact form of the sums; the reason if there is none."""
         reach, (_, shifts) = int(largest_sums(self.bias, self.matrix).max()), self.factors
         if is_wide(self.layer.context.operands):
-            whole = shifts.max() < 0 and shifts.min() >= _WIDE_SHIFT - _WORD_SHIFT
+            whole = shifts.max() < 0 and shifts.min() >= WIDE_SHIFT - _WORD_SHIFT
             return _Sums.ONCE if reach < 1 << 31 and whole else _Sums.LONG
         if reach >= 1 << 30:
             return "a sum does not fit into 30 bits"

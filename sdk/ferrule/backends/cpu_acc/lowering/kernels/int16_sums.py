@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sums of int16 data times int8 weights can be, and how many products they have."""
+"""What sums of int16 data times int8 weights can be, how they are scaled, and how many products they have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.graph import Array
+from ferrule.operators.arithmetic.fixed_point import factor_arrays, reduced_multiplier
 
+WIDE_SHIFT = 15
+"""A sum times the reduced multiplier is shifted to the right by this minus the factor's shift."""
 _LARGEST_DATA = 1 << 15
 
 
@@ -15,6 +18,16 @@ def largest_sums(bias: Array, matrix: Array) -> Array:
     """Return the largest magnitude of a sum of bias and products for each channel, whatever the int16 data is."""
     reach: Array = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA + np.abs(bias)
     return reach
+
+
+def once_multipliers(layer: Convolution, word_shift: int) -> Array:
+    """Return the multipliers of the layer's channels for sums that are rounded once, which include the shifts.
+
+    The core's product of a sum and a multiplier is shifted to the right by `word_shift`.
+    """
+    multipliers, shifts = factor_arrays(layer.factors())
+    found: Array = reduced_multiplier(multipliers) << (word_shift - WIDE_SHIFT + shifts)
+    return found
 
 
 def taps_inside(layer: Convolution) -> tuple[int, int]:

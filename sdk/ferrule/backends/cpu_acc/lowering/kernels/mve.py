@@ -361,12 +361,7 @@ def _vectors(products: int) -> int:
 _TFLM = frozenset({Rounding.TFLM})
 MVE_CONV_2D_ROW = weighted_row(_KERNEL, _conv2d, Feature.MVE, rules=_TFLM)
 MVE_PARTS: tuple[Row, ...] = part_rows(
-    _KERNEL,
-    "ferrule/kernels/conv2d_mve.h",
-    _part,
-    Feature.MVE,
-    sources=("mve_windows", "mve_store_pairs"),
-    rules=_TFLM,
+    _KERNEL, "ferrule/kernels/conv2d_mve.h", _part, Feature.MVE, sources=("mve_windows", "mve_store_pairs"), rules=_TFLM
 )
 """The kernel of CONV_2D for parts of a layer."""
 MVE_FULLY_CONNECTED_ROW = weighted_row("fully_connected_mve_s8", _fully_connected, Feature.MVE, rules=_TFLM)

@@ -14,7 +14,12 @@ from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields, window_fields
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, weights_of
-from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import largest_sums, taps_inside
+from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import (
+    WIDE_SHIFT,
+    largest_sums,
+    once_multipliers,
+    taps_inside,
+)
 from ferrule.backends.cpu_acc.lowering.kernels.mve import Way, at_once, batches, by_columns
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
@@ -26,9 +31,8 @@ from ferrule.operators.weighted.products import is_wide
 _HEADER = "ferrule/kernels/conv2d_mve_s16.h"
 _LANES, _HALVES, _PASS = 4, 8, 8
 """Channels of a block, products of a vector, and vectors of products between two branches."""
-_WIDE_SHIFT, _WORD_SHIFT = 15, 31
-"""A sum times the reduced multiplier is shifted to the right by the first number minus the factor's shift. The vectors'
-product shifts to the right by the second number."""
+_WORD_SHIFT = 31
+"""The vectors' product shifts to the right by this."""
 
 
 class Sums(IntEnum):
@@ -62,7 +66,7 @@ class _Channels:
         reach, (_, shifts) = largest_sums(self.layer.bias(np.int64), self.matrix), factor_arrays(self.layer.factors())
         fits = reach.max() < 1 << 31
         if is_wide(self.layer.context.operands):
-            whole = shifts.max() <= 0 and shifts.min() >= _WIDE_SHIFT - _WORD_SHIFT
+            whole = shifts.max() <= 0 and shifts.min() >= WIDE_SHIFT - _WORD_SHIFT
             return Sums.ONCE if fits and whole else Sums.WIDE
         return Sums.TWICE if fits and shifts.max() < 0 else TOO_LARGE
 
@@ -73,7 +77,7 @@ class _Channels:
         multipliers, shifts = factor_arrays(self.layer.factors())
         match sums:
             case Sums.ONCE:
-                multipliers = once_multipliers(self.layer)
+                multipliers = once_multipliers(self.layer, _WORD_SHIFT)
             case Sums.WIDE:
                 multipliers = reduced_multiplier(multipliers)
         bias = _whole(self.layer.bias(np.int64)).astype("<i8")
@@ -220,19 +224,12 @@ def _depthwise_stream(channels: _Channels) -> Array:
     parts = [
         halves(layer.bias(np.int64)),
         words(matrix.reshape(blocks, _HALVES, -1).transpose(0, 2, 1)).reshape(blocks, -1),
-        halves(once_multipliers(layer)),
+        halves(once_multipliers(layer, _WORD_SHIFT)),
     ]
     if layer.depth_multiplier > 1:
         inputs = np.minimum(np.arange(len(matrix)), len(channels.matrix) - 1) // layer.depth_multiplier
         parts.insert(0, words(inputs.astype(np.uint16)).reshape(blocks, -1))
     return np.concatenate(parts, axis=1).reshape(-1)
-
-
-def once_multipliers(layer: Convolution) -> Array:
-    """Return the multipliers of sums that are rounded once, which include the shifts, see `Sums.ONCE`."""
-    multipliers, shifts = factor_arrays(layer.factors())
-    found: Array = reduced_multiplier(multipliers) << (_WORD_SHIFT - _WIDE_SHIFT + shifts)
-    return found
 
 
 _ROW = partial(weighted_row, rules=frozenset({Rounding.TFLM}), dtype=DataType.INT16)

@@ -69,35 +69,21 @@ def _found(
     *,
     every: bool,
 ) -> tuple[Array, Array]:
+    """Return copies of what `_search` keeps."""
     ends = np.asarray((low, high), np.int64)
-    words, proved = _kept(ends.tobytes(), tuple(factors), zero_point, rounding, sum_shift, every)
+    words, proved = _search(ends.tobytes(), tuple(factors), zero_point, rounding, sum_shift, every=every)
     return words.copy(), proved.copy()
 
 
 @lru_cache(maxsize=_SEARCHES)
-def _kept(
-    ends: bytes,
-    factors: tuple[Factor, ...],
-    zero_point: int,
-    rounding: Rounding,
-    sum_shift: int,
-    every: bool,
-) -> tuple[Array, Array]:
-    low, high = np.frombuffer(ends, np.int64).reshape(2, -1)
-    return _search(low, high, factors, zero_point, rounding, sum_shift, every=every)
-
-
 def _search(
-    low: Array,
-    high: Array,
-    factors: Sequence[Factor],
-    zero_point: int,
-    rounding: Rounding,
-    sum_shift: int,
-    *,
-    every: bool,
+    ends: bytes, factors: Sequence[Factor], zero_point: int, rounding: Rounding, sum_shift: int, *, every: bool
 ) -> tuple[Array, Array]:
-    """Return the pairs, and which channels have one; with `every`, the search ends if it is known that one has none."""
+    """Return the pairs, and which channels have one; with `every`, the search ends if it is known that one has none.
+
+    `ends` are the bytes of the least and the largest sums, int64.
+    """
+    low, high = np.frombuffer(ends, np.int64).reshape(2, -1)
     words = np.zeros((len(factors), 2), np.int64)
     proved = np.zeros(len(factors), bool)
     if not len(factors):
