@@ -25,7 +25,7 @@ from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.operators.elementwise.comparison import COMPARISONS
 from ferrule.operators.elementwise.functions import ELEMENTWISE_UNARY
 from ferrule.operators.elementwise.functions_of_two import ElementwiseBinaryDescriptor
-from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES, family
+from ferrule.operators.table import BEYOND_TFLITE, OPERATORS, family
 from ferrule.operators.weighted.conv2d import Conv2dDescriptor
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.layers import shared_case
@@ -418,7 +418,7 @@ CASES += [(type_, partial(_function, type_), DataType.INT8) for type_ in (LayerT
 
 
 def test_there_is_a_method_for_every_operator() -> None:
-    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS, *FUNCTIONS_OF_TWO, *COMPARED} == set(OPERATORS) - OPTIMIZER_TYPES
+    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS, *FUNCTIONS_OF_TWO, *COMPARED} == set(OPERATORS) - BEYOND_TFLITE
     methods = {name for name in dir(Network) if name.startswith("add_") and name.endswith("_layer")}
     families = {
         "add_layer",

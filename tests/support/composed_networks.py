@@ -15,12 +15,12 @@ from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo, 
 from ferrule.network import Network
 from ferrule.operators.movement.reshape import ReshapeDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
+from ferrule.operators.table import BEYOND_TFLITE, OPERATORS
 from ferrule.testing.backends.comparison import random_values
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, placed
 from ferrule.testing.backends.layers import refusal_of_reference
 
-TYPES = tuple(type_ for type_ in LAYER_TYPES if type_ not in OPTIMIZER_TYPES)
+TYPES = tuple(type_ for type_ in LAYER_TYPES if type_ not in BEYOND_TFLITE)
 """The layer types that occur in files."""
 INTEGERS = (DataType.INT8, DataType.INT16, DataType.INT32, DataType.UINT8, DataType.BOOL)
 """The element types of networks whose results must be exact."""

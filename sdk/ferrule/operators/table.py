@@ -85,7 +85,7 @@ _FAMILIES = (
     circular_buffer,
     detection,
 )
-_OF_NO_FILE = (convert, transfer, lookup, layer_normalization)
+_BEYOND_TFLITE = (convert, transfer, lookup, layer_normalization)
 
 
 def _rows(*modules: ModuleType) -> Iterator[Operator]:
@@ -95,7 +95,7 @@ def _rows(*modules: ModuleType) -> Iterator[Operator]:
             yield from (row for row in (value if isinstance(value, tuple) else (value,)) if isinstance(row, Operator))
 
 
-OPTIMIZER_TYPES = frozenset(row.type for row in _rows(*_OF_NO_FILE))
+BEYOND_TFLITE = frozenset(row.type for row in _rows(*_BEYOND_TFLITE))
 """The layer types that TensorFlow Lite does not have, since the optimizer or the reader of ONNX files makes them."""
 
 OPERATORS: Mapping[LayerType, Operator] = {
@@ -103,7 +103,7 @@ OPERATORS: Mapping[LayerType, Operator] = {
     for row in (
         *map(with_float16, _rows(*_FAMILIES)),
         *sorted(_rows(filter_bank, frames, spectrum), key=lambda row: row.type),
-        *_rows(control_flow, *_OF_NO_FILE),
+        *_rows(control_flow, *_BEYOND_TFLITE),
     )
 }
 """The operator of each layer type."""

@@ -22,7 +22,7 @@ from ferrule.operators import interpreter
 from ferrule.operators.arithmetic import running_error
 from ferrule.operators.arithmetic.running_error import Bounded
 from ferrule.operators.operator import OWN_CODE
-from ferrule.operators.table import OPTIMIZER_TYPES
+from ferrule.operators.table import BEYOND_TFLITE
 from ferrule.optimizer import BackendSource, OptimizedNetwork
 
 
@@ -126,7 +126,7 @@ class OwnCode:
             for each in inside.layers:
                 self._prepare(inside, each, device)
             return
-        if not is_float(graph, layer) or layer.type in OPTIMIZER_TYPES:
+        if not is_float(graph, layer) or layer.type in BEYOND_TFLITE:
             return
         target = self._optimized.options.target(self._devices[device])
         backend = guarded(self._registry.create(target.device.backend))

@@ -7,7 +7,7 @@ from ferrule._frozen import frozen
 from ferrule.codegen.acl.rows import AclOptions, LayerView
 from ferrule.codegen.acl.table import REASONS, ROWS
 from ferrule.graph import DataType, Graph, Layer, Rounding
-from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
+from ferrule.operators.table import BEYOND_TFLITE, OPERATORS
 
 VERSIONS = ("20.08", "24.11")
 """The versions of the library with which the classes were compiled and run."""
@@ -31,7 +31,7 @@ def supported(graph: Graph, layer: Layer, options: AclOptions) -> str:
     """Return why a layer cannot be part of the class; "" if it can."""
     row = ROWS.get(layer.type)
     if row is None:
-        if layer.type in OPTIMIZER_TYPES or layer.type not in OPERATORS:
+        if layer.type in BEYOND_TFLITE or layer.type not in OPERATORS:
             return "only the optimizer inserts such layers"
         return REASONS.get(layer.type, "the library has no function for it")
     if layer.rounding is not Rounding.TFLM:

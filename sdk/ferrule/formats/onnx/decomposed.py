@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds LayerNormalization that an exporter wrote as operators of real numbers, as PyTorch does before opset 17.
-
-onnxruntime's optimiser makes the operator of them, too.
-"""
+"""Finds LayerNormalization that an exporter wrote as operators of real numbers, as PyTorch does before opset 17."""
 
 from __future__ import annotations
 
