@@ -126,8 +126,8 @@ def test_one_thread_has_the_arena_at_a_time(platform: str, tmp_path: Path) -> No
 def test_a_run_needs_the_arena(tmp_path: Path) -> None:
     """Without an operating system, a run that finds the arena in use does not wait."""
     names = ("ferrule_dense_two_by_two_arena", "ferrule_dense", "ferrule_dense_weights")
-    kernel = KERNELS.part("fully_connected_octet_s8").source_paths
-    adapter = built("bare-metal", tmp_path, *names, sources=kernel)
+    kernels = [path for part in pair().contributions for path in part.source_paths]
+    adapter = built("bare-metal", tmp_path, *names, sources=kernels)
     lib: CData = adapter.lib
     (x,) = random_sample(dense().inputs, 1)
     (expected,) = dense().run([x])

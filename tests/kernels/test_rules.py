@@ -120,7 +120,7 @@ CASES: dict[str, tuple[Network, str]] = {
     "scaled up": (layer(CONV, (1, 2, 3, 2), (3, 1, 1, 2), CONV_1X1, factor=0.5), "conv2d_RULE_s8"),
     "depth": (
         layer(DEPTHWISE, (1, 3, 3, 2), (1, 2, 2, 4), DepthwiseConv2dDescriptor(depth_multiplier=2)),
-        "depthwise_conv2d_RULE_s8",
+        "conv2d_block_s8 | conv2d_quad_RULE_s8",
     ),
     "groups": (layer(CONV, (1, 3, 3, 4), (4, 2, 2, 2), CONV_1X1), "conv2d_block_s8 | conv2d_quad_RULE_s8"),
     "groups that are scaled up": (
