@@ -146,7 +146,8 @@ def load(
 
     Operators of a quantised ONNX model that stand between DequantizeLinear and QuantizeLinear compute as onnxruntime
     does after its optimiser ("optimised", the default of `onnx_arithmetic`): fused with the conversions where that
-    fuses them, and in float32 elsewhere. With "as-written", all compute in float32, as without the optimiser.
+    fuses them, and in float32 elsewhere; but a LayerNormalization computes in integers, without the conversions among
+    its operators. With "as-written", all compute in float32, as without the optimiser.
 
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.

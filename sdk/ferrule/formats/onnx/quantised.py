@@ -42,7 +42,10 @@ class Arithmetic(StrEnum):
     """How the operators of a quantised model between DequantizeLinear and QuantizeLinear compute."""
 
     OPTIMISED = "optimised"
-    """As onnxruntime does after its optimiser: fused with the conversions where that fuses them."""
+    """As onnxruntime does after its optimiser: fused with the conversions where that fuses them.
+
+    Normalisations compute with the integers before them, without the conversions among their operators.
+    """
     AS_WRITTEN = "as-written"
     """As the file has it: each operator in float32, and the result quantised."""
 
