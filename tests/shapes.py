@@ -2,6 +2,8 @@
 """Random shapes of each kernel on an emulated board, compared with numpy bit by bit.
 
 python tests/shapes.py --count 10000 --board mps2-an386 --seed 1 --goal speed --toolchain arm-none-eabi-gcc
+python tests/shapes.py --each 1000 --board stm32g0b1 --goal any --toolchain any --chosen
+                                               1,000 of each layer type; each batch draws its goal and toolchain
 python tests/shapes.py --case 'Case(...)'      repeats one shape, as a failure prints it
 
 Each shape is a network of one layer; many share a firmware. Where an operator has several kernels, a shape runs with

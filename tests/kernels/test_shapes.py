@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import pytest
 from compare import assert_arrays_equal
 from needs import require_module, require_program
-from shape_campaign import Progress, Ran, Setting, check_all_turns, main, parsed, run_campaign, smallest
-from shape_cases import Case, draw
+from shape_campaign import ANY, Progress, Ran, Setting, check_all_turns, main, parsed, run_campaign, smallest
+from shape_cases import TYPES, Case, draw
 
 from ferrule._typing import override
+from ferrule.backends.target import Goal
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.network import Network
@@ -118,7 +120,7 @@ def test_a_difference_is_found_and_made_smaller() -> None:
         Wrong(), seed=SEED, count=100, batch=50, progress=Progress(path=None, key=""), every=False
     )
     assert differences
-    case = smallest(differences[0], Wrong()).case
+    case = smallest(differences[0]).case
     assert (case.type, case.kernel_h, case.channels) == (LayerType.CONV_2D, 3, 2)
     assert case.size <= differences[0].case.size
     assert (case.width, case.kernel_w, case.outputs, case.batch) == (1, 1, 1, 1)
@@ -155,6 +157,21 @@ def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
     other = Progress(path=path, key="two")
     other.load()
     assert other.done == 0
+
+
+def test_types_are_drawn_in_turn() -> None:
+    progress = Progress(path=None, key="")
+    types = [LayerType.MAX_POOL_2D, LayerType.ADD]
+    found = run_campaign(Refusing(), seed=4, count=6, batch=6, progress=progress, every=False, types=types)
+    assert [each.case for each in found] == [draw(4, index, LayerType.MAX_POOL_2D) for index in (0, 2, 4)]
+    assert all(draw(4, index, each).type is each for index in range(3) for each in TYPES)
+
+
+def test_a_batch_draws_its_goal_and_toolchain() -> None:
+    drawn = [Setting(goal=ANY, toolchain=ANY).drawn(Random(seed)) for seed in range(40)]
+    assert {each.goal for each in drawn} == set(Goal)
+    assert {each.toolchain for each in drawn} == {"zig", "arm-none-eabi-gcc"}
+    assert Setting(goal="size", toolchain="zig").drawn(Random(1)) == Setting(goal="size", toolchain="zig")
 
 
 def test_the_same_numbers_give_the_same_case() -> None:

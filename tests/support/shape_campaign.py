@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import time
 from collections import Counter
@@ -19,12 +20,14 @@ from pathlib import Path
 import numpy as np
 from amounts import amount
 from merged import merged
-from shape_cases import Case, draw
+from shape_cases import TYPES, Case, draw
 
 import ferrule
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernels import choice
 from ferrule.backends.firmware import LoweringContext
+from ferrule.backends.target import Goal
+from ferrule.boards import load_board
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.network import Network
@@ -35,6 +38,11 @@ _MOST_STEPS = 12
 """Times that a failing case is made smaller."""
 _MOST_CANDIDATES = 40
 """Smaller cases that one step tries, together in one firmware."""
+_STACK_BYTES = 16_384
+"""More than any kernel needs, so that no firmware is built a second time to fit its stack."""
+ANY = "any"
+"""In place of a goal or of a toolchain: each batch draws its own."""
+_TOOLCHAINS = ("zig", "arm-none-eabi-gcc")
 
 
 @frozen
@@ -47,9 +55,21 @@ class Setting:
     engine: str = ""
     """Empty for the fastest engine that can run the board."""
 
+    def drawn(self, numbers: random.Random) -> Setting:
+        """Return the setting with a drawn goal and toolchain where it has ANY."""
+        goal, toolchain = numbers.choice(list(Goal)), numbers.choice(_TOOLCHAINS)
+        return replace(
+            self,
+            goal=goal.value if self.goal == ANY else self.goal,
+            toolchain=toolchain if self.toolchain == ANY else self.toolchain,
+        )
+
     def run(self, network: Network, inputs: Sequence[Array]) -> Ran:
         """Run a network on the board."""
-        firmware = ferrule.compile(network, board=self.board, toolchain=self.toolchain, goal=self.goal)
+        board = load_board(self.board)
+        placement = replace(board.placement, stack_bytes=_STACK_BYTES, stack_is_stated=True)
+        board = replace(board, placement=placement)
+        firmware = ferrule.compile(network, board=board, toolchain=self.toolchain, goal=self.goal)
         engine = self.engine or ("qemu" if "an547" in self.board else "unicorn")
         outputs = firmware.run(inputs, engine=engine).outputs
         own = (
@@ -78,6 +98,7 @@ class Difference:
     """A case with a wrong output, or one that could not be run."""
 
     case: Case
+    setting: Setting
     turn: int
     kernel: str
     what: str
@@ -140,7 +161,7 @@ def check(cases: Sequence[Case], setting: Setting, turn: int) -> Outcome:
     except FerruleError as error:
         if len(cases) == 1:
             return Outcome(
-                differences=[Difference(case=cases[0], turn=turn, kernel="?", what=f"{error}")],
+                differences=[Difference(case=cases[0], setting=setting, turn=turn, kernel="?", what=f"{error}")],
                 kernels=Counter(),
                 several=[],
             )
@@ -161,7 +182,7 @@ def check(cases: Sequence[Case], setting: Setting, turn: int) -> Outcome:
         if not what and ran.own is not None and ran.own.judged.first == name:
             what = "the C on this machine left numpy's bounds"
         if what:
-            outcome.differences.append(Difference(case=case, turn=turn, kernel=kernel, what=what))
+            outcome.differences.append(Difference(case=case, setting=setting, turn=turn, kernel=kernel, what=what))
         if turn + 1 < turns.candidates.get(name, 1):
             outcome.several.append(case)
     return outcome
@@ -179,13 +200,13 @@ def check_all_turns(cases: Sequence[Case], setting: Setting, *, every: bool) -> 
     return total
 
 
-def smallest(difference: Difference, setting: Setting) -> Difference:
+def smallest(difference: Difference) -> Difference:
     """Return a smaller case that still differs: in each step the smallest among those with one number less."""
     for _ in range(_MOST_STEPS):
         candidates = sorted(filter(_valid, difference.case.smaller()), key=lambda case: case.size)[:_MOST_CANDIDATES]
         if not candidates:
             break
-        found = check(candidates, setting, difference.turn).differences
+        found = check(candidates, difference.setting, difference.turn).differences
         if not found:
             break
         difference = min(found, key=lambda each: each.case.size)
@@ -237,19 +258,31 @@ class Progress:
 
 
 def run_campaign(
-    setting: Setting, *, seed: int, count: int, batch: int, progress: Progress, every: bool
+    setting: Setting,
+    *,
+    seed: int,
+    count: int,
+    batch: int,
+    progress: Progress,
+    every: bool,
+    types: Sequence[LayerType] = (),
 ) -> list[Difference]:
-    """Run the cases that are not done; stop after the first batch with a difference."""
+    """Run the cases that are not done, of `types` in turn if there are any; stop after a batch with a difference."""
     while progress.done < count:
         last = min(progress.done + batch, count)
         started = time.monotonic()
-        outcome = check_all_turns([draw(seed, index) for index in range(progress.done, last)], setting, every=every)
+        cases = [
+            draw(seed, index, types[index % len(types)] if types else None) for index in range(progress.done, last)
+        ]
+        drawn = setting.drawn(random.Random(f"{seed} {progress.done}"))
+        outcome = check_all_turns(cases, drawn, every=every)
         if outcome.differences:
             return outcome.differences
         progress.kernels += outcome.kernels
         progress.done = last
         progress.save()
-        print(f"{last} of {count} shapes exact ({time.monotonic() - started:.1f} s)", flush=True)
+        took = f"{time.monotonic() - started:.1f} s"
+        print(f"{last} of {count} shapes exact ({drawn.goal}, {drawn.toolchain}, {took})", flush=True)
     return []
 
 
@@ -257,11 +290,15 @@ def main(description: str) -> int:
     """Run a campaign as the command line says; return 1 if an output differs."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=amount, default=10_000, help="shapes")
+    parser.add_argument("--each", type=amount, help="shapes of each layer type, in turn, in place of --count")
+    parser.add_argument(
+        "--types", nargs="+", choices=list(map(str, TYPES)), metavar="TYPE", help="the layer types that --each takes"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first shape")
     parser.add_argument("--board", default=Setting().board)
-    parser.add_argument("--toolchain", default=Setting().toolchain)
-    parser.add_argument("--goal", default=Setting().goal)
+    parser.add_argument("--toolchain", default=Setting().toolchain, help="any: each batch draws it")
+    parser.add_argument("--goal", default=Setting().goal, help="any: each batch draws it")
     parser.add_argument("--engine", default="", help="unicorn or qemu; the fastest that can run the board if not given")
     parser.add_argument("--batch", type=amount, default=100, help="shapes in one firmware")
     parser.add_argument(
@@ -273,20 +310,23 @@ def main(description: str) -> int:
     setting = Setting(board=options.board, toolchain=options.toolchain, goal=options.goal, engine=options.engine)
     every = not options.chosen
     if options.case:
-        return _report(check_all_turns([parsed(options.case)], setting, every=every).differences, setting, shrink=False)
-    progress = Progress(path=options.state, key=f"{setting} {options.seed} {every}", done=options.first)
+        return _report(check_all_turns([parsed(options.case)], setting, every=every).differences, shrink=False)
+    types = [each for each in TYPES if each in (options.types or TYPES)] if options.each else []
+    key = f"{setting} {options.seed} {every} {' '.join(types)}"
+    progress = Progress(path=options.state, key=key, done=options.first)
     progress.load()
     differences = run_campaign(
         setting,
         seed=options.seed,
-        count=options.first + options.count,
+        count=options.first + (options.each * len(types) if options.each else options.count),
         batch=options.batch,
         progress=progress,
         every=every,
+        types=types,
     )
     for kernel, number in sorted(progress.kernels.items()):
         print(f"{number:7,} {kernel}")
-    return _report(differences, setting, shrink=True)
+    return _report(differences, shrink=True)
 
 
 def parsed(text: str) -> Case:
@@ -298,14 +338,14 @@ def parsed(text: str) -> Case:
     return case
 
 
-def _report(differences: Sequence[Difference], setting: Setting, *, shrink: bool) -> int:
+def _report(differences: Sequence[Difference], *, shrink: bool) -> int:
     kernels: set[str] = set()
     for found in sorted(differences, key=lambda each: each.case.size):
         print(f"DIFFERENT: {found.kernel}: {found.what}\n    {found.case.brief}")
         if not shrink or found.kernel in kernels:
             continue
         kernels.add(found.kernel)
-        least = smallest(found, setting)
+        least, setting = smallest(found), found.setting
         print(f"smallest:  {least.kernel} (turn {least.turn}): {least.what}")
         print(
             f"    python tests/shapes.py --board {setting.board} --toolchain {setting.toolchain} --goal {setting.goal}"

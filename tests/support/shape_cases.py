@@ -59,6 +59,8 @@ _SHARES = {
     LayerType.LAYER_NORMALIZATION: 1,
 }
 """How often layers occur."""
+TYPES = tuple(_SHARES)
+"""The types of layers that are drawn."""
 _RECURRENT = frozenset({LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, LayerType.SVDF})
 _EXTREMA = frozenset({LayerType.MAXIMUM, LayerType.MINIMUM})
 _OF_TWO = frozenset({LayerType.ADD, LayerType.SUB, LayerType.MUL, LayerType.PRELU, *_EXTREMA})
@@ -166,10 +168,10 @@ class Case:
         return [_values(generator, info, self.inputs) for info in network.inputs]
 
 
-def draw(seed: int, index: int) -> Case:
-    """Return the case of this number in the sequence of a seed."""
+def draw(seed: int, index: int, type_: LayerType | None = None) -> Case:
+    """Return the case of this number in the sequence of a seed, of this type if it is given."""
     for attempt in range(100):
-        case = _fitting(_draw(random.Random(f"{seed} {index} {attempt}")))
+        case = _fitting(_draw(random.Random(f"{seed} {index} {attempt}"), type_))
         try:
             case.network()
         except (UnsupportedError, ValueError):
@@ -184,8 +186,8 @@ def _python(value: object) -> str:
     )
 
 
-def _draw(numbers: random.Random) -> Case:
-    type_ = numbers.choices(list(_SHARES), list(_SHARES.values()))[0]
+def _draw(numbers: random.Random, type_: LayerType | None) -> Case:
+    type_ = type_ or numbers.choices(TYPES, list(_SHARES.values()))[0]
     dtype = numbers.choices(
         [DataType.INT16, DataType.FLOAT32, DataType.INT8], [_INT16, _FLOAT32, 1 - _INT16 - _FLOAT32]
     )[0]
