@@ -27,33 +27,44 @@ TONIGHT = datetime.now(UTC).toordinal()
 """The seed of the nightly campaigns: another one each night. A failure prints its case, which needs no seed."""
 
 
-@pytest.mark.emu
-@pytest.mark.parametrize(
-    ("board", "engine", "count", "seed"),
-    [
-        ("mps2-an386", "unicorn", 12, SEED),
-        ("mps2-an385", "unicorn", 4, SEED),
-        ("mps3-an547", "qemu", 4, SEED),
-        pytest.param("stm32g0b1", "unicorn", 300, TONIGHT, marks=pytest.mark.nightly),
-        pytest.param("mps2-an505", "unicorn", 300, TONIGHT, marks=pytest.mark.nightly),
-        pytest.param("mps2-an386", "unicorn", 2000, TONIGHT, marks=pytest.mark.nightly),
-        pytest.param("mps2-an385", "unicorn", 1000, TONIGHT, marks=pytest.mark.nightly),
-        pytest.param("mps3-an547", "qemu", 1000, TONIGHT, marks=pytest.mark.nightly),
-    ],
-    ids=lambda each: "" if each == TONIGHT else None,
-)
-def test_a_slice_of_the_campaign(board: str, engine: str, count: int, seed: int) -> None:
+ENGINES = {"mps3-an547": "qemu"}
+"""The engines of boards that unicorn can't run."""
+
+
+def ready(board: str) -> str:
+    """Return the engine of a board; skip the test if a program of the campaign is missing."""
     require_program("arm-none-eabi-gcc", "apt install gcc-arm-none-eabi")
+    require_module("unicorn", "pip install ferrule[run]")
+    engine = ENGINES.get(board, "unicorn")
     if engine == "qemu":
         require_program("qemu-system-arm", "apt install qemu-system-arm")
-    else:
-        require_module("unicorn", "pip install ferrule[run]")
-    setting = Setting(board=board, engine=engine, goal="speed")
+    return engine
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize(("board", "count"), [("mps2-an386", 12), ("mps2-an385", 4), ("mps3-an547", 4)])
+def test_a_slice_of_the_campaign(board: str, count: int) -> None:
+    setting = Setting(board=board, engine=ready(board), goal="speed")
     progress = Progress(path=None, key="")
-    differences = run_campaign(setting, seed=seed, count=count, batch=100, progress=progress, every=True)
+    differences = run_campaign(setting, seed=SEED, count=count, batch=100, progress=progress, every=True)
     assert [(each.kernel, each.what, each.case.brief) for each in differences] == []
     assert progress.done == count
     assert progress.kernels.total() >= count
+
+
+@pytest.mark.nightly
+@pytest.mark.emu
+@pytest.mark.parametrize("every", [True, False], ids=["each kernel", "the chosen kernel"])
+@pytest.mark.parametrize("board", ["stm32g0b1", "mps2-an385", "mps2-an386", "mps2-an505", "mps3-an547"])
+def test_shapes_of_each_type(board: str, every: bool) -> None:
+    """Forty of each type with every kernel and a hundred with the chosen one; goals and toolchains are drawn."""
+    setting = Setting(board=board, engine=ready(board), goal=ANY, toolchain=ANY)
+    progress, count = Progress(path=None, key=""), (40 if every else 100) * len(TYPES)
+    differences = run_campaign(
+        setting, seed=TONIGHT, count=count, batch=110, progress=progress, every=every, types=TYPES
+    )
+    assert [(each.kernel, each.setting, each.what, each.case.brief) for each in differences] == []
+    assert progress.done == count
 
 
 @pytest.mark.emu
