@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BATCH_MATMUL of int8 with a matrix packed at run time: the plain C of all kernels here, the assembler on boards."""
+"""BATCH_MATMUL with a matrix packed at run time: the plain C of all kernels here, the assembler on boards."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ M0, M3, M4 = (
     CoreFeatures(name="cortex-m3", dsp=False),
     None,
 )
+M4_DSP = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
 M55 = CoreFeatures(name="cortex-m55", fpu=True, dsp=True, mve=True)
 
 
@@ -95,8 +96,8 @@ def layer(
     return layer_network(type_, descriptor, infos, output, constants, rounding=rounding)
 
 
-def drawn(seed: int) -> Network:
-    """Return a product of random sizes, batches and zero points by a random rule."""
+def drawn(seed: int, *, wide: bool = False) -> Network:
+    """Return a product of random sizes, batches and zero points by a random rule, or of int16, which has neither."""
     random = np.random.default_rng(seed)
     sizes = (int(random.integers(1, 12)), int(random.integers(1, 40)), int(random.integers(1, 20)))
     extents = tuple(int(each) for each in random.integers(1, 4, random.integers(0, 4)))
@@ -107,10 +108,13 @@ def drawn(seed: int) -> Network:
         sizes,
         adjoint=str(random.choice(["", "x", "y", "xy"])),
         batches=batches,
-        zero_points=(low, middle, high),
-        rounding=[Rounding.TFLM, Rounding.TFLM, Rounding.SINGLE, Rounding.ONNX][int(random.integers(4))],
+        zero_points=(0, 0, 0) if wide else (low, middle, high),
+        rounding=Rounding.TFLM
+        if wide
+        else [Rounding.TFLM, Rounding.TFLM, Rounding.SINGLE, Rounding.ONNX][int(random.integers(4))],
         factor=float(2.0 ** random.uniform(-3, 2)),
         held=[None, None, 0, 1][int(random.integers(4))],
+        dtype=DataType.INT16 if wide else DataType.INT8,
     )
 
 
@@ -137,7 +141,14 @@ CASES = {
     "pixels by onnx": layer(4, 11, 6, type_=LayerType.CONV_2D, rounding=Rounding.ONNX),
     "weights with a zero point": layer(4, 18, 5, weights_zero_point=-9, held=True),
     "pixels and a zero point": layer(3, 16, 16, type_=LayerType.CONV_2D, weights_zero_point=100, held=True),
-} | {f"drawn {seed}": drawn(seed) for seed in range(24)}
+    "int16, one row": product((1, 12, 9), dtype=DataType.INT16, zero_points=(0, 0, 0)),
+    "int16, long": product((2, 300, 6), adjoint="y", dtype=DataType.INT16, zero_points=(0, 0, 0)),
+    "int16, scaled far down": product((3, 40, 9), dtype=DataType.INT16, zero_points=(0, 0, 0), factor=300.0),
+    "int16, scaled little": product((3, 5, 8), dtype=DataType.INT16, zero_points=(0, 0, 0), factor=2.0**-11),
+    "int16, scaled up": product((3, 5, 8), dtype=DataType.INT16, zero_points=(0, 0, 0), factor=2.0**-14),
+}
+CASES |= {f"drawn {seed}": drawn(seed) for seed in range(24)}
+CASES |= {f"int16, drawn {seed}": drawn(seed, wide=True) for seed in range(24, 36)}
 
 
 def runs_of(network: Network) -> list[list[Array]]:
@@ -238,8 +249,25 @@ def test_a_bias_from_run_time_is_left_to_the_generic_kernel() -> None:
     assert lower(network).kernel == "conv2d_s8"
 
 
+@pytest.mark.parametrize("core", [M4_DSP, M55])
+def test_int16_has_a_kernel_with_sums_of_64_bits(core: CoreFeatures) -> None:
+    assert (
+        lower(product((16, 16, 16), dtype=DataType.INT16, zero_points=(0, 0, 0)), core).kernel
+        == "batch_matmul_block_s16"
+    )
+    assert (
+        lower(product((1, 64, 64), dtype=DataType.INT16, zero_points=(0, 0, 0)), core).kernel
+        == "batch_matmul_block_s16"
+    )
+    assert (
+        lower(product((64, 64, 1), dtype=DataType.INT16, zero_points=(0, 0, 0)), core).kernel
+        == "batch_matmul_block_s16"
+    )
+
+
 def test_what_is_scaled_up_is_left_to_the_generic_kernel() -> None:
     assert lower(CASES["scaled up"]).kernel == "batch_matmul_s8"
+    assert lower(CASES["int16, scaled up"], M4_DSP).kernel == "batch_matmul_s16"
 
 
 @pytest.mark.parametrize("kernel", ["mve", "block", "octet"])

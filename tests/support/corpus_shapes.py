@@ -275,6 +275,7 @@ CASES: tuple[_Case, ...] = (
     _case("lstm_t8_16_32", _B.lstm, 8, 16, 32),
     _case("c1x1_group8", _B.conv, _S, (32, 32), (1, 1), groups=8),
     _case("dw1x1_mult2", _B.depthwise, _S, 16, (1, 1), multiplier=2),
+    _case("bmm_4x24x64_qkT", _B.matmul, 24, 64, 24, adjoint=True),
 )
 """The layers, by name; a new one comes last, since the data of each depends on its place."""
 WITHOUT = {"int16": {"hswish", "resize_bl_x2", "l2norm"}, "int8": set(), "f32": {"c1x1_group8", "dw1x1_mult2"}}

@@ -120,6 +120,26 @@ void ferrule_batch_matmul_direct_s8(const struct ferrule_batch_matmul_tile_s8_pa
                                     const int8_t *left, const int8_t *right, int8_t *output,
                                     void *scratch);
 
+/** int16 with the right matrices packed at run time, some columns at a time. */
+struct ferrule_batch_matmul_tile_s16_params {
+    struct ferrule_batch_matmul_shape shape;
+    int32_t tile_columns; /**< packed at once; a multiple of four */
+    int32_t multiplier;   /**< by which a sum is multiplied, */
+    int32_t right;        /**< then shifted to the right by 32 plus this, at least 1 */
+};
+
+/**
+ * @brief Multiply a row and four columns at a time, for the DSP extension or with MVE.
+ *
+ * Sums have 64 bits; the upper 32 of a sum times the multiplier, which is not negative, are less
+ * than 2^31 - 1. Scratch, aligned to 4: per column of a tile 2 * depth bytes, with depth rounded up
+ * to a multiple of 8; and 2 * depth + 2 if the elements of a left row are not adjacent, or if depth
+ * is odd.
+ */
+void ferrule_batch_matmul_block_s16(const struct ferrule_batch_matmul_tile_s16_params *params,
+                                    const int16_t *left, const int16_t *right, int16_t *output,
+                                    void *scratch);
+
 /** @brief Return the bytes that exist of four, `step` apart, in a word; the others are `missing`.
  */
 static inline uint32_t ferrule_load_some(const int8_t *data, int32_t step, int32_t count,

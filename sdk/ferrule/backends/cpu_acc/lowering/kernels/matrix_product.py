@@ -38,7 +38,7 @@ _LARGEST_SUM = 1 << 30
 _LARGEST_RIGHT_SHIFT = 22
 _LEAST_SHIFT, _MOST_SHIFT = 3, 8
 """By how much weights of 16 bits may be shifted for the proved form."""
-_SCRATCHES = (1 << 15, 4096, 1024, 0)
+SCRATCHES = (1 << 15, 4096, 1024, 0)
 """Limits of the scratch, unless a single block needs more."""
 _VECTOR = 16
 _MOST_ROWS = 32
@@ -458,7 +458,7 @@ def _candidates(context: LoweringContext, of: _Of, kernel: _Kernel) -> Found:
     product = of(context)
     if isinstance(product, str):
         return product
-    made = [kernel(each, limit) for each in (product, product.transposed) for limit in _SCRATCHES]
+    made = [kernel(each, limit) for each in (product, product.transposed) for limit in SCRATCHES]
     found = {(each.scratch_bytes, each.instructions): each for each in made if isinstance(each, Candidate)}
     return tuple(found.values()) or next(each for each in made if isinstance(each, str))
 

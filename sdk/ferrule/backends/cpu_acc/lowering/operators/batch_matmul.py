@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import RULE_KERNELS, SUFFIXES, KernelCall, Member, rule_sources
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row, has_dsp
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import MATRIX_PRODUCT_ROWS, MatrixProduct
+from ferrule.backends.cpu_acc.lowering.kernels.matrix_product_s16 import MATRIX_PRODUCT_S16
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType
 from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
@@ -17,13 +18,9 @@ def _generic(context: LoweringContext) -> Candidate:
     product, dtype, rounding = MatrixProduct.of(context), context.output.dtype, context.layer.rounding
     suffix = f"{RULE_KERNELS[rounding] if dtype is DataType.INT8 else ''}{SUFFIXES[dtype]}"
     elements = product.matrices * product.rows * product.columns
-    # two columns of int16 at a time
-    each = (
-        4 * product.depth + 65 if dtype is DataType.INT16 and has_dsp(context.target.core) else 11 * product.depth + 40
-    )
     return Candidate(
         kernel=f"batch_matmul_{suffix}",
-        instructions=elements * each,
+        instructions=elements * (11 * product.depth + 40),
         weight_bytes=0,
         call=lambda: KernelCall(
             f"batch_matmul_{suffix}",
@@ -50,6 +47,7 @@ def _scales(product: MatrixProduct) -> dict[str, Member]:
 
 BATCH_MATMUL_ROWS: tuple[Row, ...] = (
     *MATRIX_PRODUCT_ROWS,
+    MATRIX_PRODUCT_S16,
     Row(kernel="batch_matmul", rules=WEIGHTED_RULES, candidate=_generic),
 )
 """The kernels of BATCH_MATMUL; the last one takes all layers."""
