@@ -9,4 +9,12 @@
 #define FERRULE_OUTPUT       float
 #define FERRULE_SHAPE        params
 #define FERRULE_RESULT(x, y) ((x) > (y) ? (x) : (y))
+#define FERRULE_LANE(x, y)                                                                         \
+    "vcmp.f32 s" #x ", s" #y "\n\t"                                                                \
+    "vmrs apsr_nzcv, fpscr\n\t"                                                                    \
+    "it le\n\t"                                                                                    \
+    "vmovle.f32 s" #x ", s" #y "\n\t"
+#define FERRULE_VECTOR(x, y)                                                                       \
+    "vcmp.f32 gt, q" #x ", q" #y "\n\t"                                                            \
+    "vpsel q" #x ", q" #x ", q" #y "\n\t"
 #include "ferrule/kernels/elementwise.inc.h"

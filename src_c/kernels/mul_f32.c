@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/binary.h"
+#include "ferrule/kernels/float_limits.h"
 #include "ferrule/kernels/requantize.h"
 
 #define FERRULE_KERNEL ferrule_mul_f32
@@ -11,5 +12,9 @@
 #define FERRULE_LOCALS                                                                             \
     const float low = params->low;                                                                 \
     const float high = params->high;
-#define FERRULE_RESULT(x, y) ferrule_clamp_f32((x) * (y), low, high)
+#define FERRULE_RESULT(x, y)                ferrule_clamp_f32((x) * (y), low, high)
+#define FERRULE_LANE(x, y)                  "vmul.f32 s" #x ", s" #x ", s" #y "\n\t"
+#define FERRULE_VECTOR(x, y)                "vmul.f32 q" #x ", q" #x ", q" #y "\n\t"
+#define FERRULE_TOTAL                       1
+#define FERRULE_LIMIT(values, count, total) ferrule_limit_f32(values, count, low, high, total)
 #include "ferrule/kernels/elementwise.inc.h"

@@ -9,4 +9,10 @@
 #define FERRULE_OUTPUT       float
 #define FERRULE_SHAPE        params
 #define FERRULE_RESULT(x, y) (((x) - (y)) * ((x) - (y)))
+#define FERRULE_LANE(x, y)                                                                         \
+    "vsub.f32 s" #x ", s" #x ", s" #y "\n\t"                                                       \
+    "vmul.f32 s" #x ", s" #x ", s" #x "\n\t"
+#define FERRULE_VECTOR(x, y)                                                                       \
+    "vsub.f32 q" #x ", q" #x ", q" #y "\n\t"                                                       \
+    "vmul.f32 q" #x ", q" #x ", q" #x "\n\t"
 #include "ferrule/kernels/elementwise.inc.h"

@@ -56,6 +56,7 @@ def lower_rectify(context: LoweringContext) -> LoweredOp:
     if dtype in BYTES:
         return lower_table(context)
     fields: dict[str, Member]
+    sources: tuple[str, ...] = ()
     if not dtype.is_float:
         rectifier = rectifier_of(layer.type, layer.descriptor, context.operands)
         kernel = "rectify_s16"
@@ -69,10 +70,11 @@ def lower_rectify(context: LoweringContext) -> LoweredOp:
         kernel, fields = "leaky_relu_f32", {"alpha": layer.descriptor.alpha}
     else:
         low, high = Activation(layer.type.value).limits
-        kernel, fields = "bounded_relu_f32", {"low": low, "high": high}
+        kernel, fields, sources = "bounded_relu_f32", {"low": low, "high": high}, ("float_limits",)
         if high is None:
-            kernel, fields = "relu_f32", {}
-    return KernelCall(kernel, _RECTIFY, {**fields, "elements": context.source.elements}).elementwise(context)
+            kernel, fields, sources = "relu_f32", {}, ()
+    fields["elements"] = context.source.elements
+    return KernelCall(kernel, _RECTIFY, fields, sources=sources).elementwise(context)
 
 
 def _prelu_call(context: LoweringContext) -> KernelCall:

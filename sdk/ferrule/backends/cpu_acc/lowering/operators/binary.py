@@ -183,7 +183,7 @@ def _product_call(context: LoweringContext, product: Product | Quotient) -> Kern
 
 def _float_call(context: LoweringContext) -> KernelCall:
     fields = limit_fields(context.output, descriptor_of(context, BinaryDescriptor).activation)
-    return KernelCall(kernel_of(context), _HEADER, fields, table="binary_f32_params")
+    return KernelCall(kernel_of(context), _HEADER, fields, table="binary_f32_params", sources=("float_limits",))
 
 
 def _sum_call(context: LoweringContext, total: Sum | SquaredDifference) -> KernelCall:
