@@ -143,9 +143,9 @@ def test_a_backend_is_not_asked_for_a_rule_that_it_does_not_declare(type_: Layer
 def test_no_subgraph_has_a_layer_with_a_rule_that_its_backend_does_not_declare() -> None:
     network = Network("chain")
     info = dense(Rounding.TFLM).inputs[0]
-    tensor = network.add_input(replace(info, name="x"))
+    tensor, other = (network.add_input(replace(info, name=name)) for name in "xy")
     for name in ("tflm", "onnx", "single"):
-        tensor = network.add_mul_layer(tensor, tensor, quantization=info.quantization, name=name)
+        tensor = network.add_mul_layer(tensor, other, quantization=info.quantization, name=name)
     network.set_outputs([tensor])
     graph = ruled(network, onnx=Rounding.ONNX, single=Rounding.ONNX_UINT8)
     registry = BackendRegistry()

@@ -14,7 +14,7 @@ from ferrule.graph import LayerType
 
 
 @pytest.mark.emu
-@pytest.mark.parametrize("kind", ["keyword_transformer", "vision_transformer"])
+@pytest.mark.parametrize("kind", ["keyword_transformer", "keyword_transformer_13", "vision_transformer"])
 def test_a_quantised_transformer_equals_numpy(kind: str, tmp_path: Path) -> None:
     require_module("unicorn", "pip install ferrule[run]")
     require_module("onnx", "pip install 'ferrule[onnx]'")

@@ -404,14 +404,16 @@ def test_a_quantize_by_the_onnx_rule_goes_if_it_changes_nothing(scale: float, go
     """With the larger scale, the real values of most stored ones are infinite."""
     network = Network("n")
     quantization = Quantization.of(scale, -3)
-    network.add_input(TensorInfo("x", (1, 256), DataType.INT8, quantization=quantization))
+    for name in ("x", "y"):
+        network.add_input(TensorInfo(name, (1, 256), DataType.INT8, quantization=quantization))
     network.add_quantize_layer("x", DataType.INT8, quantization, name="same")
-    network.set_outputs([network.add_maximum_layer("x", "same")])
+    network.set_outputs([network.add_maximum_layer("y", "same")])
     given = ruled(network, {"same": Rounding.ONNX})
     simpler = simplify(given)
     assert types(simpler) == ([] if goes else [LayerType.QUANTIZE]) + [LayerType.MAXIMUM]
     every = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
-    assert_array_equal(run_graph(given, [every]), run_graph(simpler, [every]))
+    lowest = np.full_like(every, -128)
+    assert_array_equal(run_graph(given, [every, lowest]), run_graph(simpler, [every, lowest]))
 
 
 def test_a_clamp_by_another_rule_is_fused_only_if_its_limits_are_those_of_the_activation(
@@ -427,8 +429,8 @@ def test_a_clamp_by_another_rule_is_fused_only_if_its_limits_are_those_of_the_ac
     monkeypatch.setitem(cast(dict[LayerType, Operator], OPERATORS), LayerType.RELU6, row)
     for scale, fused in ((12.0, False), (10.0, True)):
         network = Network("n")
-        x = network.add_input(TensorInfo("x", (1, 256), DataType.INT8, quantization=WHOLE))
-        product = network.add_mul_layer(x, x, quantization=Quantization.of(scale))
+        x, y = (network.add_input(TensorInfo(name, (1, 256), DataType.INT8, quantization=WHOLE)) for name in ("x", "y"))
+        product = network.add_mul_layer(x, y, quantization=Quantization.of(scale))
         network.set_outputs([network.add_relu6_layer(product, name="clamp")])
         given = ruled(network, {"clamp": Rounding.ONNX})
         simpler = simplify(given)
@@ -528,6 +530,81 @@ def test_other_floats_between_integers_stay(case: str) -> None:
     quantization = Quantization.of(0.25, 0) if case == "int16" else HALF
     network.set_outputs([network.add_quantize_layer(result, wide, quantization), second])
     assert LayerType.LOOKUP not in types(simplify(network))
+
+
+def gelu_of_bytes(network: Network, source: str) -> str:
+    """Return a GELU as it is quantised: only its function is in float32, and what follows is int8."""
+    real = network.add_tanh_layer(network.add_dequantize_layer(source))
+    erf = network.add_quantize_layer(real, DataType.INT8, Quantization.of(1 / 128), name="erf")
+    above = network.add_add_layer(
+        erf, byte(network, "one", 1 / 64, 64), quantization=Quantization.of(1 / 64, -128), name="above"
+    )
+    product = network.add_mul_layer(source, above, quantization=Quantization.of(0.4, -100), name="product")
+    return network.add_mul_layer(product, byte(network, "half", 0.005, 100), quantization=HALF, name="y")
+
+
+def byte(network: Network, name: str, scale: float, value: int) -> str:
+    return network.add_constant_array(name, np.full((1, 1), value, np.int8), quantization=Quantization.of(scale))
+
+
+@pytest.mark.parametrize("onnx", [False, True])
+@pytest.mark.parametrize("length", [5, 1])
+def test_integers_behind_a_table_become_part_of_it(onnx: bool, length: int) -> None:
+    network = Network("n")
+    x, z = (network.add_input(TensorInfo(name, (2, length), DataType.INT8, quantization=QUARTER)) for name in "xz")
+    total = network.add_add_layer(x, z, quantization=QUARTER, name="total")
+    network.set_outputs([gelu_of_bytes(network, total)])
+    given = ruled(network, dict.fromkeys(("erf", "above", "product", "y"), Rounding.ONNX)) if onnx else network
+    simpler = simplify(given)
+    assert types(simpler) == [LayerType.ADD, LayerType.LOOKUP]
+    assert simpler.layers[1].inputs == ("total",)
+    assert_same_bits(given, simpler)
+
+
+def test_integers_become_a_table_by_another_rule_than_that_of_accelerators() -> None:
+    network = Network("n")
+    x = network.add_input(TensorInfo("x", (1, 256), DataType.INT8, quantization=QUARTER))
+    share = network.add_logistic_layer(x, name="share")
+    network.set_outputs([network.add_mul_layer(x, share, quantization=HALF, name="y")])
+    assert_becomes(network, [LayerType.LOGISTIC, LayerType.MUL])
+    for rules in ({"share": Rounding.ONNX}, {"y": Rounding.ONNX_UINT8}, {"share": Rounding.ONNX, "y": Rounding.ONNX}):
+        given = ruled(network, rules)
+        simpler = simplify(given)
+        assert types(simpler) == [LayerType.LOOKUP]
+        assert_same_bits(given, simpler)
+
+
+@pytest.mark.parametrize(("last", "expected"), [("MUL", LayerType.LOOKUP), ("RELU", LayerType.RELU)])
+def test_integers_that_another_layer_reads_stay(last: str, expected: LayerType) -> None:
+    """A table saves a layer that rounds; one that is not slower than a table stays."""
+    network = Network("n")
+    x = network.add_input(TensorInfo("x", (1, 256), DataType.INT8, quantization=QUARTER))
+    first = network.add_quantize_layer(x, DataType.INT8, HALF, name="first")
+    if last == "MUL":
+        y = network.add_mul_layer(first, first, quantization=WHOLE, name="y")
+    else:
+        y = network.add_relu_layer(first, name="y")
+    network.set_outputs([first, y])
+    rounded = {"first": Rounding.ONNX} | ({"y": Rounding.ONNX} if last == "MUL" else {})
+    given = ruled(network, rounded)
+    simpler = simplify(given)
+    assert types(simpler) == [LayerType.QUANTIZE, expected]
+    assert_same_bits(given, simpler)
+
+
+@pytest.mark.parametrize("case", ["two tensors", "a row", "a factor per column"])
+def test_other_integers_stay(case: str) -> None:
+    network = Network("n")
+    x = network.add_input(TensorInfo("x", (4, 5), DataType.INT8, quantization=QUARTER))
+    shape = (1, 5) if case == "a row" else (4, 5)
+    other = network.add_input(TensorInfo("other", shape, DataType.INT8, quantization=QUARTER))
+    if case == "a factor per column":
+        data = np.arange(5, dtype=np.int8).reshape(1, 5)
+        other = network.add_constant_array("factor", data, quantization=QUARTER)
+    product = network.add_mul_layer(x, other, quantization=HALF, name="product")
+    network.set_outputs([network.add_logistic_layer(product, name="y")])
+    given = ruled(network, {"product": Rounding.ONNX, "y": Rounding.ONNX})
+    assert types(simplify(given)) == types(given)
 
 
 def test_a_long_chain_of_floats_stays() -> None:

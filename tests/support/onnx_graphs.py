@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,21 @@ class Nodes:
         name = f"constant{len(self._constants)}"
         self._constants[name] = value
         return name
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether the opset has LayerNormalization and Gelu, which PyTorch writes as single operators otherwise."""
+        return self._opset >= 20
+
+    def mean(self, source: str, axis: int, **attributes: Any) -> str:  # noqa: ANN401
+        """Add a mean over an axis, which is an input since opset 18."""
+        if self._opset < 18:
+            return self.node("ReduceMean", source, axes=[axis], **attributes)
+        return self.node("ReduceMean", source, self.constant(np.array([axis], np.int64)), **attributes)
+
+    def number(self, value: float) -> str:
+        """Add a number as an initialiser."""
+        return self.constant(np.array(value, np.float32))
 
     def weights(self, *shape: int, fan_in: int) -> str:
         """Add random weights of a layer each of whose sums has so many terms."""
@@ -221,7 +237,19 @@ def _projected(made: Nodes, source: str, inputs: int, outputs: int) -> str:
 
 def _layer_normalised(made: Nodes, source: str, width: int) -> str:
     scale = made.constant(np.linspace(0.8, 1.2, width, dtype=np.float32))
-    return made.node("LayerNormalization", source, scale, made.bias(width), axis=-1)
+    if made.has_functions:
+        return made.node("LayerNormalization", source, scale, made.bias(width), axis=-1)
+    centred = made.node("Sub", source, made.mean(source, -1))
+    variance = made.mean(made.node("Pow", centred, made.number(2)), -1)
+    deviation = made.node("Sqrt", made.node("Add", variance, made.number(1e-5)))
+    return made.node("Add", made.node("Mul", made.node("Div", centred, deviation), scale), made.bias(width))
+
+
+def _gelu(made: Nodes, source: str) -> str:
+    if made.has_functions:
+        return made.node("Gelu", source)
+    above = made.node("Add", made.node("Erf", made.node("Div", source, made.number(2**0.5))), made.number(1))
+    return made.node("Mul", made.node("Mul", source, above), made.number(0.5))
 
 
 def _block(made: Nodes, source: str, words: int, width: int, heads: int) -> str:
@@ -238,7 +266,7 @@ def _block(made: Nodes, source: str, words: int, width: int, heads: int) -> str:
     mixed = made.node("MatMul", made.node("Softmax", scores, axis=-1), value)
     mixed = made.reshaped(made.node("Transpose", mixed, perm=[0, 2, 1, 3]), 1, words, width)
     at = _layer_normalised(made, made.node("Add", source, _projected(made, mixed, width, width)), width)
-    inner = made.node("Gelu", _projected(made, at, width, 2 * width))
+    inner = _gelu(made, _projected(made, at, width, 2 * width))
     return _layer_normalised(made, made.node("Add", at, _projected(made, inner, 2 * width, width)), width)
 
 
@@ -249,15 +277,16 @@ def transformer(words: int = 16, width: int = 32, heads: int = 4) -> onnx.ModelP
     return made.model(made.gemm(made.node("Flatten", at), words * width, 6))
 
 
-def keyword_transformer(words: int = 26, features: int = 40, width: int = 64, blocks: int = 2) -> onnx.ModelProto:
+def keyword_transformer(
+    words: int = 26, features: int = 40, width: int = 64, blocks: int = 2, *, opset: int = OPSET
+) -> onnx.ModelProto:
     """A keyword transformer (arXiv 2104.00769) of one head: frames of a spectrum are words; their mean is read."""
-    made = Nodes("keyword_transformer", (1, words, features))
+    made = Nodes("keyword_transformer", (1, words, features), opset=opset)
     places = made.constant(np.linspace(-0.5, 0.5, words * width, dtype=np.float32).reshape(1, words, width))
     at = made.node("Add", _projected(made, "input", features, width), places)
     for _ in range(blocks):
         at = _block(made, at, words, width, 1)
-    mean = made.node("ReduceMean", at, made.constant(np.array([1], np.int64)), keepdims=0)
-    return made.model(made.gemm(mean, width, 12))
+    return made.model(made.gemm(made.mean(at, 1, keepdims=0), width, 12))
 
 
 def vision_transformer(side: int = 32, patch: int = 8, width: int = 32, blocks: int = 2) -> onnx.ModelProto:
@@ -268,8 +297,7 @@ def vision_transformer(side: int = 32, patch: int = 8, width: int = 32, blocks: 
     at = made.node("Transpose", made.reshaped(cut, 1, width, words), perm=[0, 2, 1])
     for _ in range(blocks):
         at = _block(made, at, words, width, 4)
-    mean = made.node("ReduceMean", at, made.constant(np.array([1], np.int64)), keepdims=0)
-    return made.model(made.gemm(mean, width, 10))
+    return made.model(made.gemm(made.mean(at, 1, keepdims=0), width, 10))
 
 
 GRAPHS: dict[str, Callable[[], onnx.ModelProto]] = {
@@ -281,6 +309,7 @@ GRAPHS: dict[str, Callable[[], onnx.ModelProto]] = {
     "sound": sound,
     "transformer": transformer,
     "keyword_transformer": keyword_transformer,
+    "keyword_transformer_13": partial(keyword_transformer, opset=13),
     "vision_transformer": vision_transformer,
 }
 """The graphs in the sizes of real models."""

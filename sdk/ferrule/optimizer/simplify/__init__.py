@@ -42,7 +42,6 @@ PASSES: tuple[Pass, ...] = (
     each_layer(fold_constants),
     each_layer(fold_pads),
     each_layer(find_prelus),
-    each_layer(find_tables),
     each_layer(fuse_activations),
     each_layer(remove_clamps),
     each_layer(clear_biases),
@@ -51,6 +50,7 @@ PASSES: tuple[Pass, ...] = (
     each_layer(transposes_as_reshapes),
     each_layer(join_reshapes),
     each_layer(remove_identities),
+    each_layer(find_tables),
     merge_twins,
     remove_dead_layers,
 )

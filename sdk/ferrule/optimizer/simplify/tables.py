@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces layers in float32 between DEQUANTIZE and QUANTIZE, as which GELU comes from ONNX, by a table of int8."""
+"""Replaces layers that compute each element of one int8 tensor by itself, as which GELU comes from ONNX, by a table."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
+from dataclasses import dataclass, field, replace
 
 from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, Rounding, TensorInfo
 from ferrule.graph.real_values import overflowing_floats
@@ -14,84 +12,113 @@ from ferrule.operators.operator import EVERY_INT8, Operands
 from ferrule.operators.table import OPERATORS, having, type_of
 
 _MOST_LAYERS = 64
-"""Between DEQUANTIZE and QUANTIZE."""
+"""Of which one table is made."""
+_CONVERSIONS = frozenset({LayerType.DEQUANTIZE, LayerType.QUANTIZE})
 
 
 def find_tables(editor: GraphEditor, layer: Layer) -> None:
-    """Replace a QUANTIZE by a LOOKUP of the int8 tensor of which elementwise layers in float32 compute its input.
+    """Replace a layer by a LOOKUP of the int8 tensor of which elementwise layers compute its int8 output.
 
-    All other operands of these layers must be constants of one element. The entries are the results of the layers' own
-    reference kernels, so that the 256 possible results, and thereby those of the network, keep every bit.
+    Among these layers is one in float32, a table, or one that rounds by another rule than TFLM's: other layers may be
+    worth more on an accelerator. All other operands are constants of one element. The entries are the results of the
+    layers' own reference kernels, so that the 256 possible results, and thereby those of the network, keep every bit.
     """
-    if layer.type is not LayerType.QUANTIZE or editor.info(layer.outputs[0]).dtype is not DataType.INT8:
+    if layer.type not in having(elementwise=True) or editor.info(layer.outputs[0]).dtype is not DataType.INT8:
         return
-    chain = _Chain(editor)
-    try:
-        found = chain.results(layer)
-    except _NoTableError:
+    group = _Group(editor, layer)
+    source = group.source()
+    if source is None:
         return
-    if chain.source is None or chain.layers < 1:
-        return
-    table = LookupDescriptor(table=tuple(int(value) for value in found))
+    table = LookupDescriptor(table=tuple(int(value) for value in group.results(source)))
     editor.replace_layer(
-        replace(layer, type=type_of(table), descriptor=table, inputs=(chain.source,), rounding=Rounding.TFLM)
+        replace(layer, type=type_of(table), descriptor=table, inputs=(source,), rounding=Rounding.TFLM)
     )
 
 
-class _NoTableError(Exception):
-    """The input of the QUANTIZE depends on more than one int8."""
+@dataclass(slots=True, eq=False)
+class _Group:
+    """The elementwise layers of which the output of the last one is computed."""
 
+    editor: GraphEditor
+    last: Layer
+    _reached: list[Layer] = field(default_factory=list)
+    """In an order in which they can run."""
+    _seen: set[str] = field(default_factory=set)
+    _count: int = 0
+    """How many layers at the end of `_reached` make up the table."""
 
-class _Chain:
-    """The layers of which a float is computed, for each value of the one int8 on which it depends."""
-
-    def __init__(self, editor: GraphEditor) -> None:
-        self._editor = editor
-        self._known: dict[str, Array] = {}
-        self.source: str | None = None
-        self.layers = 0
-        """The layers between DEQUANTIZE and QUANTIZE."""
-
-    def results(self, layer: Layer) -> Array:
-        """Return the output of a layer; _NoTableError if it does not depend on one int8 alone."""
-        operator, shape = OPERATORS[layer.type], self._editor.info(layer.outputs[0]).shape
-        arrays: list[Array | None] = []
-        infos: list[TensorInfo | None] = []
-        for name in layer.inputs:
-            array = None if name is None else self._array(name, shape)
-            arrays.append(array)
-            infos.append(None if name is None or array is None else self._flat(name, array.size))
-        output = self._flat(layer.outputs[0], EVERY_INT8.size)
-        operands = Operands(tuple(infos), (output,), rounding=layer.rounding)
-        with overflowing_floats():
-            (found,) = operator.kernel(layer.descriptor, operands, arrays)
+    def source(self) -> str | None:
+        """Return the int8 tensor of which the most layers compute the output; None if there is none."""
+        self._reach(self.last)
+        leaves = {self.last.outputs[0]}
+        found, passed, is_closed = None, dict[str, Layer](), True
+        for layer in reversed(self._reached):
+            (output,) = layer.outputs
+            leaves = (leaves - {output}) | set(self._operands(layer))
+            is_closed = is_closed and (layer is self.last or self._is_closed(output, passed))
+            passed[layer.name] = layer
+            if len(leaves) == 1 and (is_closed or self.last.rounding is not Rounding.TFLM):
+                (leaf,) = leaves
+                if self._is_whole(leaf) and self._is_worth(passed):
+                    found, self._count = leaf, len(passed)
         return found
 
-    def _flat(self, name: str, size: int) -> TensorInfo:
-        return replace(self._editor.info(name), shape=(size,))
+    def results(self, source: str) -> Array:
+        """Return the output for each value of an int8 tensor."""
+        known: dict[str, Array] = {source: EVERY_INT8}
+        for layer in self._reached[-self._count :]:
+            names = layer.present_inputs
+            arrays = [known[name] if name in known else self._number(name) for name in names]
+            infos = tuple(self._flat(name, known.get(name)) for name in names)
+            (output,) = layer.outputs
+            operands = Operands(infos, (self._flat(output, EVERY_INT8),), rounding=layer.rounding)
+            with overflowing_floats():
+                (known[output],) = OPERATORS[layer.type].kernel(layer.descriptor, operands, arrays)
+        return known[self.last.outputs[0]]
 
-    def _array(self, name: str, shape: tuple[int, ...]) -> Array:
-        """Return a tensor of the chain for each value of the int8, or a constant of one element."""
-        if name not in self._known:
-            tensor, layer = self._editor.tensor(name), self._editor.producer(name)
-            if tensor.data is not None and tensor.data.size == 1:
-                self._known[name] = tensor.data.reshape(1)
-            elif layer is None or tensor.info.shape != shape or self.layers == _MOST_LAYERS:
-                raise _NoTableError
-            elif layer.type is LayerType.DEQUANTIZE:
-                self._known[name] = self._dequantized(layer)
-            elif layer.type in having(elementwise=True) and tensor.info.dtype is DataType.FLOAT32:
-                self.layers += 1  # first, so that a long chain ends before it goes too deep
-                self._known[name] = self.results(layer)
-            else:
-                raise _NoTableError
-        return self._known[name]
+    def _reach(self, layer: Layer) -> None:
+        """Append the layers before one, and then itself."""
+        self._seen.add(layer.name)
+        for name in self._operands(layer):
+            before = self.editor.producer(name)
+            if before is None or before.name in self._seen or len(self._seen) >= _MOST_LAYERS:
+                continue
+            if before.type in having(elementwise=True) and self._has_shape(name) and None not in before.inputs:
+                self._reach(before)
+        self._reached.append(layer)
 
-    def _dequantized(self, layer: Layer) -> Array:
-        (name,) = layer.inputs
-        if name is None or self._editor.info(name).dtype is not DataType.INT8 or self.source not in {None, name}:
-            raise _NoTableError
-        self.source = name
-        operands = Operands((self._flat(name, EVERY_INT8.size),), (self._flat(layer.outputs[0], EVERY_INT8.size),))
-        (found,) = OPERATORS[layer.type].kernel(layer.descriptor, operands, [EVERY_INT8])
-        return np.asarray(found)
+    def _operands(self, layer: Layer) -> list[str]:
+        """Return the inputs of a layer but for constants of one element."""
+        return [name for name in layer.present_inputs if self._number(name) is None]
+
+    def _number(self, name: str) -> Array | None:
+        data = self.editor.tensor(name).data
+        return data.reshape(1) if data is not None and data.size == 1 else None
+
+    def _flat(self, name: str, array: Array | None) -> TensorInfo:
+        return replace(self.editor.info(name), shape=(1 if array is None else array.size,))
+
+    def _has_shape(self, name: str) -> bool:
+        return self.editor.info(name).shape == self.editor.info(self.last.outputs[0]).shape
+
+    def _is_closed(self, name: str, passed: dict[str, Layer]) -> bool:
+        """Whether integers vanish if all layers of the table do; float32 tensors cost more than a table in any case."""
+        if self.editor.info(name).dtype is not DataType.INT8:
+            return True
+        return not self.editor.is_output(name) and all(each.name in passed for each in self.editor.consumers(name))
+
+    def _is_whole(self, name: str) -> bool:
+        tensor = self.editor.tensor(name)
+        return tensor.data is None and tensor.info.dtype is DataType.INT8 and self._has_shape(name)
+
+    def _is_worth(self, passed: dict[str, Layer]) -> bool:
+        """Whether layers are more than one, more than conversions, and none of an accelerator's."""
+        layers = passed.values()
+        if len(layers) < 2 or all(each.type in _CONVERSIONS for each in layers):
+            return False
+        return any(
+            each.type is LayerType.LOOKUP
+            or each.rounding is not Rounding.TFLM
+            or self.editor.info(each.outputs[0]).dtype is DataType.FLOAT32
+            for each in layers
+        )
