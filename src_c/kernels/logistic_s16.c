@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/nonlinear.h"
-#include "ferrule/kernels/sigmoid.h"
-
-#define FERRULE_KERNEL    ferrule_logistic_s16
-#define FERRULE_INPUTS    1
-#define FERRULE_PARAMS    ferrule_sigmoid_s16_params
-#define FERRULE_FIRST     int16_t
-#define FERRULE_OUTPUT    int16_t
-#define FERRULE_RESULT(x) ferrule_logistic_element(params, x)
-#include "ferrule/kernels/elementwise.inc.h"
+#define FERRULE_KERNEL       ferrule_logistic_s16
+#define FERRULE_BITS         9
+#define FERRULE_SHIFT        10
+#define FERRULE_MIDDLE       16384
+#define FERRULE_VECTOR_SLOPE "vmulh.u16 q3, q3, q7\n\t"
+#define FERRULE_VECTOR_SUM   "vrhadd.s16 q1, q1, q3\n\t"
+#include "ferrule/kernels/sigmoidal_s16.inc.h"

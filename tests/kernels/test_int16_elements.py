@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD, SUB, MUL and pools of int16 data: plain C, the DSP extension and MVE, compared with numpy."""
+"""Elementwise layers, SOFTMAX and pools of int16 data: plain C, the DSP extension and MVE, compared with numpy."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.nonlinear import LogisticDescriptor, TanhDescriptor
+from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.testing.backends.comparison import random_inputs
 
@@ -74,10 +76,43 @@ POOLS = [
         pool(type_, (2, 5, 7, 13), 3, 3, padding=ONE, activation=RELU),
         pool(type_, (1, 5, 9, 3), 3, 2, stride_w=2, padding=ONE, activation=RELU6),
         pool(type_, (1, 4, 5, 17), 1, 3, padding=Padding(left=2, right=2)),
-        pool(type_, (1, 18, 17, 5), 17, 16),  # too many pixels for a reciprocal
+        pool(type_, (1, 4, 6, 16), 3, 3, padding=ONE),
+        pool(type_, (1, 3, 9, 11), 1, 2),
+        pool(type_, (1, 14, 13, 6), 14, 13),  # too many pixels for a reciprocal
+        pool(type_, (1, 18, 17, 5), 17, 16),
     ]
 ]
-ALL = SUMS + PRODUCTS + POOLS
+SIGMOIDAL = [
+    layer_network(type_, descriptor, [tensor("x", shape, DataType.INT16, scale)], Quantization.of(2.0**-15, 0))
+    for type_, descriptor in [(LayerType.LOGISTIC, LogisticDescriptor()), (LayerType.TANH, TanhDescriptor())]
+    for scale, shape in [
+        (2.0**-12, (1, 43)),
+        (2.0**-11, (1, 5, 16)),
+        (1e-4, (1, 32)),
+        (2.66, (1, 7)),  # nearly all positions are beyond the table
+        (1e-9, (1, 9)),  # all are in its middle
+    ]
+]
+SOFTMAXES = [
+    layer_network(
+        LayerType.SOFTMAX,
+        SoftmaxDescriptor(beta=1),
+        [tensor("x", shape, DataType.INT16, scale)],
+        Quantization.of(2.0**-15, 0),
+    )
+    for scale, shape in [
+        (1e-3, (4, 33)),
+        (2.0**-15, (2, 5, 8)),  # shifts to the right
+        (1e-8, (1, 18)),
+        (1e-9, (1, 10)),  # by more than 14
+        (0.9, (3, 7)),
+        (2.4, (2, 12)),  # to the left by 14 and 15
+        (4.9, (2, 9)),
+        (0.01, (5, 1)),
+        (0.003, (3, 2)),
+    ]
+]
+ALL = SUMS + PRODUCTS + POOLS + SIGMOIDAL + SOFTMAXES
 
 
 def inputs_of(networks: Sequence[Network], which: int) -> list[Array]:
@@ -107,16 +142,26 @@ def test_the_instructions_of_the_core_are_exact(board: str, engine: str) -> None
         assert_arrays_equal(firmware.run(inputs, engine=engine).outputs, network.run(inputs))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 9, 100, 254, 255])
-def test_a_quotient_by_the_reciprocal_is_the_mean(count: int) -> None:
-    """Magnitudes near halves and wholes, and the largest; as `average_pool2d_s16.c` computes them with vectors."""
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 9, 100, 180, 181])
+def test_a_product_with_the_reciprocal_is_the_mean_with_vectors(count: int) -> None:
+    """Sums near halves and wholes, and the largest; as `average_pool2d_s16.c` computes them."""
+    reciprocal = (1 << 31) // count + 1 if count > 1 else (1 << 31) - 1
+    sums = sums_of(count)
+    assert np.array_equal((2 * sums * reciprocal + (1 << 31)) >> 32, means(sums, count))
+
+
+@pytest.mark.parametrize("count", [3, 4, 7, 9, 100, 180, 181])
+def test_a_product_with_the_reciprocal_is_the_mean_with_the_dsp_extension(count: int) -> None:
+    sums = sums_of(count)
+    assert np.array_equal((sums * (((1 << 32) - 1) // count + 2) + (1 << 31)) >> 32, means(sums, count))
+
+
+def sums_of(count: int) -> Array:
     largest = count << 15
-    sums = np.unique(np.concatenate([np.arange(0, largest, max(count // 2, 1)) + each for each in (-1, 0, 1)]))
-    sums = np.append(sums[(sums >= 0) & (sums <= largest)], largest).astype(np.uint64)
-    added, reciprocal = (
-        (count // 2, (1 << 32) // count + (0 if (1 << 32) % count == 0 else 1)) if count > 1 else (1, (1 << 32) - 1)
-    )
-    assert np.array_equal(
-        (sums + np.uint64(added)) * np.uint64(reciprocal) >> np.uint64(32),
-        (sums + np.uint64(count // 2)) // np.uint64(count),
-    )
+    sums = np.concatenate([np.arange(0, largest, max(count // 2, 1)) + each for each in (-1, 0, 1)])
+    sums = np.append(sums[(sums >= 0) & (sums < largest)], largest - 1).astype(np.int64)
+    return np.unique(np.concatenate((sums, -sums, [-largest])))
+
+
+def means(sums: Array, count: int) -> Array:
+    return np.asarray(np.sign(sums) * ((np.abs(sums) + count // 2) // count), np.int64)

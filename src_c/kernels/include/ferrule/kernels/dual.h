@@ -131,6 +131,26 @@ static inline uint32_t ferrule_larger_bytes(uint32_t a, uint32_t b)
 #endif
 }
 
+/** @brief Return the larger of each pair of signed halves. */
+static inline uint32_t ferrule_larger_halves(uint32_t a, uint32_t b)
+{
+#if FERRULE_HAS_DSP
+    uint32_t spare;
+
+    __asm__("ssub16 %1, %0, %2\n\t"
+            "sel %0, %0, %2"
+            : "+r"(a), "=&r"(spare)
+            : "r"(b)
+            : "cc");
+    return a;
+#else
+    const uint32_t low = (int16_t)a > (int16_t)b ? a : b;
+    const uint32_t high = (int16_t)(a >> 16) > (int16_t)(b >> 16) ? a : b;
+
+    return (low & 0xffffu) | (high & 0xffff0000u);
+#endif
+}
+
 /** @brief Return the smaller of each pair of signed bytes. */
 static inline uint32_t ferrule_smaller_bytes(uint32_t a, uint32_t b)
 {

@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+/* Binary logarithm of the positions from an entry to the next. */
+#define FERRULE_INTERPOLATE_BITS 7
+
 /* The function of a table of 513 values at -32768 <= position <= 32767, as int16. */
 static inline int32_t ferrule_interpolate(const int16_t *table, int32_t position)
 {

@@ -11,7 +11,8 @@ extern "C" {
 #endif
 
 struct ferrule_sigmoid_s16_params {
-    const int16_t *table; /* 256 values, about 65536 / (1 + exp(-i / 24)) - 32768 */
+    const int16_t *table; /* about 65536 / (1 + exp(-i / 24)) - 32768: for LOGISTIC and TANH 513
+                             values, i from -256 on; for LSTM 256 values, i from 0 on */
     int32_t multiplier;   /* at most 32767; with shift: brings the input to 1 / 12288 */
     int32_t shift;        /* to the right, 0 to 31 */
     int32_t elements;

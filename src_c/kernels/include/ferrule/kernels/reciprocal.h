@@ -19,21 +19,28 @@ static inline int32_t ferrule_one_over_one_plus(int32_t x)
     return estimate >= (int32_t)1 << 30 ? INT32_MAX : estimate * 2;
 }
 
-/* Returns r in Q0 with 1 / x = r / 2^*shift, for x > 0 in unsigned 32-bit Q(integer_bits). */
-static inline int32_t ferrule_reciprocal(uint32_t x, int32_t integer_bits, int32_t *shift)
+/* The number of zeros above the highest bit of x, for x > 0. */
+static inline int32_t ferrule_leading_zeros(uint32_t x)
 {
 #if defined(__ARM_FEATURE_CLZ) && __ARM_FEATURE_CLZ
-    const int32_t headroom = __builtin_clz(x);
-
-    x <<= headroom;
+    return __builtin_clz(x);
 #else
-    int32_t headroom = 0;
+    int32_t zeros = 0;
 
     while ((x & UINT32_C(0x80000000)) == 0u) {
         x <<= 1;
-        ++headroom;
+        ++zeros;
     }
+    return zeros;
 #endif
+}
+
+/* Returns r in Q0 with 1 / x = r / 2^*shift, for x > 0 in unsigned 32-bit Q(integer_bits). */
+static inline int32_t ferrule_reciprocal(uint32_t x, int32_t integer_bits, int32_t *shift)
+{
+    const int32_t headroom = ferrule_leading_zeros(x);
+
+    x <<= headroom;
     *shift = integer_bits - headroom;
     return ferrule_one_over_one_plus((int32_t)(x & UINT32_C(0x7fffffff)));
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code shared by int16 LOGISTIC, TANH and LSTM; internal to the kernels. */
+/* The functions of an LSTM's gates and cells; internal to the kernels. */
 #ifndef FERRULE_KERNELS_SIGMOID_H
 #define FERRULE_KERNELS_SIGMOID_H
 
 #include "ferrule/kernels/nonlinear.h"
 
-/* An input on the table's scale: 512 steps per entry of the sigmoid. */
+/* An input, an int16, on the table's scale: 512 steps per entry of the sigmoid. */
 static inline int32_t ferrule_sigmoid_position(const struct ferrule_sigmoid_s16_params *params,
                                                int32_t input)
 {
-    int64_t rounding = ((int64_t)1 << params->shift) >> 1;
+    int32_t rounding = (int32_t)((UINT32_C(1) << params->shift) >> 1);
 
-    return (int32_t)(((int64_t)input * params->multiplier + rounding) >> params->shift);
+    return (input * params->multiplier + rounding) >> params->shift;
 }
 
 /* The sigmoid of a magnitude of 2^bits steps per entry, times 2^(16 + bits); the entry is below

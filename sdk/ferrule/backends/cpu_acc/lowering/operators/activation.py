@@ -18,7 +18,7 @@ from ferrule.backends.cpu_acc.lowering.operators.binary import (
 )
 from ferrule.backends.cpu_acc.lowering.operators.unary import BYTES, lower_table
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.graph import DataType, LayerType
+from ferrule.graph import Array, DataType, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.sigmoid_table import SIGMOID_TABLE
 from ferrule.operators.elementwise.nonlinear import sigmoid_multiplier
@@ -40,7 +40,7 @@ def lower_nonlinear(context: LoweringContext) -> LoweredOp:
     table, sources = "nonlinear_f32_params", _SOURCES.get(type_, ())
     if source.dtype is DataType.INT16 and type_ in _EXACT_SHIFTS:
         multiplier, shift = sigmoid_multiplier(source.scale, _EXACT_SHIFTS[type_])
-        fields = {"table": SIGMOID, "multiplier": multiplier, "shift": shift}
+        fields = {"table": sigmoid_around_0(type_), "multiplier": multiplier, "shift": shift}
         table, sources = "sigmoid_s16_params", ()
     fields["elements"] = source.elements
     return KernelCall(kernel_of(context), _NONLINEAR, fields, table=table, sources=sources).elementwise(context)
@@ -48,6 +48,16 @@ def lower_nonlinear(context: LoweringContext) -> LoweredOp:
 
 SIGMOID = np.asarray(SIGMOID_TABLE - 32768, np.int16)
 """The table of the sigmoid, minus one half, so that each entry fits an int16."""
+
+
+def sigmoid_around_0(type_: LayerType) -> Array:
+    """Return the table for LOGISTIC or TANH from -256 to 256 steps, minus one half.
+
+    The last values are what TensorFlow Lite Micro takes for all larger arguments; that of LOGISTIC is 32767 in Q0.15.
+    """
+    most = 32766 if type_ is LayerType.LOGISTIC else 32767
+    positive = np.minimum(np.append(SIGMOID, SIGMOID[-1]), most)
+    return np.concatenate((-positive[:0:-1], positive)).astype(np.int16)
 
 
 def lower_rectify(context: LoweringContext) -> LoweredOp:
