@@ -15,6 +15,42 @@ static inline int32_t maximum(const struct ferrule_pool2d_taps *taps, const int1
     return largest;
 }
 
+#if FERRULE_HAS_DSP && !FERRULE_HAS_MVE
+
+#define FIRST "ldr %[first], [%[window]]\n\t"
+#define TAP                                                                                        \
+    "ssub16 %[spare], %[first], %[word]\n\t"                                                       \
+    "sel %[first], %[first], %[word]\n\t"
+#define POOL(text)                                                                                 \
+    __asm__ volatile(                                                                              \
+        text                                                                                       \
+        : [window] "+r"(window), [output] "+r"(output), [pairs] "+r"(pairs), [row] "=&r"(row),     \
+          [first] "=&r"(first), [spare] "=&r"(spare), [word] "=&r"(word)                           \
+        : [step] "r"(step), [line] "r"(line)                                                       \
+        : "cc", "memory")
+
+static inline bool pairs_of_maxima(const struct ferrule_pool2d_taps *taps, const int16_t *window,
+                                   int32_t pairs, int16_t *output)
+{
+    const int32_t step = 2 * taps->step;
+    const int32_t line = 2 * taps->to_next_row + taps->columns * step;
+    const int16_t *row;
+    uint32_t first;
+    uint32_t spare;
+    uint32_t word;
+
+    if (taps->rows == 2 && taps->columns == 2) {
+        POOL(FERRULE_POOL2D_2X2(FIRST, TAP, ""));
+    } else if (taps->rows == 3 && taps->columns == 3) {
+        POOL(FERRULE_POOL2D_3X3(FIRST, TAP, ""));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+#endif
+
 static inline void four_maxima(const struct ferrule_pool2d_taps *taps, const int16_t *pixel,
                                int16_t *output)
 {
@@ -47,6 +83,7 @@ static inline void four_maxima(const struct ferrule_pool2d_taps *taps, const int
 
 #define FERRULE_KERNEL              ferrule_max_pool2d_s16
 #define FERRULE_VECTORS(run, count) ((void)(count), ferrule_mve_maximum_s16(run))
+#define FERRULE_PAIRS               pairs_of_maxima
 #define FERRULE_FOUR                four_maxima
 #define FERRULE_ONE                 maximum
 #include "ferrule/kernels/pool2d_s16.inc.h"

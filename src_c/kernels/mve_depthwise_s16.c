@@ -113,22 +113,9 @@ ferrule_mve_depthwise_multiplied_s16(__attribute__((unused))
     "vmovlt.s16 q4, q4\n\t"                                                                        \
     "vadd.i32 q0, q0, q2\n\t"                                                                      \
     "vadd.i32 q1, q1, q4\n\t"
-/* The magnitude is divided; the sign is taken off and put back. */
 #define DIVIDE                                                                                     \
-    "ldr r3, [r0, #36]\n\t"                                                                        \
-    "vdup.32 q5, r11\n\t"                                                                          \
-    "vabs.s32 q2, q0\n\t"                                                                          \
-    "vabs.s32 q4, q1\n\t"                                                                          \
-    "vadd.i32 q2, q2, r3\n\t"                                                                      \
-    "vadd.i32 q4, q4, r3\n\t"                                                                      \
-    "vmulh.u32 q2, q2, q5\n\t"                                                                     \
-    "vmulh.u32 q4, q4, q5\n\t"                                                                     \
-    "vshr.s32 q0, q0, #31\n\t"                                                                     \
-    "vshr.s32 q1, q1, #31\n\t"                                                                     \
-    "veor q2, q2, q0\n\t"                                                                          \
-    "veor q4, q4, q1\n\t"                                                                          \
-    "vsub.i32 q2, q2, q0\n\t"                                                                      \
-    "vsub.i32 q4, q4, q1\n\t" JOIN("q2", "q4")
+    "vqrdmulh.s32 q0, q0, r11\n\t"                                                                 \
+    "vqrdmulh.s32 q1, q1, r11\n\t" JOIN("q0", "q1")
 
 __attribute__((naked)) void ferrule_mve_average_s16(__attribute__((unused))
                                                     const struct ferrule_mve_depthwise_s16 *run)

@@ -50,8 +50,8 @@ void ferrule_mve_depthwise_s16(const struct ferrule_mve_depthwise_s16 *run);
 void ferrule_mve_depthwise_multiplied_s16(const struct ferrule_mve_depthwise_s16 *run);
 
 #if FERRULE_HAS_MVE
-/** @brief Compute the pixels of a pool: as averages, with half of the divisor in `first_weight` and
- * its reciprocal, a fraction of 32 bits, in `skipped`; or as maxima. */
+/** @brief Compute the pixels of a pool: as averages, with the reciprocal of the divisor, a fraction
+ * of 31 bits, in `skipped`; or as maxima. */
 void ferrule_mve_average_s16(const struct ferrule_mve_depthwise_s16 *run);
 void ferrule_mve_maximum_s16(const struct ferrule_mve_depthwise_s16 *run);
 #endif

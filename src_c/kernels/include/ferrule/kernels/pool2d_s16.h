@@ -10,11 +10,12 @@
 
 enum {
     /**
-     * Windows of fewer pixels are divided by a reciprocal: with count * reciprocal = 2^32 + e and e
-     * below count, the quotient of a sum n is exact while n * e is below 2^32, and n is at most
-     * 2^15 * count plus half of count.
+     * Windows of fewer pixels are multiplied by a reciprocal, which is a little too large, so that
+     * halves of both signs are rounded away from zero. A mean that is no half is at least 1 / (2 *
+     * count) away from one, and the sum, at most 2^15 * count, times the error of the reciprocal,
+     * at most 2^-31, is less.
      */
-    FERRULE_POOL2D_MOST_DIVIDED = 256
+    FERRULE_POOL2D_MOST_DIVIDED = 182
 };
 
 /** The pixels of a window that are inside the image; steps are elements. */
@@ -39,6 +40,37 @@ struct ferrule_pool2d_taps {
     "subs %[rows], %[rows], #1\n\t"                                                                \
     "add %[pixel], %[pixel], %[next], lsl #1\n\t"                                                  \
     "bne 1b\n\t"
+
+/* Two channels of a window of 2x2 or 3x3 pixels at a time: `first` takes the word at [window],
+ * `tap` the other pixels in [word], and `finish` leaves the results in [first]. */
+#define FERRULE_POOL2D_TAP(address, tap) "ldr %[word], " address "\n\t" tap
+#define FERRULE_POOL2D_PAIRS(first, taps, finish)                                                  \
+    "1:\n\t" first taps finish "subs %[pairs], %[pairs], #1\n\t"                                   \
+    "add %[window], %[window], #4\n\t"                                                             \
+    "str %[first], [%[output]], #4\n\t"                                                            \
+    "bne 1b\n\t"
+#define FERRULE_POOL2D_2X2(first, tap, finish)                                                     \
+    FERRULE_POOL2D_PAIRS(                                                                          \
+        first,                                                                                     \
+        FERRULE_POOL2D_TAP(                                                                        \
+            "[%[window], %[step]]",                                                                \
+            tap) "add %[row], %[window], %[line]\n\t" FERRULE_POOL2D_TAP("[%[row]]", tap)          \
+            FERRULE_POOL2D_TAP("[%[row], %[step]]", tap),                                          \
+        finish)
+#define FERRULE_POOL2D_MORE(row, tap)                                                              \
+    FERRULE_POOL2D_TAP("[" row ", %[step]]", tap)                                                  \
+    FERRULE_POOL2D_TAP("[" row ", %[step], lsl #1]", tap)
+#define FERRULE_POOL2D_3X3(first, tap, finish)                                                     \
+    FERRULE_POOL2D_PAIRS(                                                                          \
+        first,                                                                                     \
+        FERRULE_POOL2D_MORE(                                                                       \
+            "%[window]", tap) "add %[row], %[window], %[line]\n\t" FERRULE_POOL2D_TAP("[%[row]]",  \
+                                                                                      tap)         \
+            FERRULE_POOL2D_MORE(                                                                   \
+                "%[row]", tap) "add %[row], %[row], %[line]\n\t" FERRULE_POOL2D_TAP("[%[row]]",    \
+                                                                                    tap)           \
+                FERRULE_POOL2D_MORE("%[row]", tap),                                                \
+        finish)
 #endif
 
 #endif

@@ -134,9 +134,9 @@ def _int16_instructions(context: LoweringContext, read: int) -> int:
         context.output.elements,
     )
     if core is not None and core.mve:
-        return read * 5 // 4 + 6 * elements if average else read * 9 // 10 + 4 * elements
+        return read + 3 * elements if average else read * 9 // 10 + 4 * elements
     if has_dsp(core):
-        return read * 5 // 2 + (15 if average else 8) * elements
+        return read * 2 + (6 if average else 4) * elements
     return read * 14 // 5 + 18 * elements if average else read * 43 // 5 + 29 * elements
 
 
