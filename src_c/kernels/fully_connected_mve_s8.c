@@ -136,44 +136,55 @@ __attribute__((naked, aligned(4))) void ferrule_mve_multiply_row(
                                                           "pop {r4-r11, pc}\n\t");
 }
 
+/* The same as STEP for 8 products of int16. */
+#define CHANNEL_S16(weights, sum)                                                                  \
+    "vldrb.s16 " weights ", [r5], #8\n\t"                                                          \
+    "vmladava.s16 " sum ", " weights ", q4\n\t"
+#define STEP_S16                                                                                   \
+    "vldrh.u16 q4, [r9], #16\n\t" CHANNEL_S16("q0", "r0") CHANNEL_S16("q1", "r2")                  \
+        CHANNEL_S16("q2", "r4") CHANNEL_S16("q3", "r6") CHANNEL_S16("q0", "r8")                    \
+            CHANNEL_S16("q1", "r10") CHANNEL_S16("q2", "r12") CHANNEL_S16("q3", "lr")
+
 /* At the stack pointer: the address at which the products begin. */
-__attribute__((naked, aligned(4))) void
-ferrule_mve_row_sums(__attribute__((unused)) const struct ferrule_mve_row *row,
-                     __attribute__((unused)) const int32_t *stream,
-                     __attribute__((unused)) const int32_t *end,
-                     __attribute__((unused)) int32_t *sums)
-{
-    __asm__("push {r4-r11, lr}\n\t"
-            "vpush {d8-d9}\n\t"
-            "sub sp, #4\n\t"
-            "ldrd r11, r6, [r0]\n\t"
-            "add r7, r11, r6, lsl #4\n\t"
-            "rsb r6, r6, #0\n\t"
-            "and r6, r6, #3\n\t"
-            "movs r4, #68\n\t"
-            "adr.w r8, 2f\n\t"
-            "mla r6, r6, r4, r8\n\t"
-            "orr r6, r6, #1\n\t"
-            "str r6, [sp]\n\t"
-            "mov r5, r1\n\t"
-            "mov r1, r3\n\t"
-            "mov r3, r2\n\t"
-            "1:\n\t" /* a block of channels */
-            "mov r9, r11\n\t"
-            "ldm r5!, {r0, r2, r4, r6}\n\t"
-            "ldm r5!, {r8, r10, r12, lr}\n\t"
-            "ldr pc, [sp]\n\t"
-            ".balign 4\n\t"
-            "2:\n\t" /* four times 16 products */
-            STEP STEP STEP STEP "cmp r9, r7\n\t"
-            "bne.w 2b\n\t"
-            "stm.w r1!, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t"
-            "cmp r5, r3\n\t"
-            "bne.w 1b\n\t"
-            "add sp, #4\n\t"
-            "vpop {d8-d9}\n\t"
-            "pop {r4-r11, pc}\n\t");
-}
+#define ROW_SUMS(name, step)                                                                       \
+    __attribute__((naked, aligned(4))) void name(                                                  \
+        __attribute__((unused)) const struct ferrule_mve_row *row,                                 \
+        __attribute__((unused)) const int32_t *stream, __attribute__((unused)) const int32_t *end, \
+        __attribute__((unused)) int32_t *sums)                                                     \
+    {                                                                                              \
+        __asm__("push {r4-r11, lr}\n\t"                                                            \
+                "vpush {d8-d9}\n\t"                                                                \
+                "sub sp, #4\n\t"                                                                   \
+                "ldrd r11, r6, [r0]\n\t"                                                           \
+                "add r7, r11, r6, lsl #4\n\t"                                                      \
+                "rsb r6, r6, #0\n\t"                                                               \
+                "and r6, r6, #3\n\t"                                                               \
+                "movs r4, #68\n\t"                                                                 \
+                "adr.w r8, 2f\n\t"                                                                 \
+                "mla r6, r6, r4, r8\n\t"                                                           \
+                "orr r6, r6, #1\n\t"                                                               \
+                "str r6, [sp]\n\t"                                                                 \
+                "mov r5, r1\n\t"                                                                   \
+                "mov r1, r3\n\t"                                                                   \
+                "mov r3, r2\n\t"                                                                   \
+                "1:\n\t"                                                                           \
+                "mov r9, r11\n\t"                                                                  \
+                "ldm r5!, {r0, r2, r4, r6}\n\t"                                                    \
+                "ldm r5!, {r8, r10, r12, lr}\n\t"                                                  \
+                "ldr pc, [sp]\n\t"                                                                 \
+                ".balign 4\n\t"                                                                    \
+                "2:\n\t" step step step step "cmp r9, r7\n\t"                                      \
+                "bne.w 2b\n\t"                                                                     \
+                "stm.w r1!, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t"                                \
+                "cmp r5, r3\n\t"                                                                   \
+                "bne.w 1b\n\t"                                                                     \
+                "add sp, #4\n\t"                                                                   \
+                "vpop {d8-d9}\n\t"                                                                 \
+                "pop {r4-r11, pc}\n\t");                                                           \
+    }
+
+ROW_SUMS(ferrule_mve_row_sums, STEP)
+ROW_SUMS(ferrule_mve_row_sums_s16, STEP_S16)
 
 #else
 
@@ -197,6 +208,30 @@ void ferrule_mve_row_sums(const struct ferrule_mve_row *row, const int32_t *stre
             *sums++ = sum;
         }
         stream = weights + 2 * FERRULE_MVE_BYTES * row->vectors;
+    }
+}
+
+void ferrule_mve_row_sums_s16(const struct ferrule_mve_row *row, const int32_t *stream,
+                              const int32_t *end, int32_t *sums)
+{
+    enum { CHANNELS = 2 * FERRULE_MVE_LANES, PRODUCTS = FERRULE_MVE_BYTES / 2 };
+
+    while (stream != end) {
+        const int32_t *weights = stream + CHANNELS;
+
+        for (int32_t place = 0; place < CHANNELS; ++place) {
+            int32_t sum = stream[place];
+
+            for (int32_t k = 0; k < PRODUCTS * row->vectors; ++k) {
+                int32_t vector = CHANNELS * (k / PRODUCTS) + place;
+                int16_t element;
+
+                (void)memcpy(&element, row->data + 2 * k, sizeof element);
+                sum += element * ferrule_mve_byte(weights, vector * PRODUCTS + k % PRODUCTS);
+            }
+            *sums++ = sum;
+        }
+        stream = weights + 2 * PRODUCTS * row->vectors;
     }
 }
 

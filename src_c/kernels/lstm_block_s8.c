@@ -21,6 +21,11 @@ struct gate {
     "add " sum ", " sum ", #1\n\t"                                                                 \
     "ssat " sum ", #16, " sum ", asr #1\n\t"
 
+/* Of int16, whose sums are rounded once. */
+#define SCALED_ONCE(sum, multiplier, _)                                                            \
+    "smmulr " sum ", " sum ", " multiplier "\n\t"                                                  \
+    "ssat " sum ", #16, " sum "\n\t"
+
 #define SCALED_UP(sum, multiplier, left)                                                           \
     "lsl " sum ", " sum ", " left "\n\t"                                                           \
     "smmulr " sum ", " sum ", " multiplier "\n\t"                                                  \
@@ -38,9 +43,8 @@ struct gate {
 /* The sign of the position in r10 to the value. */
 #define SIGNED "eor r11, r11, r10, asr #31\n\tsub r11, r11, r10, asr #31\n\t"
 
-/* ferrule_lstm_gate, with the same loop from all compilers; sums over the hidden state are scaled
- * down. */
-#define GATE(name, scaled, constants, function)                                                    \
+/* ferrule_lstm_gate, with the same loop from all compilers. */
+#define GATE(name, scaled, scaled_kept, constants, function)                                       \
     __attribute__((naked)) static void name(                                                       \
         __attribute__((unused)) const struct gate *gate, __attribute__((unused)) int32_t *given,   \
         __attribute__((unused)) const int32_t *kept, __attribute__((unused)) const int32_t *end)   \
@@ -49,15 +53,15 @@ struct gate {
                 "ldm r0, {r4-r8}\n\t" constants "1:\n\t"                                           \
                 "ldr r10, [r1]\n\t"                                                                \
                 "ldr r11, [r2], #4\n\t" scaled("r10", "r4", "r5")                                  \
-                    SCALED("r11", "r6", "r7") "add r10, r10, r11\n\t"                              \
-                                              "ssat r10, #16, r10\n\t"                             \
-                                              "add r10, r10, r10, lsl #1\n\t"                      \
-                                              "eor r11, r10, r10, asr #31\n\t"                     \
-                                              "sub r11, r11, r10, asr #31\n\t" function            \
-                                              "str r11, [r1], #4\n\t"                              \
-                                              "cmp r1, r3\n\t"                                     \
-                                              "bne 1b\n\t"                                         \
-                                              "pop {r3-r11, pc}\n\t");                             \
+                    scaled_kept("r11", "r6", "r7") "add r10, r10, r11\n\t"                         \
+                                                   "ssat r10, #16, r10\n\t"                        \
+                                                   "add r10, r10, r10, lsl #1\n\t"                 \
+                                                   "eor r11, r10, r10, asr #31\n\t"                \
+                                                   "sub r11, r11, r10, asr #31\n\t" function       \
+                                                   "str r11, [r1], #4\n\t"                         \
+                                                   "cmp r1, r3\n\t"                                \
+                                                   "bne 1b\n\t"                                    \
+                                                   "pop {r3-r11, pc}\n\t");                        \
     }
 
 #define LOGISTIC                                                                                   \
@@ -68,14 +72,16 @@ struct gate {
                                                                        "2:\n\t"                    \
                                                                        "movw r11, #32767\n\t"      \
                                                                        "3:\n\t" SIGNED
-#define GATE_OF(name, scaled, ...) GATE(name, scaled, __VA_ARGS__)
+#define GATE_OF(name, scaled, scaled_kept, ...) GATE(name, scaled, scaled_kept, __VA_ARGS__)
 
-GATE_OF(logistic_gate, SCALED, LOGISTIC)
-GATE_OF(tanh_gate, SCALED, TANH)
-GATE_OF(logistic_gate_up, SCALED_UP, LOGISTIC)
-GATE_OF(tanh_gate_up, SCALED_UP, TANH)
+GATE_OF(logistic_gate, SCALED, SCALED, LOGISTIC)
+GATE_OF(tanh_gate, SCALED, SCALED, TANH)
+GATE_OF(logistic_gate_up, SCALED_UP, SCALED, LOGISTIC)
+GATE_OF(tanh_gate_up, SCALED_UP, SCALED, TANH)
+GATE_OF(logistic_gate_once, SCALED_ONCE, SCALED_ONCE, LOGISTIC)
+GATE_OF(tanh_gate_once, SCALED_ONCE, SCALED_ONCE, TANH)
 
-static void advance(const struct ferrule_lstm_rows_s8_params *params, int32_t units, int32_t filled,
+static void advance(const struct ferrule_lstm_rows_params *params, int32_t units, int32_t filled,
                     int32_t *sums, int16_t *cells, int8_t *shown)
 {
     const struct ferrule_lstm_scaling *scaling = &params->scaling;
@@ -101,15 +107,41 @@ static void advance(const struct ferrule_lstm_rows_s8_params *params, int32_t un
             ferrule_lstm_gate(scaling, i, units, given, kept);
         }
     }
-    ferrule_lstm_cells(scaling, units, sums, filled, cells, shown);
+    ferrule_lstm_cells(scaling, units, sums, filled, cells, shown, false);
+}
+
+static void advance_s16(const struct ferrule_lstm_rows_params *params, int32_t units,
+                        int32_t filled, int32_t *sums, int16_t *cells, int16_t *shown)
+{
+    const struct ferrule_lstm_scaling *scaling = &params->scaling;
+
+    for (int32_t i = 0; i < FERRULE_LSTM_GATES; ++i) {
+        int32_t *given = &sums[i * filled];
+        const struct gate gate = {.input = scaling->input[i].multiplier,
+                                  .recurrent = scaling->recurrent[i].multiplier,
+                                  .table = scaling->gates.table};
+
+        (i == 2 ? tanh_gate_once : logistic_gate_once)(
+            &gate, given, given + FERRULE_LSTM_GATES * params->tile, given + units);
+    }
+    ferrule_lstm_cells(scaling, units, sums, filled, cells, shown, true);
 }
 
 #else
-#define advance ferrule_lstm_tile
+#define advance     ferrule_lstm_tile
+#define advance_s16 ferrule_lstm_tile_s16
 #endif
 
 #define FERRULE_KERNEL       ferrule_lstm_block_s8
+#define FERRULE_ACTIVATION   int8_t
 #define FERRULE_ENGINE(name) ferrule_block_##name
 #define FERRULE_CHANNELS     FERRULE_BLOCK_CHANNELS
 #define FERRULE_GATE_BYTES   0
+#define FERRULE_ADVANCE      advance
+#include "ferrule/kernels/lstm_rows.inc.h"
+
+#define FERRULE_KERNEL       ferrule_lstm_block_s16
+#define FERRULE_ACTIVATION   int16_t
+#define FERRULE_ENGINE(name) ferrule_block_s16_##name
+#define FERRULE_ADVANCE      advance_s16
 #include "ferrule/kernels/lstm_rows.inc.h"

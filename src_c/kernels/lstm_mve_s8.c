@@ -125,87 +125,84 @@ GATE(tanh_gate, "768", "movw r12, #32767\n\tmovs r0, #255\n\t", TANH, "")
 
 /* Four units at a time, in lanes of 32 bits. q5 and q6 are the cell's limits, q7 the end of the
  * table. */
-__attribute__((naked, aligned(4))) static void
-advance_cells(__attribute__((unused)) const struct cells *cells,
-              __attribute__((unused)) const int16_t *gates, __attribute__((unused)) int16_t *cell,
-              __attribute__((unused)) int8_t *shown, __attribute__((unused)) int32_t units)
-{
-    __asm__("push {r4-r11, lr}\n\t"
-            "vpush {d8-d15}\n\t"
-            "ldr lr, [sp, #100]\n\t"
-            "ldrd r4, r5, [r0, #36]\n\t"
-            "vdup.16 q5, r4\n\t"
-            "vdup.16 q6, r5\n\t"
-            "movs r4, #255\n\t"
-            "vdup.32 q7, r4\n\t"
-            "mov r12, r0\n\t"
-            "ldr r0, [r12, #32]\n\t" /* zero point */
-            "ldm r12, {r4-r11}\n\t"  /* update, multiplier, right, table, next, most, hidden */
-            "dlstp.32 lr, lr\n\t"
-            "1:\n\t"
-            "vldrh.s32 q0, [r1, #8]\n\t"
-            "vldrh.s32 q1, [r2]\n\t"
-            "vmul.i32 q0, q0, q1\n\t"
-            "vldrh.s32 q1, [r1]\n\t"
-            "vldrh.s32 q2, [r1, #16]\n\t"
-            "vmul.i32 q1, q1, q2\n\t"
-            "vrshr.s32 q0, q0, #1\n\t"
-            "vrshr.s32 q1, q1, #1\n\t" FERRULE_MVE_BELOW("q0", "q2")
-                FERRULE_MVE_BELOW("q1", "q2") "vrshr.s32 q0, q0, #14\n\t"
-                                              "vrshl.s32 q1, r4\n\t"
-                                              "vqmovnb.s32 q0, q0\n\t"
-                                              "vqmovnb.s32 q1, q1\n\t"
-                                              "vqadd.s16 q0, q0, q1\n\t"
-                                              "vmax.s16 q0, q0, q5\n\t"
-                                              "vmin.s16 q0, q0, q6\n\t"
-                                              "vmovlb.s16 q0, q0\n\t"
-                                              "vstrh.32 q0, [r2], #8\n\t"
-                                              "vmul.i32 q1, q0, r5\n\t"
-                                              "vrshl.s32 q1, r6\n\t"
-                                              "vabs.s32 q2, q1\n\t"
-                                              "vshr.u32 q3, q2, #8\n\t"
-                                              "vand q2, q2, q7\n\t"
-                                              "vcmp.u32 hi, q7, q3\n\t"
-                                              "vpstt\n\t"
-                                              "vldrht.u32 q4, [r7, q3, uxtw #1]\n\t"
-                                              "vldrht.u32 q0, [r8, q3, uxtw #1]\n\t"
-                                              "vsub.i32 q0, q0, q4\n\t"
-                                              "vmul.i32 q0, q0, q2\n\t"
-                                              "vrshr.s32 q0, q0, #8\n\t"
-                                              "vadd.i32 q4, q4, q0\n\t"
-                                              "vpnot\n\t"
-                                              "vpst\n\t"
-                                              "vdupt.32 q4, r9\n\t"
-                                              "vpt.s32 lt, q1, zr\n\t"
-                                              "vnegt.s32 q4, q4\n\t"
-                                              "vldrh.s32 q0, [r1, #24]\n\t"
-                                              "vmul.i32 q0, q0, q4\n\t"
-                                              "vqrdmulh.s32 q0, q0, r10\n\t" FERRULE_MVE_BELOW(
-                                                  "q0", "q2") "vrshl.s32 q0, r11\n\t"
-                                                              "vadd.i32 q0, q0, r0\n\t"
-                                                              "vqmovnb.s32 q0, q0\n\t"
-                                                              "vqmovnb.s16 q0, q0\n\t"
-                                                              "vstrb.32 q0, [r3], #4\n\t"
-                                                              "adds r1, #32\n\t"
-                                                              "letp lr, 1b\n\t"
-                                                              "vpop {d8-d15}\n\t"
-                                                              "pop {r4-r11, pc}\n\t");
-}
+#define CELLS(name, type, store)                                                                   \
+    __attribute__((naked, aligned(4))) static void name(                                           \
+        __attribute__((unused)) const struct cells *cells,                                         \
+        __attribute__((unused)) const int16_t *gates, __attribute__((unused)) int16_t *cell,       \
+        __attribute__((unused)) type *shown, __attribute__((unused)) int32_t units)                \
+    {                                                                                              \
+        __asm__("push {r4-r11, lr}\n\t"                                                            \
+                "vpush {d8-d15}\n\t"                                                               \
+                "ldr lr, [sp, #100]\n\t"                                                           \
+                "ldrd r4, r5, [r0, #36]\n\t"                                                       \
+                "vdup.16 q5, r4\n\t"                                                               \
+                "vdup.16 q6, r5\n\t"                                                               \
+                "movs r4, #255\n\t"                                                                \
+                "vdup.32 q7, r4\n\t"                                                               \
+                "mov r12, r0\n\t"                                                                  \
+                "ldr r0, [r12, #32]\n\t"                                                           \
+                "ldm r12, {r4-r11}\n\t"                                                            \
+                "dlstp.32 lr, lr\n\t"                                                              \
+                "1:\n\t"                                                                           \
+                "vldrh.s32 q0, [r1, #8]\n\t"                                                       \
+                "vldrh.s32 q1, [r2]\n\t"                                                           \
+                "vmul.i32 q0, q0, q1\n\t"                                                          \
+                "vldrh.s32 q1, [r1]\n\t"                                                           \
+                "vldrh.s32 q2, [r1, #16]\n\t"                                                      \
+                "vmul.i32 q1, q1, q2\n\t"                                                          \
+                "vrshr.s32 q0, q0, #1\n\t"                                                         \
+                "vrshr.s32 q1, q1, #1\n\t" FERRULE_MVE_BELOW("q0", "q2") FERRULE_MVE_BELOW(        \
+                    "q1", "q2") "vrshr.s32 q0, q0, #14\n\t"                                        \
+                                "vrshl.s32 q1, r4\n\t"                                             \
+                                "vqmovnb.s32 q0, q0\n\t"                                           \
+                                "vqmovnb.s32 q1, q1\n\t"                                           \
+                                "vqadd.s16 q0, q0, q1\n\t"                                         \
+                                "vmax.s16 q0, q0, q5\n\t"                                          \
+                                "vmin.s16 q0, q0, q6\n\t"                                          \
+                                "vmovlb.s16 q0, q0\n\t"                                            \
+                                "vstrh.32 q0, [r2], #8\n\t"                                        \
+                                "vmul.i32 q1, q0, r5\n\t"                                          \
+                                "vrshl.s32 q1, r6\n\t"                                             \
+                                "vabs.s32 q2, q1\n\t"                                              \
+                                "vshr.u32 q3, q2, #8\n\t"                                          \
+                                "vand q2, q2, q7\n\t"                                              \
+                                "vcmp.u32 hi, q7, q3\n\t"                                          \
+                                "vpstt\n\t"                                                        \
+                                "vldrht.u32 q4, [r7, q3, uxtw #1]\n\t"                             \
+                                "vldrht.u32 q0, [r8, q3, uxtw #1]\n\t"                             \
+                                "vsub.i32 q0, q0, q4\n\t"                                          \
+                                "vmul.i32 q0, q0, q2\n\t"                                          \
+                                "vrshr.s32 q0, q0, #8\n\t"                                         \
+                                "vadd.i32 q4, q4, q0\n\t"                                          \
+                                "vpnot\n\t"                                                        \
+                                "vpst\n\t"                                                         \
+                                "vdupt.32 q4, r9\n\t"                                              \
+                                "vpt.s32 lt, q1, zr\n\t"                                           \
+                                "vnegt.s32 q4, q4\n\t"                                             \
+                                "vldrh.s32 q0, [r1, #24]\n\t"                                      \
+                                "vmul.i32 q0, q0, q4\n\t"                                          \
+                                "vqrdmulh.s32 q0, q0, r10\n\t" FERRULE_MVE_BELOW(                  \
+                                    "q0", "q2") "vrshl.s32 q0, r11\n\t"                            \
+                                                "vadd.i32 q0, q0, r0\n\t" store "adds r1, #32\n\t" \
+                                                "letp lr, 1b\n\t"                                  \
+                                                "vpop {d8-d15}\n\t"                                \
+                                                "pop {r4-r11, pc}\n\t");                           \
+    }
+
+CELLS(advance_cells, int8_t,
+      "vqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\tvstrb.32 q0, [r3], #4\n\t")
+CELLS(advance_cells_s16, int16_t, "vqmovnb.s32 q0, q0\n\tvstrh.32 q0, [r3], #8\n\t")
 
 static int32_t below_of(int32_t shift)
 {
     return shift < 0 ? -31 : -32;
 }
 
-static void advance(const struct ferrule_lstm_rows_s8_params *params, int32_t units, int32_t filled,
-                    int32_t *sums, int16_t *cell, int8_t *shown)
+static struct cells cells_of(const struct ferrule_lstm_scaling *scaling)
 {
-    const struct ferrule_lstm_scaling *scaling = &params->scaling;
     const int32_t clip = scaling->cell_clip;
-    const int32_t *kept = sums + FERRULE_LSTM_GATES * params->tile;
-    /* per four units, the values of each gate */
-    int16_t *gates = (int16_t *)(void *)(sums + 2 * FERRULE_LSTM_GATES * params->tile);
-    const struct cells cells = {
+
+    return (struct cells){
         scaling->update.shift,
         scaling->cell.multiplier,
         -scaling->cell.shift,
@@ -217,6 +214,15 @@ static void advance(const struct ferrule_lstm_rows_s8_params *params, int32_t un
         clip < 0 ? INT16_MIN : -clip,
         clip < 0 ? INT16_MAX : clip,
     };
+}
+
+/* Return the values of each gate per four units, behind the sums. */
+static const int16_t *values_of(const struct ferrule_lstm_rows_params *params, int32_t filled,
+                                int32_t *sums)
+{
+    const struct ferrule_lstm_scaling *scaling = &params->scaling;
+    const int32_t *kept = sums + FERRULE_LSTM_GATES * params->tile;
+    int16_t *gates = (int16_t *)(void *)(sums + 2 * FERRULE_LSTM_GATES * params->tile);
 
     for (int32_t i = 0; i < FERRULE_LSTM_GATES; ++i) {
         const struct ferrule_lstm_factor *input = &scaling->input[i];
@@ -236,23 +242,60 @@ static void advance(const struct ferrule_lstm_rows_s8_params *params, int32_t un
         (i == 2 ? tanh_gate : logistic_gate)(&gate, &sums[i * filled], &kept[i * filled],
                                              &gates[i * FERRULE_MVE_LANES]);
     }
-    advance_cells(&cells, gates, cell, shown, units);
+    return gates;
+}
+
+static void advance(const struct ferrule_lstm_rows_params *params, int32_t units, int32_t filled,
+                    int32_t *sums, int16_t *cell, int8_t *shown)
+{
+    const struct cells cells = cells_of(&params->scaling);
+
+    advance_cells(&cells, values_of(params, filled, sums), cell, shown, units);
+}
+
+static void advance_s16(const struct ferrule_lstm_rows_params *params, int32_t units,
+                        int32_t filled, int32_t *sums, int16_t *cell, int16_t *shown)
+{
+    const struct cells cells = cells_of(&params->scaling);
+
+    advance_cells_s16(&cells, values_of(params, filled, sums), cell, shown, units);
 }
 
 #else
 
-static void advance(const struct ferrule_lstm_rows_s8_params *params, int32_t units, int32_t filled,
-                    int32_t *sums, int16_t *cell, int8_t *shown)
+static void order(const struct ferrule_lstm_rows_params *params, int32_t filled, int32_t *sums)
 {
     ferrule_vector_order(sums, FERRULE_LSTM_GATES * filled);
     ferrule_vector_order(sums + FERRULE_LSTM_GATES * params->tile, FERRULE_LSTM_GATES * filled);
+}
+
+static void advance(const struct ferrule_lstm_rows_params *params, int32_t units, int32_t filled,
+                    int32_t *sums, int16_t *cell, int8_t *shown)
+{
+    order(params, filled, sums);
     ferrule_lstm_tile(params, units, filled, sums, cell, shown);
+}
+
+static void advance_s16(const struct ferrule_lstm_rows_params *params, int32_t units,
+                        int32_t filled, int32_t *sums, int16_t *cell, int16_t *shown)
+{
+    order(params, filled, sums);
+    ferrule_lstm_tile_s16(params, units, filled, sums, cell, shown);
 }
 
 #endif
 
+#define FERRULE_CHANNELS   FERRULE_VECTOR_CHANNELS
+#define FERRULE_GATE_BYTES 2
+
 #define FERRULE_KERNEL       ferrule_lstm_mve_s8
+#define FERRULE_ACTIVATION   int8_t
 #define FERRULE_ENGINE(name) ferrule_vector_##name
-#define FERRULE_CHANNELS     FERRULE_VECTOR_CHANNELS
-#define FERRULE_GATE_BYTES   2
+#define FERRULE_ADVANCE      advance
+#include "ferrule/kernels/lstm_rows.inc.h"
+
+#define FERRULE_KERNEL       ferrule_lstm_mve_s16
+#define FERRULE_ACTIVATION   int16_t
+#define FERRULE_ENGINE(name) ferrule_vector_s16_##name
+#define FERRULE_ADVANCE      advance_s16
 #include "ferrule/kernels/lstm_rows.inc.h"

@@ -230,8 +230,9 @@ ASSEMBLED = {
     "mve_depthwise_s16": ["ferrule_mve_depthwise_s16", "ferrule_mve_depthwise_multiplied_s16"],
     "mve_depthwise": [f"ferrule_mve_depthwise_{form}" for form in FORMS],
     "mve_plane": [f"ferrule_mve_plane_{form}_{vectors}" for form in ("plain", "general") for vectors in range(1, 5)],
-    "fully_connected_mve_s8": ["ferrule_mve_multiply_row", "ferrule_mve_row_sums"],
-    "lstm_mve_s8": ["logistic_gate", "tanh_gate", "advance_cells"],
+    "fully_connected_mve_s8": ["ferrule_mve_multiply_row", "ferrule_mve_row_sums", "ferrule_mve_row_sums_s16"],
+    "batch_matmul_block_s16": ["multiply_row"],
+    "lstm_mve_s8": ["logistic_gate", "tanh_gate", "advance_cells", "advance_cells_s16"],
 }
 """The functions that are all assembler, by source."""
 

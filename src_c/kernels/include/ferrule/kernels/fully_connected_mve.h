@@ -43,6 +43,10 @@ struct ferrule_mve_row {
 void ferrule_mve_row_sums(const struct ferrule_mve_row *row, const int32_t *stream,
                           const int32_t *end, int32_t *sums);
 
+/** @brief The same for a row of int16: per 8 products the weights of each channel, 8 bytes. */
+void ferrule_mve_row_sums_s16(const struct ferrule_mve_row *row, const int32_t *stream,
+                              const int32_t *end, int32_t *sums);
+
 /** @brief Multiply rows of data_bytes; they are read while the output is written. */
 void ferrule_fully_connected_mve_s8(const struct ferrule_fully_connected_mve_s8_params *params,
                                     const int8_t *input, int8_t *output);

@@ -85,10 +85,11 @@ static inline void ferrule_lstm_gate(const struct ferrule_lstm_scaling *scaling,
     }
 }
 
-/* Advances the cells from the values of the gates, `step` apart. */
-static inline void ferrule_lstm_cells(const struct ferrule_lstm_scaling *scaling, int32_t units,
-                                      const int32_t *gates, int32_t step, int16_t *cells,
-                                      int8_t *shown)
+/* Advances the cells from the values of the gates, `step` apart; the hidden state is int16 if it is
+ * `wide`. */
+static inline __attribute__((always_inline)) void
+ferrule_lstm_cells(const struct ferrule_lstm_scaling *scaling, int32_t units, const int32_t *gates,
+                   int32_t step, int16_t *cells, void *shown, bool wide)
 {
     const int32_t low = scaling->cell_clip < 0 ? INT16_MIN : -scaling->cell_clip;
     const int32_t high = scaling->cell_clip < 0 ? INT16_MAX : scaling->cell_clip;
@@ -110,15 +111,16 @@ static inline void ferrule_lstm_cells(const struct ferrule_lstm_scaling *scaling
         cells[u] = (int16_t)cell;
         value =
             ferrule_scaled_s16(2 * (value * gate[3 * step]), hidden.multiplier, hidden.shift, true);
-        shown[u] = (int8_t)ferrule_saturate_s8(value + scaling->hidden_zero_point);
+        if (wide) {
+            ((int16_t *)shown)[u] = (int16_t)value;
+        } else {
+            ((int8_t *)shown)[u] = (int8_t)ferrule_saturate_s8(value + scaling->hidden_zero_point);
+        }
     }
 }
 
-/* Computes a tile from the sums over the input and those over the hidden state, each gate's
- * `filled` apart. */
-static inline void ferrule_lstm_tile(const struct ferrule_lstm_rows_s8_params *params,
-                                     int32_t units, int32_t filled, int32_t *sums, int16_t *cells,
-                                     int8_t *shown)
+static inline void ferrule_lstm_gates(const struct ferrule_lstm_rows_params *params, int32_t units,
+                                      int32_t filled, int32_t *sums)
 {
     const int32_t *kept = sums + FERRULE_LSTM_GATES * params->tile;
 
@@ -126,7 +128,24 @@ static inline void ferrule_lstm_tile(const struct ferrule_lstm_rows_s8_params *p
         ferrule_lstm_gate(&params->scaling, gate, units, &sums[gate * filled],
                           &kept[gate * filled]);
     }
-    ferrule_lstm_cells(&params->scaling, units, sums, filled, cells, shown);
+}
+
+/* Computes a tile from the sums over the input and those over the hidden state, each gate's
+ * `filled` apart. */
+static inline void ferrule_lstm_tile(const struct ferrule_lstm_rows_params *params, int32_t units,
+                                     int32_t filled, int32_t *sums, int16_t *cells, int8_t *shown)
+{
+    ferrule_lstm_gates(params, units, filled, sums);
+    ferrule_lstm_cells(&params->scaling, units, sums, filled, cells, shown, false);
+}
+
+/* The same for int16. */
+static inline void ferrule_lstm_tile_s16(const struct ferrule_lstm_rows_params *params,
+                                         int32_t units, int32_t filled, int32_t *sums,
+                                         int16_t *cells, int16_t *shown)
+{
+    ferrule_lstm_gates(params, units, filled, sums);
+    ferrule_lstm_cells(&params->scaling, units, sums, filled, cells, shown, true);
 }
 
 #endif

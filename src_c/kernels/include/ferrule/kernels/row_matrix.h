@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file Sums of a row of int8 times a matrix, by the loops of FULLY_CONNECTED: with the DSP
- * extension, with vector instructions (MVE), and for other cores. Internal to the kernels.
+ * extension, with vector instructions (MVE), and for other cores. Those of int16 have the DSP
+ * extension or MVE. Internal to the kernels.
  */
 #ifndef FERRULE_KERNELS_ROW_MATRIX_H_INCLUDED
 #define FERRULE_KERNELS_ROW_MATRIX_H_INCLUDED
 
 #include <stdint.h>
+#include <string.h>
 
 #include "ferrule/kernels/fully_connected.h"
 #include "ferrule/kernels/fully_connected_mve.h"
@@ -19,7 +21,8 @@ struct ferrule_row_matrix {
      * ferrule_multiply_octet() has the weights. */
     const int32_t *stream;
     int32_t block_words; /**< of a block */
-    int32_t groups;      /**< of products: of 8 with the DSP extension, of 16 with MVE, else of 1 */
+    int32_t groups; /**< of products: of 8 with the DSP extension, of 16 bytes of data with MVE,
+                       else of 1 */
     /** For the DSP extension ferrule_block_row_sums() or ferrule_block_row_wide_sums(). */
     void (*multiply)(const struct ferrule_block_row *row, const int32_t *weights,
                      const int32_t *end, int32_t *sums);
@@ -112,6 +115,48 @@ static inline const int32_t *ferrule_vector_sums(const struct ferrule_row_matrix
     const int32_t *end = stream + blocks * matrix->block_words;
 
     ferrule_mve_row_sums(&vectors, stream, end, sums);
+    return end;
+}
+
+/** @brief The same for rows of int16, whose copy has zeros behind the last product. */
+static inline int32_t ferrule_block_s16_row_bytes(const struct ferrule_row_matrix *matrix,
+                                                  int32_t count)
+{
+    return ferrule_block_row_bytes(matrix, count);
+}
+static inline int32_t ferrule_vector_s16_row_bytes(const struct ferrule_row_matrix *matrix,
+                                                   int32_t count)
+{
+    return ferrule_vector_row_bytes(matrix, 2 * count);
+}
+static inline const void *ferrule_block_s16_prepared(const struct ferrule_row_matrix *matrix,
+                                                     const int16_t *row, int32_t count, void *copy)
+{
+    const size_t bytes = (size_t)count * sizeof *row;
+
+    (void)memcpy(copy, row, bytes);
+    (void)memset((int8_t *)copy + bytes, 0, 16 * (size_t)matrix->groups - bytes);
+    return copy;
+}
+static inline const void *ferrule_vector_s16_prepared(const struct ferrule_row_matrix *matrix,
+                                                      const int16_t *row, int32_t count, void *copy)
+{
+    return ferrule_vector_prepared(matrix, (const int8_t *)row, 2 * count, copy);
+}
+static inline const int32_t *ferrule_block_s16_sums(const struct ferrule_row_matrix *matrix,
+                                                    const void *row, const int32_t *stream,
+                                                    int32_t blocks, int32_t *sums)
+{
+    return ferrule_block_sums(matrix, row, stream, blocks, sums);
+}
+static inline const int32_t *ferrule_vector_s16_sums(const struct ferrule_row_matrix *matrix,
+                                                     const void *row, const int32_t *stream,
+                                                     int32_t blocks, int32_t *sums)
+{
+    const struct ferrule_mve_row vectors = {(const int8_t *)row, matrix->groups};
+    const int32_t *end = stream + blocks * matrix->block_words;
+
+    ferrule_mve_row_sums_s16(&vectors, stream, end, sums);
     return end;
 }
 

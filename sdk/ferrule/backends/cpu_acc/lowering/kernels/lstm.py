@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UNIDIRECTIONAL_SEQUENCE_LSTM of int8 by the kernels that multiply rows (`ferrule/kernels/lstm_rows.h`)."""
+"""UNIDIRECTIONAL_SEQUENCE_LSTM of int8 and int16 by the kernels that multiply rows (`ferrule/kernels/lstm_rows.h`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -11,9 +11,11 @@ import numpy as np
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Found, Row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE
 from ferrule.backends.cpu_acc.lowering.kernels.row_matrix import (
     BLOCK,
     ENGINES,
+    ENGINES_S16,
     PLAIN,
     VECTORS,
     RowEngine,
@@ -24,21 +26,25 @@ from ferrule.backends.cpu_acc.lowering.kernels.row_matrix import (
 from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import Array, DataType
-from ferrule.operators.arithmetic.fixed_point import Factor
+from ferrule.operators.arithmetic.fixed_point import Factor, reduced_multiplier
 from ferrule.operators.recurrent.lstm import CELL, GATES, HIDDEN
 
 _HALF = 1 << 30
 """The multiplier of a power of two."""
+_MOST_RAISED = 16
+"""A reduced multiplier is shifted to the left by this, plus the factor's shift."""
 _MULTIPLES: Mapping[str, int] = {VECTORS.name: 8, BLOCK.name: 1, PLAIN.name: 2}
 """The units of a tile are filled up to a multiple of this number, by engine."""
 _UNIT_COSTS: Mapping[str, int] = {VECTORS.name: 36, BLOCK.name: 206, PLAIN.name: 220}
 _TILE_COSTS: Mapping[str, int] = {VECTORS.name: 400, BLOCK.name: 200, PLAIN.name: 180}
 _STEP_COST = 60
+_ROUNDED_ONCE = 36
+"""What a unit takes less with the DSP extension if sums are rounded once."""
 
 
 @frozen(eq=False)
 class LstmLayer:
-    """A layer of int8, with the contributions of zero points in the biases."""
+    """A layer of integers, with the contributions of zero points in the biases."""
 
     context: LoweringContext
     steps: int
@@ -82,13 +88,14 @@ def _candidate(layer: LstmLayer, engine: RowEngine, tile: int) -> Candidate | st
         return given
     if isinstance(kept, str):
         return kept
-    rest = units * _UNIT_COSTS[engine.name] + -(-units // tile) * _TILE_COSTS[engine.name] + _STEP_COST
-    kernel = f"lstm_{engine.name}_s8"
+    each = _UNIT_COSTS[engine.name] - (_ROUNDED_ONCE if engine.wide and engine.name == BLOCK.name else 0)
+    rest = units * each + -(-units // tile) * _TILE_COSTS[engine.name] + _STEP_COST
+    kernel = f"lstm_{engine.kernel_suffix}"
     return Candidate(
         kernel=kernel,
         instructions=layer.steps * (given.instructions + kept.instructions + rest) * slowness(layer.context),
         weight_bytes=given.stream.nbytes + kept.stream.nbytes,
-        scratch_bytes=(40 if engine is VECTORS else 32) * tile + given.copy_bytes + kept.copy_bytes,
+        scratch_bytes=(40 if engine.name == VECTORS.name else 32) * tile + given.copy_bytes + kept.copy_bytes,
         overlaps=partial(replaced_overlaps, layer.context, {HIDDEN: 1, CELL: 2}),
         call=lambda: KernelCall(
             kernel,
@@ -99,8 +106,9 @@ def _candidate(layer: LstmLayer, engine: RowEngine, tile: int) -> Candidate | st
                 "input": given.fields(layer.context, "weights"),
                 "recurrent": kept.fields(layer.context, "recurrent"),
             },
-            table="lstm_rows_s8_params",
+            table="lstm_rows_params",
             inputs=(0, HIDDEN, CELL),
+            source=f"lstm_{engine.name}_s8",
             sources=(engine.source,),
         ),
     )
@@ -117,18 +125,32 @@ def _order(units: int, tile: int, multiple: int) -> Array:
     return np.concatenate(parts)
 
 
-def _row(engine: RowEngine, layer_of: Callable[[LoweringContext], LstmLayer]) -> Row:
+def once(factors: Sequence[Factor]) -> tuple[Factor, ...] | str:
+    """Return the factors of sums that are rounded once, which have the shift in the multiplier; of twice the sums."""
+    if any(not -_MOST_RAISED <= factor.shift < 0 for factor in factors):
+        return TOO_LARGE
+    return tuple(
+        Factor(multiplier=int(reduced_multiplier(factor.multiplier)) << (_MOST_RAISED + factor.shift), shift=0)
+        for factor in factors
+    )
+
+
+def _row(engine: RowEngine, layer_of: Callable[[LoweringContext], LstmLayer | str]) -> Row:
+    dtype = DataType.INT16 if engine.wide else DataType.INT8
+
     def found(context: LoweringContext) -> Found:
-        if context.source.dtype is not DataType.INT8:
-            return "the data is not int8"
+        if context.source.dtype is not dtype:
+            return f"the data is not {dtype}"
         layer = layer_of(context)
+        if isinstance(layer, str):
+            return layer
         several = [_candidate(layer, engine, tile) for tile in tiles(layer.units)]
         able = [each for each in several if isinstance(each, Candidate)]
         return able or next(each for each in several if isinstance(each, str))
 
-    return Row(kernel=f"lstm_{engine.name}_s8", needs=engine.needs, candidate=found)
+    return Row(kernel=f"lstm_{engine.kernel_suffix}", needs=engine.needs, candidate=found)
 
 
-def lstm_rows(layer_of: Callable[[LoweringContext], LstmLayer]) -> tuple[Row, ...]:
-    """Return the kernels, each with several tiles, for layers of int8, which `layer_of` returns."""
-    return tuple(_row(engine, layer_of) for engine in ENGINES)
+def lstm_rows(layer_of: Callable[[LoweringContext], LstmLayer | str]) -> tuple[Row, ...]:
+    """Return the kernels, each with several tiles, for layers of integers, which `layer_of` returns."""
+    return tuple(_row(engine, layer_of) for engine in (*ENGINES, *ENGINES_S16))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices by which kernels of recurrent layers multiply rows of int8 (`ferrule/kernels/row_matrix.h`)."""
+"""Matrices by which kernels of recurrent layers multiply rows of int8 or int16 (`ferrule/kernels/row_matrix.h`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from ferrule.operators.arithmetic.fixed_point import Factor
 
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""
+_LARGEST_WIDE_DATA = 1 << 15
 _TILES = 8, 16, 32, 64
 """Units of a tile; kernels expect multiples of the first."""
 
@@ -43,6 +46,18 @@ class RowEngine:
     """Returns the instructions of a block for a number of groups."""
     group_cost: int
     """Instructions for a group of a row that is copied."""
+    wide: bool = False
+    """Whether the data is int16."""
+
+    @property
+    def largest_data(self) -> int:
+        """The largest magnitude of the data."""
+        return _LARGEST_WIDE_DATA if self.wide else _LARGEST_DATA
+
+    @property
+    def kernel_suffix(self) -> str:
+        """The end of the names of kernels."""
+        return f"{self.name}_s{16 if self.wide else 8}"
 
 
 def slowness(context: LoweringContext) -> int:
@@ -100,22 +115,22 @@ def row_matrix(
     `matrix` is int8, [channels, products], and `bias` int64. Sums of whole channels are scaled by `factors`; the reason
     as a string if one is too large for that.
     """
-    reach = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA + np.abs(bias)
+    reach = np.abs(matrix.astype(np.int64)).sum(axis=1) * engine.largest_data + np.abs(bias)
     if ((reach << [max(factor.shift, 0) for factor in factors]) >> 30).any():
         return "a sum does not fit into 30 bits"
     padded = np.pad(matrix, ((0, 1), (0, -matrix.shape[1] % engine.group)))[order]
     ordered = np.append(bias, 0)[order]
     stream, function = engine.stream(padded, ordered), ""
-    if engine is BLOCK:
+    if engine.name == BLOCK.name:
         function = f"ferrule_block_row_{'wide_' if stream is None else ''}sums"
     if stream is None:
-        stream = _wide_blocks(padded, ordered)
-    copied = engine is BLOCK or (engine is VECTORS and padded.shape[1] != matrix.shape[1])
+        stream = _wide_blocks(padded, ordered, in_order=engine.wide)
+    copied = engine.name == BLOCK.name or (engine.name == VECTORS.name and padded.shape[1] != matrix.shape[1])
     return RowMatrix(
         engine=engine,
         stream=stream,
         groups=padded.shape[1] // engine.group,
-        copy_bytes=(2 if engine is BLOCK else 1) * padded.shape[1] if copied else 0,
+        copy_bytes=(2 if engine.wide or engine.name == BLOCK.name else 1) * padded.shape[1] if copied else 0,
         function=function,
     )
 
@@ -136,12 +151,21 @@ def _blocks(matrix: Array, bias: Array) -> Array | None:
     return np.concatenate([wrapped, pair_weights(matrix[order], 4).reshape(blocks, -1)], axis=1)
 
 
-def _wide_blocks(matrix: Array, bias: Array) -> Array:
-    """Return the blocks for `ferrule_block_row_wide_sums`; of four products, 0 and 2 precede 1 and 3."""
+def _wide_blocks(matrix: Array, bias: Array, *, in_order: bool) -> Array:
+    """Return the blocks for `ferrule_block_row_wide_sums`.
+
+    Of four products, 0 and 2 precede 1 and 3 unless they are in order.
+    """
     groups = matrix.reshape(-1, 4, matrix.shape[1] // 4, 2, 2).astype(np.int16)
-    # [block, channel, group, half of a word, word] -> [block, group, word, channel, half of a word]
-    weights = words(groups.transpose(0, 2, 4, 1, 3)).reshape(len(groups), -1)
+    groups = groups if in_order else groups.swapaxes(3, 4)
+    # [block, channel, group, word, half of a word] -> [block, group, word, channel, half of a word]
+    weights = words(groups.transpose(0, 2, 3, 1, 4)).reshape(len(groups), -1)
     return np.concatenate([bias.reshape(-1, 4).astype(np.int32), weights], axis=1)
+
+
+def _no_blocks(matrix: Array, bias: Array) -> None:
+    """Return that no two channels can be paired."""
+    del matrix, bias
 
 
 def _octets(matrix: Array, bias: Array) -> Array:
@@ -149,9 +173,9 @@ def _octets(matrix: Array, bias: Array) -> Array:
     return np.concatenate([bias.reshape(-1, OCTET).astype(np.int32), weights], axis=1)
 
 
-def _vectors(matrix: Array, bias: Array) -> Array:
+def _vectors(matrix: Array, bias: Array, products: int = VECTOR) -> Array:
     order = np.arange(len(matrix)).reshape(-1, len(EIGHT))[:, EIGHT].reshape(-1)
-    weights = matrix[order].reshape(-1, len(EIGHT), matrix.shape[1] // VECTOR, VECTOR).transpose(0, 2, 1, 3)
+    weights = matrix[order].reshape(-1, len(EIGHT), matrix.shape[1] // products, products).transpose(0, 2, 1, 3)
     blocks = words(weights).reshape(len(weights), -1)
     return np.concatenate([bias[order].reshape(len(blocks), -1).astype(np.int32), blocks], axis=1)
 
@@ -187,3 +211,8 @@ PLAIN = RowEngine(
     group_cost=0,
 )
 ENGINES = VECTORS, BLOCK, PLAIN
+ENGINES_S16 = (
+    replace(VECTORS, group=VECTOR // 2, stream=partial(_vectors, products=VECTOR // 2), wide=True),
+    replace(BLOCK, stream=_no_blocks, group_cost=6, wide=True),
+)
+"""Those for rows of int16."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
@@ -16,8 +16,9 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import (
     limit_fields,
 )
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE
 from ferrule.backends.cpu_acc.lowering.kernels.float_pixels import FLOAT_SOURCES, blocks_of, has_fpu
-from ferrule.backends.cpu_acc.lowering.kernels.lstm import LstmLayer, lstm_rows
+from ferrule.backends.cpu_acc.lowering.kernels.lstm import LstmLayer, lstm_rows, once
 from ferrule.backends.cpu_acc.lowering.kernels.row_matrix import slowness
 from ferrule.backends.cpu_acc.lowering.kernels.svdf import SvdfLayer, svdf_rows
 from ferrule.backends.cpu_acc.lowering.operators.activation import SIGMOID
@@ -163,8 +164,8 @@ def _generic_lstm(context: LoweringContext) -> Candidate:
         }
     else:
         if data.dtype is DataType.INT8:
-            layer = _lstm_layer(context)
-            fields |= {"bias": layer.bias.astype(np.int32), "offset": layer.offset.astype(np.int32)}
+            bias, offset = _lstm_biases(context)
+            fields |= {"bias": bias.astype(np.int32), "offset": offset.astype(np.int32)}
         fields["scaling"] = _scaling(context, descriptor)
     kernel = {DataType.INT8: "lstm_s8", DataType.INT16: "lstm_s16"}.get(data.dtype, "lstm_f32")
     per_mac = (2.3 if has_fpu(context) else 9) if floats else 5
@@ -198,22 +199,41 @@ def _lstm_arrays(context: LoweringContext) -> tuple[Array, Array, Array]:
     return weights, recurrent, bias
 
 
-def _lstm_layer(context: LoweringContext) -> LstmLayer:
-    """Return a layer of int8."""
-    descriptor = descriptor_of(context, LstmDescriptor)
+def _lstm_biases(context: LoweringContext) -> tuple[Array, Array]:
+    """Return the biases of sums over the input and over the hidden state, with the contributions of zero points."""
     weights, recurrent, bias = _lstm_arrays(context)
-    scaling = LstmScaling.of(context.operands, descriptor)
+    return (
+        bias - context.source.zero_point * weights.sum(axis=1, dtype=np.int64),
+        -context.input(HIDDEN).zero_point * recurrent.sum(axis=1, dtype=np.int64),
+    )
+
+
+def _lstm_layer(context: LoweringContext) -> LstmLayer | str:
+    """Return a layer of integers; the reason if sums of int16 cannot be rounded once in 32 bits."""
+    descriptor = descriptor_of(context, LstmDescriptor)
+    weights, recurrent, _ = _lstm_arrays(context)
+    bias, offset = _lstm_biases(context)
+    scaling, fields = LstmScaling.of(context.operands, descriptor), dict(_scaling(context, descriptor))
+    if context.source.dtype is DataType.INT16:
+        factors = once(scaling.input_factors), once(scaling.recurrent_factors)
+        if isinstance(factors[0], str) or isinstance(factors[1], str):
+            return TOO_LARGE
+        scaling = replace(scaling, input_factors=factors[0], recurrent_factors=factors[1])
+        fields |= {
+            "input": [asdict(factor) for factor in factors[0]],
+            "recurrent": [asdict(factor) for factor in factors[1]],
+        }
     return LstmLayer(
         context=context,
         steps=context.source.shape[0] * context.source.shape[1],
         weights=weights,
         recurrent=recurrent,
-        bias=bias - context.source.zero_point * weights.sum(axis=1, dtype=np.int64),
-        offset=-context.input(HIDDEN).zero_point * recurrent.sum(axis=1, dtype=np.int64),
+        bias=bias,
+        offset=offset,
         input_factors=scaling.input_factors,
         recurrent_factors=scaling.recurrent_factors,
         others=(scaling.forget, scaling.update, scaling.hidden),
-        fields={"shape": _lstm_shape(context, descriptor), "scaling": _scaling(context, descriptor)},
+        fields={"shape": _lstm_shape(context, descriptor), "scaling": fields},
     )
 
 
