@@ -52,9 +52,16 @@ def product(
         (columns, depth) if descriptor.adj_y else (depth, columns),
     )
     infos = [
-        TensorInfo(f"in{i}", (*batches[i], *ends[i]), dtype, quantization=Quantization.of(2.0**-5, zero_points[i]))
+        TensorInfo(
+            f"in{i}",
+            (*batches[i], *ends[i]),
+            dtype,
+            quantization=None if dtype.is_float else Quantization.of(2.0**-5, zero_points[i]),
+        )
         for i in range(2)
     ]
+    if dtype.is_float:
+        return layer_network(LayerType.BATCH_MATMUL, descriptor, infos)
     constants: dict[int, Array] = {}
     if held is not None:
         constants[held] = np.random.default_rng(held).integers(least, 128, infos[held].shape).astype(dtype.numpy)
@@ -263,6 +270,41 @@ def test_int16_has_a_kernel_with_sums_of_64_bits(core: CoreFeatures) -> None:
         lower(product((64, 64, 1), dtype=DataType.INT16, zero_points=(0, 0, 0)), core).kernel
         == "batch_matmul_block_s16"
     )
+
+
+FLOATS = {
+    "scores": product((6, 16, 8), adjoint="y", batches=((2,), (2,)), dtype=DataType.FLOAT32),
+    "values": product((5, 33, 7), batches=((2,), (2,)), dtype=DataType.FLOAT32),
+    "one column": product((5, 9, 1), dtype=DataType.FLOAT32),
+    "one row": product((1, 20, 17), adjoint="x", dtype=DataType.FLOAT32),
+    "both transposed": product((7, 18, 12), adjoint="xy", dtype=DataType.FLOAT32),
+    "a matrix for all": product((3, 16, 5), batches=((2, 3), (1, 1)), dtype=DataType.FLOAT32),
+}
+SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-40, -1e-41, 1e-30, 3e38, -3e38], np.float32)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("case", FLOATS)
+def test_float_products_in_blocks_have_the_bits_of_a_loop(case: str, special: bool) -> None:
+    network, random = FLOATS[case], np.random.default_rng(3)
+    inputs = [array.astype(np.float32) for array in random_inputs(network)]
+    if special:
+        inputs = [
+            np.where(random.random(each.shape) < 0.1, random.choice(SPECIAL, each.shape), each) for each in inputs
+        ]
+    found = {each.kernel: each for each in candidates(network, M4_DSP)}
+    loop, blocks = (
+        run_lowered(network, inputs, op=found[kernel].lowered(lowering_of(network, M4_DSP)))[0]
+        for kernel in ("batch_matmul_f32", "batch_matmul_block_f32")
+    )
+    assert_array_equal(blocks, loop)
+    assert_array_equal(np.signbit(blocks[blocks == 0]), np.signbit(loop[loop == 0]))
+
+
+def test_float_products_are_in_blocks_on_cores_with_an_fpu() -> None:
+    network = FLOATS["scores"]
+    assert [lower(network, core).kernel for core in (M3, M4_DSP)] == ["batch_matmul_f32", "batch_matmul_block_f32"]
 
 
 def test_what_is_scaled_up_is_left_to_the_generic_kernel() -> None:

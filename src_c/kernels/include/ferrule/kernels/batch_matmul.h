@@ -140,6 +140,23 @@ void ferrule_batch_matmul_block_s16(const struct ferrule_batch_matmul_tile_s16_p
                                     const int16_t *left, const int16_t *right, int16_t *output,
                                     void *scratch);
 
+/** float32 with the right matrices packed at run time, some columns at a time. */
+struct ferrule_batch_matmul_tile_f32_params {
+    struct ferrule_batch_matmul_shape shape;
+    int32_t tile_columns; /**< packed at once; a multiple of `block` */
+    int32_t block;        /**< columns that are packed together, 4 or 8 */
+};
+
+/**
+ * @brief Multiply two rows and a block of columns at a time, for cores with an FPU.
+ *
+ * The bits are those of `ferrule_batch_matmul_f32`. Scratch, aligned to 4: 4 * depth + 4 bytes per
+ * column of a tile.
+ */
+void ferrule_batch_matmul_block_f32(const struct ferrule_batch_matmul_tile_f32_params *params,
+                                    const float *left, const float *right, float *output,
+                                    void *scratch);
+
 /** @brief Return the bytes that exist of four, `step` apart, in a word; the others are `missing`.
  */
 static inline uint32_t ferrule_load_some(const int8_t *data, int32_t step, int32_t count,

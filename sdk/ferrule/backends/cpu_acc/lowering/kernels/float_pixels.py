@@ -22,7 +22,7 @@ from ferrule.graph import Array, DataType
 
 FLOAT_SOURCES = "float_pixels", "float_scalars", "float_vectors"
 """The C of sums in blocks."""
-_BLOCKS = 4, 8
+BLOCKS = 4, 8
 """Channels of a block, as in the header."""
 _PAIR = 2
 """Pixels that are computed at once."""
@@ -53,7 +53,7 @@ def _conv2d_in_blocks(context: LoweringContext) -> Candidate | str:
     layer = Convolution.of(context)
     weights, bias, (_, groups) = stored_weights(context), layer.bias(np.float32), _groups(layer)
     channels, products = len(weights) // groups, weights[0].size
-    block = min(_BLOCKS, key=lambda block: _instructions(layer, block))
+    block = min(BLOCKS, key=lambda block: _instructions(layer, block))
 
     def stream() -> Array:
         matrices = weights.reshape(groups, channels, products), bias.reshape(groups, channels)
@@ -72,12 +72,12 @@ def _instructions(layer: Convolution, block: int) -> int:
     """Return the estimate of a layer with weights in blocks."""
     _, groups = _groups(layer)
     channels, products = layer.output.shape[3] // groups, layer.macs // layer.output.elements
-    return int(layer.pixels * (groups * _pixel_instructions(layer, channels, products, block) + 30))
+    return int(layer.pixels * (groups * pixel_instructions(layer.context, channels, products, block) + 30))
 
 
-def _pixel_instructions(layer: Convolution, channels: int, products: int, block: int) -> float:
+def pixel_instructions(context: LoweringContext, channels: int, products: int, block: int) -> float:
     """Return the estimate of the channels of a group at a pixel."""
-    per_product, per_channel = (0.7 + 0.4 / block, 3) if _has_vectors(layer.context) else (2.1 + 0.8 / block, 4)
+    per_product, per_channel = (0.7 + 0.4 / block, 3) if _has_vectors(context) else (2.1 + 0.8 / block, 4)
     return -(-channels // block) * (block * (per_product * products + per_channel) + 16)
 
 
@@ -156,7 +156,7 @@ def _part_in_blocks(layer: Convolution, part: Part) -> Sequence[PlannedPart] | s
     if (part.taps < 0).any():
         return "a pixel has no weights"  # not weights of zero: their product with infinity is not zero
     weights, products = stored_weights(context).reshape(-1)[part.taps[0]], part.taps[0, 0].size
-    each = {block: _pixel_instructions(layer, part.outputs, products, block) for block in _BLOCKS}
+    each = {block: pixel_instructions(context, part.outputs, products, block) for block in BLOCKS}
     block = min(each, key=lambda block: each[block])
 
     def fields(more: bool) -> Mapping[str, Member]:
@@ -188,7 +188,7 @@ def _depthwise_in_blocks(context: LoweringContext) -> Candidate | str:
     layer = Convolution.of(context)
     if layer.depth_multiplier != 1:
         return "the channels are multiplied"
-    block, channels = _BLOCKS[-1], layer.output.shape[3]
+    block, channels = BLOCKS[-1], layer.output.shape[3]
     if channels < block:
         return f"there are fewer than {block} channels"
     blocks = -(-channels // block)

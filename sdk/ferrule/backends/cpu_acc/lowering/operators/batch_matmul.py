@@ -6,6 +6,7 @@ from __future__ import annotations
 from ferrule.backends.cpu_acc.lowering.kernel_call import RULE_KERNELS, SUFFIXES, KernelCall, Member, rule_sources
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import MATRIX_PRODUCT_ROWS, MatrixProduct
+from ferrule.backends.cpu_acc.lowering.kernels.matrix_product_f32 import MATRIX_PRODUCT_F32
 from ferrule.backends.cpu_acc.lowering.kernels.matrix_product_s16 import MATRIX_PRODUCT_S16
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType
@@ -48,6 +49,7 @@ def _scales(product: MatrixProduct) -> dict[str, Member]:
 BATCH_MATMUL_ROWS: tuple[Row, ...] = (
     *MATRIX_PRODUCT_ROWS,
     MATRIX_PRODUCT_S16,
+    MATRIX_PRODUCT_F32,
     Row(kernel="batch_matmul", rules=WEIGHTED_RULES, candidate=_generic),
 )
 """The kernels of BATCH_MATMUL; the last one takes all layers."""
