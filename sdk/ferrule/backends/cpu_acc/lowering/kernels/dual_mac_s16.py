@@ -121,7 +121,7 @@ class _Channels:
             """Return the values of the channels by block of all groups, zeros for missing channels."""
             grouped = values.reshape(self.groups, count, *values.shape[1:])
             missing = [(0, 0), (0, max(_BLOCK - count, 0)), *[(0, 0)] * (values.ndim - 1)]
-            found: Array = np.pad(grouped, missing)[:, places]
+            found: Array = np.ascontiguousarray(np.pad(grouped, missing)[:, places])
             return found.reshape(self.groups * blocks, _BLOCK, *values.shape[1:])
 
         multipliers, shifts = self.factors
