@@ -168,13 +168,25 @@ PARTS = [
     transposed((1, 4, 3, 6), (5, 3, 3, 6), output_h=8, output_w=7, stride_h=2, stride_w=2, pad_top=1),
     transposed((1, 3, 3, 4), (8, 1, 2, 4), output_h=6, output_w=4, stride_h=2, activation=Activation.RELU6),
     transposed((1, 3, 5, 3), (4, 4, 3, 3), output_h=11, output_w=8, stride_h=3, stride_w=2, pad_left=2, scale=2e-3),
-    convolution((2, 3, 5, 8), (6, 1, 1, 4), activation=Activation.RELU),
+    convolution((2, 3, 5, 8), (6, 1, 2, 4), activation=Activation.RELU),
     depthwise((1, 4, 5, 6), 2, multiplier=3, padding=Padding(top=1, left=3), activation=Activation.RELU6),
     depthwise((2, 3, 5, 7), 1, 1, multiplier=2, stride_w=2),
     depthwise((1, 3, 5, 8), 1, 1),
 ]
 """Grouped and transposed convolutions and depthwise ones of one pixel or with a multiplier; vectors compute few."""
-CASES["conv2d_dual_s16"] += PARTS
+POINTS = [
+    convolution((2, 3, 5, 8), (6, 1, 1, 4), activation=Activation.RELU),
+    convolution((1, 3, 4, 32), (16, 1, 1, 8), activation=Activation.RELU6),
+    convolution((1, 5, 2, 15), (10, 1, 1, 3)),
+    convolution((1, 2, 3, 15), (9, 1, 1, 5)),
+    depthwise((1, 4, 5, 7), 1, 1, multiplier=3, activation=Activation.RELU6),
+    depthwise((2, 3, 3, 5), 1, 1, multiplier=2),
+    depthwise((1, 3, 5, 8), 1, 1),
+    depthwise((1, 3, 1, 3), 1, 1, multiplier=5),
+]
+"""Windows of one pixel over few channels."""
+CASES["conv2d_points_s16"] = POINTS
+CASES["conv2d_dual_s16"] += [*PARTS, convolution((1, 2, 3, 12), (8, 1, 3, 3), scale=2e-3)]  # groups, sums of 64 bits
 CASES["conv2d_unpacked_s16"] += [network for network in PARTS if not is_narrow(network)]
 EACH = pytest.mark.parametrize("kernel", [*CASES, *VECTORS])
 
@@ -217,7 +229,7 @@ def test_plain_c_is_exact(kernel: str, networks: list[Network]) -> None:
 def test_the_output_may_overlap_the_input_at_the_least_distance(kernel: str, networks: list[Network]) -> None:
     for network in networks:
         op = lower(network, core_of(kernel))
-        none = "fully_connected" in kernel or network.layers[0].type is LayerType.TRANSPOSE_CONV
+        none = "fully_connected" in kernel or "points" in kernel or network.layers[0].type is LayerType.TRANSPOSE_CONV
         assert len(op.overlaps) == (0 if none else 1)
         inputs = random_inputs(network)
         for overlap in op.overlaps:

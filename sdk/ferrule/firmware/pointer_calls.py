@@ -95,18 +95,21 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_(lstm|svdf)_\w+|(lstm|svdf)_(block|mve)_\w+\.c:\w+", Kind.PART),
     (r"ferrule_batch_matmul_(direct|octet)_s8|batch_matmul_(direct|octet)_s8\.c:\w+", Kind.PART),
     (r"ferrule_depthwise_conv2d_(planes_)?mve_s8|depthwise_conv2d_(planes_)?mve_s8\.c:\w+", Kind.PART),
+    (r"(batch_matmul_block|conv2d_points)_s16\.c:\w+", Kind(0)),
     (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
 )
 """A function that calls through pointers, and the kinds that it calls."""
 _EXECUTOR = Kind.OPERATOR | Kind.OTHER
 _UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR | Kind.PART | Kind.WHOLE | Kind.ROWS)
 _KERNELS_WITH_PARTS = (
+    "batch_matmul_block_s16",
     "batch_matmul_block_s8",
     "batch_matmul_direct_s8",
     "batch_matmul_octet_s8",
     "conv2d_1x1_block_s8",
     "conv2d_block_s8",
     "conv2d_f32",
+    "conv2d_points_s16",
     "depthwise_conv2d_3x3_by1_exact_s8",
     "depthwise_conv2d_3x3_by1_s8",
     "depthwise_conv2d_3x3_by2_exact_s8",

@@ -115,6 +115,29 @@ void ferrule_fully_connected_dual_s16(const struct ferrule_conv2d_dual_s16_param
 void ferrule_fully_connected_unpacked_s16(const struct ferrule_conv2d_dual_s16_params *params,
                                           const int16_t *input, int16_t *output);
 
+enum { FERRULE_POINTS_MOST_STEPS = 8 };
+
+/** int16 with int8 weights and an int64 bias: windows of one pixel over few channels, as of groups;
+ * at least four channels of the output. */
+struct ferrule_conv2d_points_s16_params {
+    int32_t pixels;
+    int32_t input_c;  /**< of a pixel */
+    int32_t output_c; /**< of a pixel */
+    int32_t blocks;
+    /**
+     * Per four channels: the first one of the input, the first one of the output, and the number of
+     * steps of two products, 1 to FERRULE_POINTS_MOST_STEPS; four biases; per step two weights of
+     * 16 bits of each channel; four multipliers that include the shift. Sums have 32 bits.
+     */
+    const int32_t *stream;
+    int32_t low;
+    int32_t high;
+};
+
+/** @brief Convolve four channels of all pixels, then the next; the input is read throughout. */
+void ferrule_conv2d_points_s16(const struct ferrule_conv2d_points_s16_params *params,
+                               const int16_t *input, int16_t *output);
+
 /** int16 with int8 weights, an int64 bias and sums of 32 bits; at least two channels. */
 struct ferrule_depthwise_conv2d_dual_s16_params {
     struct ferrule_window window;

@@ -32,6 +32,8 @@ _BLOCK = 4
 _WORD_SHIFT = 32
 """SMMULR shifts a product to the right by this."""
 _LARGEST_NARROW_SHIFT = 22
+_MOST_STEPS = 8
+"""The value of FERRULE_POINTS_MOST_STEPS."""
 
 
 class _Sums(IntEnum):
@@ -283,6 +285,53 @@ def _candidate(
     )
 
 
+def _points(layer: Convolution) -> Candidate | str:
+    """Return the kernel for windows of one pixel over the channels of few groups, four output channels at a time."""
+    channels, (inputs, outputs) = _Channels.of(layer), (layer.image.shape[3], layer.output.shape[3])
+    if not layer.window.is_pointwise:
+        return "the window is more than a pixel, or pixels are left out"
+    if outputs < _BLOCK or inputs == 1:
+        return "there are few channels"
+    if not is_wide(layer.context.operands) or channels.sums is not _Sums.ONCE:
+        return TOO_LARGE
+    products = int(channels.matrix.shape[1])
+    of_group = outputs * products // inputs
+    blocks = []
+    for first in np.minimum(np.arange(0, outputs, _BLOCK), outputs - _BLOCK):
+        own = np.arange(first, first + _BLOCK)
+        start = int(own[0]) // of_group * products
+        end = min(start + -(-((int(own[-1]) // of_group + 1) * products - start) // 2) * 2, inputs)
+        start -= (end - start) % 2
+        if end - start > 2 * _MOST_STEPS or start < 0:
+            return "there are many channels in a group"
+        weights = np.zeros((_BLOCK, end - start), np.int16)
+        for row, channel in zip(weights, own, strict=True):
+            at = int(channel) // of_group * products - start
+            row[at : at + products] = channels.matrix[channel]
+        steps = words(weights.reshape(_BLOCK, -1, 2).swapaxes(0, 1))
+        constants = np.array([start, first, (end - start) // 2]), channels.bias[own], channels.once_multipliers[own]
+        blocks.append(np.concatenate([*constants[:2], steps.reshape(-1), constants[2]]).astype(np.int32))
+    stream = np.concatenate(blocks)
+    steps_of_all = sum(int(block[2]) for block in blocks)
+    return Candidate(
+        kernel="conv2d_points_s16",
+        instructions=layer.pixels * (22 * len(blocks) + 6 * steps_of_all) + 70 * len(blocks) + 40,
+        weight_bytes=stream.nbytes,
+        call=lambda: KernelCall(
+            "conv2d_points_s16",
+            _HEADER,
+            {
+                "pixels": layer.pixels,
+                "input_c": inputs,
+                "output_c": outputs,
+                "blocks": len(blocks),
+                "stream": layer.context.blob("weights", stream),
+                **limit_fields(layer.output, layer.activation),
+            },
+        ),
+    )
+
+
 def _depthwise(layer: Convolution) -> Candidate | str:
     count = layer.output.shape[3]
     if layer.depth_multiplier != 1 or count == 1:
@@ -369,4 +418,5 @@ FULLY_CONNECTED_DUAL_S16 = (
     _ROW("fully_connected_dual_s16", partial(_fully_connected, unpacked=False), Feature.DSP),
     _ROW("fully_connected_unpacked_s16", partial(_fully_connected, unpacked=True), Feature.DSP),
 )
+CONV_2D_POINTS_S16 = _ROW("conv2d_points_s16", _points, Feature.DSP)
 DEPTHWISE_CONV_2D_DUAL_S16 = _ROW("depthwise_conv2d_dual_s16", _depthwise, Feature.DSP)

@@ -14,6 +14,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, f
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
     CONV_2D_DUAL_S16,
+    CONV_2D_POINTS_S16,
     DEPTHWISE_CONV_2D_DUAL_S16,
     FULLY_CONNECTED_DUAL_S16,
     PARTS_DUAL_S16,
@@ -58,7 +59,7 @@ def _generic(kernel: str) -> Row:
 
 
 _PARTS = (*MVE_PARTS, *PARTS_BLOCK, *PARTS_SCALAR)
-_GROUPED_ROWS: tuple[Row, ...] = (*_PARTS, *PARTS_DUAL_S16, _generic("conv2d"))
+_GROUPED_ROWS: tuple[Row, ...] = (*_PARTS, CONV_2D_POINTS_S16, *PARTS_DUAL_S16, _generic("conv2d"))
 
 
 def _in_groups(row: Row) -> Row:
@@ -100,6 +101,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         depthwise_window.WORDS_ROW,
         MVE_DEPTHWISE_S16,
         DEPTHWISE_CONV_2D_DUAL_S16,
+        CONV_2D_POINTS_S16,
         TAPS_ROW,
         *map(_in_groups, (*_PARTS, *PARTS_DUAL_S16)),
         _generic("depthwise_conv2d"),
