@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/binary.h"
-
-#define FERRULE_KERNEL       ferrule_minimum_s16
-#define FERRULE_INPUTS       2
-#define FERRULE_PARAMS       ferrule_broadcast
-#define FERRULE_FIRST        int16_t
-#define FERRULE_SECOND       int16_t
-#define FERRULE_OUTPUT       int16_t
-#define FERRULE_SHAPE        params
-#define FERRULE_RESULT(x, y) ((x) < (y) ? (x) : (y))
-#include "ferrule/kernels/elementwise.inc.h"
+#define FERRULE_KERNEL  ferrule_minimum_s16
+#define FERRULE_BETTER  <
+#define FERRULE_WORDS   "%2, %0"
+#define FERRULE_VECTORS "vmin.s16 q0, q0, q1\n\t"
+#include "ferrule/kernels/extremum_s16.inc.h"

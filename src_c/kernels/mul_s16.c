@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/dense_s16.h"
 
-static int32_t dense(const struct ferrule_product_params *params, const int16_t *first,
+/* Return whether `dense` takes the factor. With the DSP extension, twice the product of two
+ * elements of -2^15 does not fit: it becomes 2^31 - 1, which must have the same result. */
+static bool is_dense(const struct ferrule_result *result)
+{
+#if FERRULE_HAS_DSP && !FERRULE_HAS_MVE
+    const int32_t right = -result->shift;
+
+    return right > 0 &&
+           ferrule_clamp(
+               ferrule_dense_scaled(INT32_MAX, result->multiplier, 1 << (right - 1), right),
+               result->low, result->high) == ferrule_result(result, INT32_C(1) << 30);
+#else
+    return result->shift < 0;
+#endif
+}
+
+static int32_t dense(const struct ferrule_dense_s16 *constants, const int16_t *first,
                      const int16_t *second, int16_t *output, int32_t count)
 {
-    const struct ferrule_result *result = &params->result;
-
-    if (result->shift >= 0) {
-        return 0;
-    }
 #if FERRULE_HAS_MVE
-    const struct ferrule_dense_s16 given = {.multiplier = result->multiplier,
-                                            .shift = result->shift,
-                                            .low = result->low,
-                                            .high = result->high};
-    const struct ferrule_dense_s16 *constants = &given;
     int32_t t0;
     int32_t t1;
 
@@ -31,17 +37,12 @@ static int32_t dense(const struct ferrule_product_params *params, const int16_t 
                      : "lr", "q0", "q1", "q2", "q3", "memory");
     return count;
 #elif FERRULE_HAS_DSP
-    const int32_t multiplier = result->multiplier;
-    const int32_t right = -result->shift;
-    const uint32_t lows = ferrule_pair(result->low, result->low);
-    const uint32_t highs = ferrule_pair(result->high, result->high);
+    const int32_t multiplier = constants->multiplier;
+    const int32_t right = -constants->shift;
+    const int32_t rounding = 1 << (right - 1);
+    const uint32_t lows = ferrule_pair(constants->low, constants->low);
+    const uint32_t highs = ferrule_pair(constants->high, constants->high);
 
-    /* Twice the product of two elements of -2^15 does not fit: it becomes 2^31 - 1, which must have
-     * the same result. */
-    if (ferrule_clamp(ferrule_dense_scaled(INT32_MAX, multiplier, right), result->low,
-                      result->high) != ferrule_result(result, INT32_C(1) << 30)) {
-        return 0;
-    }
     for (int32_t left = count / 2; left > 0; --left) {
         uint32_t x;
         uint32_t y;
@@ -56,8 +57,9 @@ static int32_t dense(const struct ferrule_product_params *params, const int16_t 
                 "qadd %1, %1, %1\n\t"
                 : "=&r"(low), "=&r"(high)
                 : "r"(x), "r"(y));
-        x = ferrule_dense_pair(ferrule_dense_scaled(low, multiplier, right),
-                               ferrule_dense_scaled(high, multiplier, right), lows, highs);
+        x = ferrule_dense_pair(ferrule_dense_scaled(low, multiplier, rounding, right),
+                               ferrule_dense_scaled(high, multiplier, rounding, right), lows,
+                               highs);
         FERRULE_COPY_WORD(output, &x);
         first += 2;
         second += 2;
@@ -65,6 +67,7 @@ static int32_t dense(const struct ferrule_product_params *params, const int16_t 
     }
     return count / 2 * 2;
 #else
+    (void)constants;
     (void)first;
     (void)second;
     (void)output;
@@ -78,8 +81,14 @@ static int32_t dense(const struct ferrule_product_params *params, const int16_t 
 #define FERRULE_LOCALS                                                                             \
     const int32_t first_offset = params->first_offset;                                             \
     const int32_t second_offset = params->second_offset;                                           \
-    const struct ferrule_result result = params->result;
+    const struct ferrule_result result = params->result;                                           \
+    const bool fits = is_dense(&result);                                                           \
+    const struct ferrule_dense_s16 constants = {.multiplier = result.multiplier,                   \
+                                                .shift = result.shift,                             \
+                                                .low = result.low,                                 \
+                                                .high = result.high};
 #define FERRULE_RESULT(x, y)                                                                       \
     (int16_t)ferrule_result(&result, ((x) + first_offset) * ((y) + second_offset))
-#define FERRULE_DENSE(first, second, output, count) dense(params, first, second, output, count)
+#define FERRULE_DENSE(first, second, output, count)                                                \
+    (fits ? dense(&constants, first, second, output, count) : 0)
 #include "ferrule/kernels/dense_s16.inc.h"

@@ -19,7 +19,9 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arithmetic.window import Padding
 from ferrule.operators.elementwise.binary import BinaryDescriptor
+from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.nonlinear import LogisticDescriptor, TanhDescriptor
+from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, ReluDescriptor
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.testing.backends.comparison import random_inputs
@@ -54,6 +56,9 @@ SUMS = [
         ((0.001, 0.0009, 0.0000001), NONE, (1, 8), ()),  # the result shifts to the left, or not at all
         ((0.001, 0.002, 0.002), NONE, (2, 3, 9), (1, 9)),
         ((0.001, 0.002, 0.002), NONE, (2, 3, 4), (2, 3, 1)),
+        ((0.001, 0.001, 0.0015), RELU, (2, 35), (2, 1)),  # one element for a row
+        ((0.002, 0.001, 0.0025), NONE, (3, 1), (3, 70)),
+        ((0.001, 0.0009, 0.0000001), NONE, (2, 9), (2, 1)),
     ]
 ]
 PRODUCTS = [
@@ -66,6 +71,8 @@ PRODUCTS = [
         ((1.0, 1.0, 32769.3), NONE, (1, 12), ()),
         ((1.0, 1.0, 0.5), NONE, (1, 12), ()),
         ((0.001, 0.001, 0.03), NONE, (2, 3, 9), (1, 9)),
+        ((0.001, 0.001, 0.03), RELU, (2, 3, 67), (2, 3, 1)),
+        ((0.001, 0.001, 0.03), NONE, (4, 1), (4, 7)),
     ]
 ]
 POOLS = [
@@ -112,7 +119,38 @@ SOFTMAXES = [
         (0.003, (3, 2)),
     ]
 ]
-ALL = SUMS + PRODUCTS + POOLS + SIGMOIDAL + SOFTMAXES
+RECTIFIERS = [
+    layer_network(type_, descriptor, [tensor("x", shape, DataType.INT16, scale)], Quantization.of(output, 0))
+    for type_, descriptor in [
+        (LayerType.RELU, ReluDescriptor()),
+        (LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=0.125)),
+        (LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=-0.75)),
+        (LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=20.0)),
+    ]
+    for scale, output, shape in [
+        (0.001, 0.001, (1, 21)),
+        (0.001, 0.0007, (1, 3, 8)),
+        (0.0011, 0.003, (1, 33)),
+        (0.001, 0.001 * 2**-11.5, (1, 9)),
+        (0.001, 0.001 * 2**-14.5, (1, 10)),  # a shift of 15
+        (0.001, 0.001 * 2**18.0, (1, 12)),
+    ]
+] + [
+    layer_network(
+        LayerType.RELU6, ReluDescriptor(), [tensor("x", (1, 35), DataType.INT16, 0.0003)], Quantization.of(0.0003, 0)
+    )
+]
+EXTREMA = [
+    layer_network(
+        type_,
+        ExtremumDescriptor(),
+        [tensor("first", shape, DataType.INT16, 0.001), tensor("second", other, DataType.INT16, 0.001)],
+        Quantization.of(0.001, 0),
+    )
+    for type_ in (LayerType.MAXIMUM, LayerType.MINIMUM)
+    for shape, other in [((1, 35), (1, 35)), ((3, 5, 9), (1, 9)), ((2, 37), (2, 1)), ((2, 1), (2, 8))]
+]
+ALL = SUMS + PRODUCTS + EXTREMA + POOLS + SIGMOIDAL + SOFTMAXES + RECTIFIERS
 
 
 def inputs_of(networks: Sequence[Network], which: int) -> list[Array]:

@@ -38,12 +38,14 @@ static inline uint32_t ferrule_dense_pair(int32_t low_half, int32_t high_half, u
 }
 #endif
 
-/** @brief Return a value times the result's factor, rounded twice; `twice` is twice the value. */
-static inline int32_t ferrule_dense_scaled(int32_t twice, int32_t multiplier, int32_t right)
+/** @brief Return a value times the result's factor, rounded twice; `twice` is twice the value, and
+ * `rounding` half of 2^right. */
+static inline int32_t ferrule_dense_scaled(int32_t twice, int32_t multiplier, int32_t rounding,
+                                           int32_t right)
 {
     int32_t high = ferrule_high_product(twice, multiplier);
 
-    return (high - (int32_t)(high < 0) + (int32_t)((UINT32_C(1) << right) >> 1)) >> right;
+    return (high - (int32_t)(high < 0) + rounding) >> right;
 }
 
 /* Round and clamp the sums or products in q0, with the multiplier and shift in t0 and t1, and the

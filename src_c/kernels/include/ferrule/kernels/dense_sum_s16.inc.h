@@ -40,15 +40,39 @@ static int32_t FERRULE_ROW(const struct ferrule_dense_s16 *constants, const int1
                      : "lr", "q0", "q1", "q2", "q3", "q4", "memory");
     return count;
 #elif FERRULE_HAS_DSP
-    const int32_t multiplier = constants->multiplier;
-    const int32_t right = -constants->shift;
-    const int32_t term_multiplier = constants->term_multiplier;
-    const int32_t term_right = -constants->term_shift;
+    const struct ferrule_dense_s16 own = *constants; /* no store can change it */
+    const int32_t right = -own.shift;
+    const int32_t rounding = 1 << (right - 1);
+    const int32_t term_right = -own.term_shift;
     const int32_t term_rounding = (int32_t)((UINT32_C(1) << term_right) >> 1);
-    const int32_t away = constants->away;
-    const uint32_t lows = ferrule_pair(constants->low, constants->low);
-    const uint32_t highs = ferrule_pair(constants->high, constants->high);
+    const uint32_t lows = ferrule_pair(own.low, own.low);
+    const uint32_t highs = ferrule_pair(own.high, own.high);
 
+    if (own.away == 0) { /* the other term is exact, too, or its factor is none of int16 */
+        if (own.term_multiplier != INT32_C(1) << 30) {
+            return 0;
+        }
+        for (int32_t left = count / 2; left > 0; --left) {
+            uint32_t word;
+            uint32_t other;
+
+            FERRULE_COPY_WORD(&word, exact);
+            FERRULE_COPY_WORD(&other, scaled);
+
+            const int32_t low = FERRULE_COMBINE((int16_t)word, (int16_t)other);
+            const int32_t high = FERRULE_COMBINE((int32_t)word >> 16, (int32_t)other >> 16);
+
+            word = ferrule_dense_pair(
+                ferrule_dense_scaled(low * (1 << 15), own.multiplier, rounding, right),
+                ferrule_dense_scaled(high * (1 << 15), own.multiplier, rounding, right), lows,
+                highs);
+            FERRULE_COPY_WORD(output, &word);
+            exact += 2;
+            scaled += 2;
+            output += 2;
+        }
+        return count / 2 * 2;
+    }
     for (int32_t left = count / 2; left > 0; --left) {
         uint32_t word;
         uint32_t scaled_word;
@@ -57,15 +81,17 @@ static int32_t FERRULE_ROW(const struct ferrule_dense_s16 *constants, const int1
         FERRULE_COPY_WORD(&scaled_word, scaled);
 
         /* terms of elements times 2^16 */
-        int32_t low = ferrule_high_product((int32_t)(scaled_word << 16), term_multiplier);
-        int32_t high = ferrule_high_product((int32_t)(scaled_word & 0xffff0000u), term_multiplier);
+        int32_t low = ferrule_high_product((int32_t)(scaled_word << 16), own.term_multiplier);
+        int32_t high =
+            ferrule_high_product((int32_t)(scaled_word & 0xffff0000u), own.term_multiplier);
 
-        low = (low + ((low >> 31) & away) + term_rounding) >> term_right;
-        high = (high + ((high >> 31) & away) + term_rounding) >> term_right;
-        low = FERRULE_COMBINE((int32_t)(word << 16) >> 2, low);
-        high = FERRULE_COMBINE((int32_t)(word & 0xffff0000u) >> 2, high);
-        word = ferrule_dense_pair(ferrule_dense_scaled(2 * low, multiplier, right),
-                                  ferrule_dense_scaled(2 * high, multiplier, right), lows, highs);
+        low = (low + (low >> 31) + term_rounding) >> term_right;
+        high = (high + (high >> 31) + term_rounding) >> term_right;
+        low = FERRULE_COMBINE((int32_t)(word << 16) >> 1, 2 * low);
+        high = FERRULE_COMBINE((int32_t)(word & 0xffff0000u) >> 1, 2 * high);
+        word = ferrule_dense_pair(ferrule_dense_scaled(low, own.multiplier, rounding, right),
+                                  ferrule_dense_scaled(high, own.multiplier, rounding, right), lows,
+                                  highs);
         FERRULE_COPY_WORD(output, &word);
         exact += 2;
         scaled += 2;
