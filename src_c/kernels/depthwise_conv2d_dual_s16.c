@@ -73,3 +73,56 @@ void ferrule_depthwise_conv2d_dual_s16(
         input += window->input_h * window->input_w * window->input_c;
     }
 }
+
+/* Write each element `times` times. */
+static void repeat(const int16_t *source, int32_t count, int32_t times, int16_t *target)
+{
+    if (times == 2) {
+        for (; count > 0; --count) {
+            const uint32_t both = ferrule_pair(*source, *source);
+
+            FERRULE_COPY_WORD(target, &both);
+            ++source;
+            target += 2;
+        }
+        return;
+    }
+    for (; count > 0; --count) {
+        for (int32_t i = 0; i < times; ++i) {
+            *target++ = *source;
+        }
+        ++source;
+    }
+}
+
+void ferrule_depthwise_conv2d_repeated_s16(
+    const struct ferrule_depthwise_conv2d_repeated_s16_params *params, const int16_t *input,
+    int16_t *output, void *scratch)
+{
+    const struct ferrule_window *window = &params->whole.window;
+    const int32_t line = window->input_w * window->input_c / params->depth_multiplier;
+    struct ferrule_depthwise_conv2d_dual_s16_params strip = params->whole;
+
+    strip.window.batches = 1;
+    for (int32_t b = 0; b < window->batches; ++b) {
+        for (int32_t i = 0; i < window->output_h; i += params->rows) {
+            const int32_t left = window->output_h - i;
+            const int32_t rows = left < params->rows ? left : params->rows;
+            const int32_t top = i * window->stride_h - window->pad_top;
+            const int32_t bottom =
+                top + (rows - 1) * window->stride_h + (window->kernel_h - 1) * window->dilation_h;
+            const int32_t last = window->input_h - 1;
+            const int32_t first = ferrule_clamp(top, 0, last);
+
+            /* one row if all windows are beside the image */
+            strip.window.input_h = ferrule_clamp(bottom, first, last) - first + 1;
+            strip.window.output_h = rows;
+            strip.window.pad_top = first - top;
+            repeat(input + first * line, strip.window.input_h * line, params->depth_multiplier,
+                   scratch);
+            ferrule_depthwise_conv2d_dual_s16(&strip, scratch, output);
+            output += rows * window->output_w * window->input_c;
+        }
+        input += window->input_h * line;
+    }
+}

@@ -76,12 +76,15 @@ def convolution(
     )
 
 
-def depthwise(image: Shape, height: int, width: int = 3, *, multiplier: int = 1, **descriptor: object) -> Network:
+def depthwise(
+    image: Shape, height: int, width: int = 3, *, multiplier: int = 1, narrow: bool = False, **descriptor: object
+) -> Network:
     return network_of(
         LayerType.DEPTHWISE_CONV_2D,
         DepthwiseConv2dDescriptor(depth_multiplier=multiplier, **descriptor),  # type: ignore[arg-type]
         image,
         (1, height, width, image[3] * multiplier),
+        narrow=narrow,
     )
 
 
@@ -186,6 +189,13 @@ POINTS = [
 ]
 """Windows of one pixel over few channels."""
 CASES["conv2d_points_s16"] = POINTS
+CASES["depthwise_conv2d_repeated_s16"] = [
+    depthwise((1, 4, 5, 6), 2, multiplier=3, padding=Padding(top=1, left=3), activation=Activation.RELU6),
+    depthwise((2, 9, 6, 3), 3, multiplier=2, padding=SAME, stride_h=2, stride_w=2),
+    depthwise((1, 7, 8, 2), 3, multiplier=2, padding=SAME, activation=Activation.RELU),
+    depthwise((1, 19, 5, 2), 2, multiplier=4, dilation_w=2),
+    depthwise((1, 3, 1, 2), 3, multiplier=2, padding=Padding(top=5, left=2, right=2, bottom=6)),
+]
 CASES["conv2d_dual_s16"] += [*PARTS, convolution((1, 2, 3, 12), (8, 1, 3, 3), scale=2e-3)]  # groups, sums of 64 bits
 CASES["conv2d_unpacked_s16"] += [network for network in PARTS if not is_narrow(network)]
 EACH = pytest.mark.parametrize("kernel", [*CASES, *VECTORS])
@@ -229,7 +239,12 @@ def test_plain_c_is_exact(kernel: str, networks: list[Network]) -> None:
 def test_the_output_may_overlap_the_input_at_the_least_distance(kernel: str, networks: list[Network]) -> None:
     for network in networks:
         op = lower(network, core_of(kernel))
-        none = "fully_connected" in kernel or "points" in kernel or network.layers[0].type is LayerType.TRANSPOSE_CONV
+        none = (
+            "fully_connected" in kernel
+            or "points" in kernel
+            or "repeated" in kernel
+            or network.layers[0].type is LayerType.TRANSPOSE_CONV
+        )
         assert len(op.overlaps) == (0 if none else 1)
         inputs = random_inputs(network)
         for overlap in op.overlaps:
@@ -267,9 +282,8 @@ def test_neighbouring_pixels_fill_the_blocks_of_few_outputs(outputs: int, *, nar
 
 def test_a_table_names_the_part_of_the_kernel_for_groups_or_for_none() -> None:
     named = [set(re.findall(r"ferrule_conv2d_\w+_s16\b", str(lower(each, CORTEX_M4).declarations))) for each in PARTS]
-    groups, multiplied = named.pop(0), named.pop(-3)
-    assert groups == multiplied == {"ferrule_conv2d_unpacked_groups_s16"}
-    assert named.pop() == set()  # a depthwise one, by the kernel of such
+    assert named.pop(0) == {"ferrule_conv2d_unpacked_groups_s16"}
+    assert named.pop() == named.pop(-2) == set()  # depthwise ones, by the kernels of such
     wholes = {f"ferrule_conv2d_{form}_whole_s16" for form in ("dual", "unpacked")}  # two groups are parts of their own
     assert all(len(each) == 1 and each <= wholes for each in named)
 
@@ -281,7 +295,7 @@ def test_a_table_names_the_part_of_the_kernel_for_groups_or_for_none() -> None:
             network_of(LayerType.FULLY_CONNECTED, FullyConnectedDescriptor(), (1, 9), (2, 9), scale=2e-3, narrow=True),
             "conv2d_narrow_s16",
         ),
-        (depthwise((1, 6, 4, 3), 3, multiplier=2), "conv2d_dual_s16"),
+        (depthwise((1, 6, 4, 3), 3, multiplier=2, narrow=True), "conv2d_dual_s16"),
     ],
 )
 def test_other_layers_use_other_kernels(network: Network, kernel: str) -> None:

@@ -186,4 +186,22 @@ void ferrule_depthwise_conv2d_dual_s16(
     const struct ferrule_depthwise_conv2d_dual_s16_params *params, const int16_t *input,
     int16_t *output);
 
+/** The same with a channel multiplier: the channels of a strip of the image are repeated. */
+struct ferrule_depthwise_conv2d_repeated_s16_params {
+    struct ferrule_depthwise_conv2d_dual_s16_params whole; /**< of the repeated channels */
+    int32_t depth_multiplier;
+    int32_t rows; /**< of the output, computed from a strip */
+};
+
+/**
+ * @brief Convolve each channel with `depth_multiplier` windows of its own; the input is read
+ * throughout.
+ *
+ * Scratch, aligned to 4: the rows of the image under the windows of `rows` rows of the output, with
+ * repeated channels.
+ */
+void ferrule_depthwise_conv2d_repeated_s16(
+    const struct ferrule_depthwise_conv2d_repeated_s16_params *params, const int16_t *input,
+    int16_t *output, void *scratch);
+
 #endif

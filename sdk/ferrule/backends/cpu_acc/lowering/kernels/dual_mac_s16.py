@@ -12,7 +12,7 @@ import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, weighted_row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE, Convolution, weights_of
 from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import WIDE_SHIFT, largest_sums, once_multipliers, taps_inside
 from ferrule.backends.cpu_acc.lowering.kernels.packing import filled, words
@@ -32,6 +32,8 @@ _BLOCK = 4
 _WORD_SHIFT = 32
 """SMMULR shifts a product to the right by this."""
 _LARGEST_NARROW_SHIFT = 22
+_STRIPS = 1, 4, 16
+"""Rows of an output computed from the same copy of a part of the image."""
 _MOST_STEPS = 8
 """The value of FERRULE_POINTS_MOST_STEPS."""
 
@@ -366,6 +368,39 @@ def _depthwise(layer: Convolution) -> Candidate | str:
     )
 
 
+def _repeated(layer: Convolution) -> Found:
+    """Return the same kernel for repeated channels, with few and with many rows at a time."""
+    times, count, window = layer.depth_multiplier, layer.output.shape[3], layer.window
+    if times == 1:
+        return "the channels are not multiplied"
+    batches, height, width, _ = layer.image.shape
+    whole = replace(layer, image=replace(layer.image, shape=(batches, height, width, count)), depth_multiplier=1)
+    found = _depthwise(whole)
+    if isinstance(found, str):
+        return found
+
+    def candidate(rows: int) -> Candidate:
+        lines = min((rows - 1) * window.stride_h + (window.height - 1) * window.dilation_h + 1, height)
+        strips = batches * -(-layer.output.shape[1] // rows)
+        fields = found.call().fields
+        return Candidate(
+            kernel="depthwise_conv2d_repeated_s16",
+            instructions=found.instructions + strips * (lines * width * count * (6 + 4 * times) // (2 * times) + 80),
+            weight_bytes=found.weight_bytes,
+            scratch_bytes=2 * lines * width * count,
+            call=lambda: KernelCall(
+                "depthwise_conv2d_repeated_s16",
+                _HEADER,
+                {"whole": fields, "depth_multiplier": times, "rows": rows},
+                source="depthwise_conv2d_dual_s16",
+                sources=("dual_depthwise_s16",),
+            ),
+        )
+
+    heights = {min(rows, layer.output.shape[1]) for rows in _STRIPS}
+    return [candidate(rows) for rows in sorted(heights)]
+
+
 def _depthwise_stream(channels: _Channels) -> Array:
     """Return the words of `struct ferrule_depthwise_conv2d_dual_s16_params`."""
     matrix, count, window = channels.matrix, channels.count, channels.layer.window
@@ -420,3 +455,4 @@ FULLY_CONNECTED_DUAL_S16 = (
 )
 CONV_2D_POINTS_S16 = _ROW("conv2d_points_s16", _points, Feature.DSP)
 DEPTHWISE_CONV_2D_DUAL_S16 = _ROW("depthwise_conv2d_dual_s16", _depthwise, Feature.DSP)
+DEPTHWISE_CONV_2D_REPEATED_S16 = _ROW("depthwise_conv2d_repeated_s16", _repeated, Feature.DSP)

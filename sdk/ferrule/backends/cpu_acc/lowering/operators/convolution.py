@@ -16,6 +16,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
     CONV_2D_DUAL_S16,
     CONV_2D_POINTS_S16,
     DEPTHWISE_CONV_2D_DUAL_S16,
+    DEPTHWISE_CONV_2D_REPEATED_S16,
     FULLY_CONNECTED_DUAL_S16,
     PARTS_DUAL_S16,
 )
@@ -101,6 +102,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         depthwise_window.WORDS_ROW,
         MVE_DEPTHWISE_S16,
         DEPTHWISE_CONV_2D_DUAL_S16,
+        DEPTHWISE_CONV_2D_REPEATED_S16,
         CONV_2D_POINTS_S16,
         TAPS_ROW,
         *map(_in_groups, (*_PARTS, *PARTS_DUAL_S16)),
