@@ -313,7 +313,7 @@ static void multiply_rows(const struct ferrule_batch_matmul_tile_s16_params *par
 {
     const struct ferrule_batch_matmul_shape *shape = &params->shape;
     const int16_t *last = packed + tile->whole / COLUMNS * block_elements(shape);
-    int16_t few[COLUMNS];
+    int16_t few[COLUMNS] = {0};
     struct row row = {
         .multiplier = params->multiplier,
         .right = FERRULE_HAS_MVE ? params->right : params->right - 1,

@@ -8,6 +8,9 @@ static inline int16_t result(const struct ferrule_batch_matmul_int_params *param
     return (int16_t)ferrule_clamp(value, INT16_MIN, INT16_MAX);
 }
 
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+
+/* These cores have few registers, and no multiplication that adds to 64 bits. */
 #define FERRULE_KERNEL        ferrule_batch_matmul_s16
 #define FERRULE_PARAMS        ferrule_batch_matmul_int_params
 #define FERRULE_ELEMENT       int16_t
@@ -15,3 +18,78 @@ static inline int16_t result(const struct ferrule_batch_matmul_int_params *param
 #define FERRULE_PRODUCT(a, b) ((int32_t)(a) * (b))
 #define FERRULE_RESULT(sum)   result(params, sum)
 #include "ferrule/kernels/batch_matmul.inc.h"
+
+#else
+
+/* Add up the products of a row and two columns, which may be the same. */
+static inline void add_up(const int16_t *row, int32_t row_step, const int16_t *first,
+                          const int16_t *second, int32_t step, int32_t depth, int64_t sums[2])
+{
+    int64_t one = 0;
+    int64_t two = 0;
+
+    for (int32_t k = depth; k > 0; --k) {
+        one += (int64_t)*row * *first;
+        two += (int64_t)*row * *second;
+        row += row_step;
+        first += step;
+        second += step;
+    }
+    sums[0] = one;
+    sums[1] = two;
+}
+
+/* The loops need all registers. */
+__attribute__((noinline)) static void multiply_two(const struct ferrule_batch_matmul_shape *shape,
+                                                   const int16_t *row, const int16_t *first,
+                                                   const int16_t *second, int64_t sums[2])
+{
+    if (shape->left.depth == 1 && shape->right.depth == 1) {
+        add_up(row, 1, first, second, 1, shape->depth, sums);
+    } else {
+        add_up(row, shape->left.depth, first, second, shape->right.depth, shape->depth, sums);
+    }
+}
+
+static int16_t *multiply(const struct ferrule_batch_matmul_int_params *params, const int16_t *left,
+                         const int16_t *right, int16_t *output)
+{
+    const struct ferrule_batch_matmul_shape *shape = &params->shape;
+
+    for (int32_t i = 0; i < shape->rows; ++i) {
+        const int16_t *column = right;
+
+        for (int32_t j = shape->columns; j > 0; j -= 2) {
+            int64_t sums[2];
+
+            multiply_two(shape, left, column, j > 1 ? column + shape->right.line : column, sums);
+            *output++ = result(params, sums[0]);
+            if (j > 1) {
+                *output++ = result(params, sums[1]);
+            }
+            column += 2 * shape->right.line;
+        }
+        left += shape->left.line;
+    }
+    return output;
+}
+
+void ferrule_batch_matmul_s16(const struct ferrule_batch_matmul_int_params *params,
+                              const int16_t *left, const int16_t *right, int16_t *output)
+{
+    const struct ferrule_batch_matmul_shape *shape = &params->shape;
+    const int32_t *at_left = shape->left.batches;
+    const int32_t *at_right = shape->right.batches;
+
+    for (int32_t i = 0; i < shape->batches[0]; ++i) {
+        for (int32_t j = 0; j < shape->batches[1]; ++j) {
+            for (int32_t k = 0; k < shape->batches[2]; ++k) {
+                output =
+                    multiply(params, left + i * at_left[0] + j * at_left[1] + k * at_left[2],
+                             right + i * at_right[0] + j * at_right[1] + k * at_right[2], output);
+            }
+        }
+    }
+}
+
+#endif
