@@ -337,7 +337,7 @@ def test_no_backend_supports_it(ferrule: Ferrule, two_by_two: Path) -> None:
         (["--backends", "CpuRef", "--backend-option", "CpuRef.threads=1"], "options of CpuRef: none"),
         (
             ["--backends", "CpuAcc", "--backend-option", "CpuAcc.instructions=sse"],
-            "option 'instructions' of backend CpuAcc is 'sse', expected one of auto, portable, avx512, avx2, neon",
+            "option 'instructions' of backend CpuAcc is 'sse', expected one of auto, portable, amx, avx512, avx2, neon",
         ),
         (
             [*("--backends", "CpuAcc"), *("--backend-option", "CpuAcc.num_threads=1") * 2],

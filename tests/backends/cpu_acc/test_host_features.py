@@ -18,21 +18,23 @@ pytestmark = pytest.mark.cc
 
 CPUID = """
 #include <stdint.h>
-extern uint32_t fake_leaf1_c, fake_leaf7_b, fake_leaf7_c;
+extern uint32_t fake_leaf1_c, fake_leaf7_b, fake_leaf7_c, fake_leaf7_d;
 #define __get_cpuid(leaf, a, b, c, d) (*(a) = *(b) = *(d) = 0u, *(c) = fake_leaf1_c, 1)
-#define __get_cpuid_count(leaf, sub, a, b, c, d) (*(a) = *(d) = 0u, *(b) = fake_leaf7_b, *(c) = fake_leaf7_c, 1)
+#define __get_cpuid_count(leaf, sub, a, b, c, d) \\
+    (*(a) = 0u, *(b) = fake_leaf7_b, *(c) = fake_leaf7_c, *(d) = fake_leaf7_d, 1)
 """
 MAIN = """
 #include <stdio.h>
 #include <stdlib.h>
 #include "ferrule/cpu_acc/host.h"
-uint32_t fake_leaf1_c, fake_leaf7_b, fake_leaf7_c;
+uint32_t fake_leaf1_c, fake_leaf7_b, fake_leaf7_c, fake_leaf7_d;
 int main(int argc, char **argv)
 {
-    for (int i = 1; i + 2 < argc; i += 3) {
+    for (int i = 1; i + 3 < argc; i += 4) {
         fake_leaf1_c = (uint32_t)strtoul(argv[i], NULL, 16);
         fake_leaf7_b = (uint32_t)strtoul(argv[i + 1], NULL, 16);
         fake_leaf7_c = (uint32_t)strtoul(argv[i + 2], NULL, 16);
+        fake_leaf7_d = (uint32_t)strtoul(argv[i + 3], NULL, 16);
         printf("%d\\n", (int)ferrule_host_features());
     }
     return 0;
@@ -43,7 +45,8 @@ OSXSAVE, FMA = 1 << 27, 1 << 12
 AVX2 = 1 << 5
 WIDE = (1 << 16, 1 << 17, 1 << 30, 1 << 31)  # AVX512F, DQ, BW, VL
 VNNI = 1 << 11
-NEITHER, SMALL, LARGE = 0, 1, 3  # as FERRULE_HOST_AVX2 is 1 and FERRULE_HOST_AVX512_VNNI is 2
+TILE, TILE_INT8 = 1 << 24, 1 << 25  # AMX
+NEITHER, SMALL, LARGE, TILED = 0, 1, 3, 11  # FERRULE_HOST_AVX2 is 1, FERRULE_HOST_AVX512_VNNI 2, FERRULE_HOST_AMX 8
 
 
 def test_each_bit_is_needed_and_no_other(host_cc: tuple[str, ...], tmp_path: Path) -> None:
@@ -52,14 +55,17 @@ def test_each_bit_is_needed_and_no_other(host_cc: tuple[str, ...], tmp_path: Pat
     state = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
     if "avx512f" not in state:  # the system saves these registers only if the processor has them
         lacking("a processor with AVX-512", "run the tests on one", rare=True)
-    full = (OSXSAVE | FMA, AVX2 | sum(WIDE), VNNI)
+    full = (OSXSAVE | FMA, AVX2 | sum(WIDE), VNNI, TILE | TILE_INT8)
     rows = {
-        full: LARGE,
+        full: TILED if "amx_int8" in state else LARGE,
+        (*full[:3], TILE): LARGE,
+        (*full[:3], TILE_INT8): LARGE,
+        (*full[:3], 0): LARGE,
         (full[0] & ~OSXSAVE, *full[1:]): NEITHER,
         (full[0] & ~FMA, *full[1:]): NEITHER,
-        (full[0], full[1] & ~AVX2, full[2]): NEITHER,
-        (*full[:2], 0): SMALL,
-        **{(full[0], full[1] & ~bit, full[2]): SMALL for bit in WIDE},
+        (full[0], full[1] & ~AVX2, *full[2:]): NEITHER,
+        (*full[:2], 0, full[3]): SMALL,
+        **{(full[0], full[1] & ~bit, *full[2:]): SMALL for bit in WIDE},
     }
     (tmp_path / "cpuid.h").write_text(CPUID)
     (tmp_path / "main.c").write_text(MAIN)

@@ -20,6 +20,7 @@ from shape_cases import Case as ShapeCase
 from weighted_cases import within_bound
 
 from ferrule.backends.cpu_acc.host.instruction_set import available
+from ferrule.backends.cpu_acc.host.lowering import conv2d
 from ferrule.backends.cpu_acc.host.lowering.sum import linear_sum
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
@@ -46,7 +47,7 @@ def check(case: Case, rule: Rounding = Rounding.TFLM) -> None:
         factory = CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
         loaded = LoadedGraph(network, factory)
         if not case.portable:
-            assert loaded.workloads[0].parts[0].kernel.endswith(f"_{instructions.name}")
+            assert loaded.workloads[0].parts[0].kernel.endswith(f"_{instructions.suffix}")
         for given_inputs, other in zip(inputs, wanted, strict=True):
             (got,) = loaded.run(given_inputs)
             if case.dtype.is_float:
@@ -93,6 +94,21 @@ def test_more_padding_than_window(type_: LayerType, stride: int) -> None:
         high = replace(plain, height=size, kernel_h=window, stride_h=stride, top=before, bottom=after)
         for case in (wide, high):
             check_exact(case.network())
+
+
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("width", [7, 8, 15, 16, 17, 33, 40])
+def test_rows_of_many_pixels(width: int, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are divided into tiles, even small ones, and runs of elements into words of 4, of which a tile has 16."""
+    for name in ("_LEAST_TILE_PIXELS", "_LEAST_TILE_WEIGHTS", "_LEAST_TILE_PRODUCTS"):
+        monkeypatch.setattr(conv2d, name, 1)
+    random = np.random.default_rng(width)
+    for outputs in (3, 16, 20, 32, 48, 50, 64, 100):
+        channels, stride = (int(random.choice(each)) for each in ((1, 3, 16, 21, 64, 68, 100), (1, 2)))
+        size = {"height": window + int(random.integers(0, 2)), "width": stride * width, "channels": channels}
+        shape = {"kernel_h": window, "kernel_w": window, "stride_w": stride, "left": 1, "outputs": outputs}
+        plain = ShapeCase(type=LayerType.CONV_2D, dtype=DataType.INT8, seed=outputs)
+        check_exact(replace(plain, **size, **shape).network())
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
@@ -166,7 +182,7 @@ def check_everywhere(network: Network, inputs: list[Array], kernel: str | None) 
         factory = CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
         loaded = LoadedGraph(network, factory)
         if kernel is not None:
-            assert loaded.workloads[0].parts[0].kernel == f"{kernel}_{instructions.name}"
+            assert loaded.workloads[0].parts[0].kernel == f"{kernel}_{instructions.suffix}"
         for got, other in zip(loaded.run(inputs), wanted, strict=True):
             assert_array_equal(got, other, strict=True)
 

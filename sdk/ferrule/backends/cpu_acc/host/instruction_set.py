@@ -19,7 +19,11 @@ class InstructionSet:
     """The layout of weights for an instruction set; the numbers match the set's header in src_c/simd."""
 
     name: str
-    """Name of the set, and the suffix of its kernels."""
+    """Name of the set."""
+    kernels: str = ""
+    """The suffix of its kernels, if it is another one."""
+    tiles: bool = False
+    """Whether products are those of tiles of matrices."""
     feature: int
     """The set's bit in the result of ferrule_host_features."""
     lanes: int
@@ -32,6 +36,11 @@ class InstructionSet:
     """Number of taps of a depthwise window that are added at once."""
     unsigned: bool
     """Whether int8 data is multiplied as stored value plus 128; otherwise as stored value minus zero point."""
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the kernels' names."""
+        return self.kernels or self.name
 
     @property
     def element_bytes(self) -> int:
@@ -51,6 +60,9 @@ class InstructionSet:
 
 
 SETS = (
+    InstructionSet(
+        name="amx", kernels="avx512", feature=8, lanes=16, word_elements=4, parts=4, group=4, unsigned=True, tiles=True
+    ),
     InstructionSet(name="avx512", feature=2, lanes=16, word_elements=4, parts=4, group=4, unsigned=True),
     InstructionSet(name="avx2", feature=1, lanes=8, word_elements=2, parts=2, group=2, unsigned=False),
     InstructionSet(name="neon", feature=4, lanes=4, word_elements=2, parts=2, group=2, unsigned=False),

@@ -1,8 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/cpu_acc/host.h"
 
+#include <stdbool.h>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
+#ifdef FERRULE_HOST_TILES
+/* Linux, Documentation/arch/x86/xstate.rst: a process asks once, and then has the tiles. */
+static bool has_permission(void)
+{
+    enum { ARCH_PRCTL = 158, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    int64_t result = ARCH_PRCTL;
+
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"((int64_t)ARCH_REQ_XCOMP_PERM), "S"((int64_t)XFEATURE_XTILEDATA)
+                     : "rcx", "r11", "memory");
+    return result == 0;
+}
+#else
+static bool has_permission(void)
+{
+    return false;
+}
+#endif
 
 static uint64_t extended_state(void)
 {
@@ -23,7 +44,9 @@ enum {
     LEAF7_B_AVX512BW = 1 << 30,
     LEAF7_C_AVX512_VNNI = 1 << 11,
     STATE_YMM = 0x06,
+    LEAF7_D_AMX = 3 << 24, /* tiles, and int8 */
     STATE_ZMM = 0xe6,
+    STATE_TILES = 0x60000,
 };
 static const uint32_t LEAF7_B_AVX512VL = UINT32_C(1) << 31;
 
@@ -49,6 +72,10 @@ int32_t ferrule_host_features(void)
         if ((state & STATE_ZMM) == STATE_ZMM && (b & wide) == wide &&
             (c & LEAF7_C_AVX512_VNNI) != 0) {
             features |= FERRULE_HOST_AVX512_VNNI;
+            if ((state & STATE_TILES) == STATE_TILES && (d & LEAF7_D_AMX) == LEAF7_D_AMX &&
+                has_permission()) {
+                features |= FERRULE_HOST_AMX;
+            }
         }
     }
     return features;

@@ -55,7 +55,7 @@ def pieces_of(op: LoweredOp) -> int:
 
 def host_call(context: LoweringContext, host: Host, call: KernelCall) -> LoweredOp:
     """Return the call of the kernel for the host's instruction set, ferrule_host_<kernel>_<set>."""
-    kernel = f"host_{call.kernel}_{host.instructions.name}"
+    kernel = f"host_{call.kernel}_{host.instructions.suffix}"
     table = call.table or f"host_{call.kernel}_params"
     return replace(call, kernel=kernel, table=table, contribution=HOST).lowered(context)
 

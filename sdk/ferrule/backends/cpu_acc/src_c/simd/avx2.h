@@ -124,6 +124,16 @@ FERRULE_INLINE void store_block(int8_t *target, vector values, int32_t count)
     }
 }
 
+/** Store four neighbouring blocks of lanes, which hold int8 values. */
+FERRULE_INLINE void store_four(int8_t *target, const vector *values)
+{
+    vector order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    vector bytes = _mm256_packs_epi16(_mm256_packs_epi32(values[0], values[1]),
+                                      _mm256_packs_epi32(values[2], values[3]));
+
+    _mm256_storeu_si256((__m256i *)(void *)target, _mm256_permutevar8x32_epi32(bytes, order));
+}
+
 /** Add GROUP taps of VECTOR neighbouring elements to the sums of the parts. */
 FERRULE_INLINE void multiply_add_taps(vector *sums, const element *data, const int32_t *offsets,
                                       const int8_t *weights)

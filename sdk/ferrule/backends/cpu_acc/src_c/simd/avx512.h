@@ -123,6 +123,16 @@ FERRULE_INLINE void store_block(int8_t *target, vector values, int32_t count)
     }
 }
 
+/** Store four neighbouring blocks of lanes, which hold int8 values. */
+FERRULE_INLINE void store_four(int8_t *target, const vector *values)
+{
+    vector order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    vector bytes = _mm512_packs_epi16(_mm512_packs_epi32(values[0], values[1]),
+                                      _mm512_packs_epi32(values[2], values[3]));
+
+    _mm512_storeu_si512(target, _mm512_permutexvar_epi32(order, bytes));
+}
+
 /** Add GROUP taps of VECTOR neighbouring elements to the sums of the parts. */
 FERRULE_INLINE void multiply_add_taps(vector *sums, const element *data, const int32_t *offsets,
                                       const int8_t *weights)

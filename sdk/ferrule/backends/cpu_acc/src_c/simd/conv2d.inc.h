@@ -62,12 +62,9 @@ FERRULE_INLINE void FERRULE_JOIN(KERNEL, _tile)(const struct FERRULE_JOIN(KERNEL
             finished[n * pixels + m] = sums[m][n];
         }
     }
-    for (int32_t n = 0; n < blocks; ++n) {
-        struct column column = {pixels, params->output_c, group->channels - n * LANES};
+    struct column column = {pixels, blocks, params->output_c, group->channels};
 
-        STORE(output + n * LANES, finished + n * pixels, &column, group->scales + n * SCALE_STEP,
-              group->flags + n, params);
-    }
+    STORE(output, finished, &column, group->scales, group->flags, params);
 }
 
 FERRULE_INLINE void FERRULE_JOIN(KERNEL, _tiles)(const struct FERRULE_JOIN(KERNEL, _group) * group,
@@ -149,6 +146,43 @@ FERRULE_TARGET static void FERRULE_JOIN(KERNEL,
     FERRULE_JOIN(KERNEL, _group_pixels)(group, image, first, end, 1, TILE_1);
 }
 
+#ifdef MULTIPLY_TILES
+/* The same in tiles of matrices. */
+FERRULE_TILE_TARGET static void
+FERRULE_JOIN(KERNEL, _tiled)(const struct FERRULE_JOIN(KERNEL, _group) * group, const TARGET *image,
+                             int32_t first, int32_t end, int32_t blocks)
+{
+    const PARAMS *params = group->params;
+    SUM finished[4 * TILE_PIXELS];
+    int32_t shaped = 0;
+
+    for (int32_t pixel = first; pixel < end;) {
+        int32_t row = pixel / params->output_w;
+        int32_t place = pixel - row * params->output_w;
+        int32_t left = params->output_w - place;
+        const TARGET *window = image + row * params->row_step + place * params->column_step;
+
+        left = left < end - pixel ? left : end - pixel;
+        for (int32_t tiles = (left + TILE_PIXELS - 1) / TILE_PIXELS; tiles > 0; --tiles) {
+            int32_t count = (left + tiles - 1) / tiles;
+            struct column column = {count, blocks, params->output_c, group->channels};
+
+            if (count != shaped) {
+                set_tiles(count, params->words % TILE_WORDS);
+                shaped = count;
+            }
+            MULTIPLY_TILES(params, window, group->weights, group->scales, count, blocks, finished);
+            STORE(group->output + pixel * params->output_c, finished, &column, group->scales,
+                  group->flags, params);
+            pixel += count;
+            left -= count;
+            window += count * params->column_step;
+        }
+    }
+    _tile_release();
+}
+#endif
+
 FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _pixels)(const PARAMS *params, const TARGET *image,
                                                          OUTPUT *output, int32_t first, int32_t end)
 {
@@ -159,7 +193,12 @@ FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _pixels)(const PARAMS *params, c
     while (group.channels > 0) {
         int32_t blocks = group.channels > 3 * LANES ? 4 : group.channels > LANES ? 2 : 1;
 
-        if (blocks == 4) {
+#ifdef MULTIPLY_TILES
+        if (params->tiles) {
+            FERRULE_JOIN(KERNEL, _tiled)(&group, image, first, end, blocks);
+        } else
+#endif
+            if (blocks == 4) {
             FERRULE_JOIN(KERNEL, _by_4)(&group, image, first, end);
         } else if (blocks == 2) {
             FERRULE_JOIN(KERNEL, _by_2)(&group, image, first, end);

@@ -31,21 +31,43 @@ __attribute__((noinline)) FERRULE_TARGET static vector round_once(vector sums, c
     return load_vector(values);
 }
 
-/** The sums of a block of channels at neighbouring pixels. */
+/** The sums of neighbouring blocks of channels at neighbouring pixels. */
 struct column {
     int32_t pixels;
+    int32_t blocks;
     int32_t step;     /**< elements between stored pixels */
-    int32_t channels; /**< from the block's first on; those beyond the block are not its own */
+    int32_t channels; /**< from the first block on; those beyond the blocks are not its own */
 };
 
-/** Store a column by the rule for which the scales are; one copy serves the tiles of all sizes. */
-__attribute__((noinline)) FERRULE_TARGET static void
-store_column(int8_t *target, const vector *sums, const struct column *column, const int32_t *scale,
-             uint8_t rounding, const struct ferrule_output_s8 *limits)
+/** Store four whole blocks by the float32 form of their rule. */
+FERRULE_INLINE void store_scaled(int8_t *target, const vector *sums, const struct column *column,
+                                 const int32_t *scale, const struct ferrule_output_s8 *limits)
+{
+    const struct ferrule_output_s8 output = *limits; /* which no store can change */
+    int32_t pixels = column->pixels;
+
+    for (int32_t m = 0; m < pixels; ++m) {
+        vector values[4];
+
+#pragma GCC unroll 4
+        for (int32_t n = 0; n < 4; ++n) {
+            values[n] =
+                round_scaled(sums[n * pixels + m], scale + n * SCALE_VECTORS * LANES, &output);
+        }
+        store_four(target, values);
+        target += column->step;
+    }
+}
+
+/** Store a block of a column by the rule for which the scales are. */
+FERRULE_INLINE void store_block_column(int8_t *target, const vector *sums,
+                                       const struct column *column, const int32_t *scale,
+                                       uint8_t rounding, const struct ferrule_output_s8 *limits)
 {
     const struct ferrule_output_s8 output = *limits; /* which no store can change */
     const struct column own = *column;
 
+    /* the loops differ in their rule, so that none is asked for at each pixel */
 #define FERRULE_STORE(rounded)                                                                     \
     for (int32_t m = 0; m < own.pixels; ++m) {                                                     \
         store_block(target, rounded, own.channels);                                                \
@@ -61,6 +83,30 @@ store_column(int8_t *target, const vector *sums, const struct column *column, co
         FERRULE_STORE(round_once(sums[m], scale, output))
     }
 #undef FERRULE_STORE
+}
+
+/** Store a column by the rules of its blocks; one copy serves the tiles of all sizes. */
+__attribute__((noinline)) FERRULE_TARGET static void
+store_column(int8_t *target, const vector *sums, const struct column *column, const int32_t *scales,
+             const uint8_t *rounding, const struct ferrule_output_s8 *output)
+{
+    struct column block = *column;
+    uint32_t rules = 0;
+
+    if (column->blocks == 4 && column->channels >= 4 * LANES) {
+        __builtin_memcpy(&rules, rounding, sizeof(rules));
+    }
+    if (rules == FERRULE_HOST_FLOAT * UINT32_C(0x01010101)) {
+        store_scaled(target, sums, column, scales, output);
+        return;
+    }
+    for (int32_t n = 0; n < column->blocks; ++n) {
+        store_block_column(target, sums, &block, scales, rounding[n], output);
+        target += LANES;
+        sums += column->pixels;
+        scales += SCALE_VECTORS * LANES;
+        block.channels -= LANES;
+    }
 }
 
 /** Return the stored values of sums by the rule for which the scales are. */
@@ -121,9 +167,10 @@ FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params 
 #define LOAD_WEIGHTS  load_vector
 #define MULTIPLY_ADD  multiply_add
 #define FLAGS(params) ((params)->rounding)
-#define STORE(target, sums, column, scale, flag, params)                                           \
-    store_column(target, sums, column, scale, *(flag), &(params)->output)
+#define STORE(target, sums, column, scale, flags, params)                                          \
+    store_column(target, sums, column, scale, flags, &(params)->output)
 #include "conv2d.inc.h"
+#undef MULTIPLY_TILES
 #undef KERNEL
 #undef PARAMS
 
@@ -166,8 +213,14 @@ FERRULE_INLINE floats load_repeated(const float *source)
 FERRULE_INLINE void store_float_column(float *target, const floats *sums,
                                        const struct column *column, float low, float high)
 {
-    for (int32_t m = 0; m < column->pixels; ++m) {
-        store_floats(target + m * column->step, clamp_floats(sums[m], low, high), column->channels);
+    for (int32_t n = 0; n < column->blocks; ++n) {
+        int32_t channels = column->channels - n * LANES;
+
+        for (int32_t m = 0; m < column->pixels; ++m) {
+            store_floats(target + m * column->step + n * LANES, clamp_floats(*sums, low, high),
+                         channels);
+            ++sums;
+        }
     }
 }
 
@@ -206,8 +259,8 @@ FERRULE_INLINE void convolve_float_taps(const struct ferrule_host_depthwise_f32_
 #define LOAD_WEIGHTS  load_floats
 #define MULTIPLY_ADD  multiply_add_floats
 #define FLAGS(params) ((const uint8_t *)(params)->scales)
-#define STORE(target, sums, column, scale, flag, params)                                           \
-    ((void)(scale), (void)(flag),                                                                  \
+#define STORE(target, sums, column, scale, flags, params)                                          \
+    ((void)(scale), (void)(flags),                                                                 \
      store_float_column(target, sums, column, (params)->low, (params)->high))
 #include "conv2d.inc.h"
 #undef KERNEL

@@ -120,6 +120,15 @@ FERRULE_INLINE void store_block(int8_t *target, vector values, int32_t count)
     }
 }
 
+/** Store four neighbouring blocks of lanes, which hold int8 values. */
+FERRULE_INLINE void store_four(int8_t *target, const vector *values)
+{
+    int16x8_t low = vcombine_s16(vmovn_s32(values[0]), vmovn_s32(values[1]));
+    int16x8_t high = vcombine_s16(vmovn_s32(values[2]), vmovn_s32(values[3]));
+
+    vst1q_s8(target, vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+}
+
 /** Add GROUP taps of VECTOR neighbouring elements to the sums of the parts. */
 FERRULE_INLINE void multiply_add_taps(vector *sums, const element *data, const int32_t *offsets,
                                       const int8_t *weights)

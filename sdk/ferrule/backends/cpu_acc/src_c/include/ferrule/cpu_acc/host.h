@@ -20,7 +20,15 @@ enum ferrule_host_feature {
     FERRULE_HOST_AVX2 = 1,        /**< with FMA */
     FERRULE_HOST_AVX512_VNNI = 2, /**< with F, BW, DQ and VL */
     FERRULE_HOST_NEON = 4,
+    FERRULE_HOST_AMX = 8, /**< AMX of int8, beside AVX-512, with the system's permission */
 };
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__has_include)
+#if __has_include(<amxint8intrin.h>) || __has_include(<amxintrin.h>)
+/* The compiler knows AMX, and the system is one that is asked for it here. */
+#define FERRULE_HOST_TILES
+#endif
+#endif
 
 /** How the sums of a vector of channels become stored values, and what its four scales are. */
 enum ferrule_host_rounding {
@@ -54,6 +62,7 @@ struct ferrule_host_conv2d_s8_params {
     int32_t column_step;     /**< elements between the windows of neighbouring output pixels */
     int32_t segments;        /**< runs of elements in a window */
     int32_t words;           /**< per segment; a word has 4 bytes */
+    int32_t tiles;           /**< whether rows of output pixels are computed with AMX; 0 or 1 */
     const int32_t *offsets;  /**< of the segments from the window's start, in elements */
     const int8_t *weights;   /**< one vector per group of blocks, segment, word and block */
     const int32_t *scales;   /**< per block, four vectors: see enum ferrule_host_rounding */
