@@ -22,6 +22,7 @@ from ferrule.operators.elementwise.binary import BinaryDescriptor
 from ferrule.operators.elementwise.functions_of_two import ExtremumDescriptor
 from ferrule.operators.elementwise.nonlinear import LogisticDescriptor, TanhDescriptor
 from ferrule.operators.elementwise.rectify import LeakyReluDescriptor, ReluDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.reductions.softmax import SoftmaxDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.testing.backends.comparison import random_inputs
@@ -150,7 +151,24 @@ EXTREMA = [
     for type_ in (LayerType.MAXIMUM, LayerType.MINIMUM)
     for shape, other in [((1, 35), (1, 35)), ((3, 5, 9), (1, 9)), ((2, 37), (2, 1)), ((2, 1), (2, 8))]
 ]
-ALL = SUMS + PRODUCTS + EXTREMA + POOLS + SIGMOIDAL + SOFTMAXES + RECTIFIERS
+REDUCTIONS = [
+    layer_network(
+        type_,
+        ReduceDescriptor(axes=axes, keep_dims=True),
+        [tensor("x", shape, DataType.INT16, 0.001)],
+        Quantization.of(0.0013, 0),
+    )
+    for type_ in (LayerType.MEAN, LayerType.SUM)
+    for shape, axes in [
+        ((2, 5, 6, 21), (1, 2)),  # channels in blocks, and what remains
+        ((3, 4, 2, 8), (0, 2)),
+        ((4, 37), (1,)),  # runs
+        ((2, 5, 4, 7), (1, 3)),
+        ((3, 6, 5), (1,)),
+        ((3, 2, 5), (0, 1, 2)),
+    ]
+]
+ALL = SUMS + PRODUCTS + EXTREMA + REDUCTIONS + POOLS + SIGMOIDAL + SOFTMAXES + RECTIFIERS
 
 
 def inputs_of(networks: Sequence[Network], which: int) -> list[Array]:
