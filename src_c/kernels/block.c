@@ -255,6 +255,8 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
     __asm__("push {r4-r11, lr}\n\t"
             "ldrd lr, r12, [r0]\n\t"      /* count, words */
             "ldrd r10, r11, [r0, #8]\n\t" /* rest, step */
+            "cmp r10, #0\n\t"
+            "blt 12f\n\t"
             "mov r0, r1\n\t"
             "mov r1, r2\n\t"
             "cmp r10, #1\n\t"
@@ -315,6 +317,34 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
             "pkhbt r6, r4, r6, lsl #16\n\t"
             "pkhbt r7, r5, r7, lsl #16\n\t"
             "stm r3, {r6-r9}\n\t"
+            "pop {r4-r11, pc}\n\t"
+            "12:\n\t"
+            "ldrd r10, r4, [r0, #20]\n\t" /* lines, their step */
+            "push {r4, lr}\n\t"
+            "mov r0, r1\n\t"
+            "mov r1, r2\n\t"
+            "13:\n\t"
+            "cmp r12, #1\n\t"
+            "bne 15f\n\t"
+            "14:\n\t" WIDEN "add r0, r0, r11\n\t"
+            "subs lr, lr, #1\n\t"
+            "bne 14b\n\t"
+            "b 18f\n\t"
+            "15:\n\t"
+            "movs r2, r12\n\t"
+            "lsls r4, r2, #31\n\t"
+            "beq 16f\n\t" WIDEN "subs r2, r2, #1\n\t"
+            "16:\n\t" WIDEN WIDEN "subs r2, r2, #2\n\t"
+            "bne 16b\n\t"
+            "add r0, r0, r11\n\t"
+            "subs lr, lr, #1\n\t"
+            "bne 15b\n\t"
+            "18:\n\t"
+            "ldrd r4, lr, [sp]\n\t"
+            "add r0, r0, r4\n\t"
+            "subs r10, r10, #1\n\t"
+            "bne 13b\n\t"
+            "add sp, sp, #8\n\t"
             "pop {r4-r11, pc}\n\t");
 }
 
@@ -323,19 +353,22 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
 void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *source,
                           int32_t offset, uint32_t *patches)
 {
-    int32_t row_step = 4 * rows->words + rows->step_bytes;
     uint32_t *rest = patches + 4 * rows->count * rows->words;
     int16_t *at = (int16_t *)rest;
 
-    for (int32_t i = 0; i < rows->count; ++i) {
-        const int8_t *row = source + i * row_step;
-
-        widen_two(row, offset, rows->words, patches + 4 * i * rows->words);
-        for (int32_t k = 0; k < rows->rest; ++k) {
-            at[0] = row[4 * rows->words + k];
-            at[2] = row[4 * rows->words + k + offset];
-            at += (i * rows->rest + k) % 2 == 0 ? 1 : 3;
+    for (int32_t line = rows->rest < 0 ? rows->lines : 1; line > 0; --line) {
+        for (int32_t i = 0; i < rows->count; ++i) {
+            widen_two(source, offset, rows->words, patches);
+            source += 4 * rows->words;
+            patches += 4 * rows->words;
+            for (int32_t k = 0; k < rows->rest; ++k) {
+                at[0] = source[k];
+                at[2] = source[k + offset];
+                at += (i * rows->rest + k) % 2 == 0 ? 1 : 3;
+            }
+            source += rows->step_bytes;
         }
+        source += rows->line_step_bytes;
     }
 }
 

@@ -4,6 +4,13 @@
 
 #include "ferrule/kernels/conv2d.h"
 
+/* Freestanding compilers call memcpy as a function even for a few bytes. */
+#if defined(__GNUC__)
+#define COPY_CHANNELS(target, source, number) (void)__builtin_memcpy((target), (source), (number))
+#else
+#define COPY_CHANNELS(target, source, number) (void)memcpy((target), (source), (number))
+#endif
+
 /* Four words at a time; calls of memcpy cost more on the short rows of small images. The target may
  * overlap the source from below. */
 static void copy(int8_t *target, const int8_t *source, int32_t bytes)
@@ -27,39 +34,61 @@ static void copy(int8_t *target, const int8_t *source, int32_t bytes)
 }
 
 void ferrule_conv2d_block_copy(const struct ferrule_conv2d_block_s8_params *params, int8_t *target,
-                               const int8_t *source, int32_t bytes)
+                               const int8_t *source, int32_t count)
 {
-    (void)params;
-    copy(target, source, bytes);
+    copy(target, source, count * params->line_c);
 }
 
-void ferrule_conv2d_block_copy_group(const struct ferrule_conv2d_block_s8_params *params,
-                                     int8_t *target, const int8_t *source, int32_t bytes)
+/* Four pixels at a time, whose number of channels is known. */
+#define COPY_PIXELS(number)                                                                        \
+    for (; count >= 4; count -= 4) {                                                               \
+        COPY_CHANNELS(target, source, number);                                                     \
+        COPY_CHANNELS(target + line_c, source + pixel_c, number);                                  \
+        source += 2 * pixel_c;                                                                     \
+        target += 2 * line_c;                                                                      \
+        COPY_CHANNELS(target, source, number);                                                     \
+        COPY_CHANNELS(target + line_c, source + pixel_c, number);                                  \
+        source += 2 * pixel_c;                                                                     \
+        target += 2 * line_c;                                                                      \
+    }
+
+void ferrule_conv2d_block_copy_pixels(const struct ferrule_conv2d_block_s8_params *params,
+                                      int8_t *target, const int8_t *source, int32_t count)
 {
     const int32_t channels = params->window.input_c;
     const int32_t pixel_c = params->view.pixel_c;
+    const int32_t line_c = params->line_c;
 
     if (channels == 4) {
-        for (; bytes >= 16; bytes -= 16) {
-            FERRULE_COPY_WORD(target, source);
-            FERRULE_COPY_WORD(target + 4, source + pixel_c);
-            source += 2 * pixel_c;
-            FERRULE_COPY_WORD(target + 8, source);
-            FERRULE_COPY_WORD(target + 12, source + pixel_c);
-            source += 2 * pixel_c;
-            target += 16;
-        }
-        for (; bytes > 0; bytes -= 4) {
-            FERRULE_COPY_WORD(target, source);
-            target += 4;
-            source += pixel_c;
-        }
+        COPY_PIXELS(4)
+    } else if (channels == 3) {
+        COPY_PIXELS(3)
+    } else if (channels == 2) {
+        COPY_PIXELS(2)
+    } else if (channels == 1) {
+        COPY_PIXELS(1)
+    }
+    for (; count > 0; --count) {
+        copy(target, source, channels);
+        target += line_c;
+        source += pixel_c;
+    }
+}
+
+/* The pixels of a row that is outside the image. */
+static void fill_pixels(const struct ferrule_conv2d_block_s8_params *params, int8_t *target)
+{
+    const int32_t channels = params->window.input_c;
+
+    if (params->line_c == channels) {
+        (void)memset(target, params->input_zero_point, (size_t)(params->line_w * channels));
         return;
     }
-    for (; bytes > 0; bytes -= channels) {
-        copy(target, source, channels);
-        target += channels;
-        source += pixel_c;
+    for (int32_t count = params->line_w; count > 0; --count) {
+        for (int32_t c = 0; c < channels; ++c) {
+            target[c] = (int8_t)params->input_zero_point;
+        }
+        target += params->line_c;
     }
 }
 
@@ -69,23 +98,23 @@ static void fill_lines(const struct ferrule_conv2d_block_s8_params *params, cons
                        int32_t y, int8_t *lines, int32_t first)
 {
     const struct ferrule_window *window = &params->window;
-    int32_t channels = window->input_c;
     int32_t skipped = window->pad_left < 0 ? -window->pad_left : 0; /* columns of the image */
-    int32_t left_bytes = window->pad_left < 0 ? 0 : window->pad_left * channels;
-    int32_t row_bytes = (window->input_w - skipped) * channels;
-    int32_t room = params->line_bytes - left_bytes;
-    int32_t bytes = row_bytes < room ? row_bytes : room;
+    int32_t left = window->pad_left < 0 ? 0 : window->pad_left;
+    int32_t room = params->line_w - left;
+    int32_t pixels = window->input_w - skipped;
+    int32_t count = pixels < room ? pixels : room;
 
     lines += first * params->line_bytes;
     for (int32_t i = first; i < window->kernel_h; ++i) {
         int32_t row = y + i * window->dilation_h;
 
         if (row < 0 || row >= window->input_h) {
-            (void)memset(lines, params->input_zero_point, (size_t)params->line_bytes);
+            fill_pixels(params, lines);
         } else {
             int32_t pixel = row * window->input_w + skipped;
 
-            params->copy(params, lines + left_bytes, image + pixel * params->view.pixel_c, bytes);
+            params->copy(params, lines + left * params->line_c,
+                         image + pixel * params->view.pixel_c, count);
         }
         lines += params->line_bytes;
     }
@@ -97,7 +126,9 @@ static int32_t keep_lines(const struct ferrule_conv2d_block_s8_params *params, i
     const struct ferrule_window *window = &params->window;
     int32_t kept = window->kernel_h - window->stride_h;
 
-    if (window->dilation_h != 1 || kept <= 0 || params->view.groups != 1) {
+    /* not of lines that have the pixels of all rows side by side */
+    if (window->dilation_h != 1 || kept <= 0 || params->view.groups != 1 ||
+        params->line_bytes < params->line_w * params->line_c) {
         return 0;
     }
     copy(lines, lines + window->stride_h * params->line_bytes, kept * params->line_bytes);
@@ -132,7 +163,7 @@ static struct ferrule_block_pixels pixels_of(const struct ferrule_conv2d_row *ro
 {
     const struct ferrule_conv2d_block_s8_params *params = row->params;
     const struct ferrule_block_rows *rows = &params->rows;
-    int32_t pixel_c = params->line_bytes != 0 ? params->window.input_c : params->view.pixel_c;
+    int32_t pixel_c = params->line_w != 0 ? params->line_c : params->view.pixel_c;
     struct ferrule_block_pixels pixels = {
         .first = output,
         .second = output + params->view.column,
@@ -169,7 +200,7 @@ void ferrule_conv2d_block_lines(struct ferrule_conv2d_row *row)
         gather_one_line(&params->rows, line, row->patches + 1);
         store_waiting(row, output);
         output += params->view.column;
-        line += window->stride_w * window->input_c;
+        line += window->stride_w * params->line_c;
         left -= 1;
     }
     if (left > 1) {
@@ -238,34 +269,27 @@ static void gather_two(const struct ferrule_conv2d_block_s8_params *params, cons
     const struct ferrule_window *window = &params->window;
     struct ferrule_block_rows rows = params->rows;
     int32_t pixel_c = params->view.pixel_c;
-    int32_t offset = window->stride_w * pixel_c;
+    int32_t row_words = window->kernel_w * (window->input_c / 4);
     uint32_t outside = ferrule_pair(params->input_zero_point, params->input_zero_point);
     struct ferrule_taps inside =
         ferrule_taps_inside(y, window->kernel_h, window->dilation_h, window->input_h);
-    int32_t above = inside.first * rows.words;
-    int32_t below = (window->kernel_h - inside.end) * rows.words;
-    int32_t row = y + inside.first * window->dilation_h;
-    const int8_t *source = image + (row * window->input_w + x) * pixel_c;
+    int32_t above = inside.first * row_words;
+    int32_t count = inside.end - inside.first;
+    int32_t below = (window->kernel_h - inside.end) * row_words;
 
     (void)fill_words(target + 1, above, outside);
     target = fill_words(target, above, outside);
-    rows.count = inside.end - inside.first;
-    if (window->kernel_w != 1 && (window->dilation_w != 1 || pixel_c != window->input_c)) {
-        /* each tap is a row */
-        int32_t row_bytes = 4 * rows.words + rows.step_bytes;
-        int32_t left = rows.count;
+    if (count > 0) {
+        int32_t row = y + inside.first * window->dilation_h;
 
-        rows.count = window->kernel_w;
-        rows.words = window->input_c / 4;
-        rows.step_bytes = window->dilation_w * pixel_c - window->input_c;
-        for (; left > 0; --left) {
-            rows.gather(&rows, source, offset, target);
-            source += row_bytes;
-            target += 4 * rows.count * rows.words;
+        if (rows.lines > 1) {
+            rows.lines = count;
+        } else if (window->kernel_h > 1) {
+            rows.count = count;
         }
-    } else if (rows.count > 0) {
-        rows.gather(&rows, source, offset, target);
-        target += 4 * rows.count * rows.words;
+        rows.gather(&rows, image + (row * window->input_w + x) * pixel_c,
+                    window->stride_w * pixel_c, target);
+        target += 4 * count * row_words;
     }
     (void)fill_words(target + 1, below, outside);
     (void)fill_words(target, below, outside);
@@ -281,10 +305,7 @@ void ferrule_conv2d_block_image(struct ferrule_conv2d_row *row)
     /* Up to this column, two windows lie inside horizontally. */
     int32_t reach = (window->kernel_w - 1) * window->dilation_w + 1 + window->stride_w;
     int32_t most_x = window->input_w - reach;
-    /* Whether the function that stores pixels finds their windows as such rows. */
-    bool in_rows = window->kernel_w == 1 || (window->dilation_w == 1 && pixel_c == window->input_c);
-    bool has_rows =
-        in_rows && y >= 0 && y + (window->kernel_h - 1) * window->dilation_h < window->input_h;
+    bool has_rows = y >= 0 && y + (window->kernel_h - 1) * window->dilation_h < window->input_h;
     int8_t *output = row->output;
     int32_t left = window->output_w;
 
@@ -327,9 +348,9 @@ static void convolve(const struct ferrule_conv2d_block_s8_params *params, const 
     /* The weights of the elements past the last product are zero, and the second pixel of the last
      * pair may not exist; what is read of both must be defined. */
     (void)memset(patches, 0, (size_t)(16 * row.block.words));
-    if (params->line_bytes != 0) {
+    if (params->line_w != 0) {
         (void)memset(patches + 4 * row.block.words, params->input_zero_point,
-                     (size_t)(window->kernel_h * params->line_bytes + 4));
+                     (size_t)(window->kernel_h * params->line_w * window->input_c + 4));
     }
     for (int32_t b = 0; b < window->batches; ++b) {
         for (row.index = 0; row.index < window->output_h; ++row.index) {
@@ -359,7 +380,7 @@ void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params
     bool more = true;
 
     for (; more; ++params) {
-        convolve(params, input, output + params->view.first, scratch);
+        convolve(params, input + params->first_c, output + params->view.first, scratch);
         more = params->view.more != 0;
     }
 }

@@ -118,6 +118,9 @@ CASES = {
     "3x3, three inputs, stride 2": convolution((1, 7, 8, 3), (3, 3), 8, descriptor=same(2)),
     "3x2, one input": convolution((1, 5, 7, 1), (3, 2), 10, descriptor=same(2)),
     "10x4, one input": convolution((1, 12, 5, 1), (10, 4), 8, descriptor=same(2)),
+    "1x5, dilated, three inputs": convolution((2, 1, 19, 3), (1, 5), 5, descriptor=Conv2dDescriptor(dilation_w=4)),
+    "3x3, dilated, five inputs": convolution((1, 7, 8, 5), (3, 3), 6, descriptor=same(dilation=2)),
+    "1x4, dilated, eight inputs": convolution((1, 1, 15, 8), (1, 4), 5, descriptor=Conv2dDescriptor(dilation_w=3)),
     "1 row of 3": convolution((1, 1, 9, 3), (3, 3), 4, descriptor=same(2)),
     "a window larger than the image": convolution((2, 2, 2, 6), (4, 4), 4, descriptor=same()),
     "1x1, in pieces": convolution((1, 1, 5, 1040), (1, 1), 8, zero_point=4, scale=64.0),
@@ -146,7 +149,14 @@ ROWS = {
 CASES |= ROWS
 
 
-SMALL = {"1x1, inputs not in fours", "3x2, one input", "1 row of 3", "3x3, linear", "a window larger than the image"}
+SMALL = {
+    "1x1, inputs not in fours",
+    "3x2, one input",
+    "1 row of 3",
+    "3x3, linear",
+    "a window larger than the image",
+    "1x5, dilated, three inputs",
+}
 """Cases for which the scratch for rows costs more than it saves, but for speed."""
 
 

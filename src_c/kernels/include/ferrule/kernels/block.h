@@ -16,15 +16,17 @@
 /** The words of a piece of a sum; a power of two. */
 #define FERRULE_BLOCK_PIECE 128
 
-/** The rows of a window, which lie at equal distances in memory. */
+/** The rows of a window, which lie at equal distances in memory; or several lines of such rows. */
 struct ferrule_block_rows {
-    int32_t count;
+    int32_t count;      /**< of a line */
     int32_t words;      /**< whole words of a row */
-    int32_t rest;       /**< bytes after these words */
+    int32_t rest;       /**< bytes after these words; -1 for several lines, whose rows have none */
     int32_t step_bytes; /**< from the end of a row's words to the next row */
     /** ferrule_block_gather(): a model without such rows does not contain it. */
     void (*gather)(const struct ferrule_block_rows *rows, const int8_t *source, int32_t offset,
                    uint32_t *patches);
+    int32_t lines;
+    int32_t line_step_bytes; /**< from a step behind a line's last row to the next line */
 };
 
 /** The pixels of one call. */

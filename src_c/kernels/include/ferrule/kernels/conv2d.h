@@ -43,16 +43,20 @@ struct ferrule_conv2d_row;
 struct ferrule_conv2d_block_s8_params {
     struct ferrule_window window;
     struct ferrule_view view;
+    int32_t first_c; /**< of the image, of the first group */
     int32_t input_zero_point;
-    int32_t line_bytes; /**< of an input row with its padding, which is kept in scratch; 0 to read
-                           windows from the image */
+    int32_t line_w;     /**< pixels of an input row with its padding, which is kept in scratch; 0 to
+                           read windows from the image */
+    int32_t line_c;     /**< from a pixel of such a row to the next one: the window's channels, or
+                           those of all its rows, which then lie side by side */
+    int32_t line_bytes; /**< from such a row to the next one */
     struct ferrule_block_rows rows; /**< of a window, in the lines or in the image */
     /** ferrule_conv2d_block_lines if there are lines, otherwise ferrule_conv2d_block_image. */
     void (*convolve)(struct ferrule_conv2d_row *row);
-    /** Copies so many bytes of a row into a line: ferrule_conv2d_block_copy, or
-     * ferrule_conv2d_block_copy_group for the channels of a group; null without lines. */
+    /** Copies so many pixels of a row into a line: ferrule_conv2d_block_copy if they are neighbours
+     * in both, otherwise ferrule_conv2d_block_copy_pixels; null without lines. */
     void (*copy)(const struct ferrule_conv2d_block_s8_params *params, int8_t *target,
-                 const int8_t *source, int32_t bytes);
+                 const int8_t *source, int32_t count);
     struct ferrule_block block; /**< of the first group; the weights of the others follow, and
                                    positions count from the first output of each group */
 };
@@ -163,9 +167,9 @@ void ferrule_conv2d_1x1_paired_onnx_s8(const struct ferrule_conv2d_paired_s8_par
 /**
  * @brief Convolve two pixels and four channels at a time, for the DSP extension.
  *
- * Scratch: 16 * words + kernel_h * line_bytes bytes, and 4 more with lines; aligned to 4. Without
- * lines, input_c is a multiple of 4; with them, dilation_w is 1. With several groups, all groups of
- * a row of output pixels are computed before those of the next row.
+ * Scratch: 16 * words + kernel_h * line_w * input_c bytes, and 4 more with lines; aligned to 4.
+ * Without lines, input_c is a multiple of 4. With several groups, all groups of a row of output
+ * pixels are computed before those of the next row.
  */
 void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params,
                              const int8_t *input, int8_t *output, void *scratch);
@@ -174,11 +178,11 @@ void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params
 void ferrule_conv2d_block_lines(struct ferrule_conv2d_row *row);
 void ferrule_conv2d_block_image(struct ferrule_conv2d_row *row);
 
-/** @brief Copy neighbouring channels, or those of a group, for `copy`. */
+/** @brief Copy so many pixels, for `copy`. */
 void ferrule_conv2d_block_copy(const struct ferrule_conv2d_block_s8_params *params, int8_t *target,
-                               const int8_t *source, int32_t bytes);
-void ferrule_conv2d_block_copy_group(const struct ferrule_conv2d_block_s8_params *params,
-                                     int8_t *target, const int8_t *source, int32_t bytes);
+                               const int8_t *source, int32_t count);
+void ferrule_conv2d_block_copy_pixels(const struct ferrule_conv2d_block_s8_params *params,
+                                      int8_t *target, const int8_t *source, int32_t count);
 
 /**
  * @brief Convolve with a window of one pixel, stride 1 and no padding, for the DSP extension.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -32,6 +32,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
     Channels,
     extreme_channel_sums,
+    has_full_range,
     int8_channels,
     used_inputs,
 )
@@ -40,11 +41,13 @@ from ferrule.backends.cpu_acc.lowering.kernels.parts import Part, PlannedPart, p
 from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_channels
 from ferrule.dom import Identifier
-from ferrule.graph import Array
+from ferrule.graph import Array, Rounding
 
 _KERNEL = "conv2d_block_s8"
 _LOAD = 8
 """Products of one load of a FULLY_CONNECTED's row."""
+_MOST_DIVIDED = 4
+"""Parts of neighbouring groups."""
 _WIDENED, _DIRECT = "fully_connected_block_s8", "fully_connected_direct_block_s8"
 
 
@@ -79,19 +82,16 @@ def _planned(channels: Channels, inputs: Array | None, rows: Rows, weights: Bloc
     """Return the kernel for output channels; of the input channels of a 1x1 convolution, for `inputs`."""
     layer, whole = channels.layer, channels.in_blocks(CHANNELS).places
     window = layer.window
-    pointwise = window.is_pointwise and not rows.line_bytes
+    pointwise = window.is_pointwise and not rows.line_w
     kernel = "conv2d_1x1_block_s8" if pointwise else _KERNEL
     listed = not whole.size == channels.places.size == layer.output.shape[3] or bool(channels.dead.any())
-    pairs, width = -(-layer.pixels // 2), layer.output.shape[2]
+    pairs = -(-layer.pixels // 2)
     if inputs is not None:
         gather = pairs * (24 * weights.words + 60)
     elif pointwise:
         gather = pairs * (8 * weights.words + 15)
-    elif rows.line_bytes:
-        gather = layer.pixels // width * rows.instructions(weights.words, width)
     else:
-        taps = window.height * (window.width if window.dilation_w > 1 else 0)
-        gather = pairs * (9 * weights.words + 4 * window.height + 60 + 20 * taps)
+        gather = layer.image.shape[0] * rows.instructions(weights.words, *layer.output.shape[1:3])
     fixed = layer.output.shape[3] if channels.dead.any() else 0
 
     def fields() -> Mapping[str, Member]:
@@ -136,12 +136,10 @@ def _candidate(
     if inputs is not None:
         chosen = replace(chosen, matrix=chosen.matrix[:, inputs])
     forms = (
-        row_forms(window, image, image.shape[3], output.shape[2], lines=lines or not by_words, direct=not lines)
+        row_forms(window, image, image.shape[3], output.shape[1:3], lines=lines or not by_words, direct=not lines)
         if inputs is None
         else [NO_ROWS]
     )
-    if not forms:
-        return "the window is dilated and the input channels are not a multiple of four"
     found: list[Candidate | str] = []
     for rows in forms:
         weights = wide_weights(rows.ordered(chosen)) if wide else block_weights(rows.ordered(chosen), pieces=True)
@@ -169,12 +167,23 @@ def _conv2d(layer: Convolution) -> Candidate | str:
     return mine if isinstance(mine, str) else theirs if isinstance(theirs, str) else both(mine, theirs)
 
 
+def divided_groups(layer: Convolution, part: Part) -> Sequence[Part]:
+    """Return the groups whose channels all have proved constants apart from the others, if these are neighbours."""
+    channels, zero_point = part_channels(layer, part), layer.output.zero_point
+    if part.groups == 1 or zero_point != -128 or channels.rounding is not Rounding.TFLM or not has_full_range(layer):
+        return (part,)
+    _, proved = proved_channels(*extreme_channel_sums(channels), channels.factors, zero_point, channels.rounding)
+    groups = proved.reshape(part.groups, -1).all(axis=1)
+    ends = [*np.flatnonzero(np.diff(groups)) + 1, part.groups]
+    if len(ends) > _MOST_DIVIDED:
+        return (part,)
+    return [part.some_groups(int(first), int(end)) for first, end in zip([0, *ends], ends, strict=False)]
+
+
 def _part(layer: Convolution, part: Part) -> list[PlannedPart] | str:
     if part.places.max() > np.iinfo(np.int16).max:
         return "outputs of a pixel are too far apart"
-    forms = row_forms(part.window, layer.image, part.channels, part.width)
-    if not forms:
-        return "the window is dilated and the input channels are not a multiple of four"
+    forms = row_forms(part.window, layer.image, part.channels, (part.height, part.width))
     channels = part_channels(layer, part.in_blocks(CHANNELS))
     found = [_part_of_rows(layer, part, channels, rows) for rows in forms]
     plans = [each for each in found if isinstance(each, PlannedPart)]
@@ -190,18 +199,20 @@ def _part_of_rows(layer: Convolution, part: Part, channels: Channels, rows: Rows
         return weights
     # Pixels that are stored one after the other have no gaps between them, or list their channels.
     listed = not part.is_dense or part.outputs != part.column or part.outputs % CHANNELS != 0
-    count, places = layer.image.shape[0] * part.height, part.in_blocks(CHANNELS).places
-    gather = rows.instructions(weights.words, part.width)
+    batches, places = layer.image.shape[0], part.in_blocks(CHANNELS).places
+    gather = rows.instructions(weights.words, part.height, part.width)
     overlaps = partial(layer.overlaps, pixels=2 * part.together(layer))
     if part.groups > 1:
         overlaps = partial(layer.overlaps, tile=(1, layer.output.shape[2]), reads=Reads.THROUGHOUT)
     return PlannedPart(
-        instructions=count * (-(-part.width // 2) * _block_costs(weights, listed=listed) + part.groups * gather),
+        instructions=batches
+        * (part.height * -(-part.width // 2) * _block_costs(weights, listed=listed) + part.groups * gather),
         weight_bytes=weights.data.nbytes + (2 * len(places) if listed else 0),
         scratch_bytes=16 * weights.words + rows.scratch_bytes,
         overlaps=overlaps,
         fields=lambda more: {
             **part_fields(layer, part, more=more),
+            "first_c": part.first_c,
             "input_zero_point": layer.image.zero_point,
             **rows.fields(),
             "block": {
@@ -267,7 +278,7 @@ CONV_2D_BLOCK: tuple[Row, ...] = (
 )
 """The kernel for windows of all sizes, which has an entry of its own for windows of one pixel."""
 PARTS_BLOCK: tuple[Row, ...] = part_rows(
-    _KERNEL, "ferrule/kernels/conv2d.h", _part, *_NEEDS, sources=("block",), code="block"
+    _KERNEL, "ferrule/kernels/conv2d.h", _part, *_NEEDS, sources=("block",), code="block", divided=divided_groups
 )
 """The same for parts of a layer."""
 FULLY_CONNECTED_BLOCK: tuple[Row, ...] = (

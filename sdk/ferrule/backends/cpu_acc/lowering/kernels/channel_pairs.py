@@ -42,7 +42,12 @@ def paired_conv2d(channels: Channels) -> Candidate | str:
     layer, (count, products) = channels.layer, channels.matrix.shape
     whole_words = layer.image.shape[3] % 4 == 0
     words = -(-products // 4)
+    window = layer.window
     gather = 20 * words + 80 if whole_words else 90 * words
+    if not window.is_pointwise:
+        gather += 50 * window.height + 110 if whole_words else 0
+    if window.dilation_w > 1:
+        gather += 90 * window.height * window.width
     return Candidate(
         kernel="conv2d_paired_s8",
         instructions=-(-layer.pixels // 2) * (-(-count // 2) * (15 * words + 46) + gather),

@@ -139,7 +139,7 @@ def _part(layer: Convolution, part: Part) -> list[PlannedPart] | str:
 
     def planned(way: Way, pixels: int) -> PlannedPart:
         sizes = way.sizes(part.width, pixels)
-        tile = (1, pixels if way.apart == 1 else part.width)
+        tile = (1, (pixels if way.apart == 1 else part.width) * part.together(layer))
         return PlannedPart(
             instructions=part.groups * rows * (sum(map(way.instructions, sizes)) + weights.instructions(sizes)),
             weight_bytes=weights.stream.nbytes,

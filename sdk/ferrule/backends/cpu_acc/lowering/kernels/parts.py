@@ -32,6 +32,8 @@ _PACKED = (2, 4)
 """Numbers of neighbouring pixels whose outputs may fill blocks of channels."""
 _MOST_OUTPUTS = 16
 """Groups are not merged, nor pixels packed, to fill blocks of more outputs than these: most blocks are full anyway."""
+_MOST_UNITED = 64
+"""Phases are not united to windows with more outputs than these: those of zero weight take too long."""
 _TABLE_BYTES = 140
 """Of a parameter table."""
 
@@ -59,6 +61,8 @@ class Part:
     """[groups, outputs]: the layer's output channel, which has the bias and the scale."""
     taps: Array
     """[groups, outputs, height, width, channels]: indices into the layer's weights in their order; -1 for zero."""
+    first_c: int = 0
+    """The image's channel at which the first group begins; only kernels that ask for it get another one than 0."""
 
     @property
     def groups(self) -> int:
@@ -81,8 +85,12 @@ class Part:
         return bool((self.places == np.arange(self.outputs)).all())
 
     def is_spread(self, layer: Convolution) -> bool:
-        """Return whether the part leaves out pixels of the output, or does not go over them in order."""
-        return self.width * self.column != self.row or layer.context.layer.type is LayerType.TRANSPOSE_CONV
+        """Return whether the part leaves out pixels of the output, or does not go over them once and in order."""
+        one_by_one = (
+            self.width * self.column == self.row
+            and self.height * self.row == layer.output.elements // (layer.output.shape[0])
+        )
+        return not one_by_one or layer.context.layer.type is LayerType.TRANSPOSE_CONV
 
     def together(self, layer: Convolution) -> int:
         """Return how many neighbouring pixels of the layer are one of the part, if it has all."""
@@ -92,6 +100,16 @@ class Part:
         """Return the part, the last output of each group repeated up to whole blocks of so many."""
         chosen = np.minimum(np.arange(-(-self.outputs // size) * size), self.outputs - 1)
         return replace(self, places=self.places[chosen], owners=self.owners[:, chosen], taps=self.taps[:, chosen])
+
+    def some_groups(self, first: int, end: int) -> Part:
+        """Return the part with the groups from `first` up to `end` only."""
+        return replace(
+            self,
+            first=self.first + first * self.group_output,
+            owners=self.owners[first:end],
+            taps=self.taps[first:end],
+            first_c=self.first_c + first * self.channels,
+        )
 
     def merged(self, times: int) -> Part:
         """Return the part with so many neighbouring groups as one, most weights of which are zero."""
@@ -109,36 +127,53 @@ class Part:
         )
 
     def packed(self, times: int) -> tuple[Part, ...]:
-        """Return parts whose outputs are those of so many neighbouring pixels, and of the rest of a row.
+        """Return parts whose outputs are those of so many neighbouring pixels, and of the rest of a row or column.
 
-        The window is not dilated.
+        Windows of one column have the rows of neighbours below in common, others the columns of neighbours beside. The
+        axis of these is not dilated. Pixels of a rest may be computed twice instead.
         """
-        whole, rest = divmod(self.width, times)
-        found = [self._packed(times, 0, whole)] if whole else []
-        return (*found, self._packed(rest, whole * times, 1)) if rest else tuple(found)
+        extent = self.height if self._is_column else self.width
+        count, rest = -(-extent // times), extent % times
+        if extent <= times:
+            return (self._packed(extent, 0, 1),)
+        if not rest:
+            return (self._packed(times, 0, count),)
+        if not (extent - times) % (count - 1):
+            return (self._packed(times, 0, count, apart=(extent - times) // (count - 1)),)
+        return self._packed(times, 0, count - 1), self._packed(rest, extent - rest, 1)
 
-    def _packed(self, times: int, start: int, width: int) -> Part:
-        window, (groups, outputs, height, columns, channels) = self.window, self.taps.shape
-        wider = columns + (times - 1) * window.stride_w
-        taps = np.full((groups, times * outputs, height, wider, channels), _NONE)
+    @property
+    def _is_column(self) -> bool:
+        return self.window.width == 1 < self.window.height
+
+    def _packed(self, times: int, start: int, count: int, apart: int = 0) -> Part:
+        """Return `count` times so many neighbours, from an output pixel on, each `apart` from the one before."""
+        window, (groups, outputs, height, width, channels) = self.window, self.taps.shape
+        down, column = self._is_column, self.row if self._is_column else self.column
+        stride, apart, padding = window.stride_h if down else window.stride_w, apart or times, window.padding
+        more = (times - 1) * stride
+        extents = (height + more, width) if down else (height, width + more)
+        taps = np.full((groups, times * outputs, *extents, channels), _NONE)
         for k in range(times):
-            at = k * window.stride_w
-            taps[:, k * outputs : (k + 1) * outputs, :, at : at + columns] = self.taps
-        return replace(
+            at, own = k * stride, slice(k * outputs, (k + 1) * outputs)
+            if down:
+                taps[:, own, at : at + height] = self.taps
+            else:
+                taps[:, own, :, at : at + width] = self.taps
+        part = replace(
             self,
-            window=replace(
-                window,
-                width=wider,
-                stride_w=times * window.stride_w,
-                padding=replace(window.padding, left=window.padding.left - start * window.stride_w),
-            ),
-            width=width,
-            first=self.first + start * self.column,
-            column=times * self.column,
-            places=np.concatenate([self.places + k * self.column for k in range(times)]),
+            first=self.first + start * column,
+            places=np.concatenate([self.places + k * column for k in range(times)]),
             owners=np.tile(self.owners, times),
             taps=taps,
         )
+        if down:
+            padding = replace(padding, top=padding.top - start * stride)
+            wide = replace(window, height=extents[0], stride_h=apart * stride, padding=padding)
+            return replace(part, window=wide, height=count, row=apart * column)
+        padding = replace(padding, left=padding.left - start * stride)
+        wide = replace(window, width=extents[1], stride_w=apart * stride, padding=padding)
+        return replace(part, window=wide, width=count, column=apart * column)
 
 
 def whole_part(layer: Convolution) -> Part:
@@ -235,6 +270,24 @@ def joined(parts: Sequence[Part]) -> tuple[Part, ...]:
     )
 
 
+def united(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Return phases as one part whose window has the taps of all, most of which are zero; none if sizes differ."""
+    if len({(part.height, part.width) for part in parts}) > 1:
+        return ()
+    windows = [part.window for part in parts]
+    top, left = max(each.padding.top for each in windows), max(each.padding.left for each in windows)
+    height = max(top - each.padding.top + each.height for each in windows)
+    width = max(left - each.padding.left + each.width for each in windows)
+    wide = replace(windows[0], height=height, width=width, padding=Padding(top=top, left=left))
+    taps = []
+    for part, window in zip(parts, windows, strict=True):
+        found = np.full((*part.taps.shape[:2], height, width, part.channels), _NONE)
+        above, before = top - window.padding.top, left - window.padding.left
+        found[:, :, above : above + window.height, before : before + window.width] = part.taps
+        taps.append(found)
+    return joined([replace(part, window=wide, taps=each) for part, each in zip(parts, taps, strict=True)])
+
+
 def ways(layer: Convolution) -> Iterator[tuple[bool, tuple[Part, ...]]]:
     """Yield the ways to divide a layer into parts, and whether they have more weights than it, which are zero.
 
@@ -246,14 +299,18 @@ def ways(layer: Convolution) -> Iterator[tuple[bool, tuple[Part, ...]]]:
         yield False, single
         if len(together) < len(single):
             yield False, together
+        if len(together) > 1 and len(single) * single[0].outputs <= _MOST_UNITED:
+            whole = united(single)
+            if whole:
+                yield True, whole
         if _is_packable(single[0]):
             for times in _PACKED:
                 yield True, tuple(each for part in single for each in part.packed(times))
         return
     part = whole_part(layer)
+    if _is_packable(part):
+        yield from ((True, part.packed(times)) for times in _PACKED)
     if part.groups == 1:
-        if layer.window.dilation_w == 1 and _is_packable(part):
-            yield from ((True, part.packed(times)) for times in _PACKED)
         return
     yield False, (part,)
     for times in range(2, part.groups + 1):
@@ -263,7 +320,9 @@ def ways(layer: Convolution) -> Iterator[tuple[bool, tuple[Part, ...]]]:
 
 def _is_packable(part: Part) -> bool:
     """Return whether neighbouring pixels fill blocks that the outputs of one leave empty, and not only the last one."""
-    return part.outputs % 4 != 0 and part.outputs < _MOST_OUTPUTS
+    window = part.window
+    dilation = window.dilation_h if window.width == 1 else window.dilation_w
+    return dilation == 1 and part.outputs % 4 != 0 and part.outputs < _MOST_OUTPUTS
 
 
 def part_channels(layer: Convolution, part: Part) -> Channels:
@@ -333,18 +392,20 @@ def part_rows(
     function: str = "",
     table: str = "",
     dtype: DataType = DataType.INT8,
+    divided: Callable[[Convolution, Part], Sequence[Part]] = lambda layer, part: (part,),
 ) -> tuple[Row, ...]:
     """Return the rows of a kernel for parts of a layer: with the layer's weights alone, and with more weights of zero.
 
-    `ruled` is the part of the kernel's name before that of the layer's rule, if it has kernels for each rule;
-    `function` is the name of the C function if it is another one than the kernel's. The pixels of windows of one pixel
-    are one row, too: kernels that begin anew in each row are faster then, but those that copy rows need more scratch.
+    `divided` returns a part as those that the kernel computes. `ruled` is the part of the kernel's name before that of
+    the layer's rule, if it has kernels for each rule; `function` is the name of the C function if it is another one
+    than the kernel's. The pixels of windows of one pixel are one row, too: kernels that begin anew in each row are
+    faster then, but those that copy rows need more scratch.
     """
 
     def found(layer: Convolution, *, grown: bool) -> Found:
         whole = layer.in_a_row
         each = [
-            _of_parts(form, parts)
+            _of_parts(form, tuple(piece for part in parts for piece in divided(form, part)))
             for form in ([whole] if whole is layer else [whole, layer])
             for more, parts in ways(form)
             if more is grown

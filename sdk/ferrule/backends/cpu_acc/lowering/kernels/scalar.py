@@ -32,6 +32,8 @@ _MULTIPLY = {QUAD: (1.85, 20), DUO: (3.25, 80)}
 """Instructions per product and per output."""
 _GATHER = {QUAD: 3, DUO: 8}
 """Instructions per product of a window."""
+_WINDOW = 80
+"""Instructions per window of several pixels, beside."""
 _HEADER = "ferrule/kernels/multiply.h"
 _LARGEST_PAIR = 255
 """The largest magnitude of two weights whose products with any int8 data add up to 16 bits."""
@@ -64,7 +66,9 @@ def _conv2d(layer: Convolution, form: str, block: int) -> Candidate | str:
 
     return Candidate(
         kernel=f"conv2d_{form}_s8",
-        instructions=int(layer.pixels * _costs(block, count, products)),
+        instructions=int(
+            layer.pixels * (_costs(block, count, products) + (0 if layer.window.is_pointwise else _WINDOW))
+        ),
         weight_bytes=count * (products + 20),
         scratch_bytes=4 * products,
         overlaps=partial(layer.overlaps, pixels=2),
