@@ -255,8 +255,6 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
     __asm__("push {r4-r11, lr}\n\t"
             "ldrd lr, r12, [r0]\n\t"      /* count, words */
             "ldrd r10, r11, [r0, #8]\n\t" /* rest, step */
-            "cmp r10, #0\n\t"
-            "blt 12f\n\t"
             "mov r0, r1\n\t"
             "mov r1, r2\n\t"
             "cmp r10, #1\n\t"
@@ -317,8 +315,18 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
             "pkhbt r6, r4, r6, lsl #16\n\t"
             "pkhbt r7, r5, r7, lsl #16\n\t"
             "stm r3, {r6-r9}\n\t"
-            "pop {r4-r11, pc}\n\t"
-            "12:\n\t"
+            "pop {r4-r11, pc}\n\t");
+}
+
+__attribute__((naked, noinline, aligned(4))) void
+ferrule_block_gather_lines(const struct ferrule_block_rows *rows __attribute__((unused)),
+                           const int8_t *source __attribute__((unused)),
+                           int32_t offset __attribute__((unused)),
+                           uint32_t *patches __attribute__((unused)))
+{
+    __asm__("push {r4-r11, lr}\n\t"
+            "ldrd lr, r12, [r0]\n\t"      /* count, words */
+            "ldr r11, [r0, #12]\n\t"      /* step */
             "ldrd r10, r4, [r0, #20]\n\t" /* lines, their step */
             "push {r4, lr}\n\t"
             "mov r0, r1\n\t"
@@ -356,17 +364,27 @@ void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *s
     uint32_t *rest = patches + 4 * rows->count * rows->words;
     int16_t *at = (int16_t *)rest;
 
-    for (int32_t line = rows->rest < 0 ? rows->lines : 1; line > 0; --line) {
+    for (int32_t i = 0; i < rows->count; ++i) {
+        widen_two(source, offset, rows->words, patches);
+        source += 4 * rows->words;
+        patches += 4 * rows->words;
+        for (int32_t k = 0; k < rows->rest; ++k) {
+            at[0] = source[k];
+            at[2] = source[k + offset];
+            at += (i * rows->rest + k) % 2 == 0 ? 1 : 3;
+        }
+        source += rows->step_bytes;
+    }
+}
+
+void ferrule_block_gather_lines(const struct ferrule_block_rows *rows, const int8_t *source,
+                                int32_t offset, uint32_t *patches)
+{
+    for (int32_t line = 0; line < rows->lines; ++line) {
         for (int32_t i = 0; i < rows->count; ++i) {
             widen_two(source, offset, rows->words, patches);
-            source += 4 * rows->words;
+            source += 4 * rows->words + rows->step_bytes;
             patches += 4 * rows->words;
-            for (int32_t k = 0; k < rows->rest; ++k) {
-                at[0] = source[k];
-                at[2] = source[k + offset];
-                at += (i * rows->rest + k) % 2 == 0 ? 1 : 3;
-            }
-            source += rows->step_bytes;
         }
         source += rows->line_step_bytes;
     }

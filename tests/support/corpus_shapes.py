@@ -276,9 +276,17 @@ CASES: tuple[_Case, ...] = (
     _case("c1x1_group8", _B.conv, _S, (32, 32), (1, 1), groups=8),
     _case("dw1x1_mult2", _B.depthwise, _S, 16, (1, 1), multiplier=2),
     _case("bmm_4x24x64_qkT", _B.matmul, 24, 64, 24, adjoint=True),
+    _case("c3x3_group7", _B.conv, _S, (14, 14), (3, 3), groups=7),
+    _case("c1d_k3_dil4_3_8", _B.conv, (1, 194), (3, 8), (1, 3), dilations=(1, 4)),
+    _case("tconv_4x4_s2_3_3", _B.transposed, 12, 3, 4, 2),
 )
 """The layers, by name; a new one comes last, since the data of each depends on its place."""
-WITHOUT = {"int16": {"hswish", "resize_bl_x2", "l2norm"}, "int8": set(), "f32": {"c1x1_group8", "dw1x1_mult2"}}
+_INT8 = {"c3x3_group7", "c1d_k3_dil4_3_8", "tconv_4x4_s2_3_3"}
+WITHOUT = {
+    "int16": {"hswish", "resize_bl_x2", "l2norm"} | _INT8,
+    "int8": set(),
+    "f32": {"c1x1_group8", "dw1x1_mult2"} | _INT8,
+}
 """The layers whose operator has no such kind, or whose shape is there for the kernels of integers."""
 
 

@@ -60,7 +60,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
     (r".*", r"depthwise_conv2d_3x3_by[12](_exact)?_s8\.c:(turn|store_line)", Kind.PART),
     (r".*", r"ferrule_(expand|widen|multiply)_(pairs|words)\w*|ferrule_store_(sums\w*|dead)", Kind.PART),
-    (r".*", r"ferrule_block_gather", Kind.ROWS),
+    (r".*", r"ferrule_block_gather(_lines)?", Kind.ROWS),
     (r".*", r"ferrule_(block|mve_depthwise|mve_plane|conv2d_block_copy)_?\w*", Kind.PART),
     (r".*", r"ferrule_conv2d_(dual|unpacked)_(whole|groups)_s16", Kind.PART),
     (r".*", r"ferrule_float_(blocks|channels)\w*", Kind.PART),

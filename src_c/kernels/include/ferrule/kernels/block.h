@@ -22,7 +22,8 @@ struct ferrule_block_rows {
     int32_t words;      /**< whole words of a row */
     int32_t rest;       /**< bytes after these words; -1 for several lines, whose rows have none */
     int32_t step_bytes; /**< from the end of a row's words to the next row */
-    /** ferrule_block_gather(): a model without such rows does not contain it. */
+    /** ferrule_block_gather(), or ferrule_block_gather_lines() for several lines: a model without
+     * such rows does not contain it. */
     void (*gather)(const struct ferrule_block_rows *rows, const int8_t *source, int32_t offset,
                    uint32_t *patches);
     int32_t lines;
@@ -127,5 +128,9 @@ void ferrule_block_tile_sums(const struct ferrule_block *block,
  */
 void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *source,
                           int32_t offset, uint32_t *patches);
+
+/** @brief The same for several lines of rows of whole words. */
+void ferrule_block_gather_lines(const struct ferrule_block_rows *rows, const int8_t *source,
+                                int32_t offset, uint32_t *patches);
 
 #endif

@@ -104,7 +104,7 @@ class Rows:
     def _copying(self) -> int:
         """The instructions that copy the rows under one row of windows."""
         if not self.grouped and not self.beside:
-            return self.window.height * (self.line_w * self.channels * 9 // 16 + 30)
+            return self.window.height * (self.line_w * self.channels * 15 // 16 + 40)
         pixel = _PIXEL.get(self.channels, 16 + 3 * (self.channels // 4) + 5 * (self.channels % 4))
         return self.window.height * int(self.line_w * pixel + 60)
 
@@ -123,7 +123,7 @@ class Rows:
                 "words": self.words,
                 "rest": self.rest if self.lines == 1 else -1,
                 "step_bytes": self.distance - self.words * 4,
-                "gather": Identifier("ferrule_block_gather"),
+                "gather": Identifier(f"ferrule_block_gather{'_lines' * (self.lines > 1)}"),
                 "lines": self.lines,
                 "line_step_bytes": self.line_distance - self.count * self.distance if self.lines > 1 else 0,
             },
