@@ -10,4 +10,14 @@
 #define FERRULE_FIRST(element)       ((element) > -FLT_MAX ? (element) : -FLT_MAX)
 #define FERRULE_NEXT(value, element) ((element) > (value) ? (element) : (value))
 #define FERRULE_LAST(value, count)   (value)
+#define FERRULE_LANE(x, y)                                                                         \
+    "vcmp.f32 s" #y ", s" #x "\n\t"                                                                \
+    "vmrs apsr_nzcv, fpscr\n\t"                                                                    \
+    "it gt\n\t"                                                                                    \
+    "vmovgt.f32 s" #x ", s" #y "\n\t"
+#define FERRULE_VECTOR(x, y)                                                                       \
+    "vpt.f32 gt, q" #y ", q" #x "\n\t"                                                             \
+    "vorrt q" #x ", q" #y ", q" #y "\n\t"
+#define FERRULE_START (-FLT_MAX)
+#define FERRULE_LAST_EIGHT
 #include "ferrule/kernels/pool2d.inc.h"

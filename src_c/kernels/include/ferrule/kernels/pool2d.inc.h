@@ -10,8 +10,20 @@
  * FERRULE_FIRST(element)       initial value of a window, from its first element
  * FERRULE_NEXT(value, element) the value after one more element
  * FERRULE_LAST(value, count)   the result before clamping
+ * FERRULE_LANE(x, y)           optional, for float32: assembler of FERRULE_NEXT for the value in
+ *                              register s<x> and the element in s<y>,
+ * FERRULE_VECTOR(x, y)         the same with q<x> and q<y>,
+ * FERRULE_START                the value with which they begin, and
+ * FERRULE_LAST_EIGHT           FERRULE_LAST of s0 to s7
  */
 #include "ferrule/kernels/pool2d.h"
+#ifdef FERRULE_LANE
+#include "ferrule/kernels/float_limits.h"
+#include "ferrule/kernels/float_pixels.h"
+#define FERRULE_BY_EIGHT FERRULE_HAS_VFP
+#else
+#define FERRULE_BY_EIGHT 0
+#endif
 
 #if !defined(FERRULE_KERNEL) || !defined(FERRULE_ELEMENT)
 #error "define the macros listed at the top of this file"
@@ -31,7 +43,15 @@ struct pixels {
     int32_t columns;
     int32_t step;        /* elements from one to the next one in the row */
     int32_t to_next_row; /* from behind the last one of a row */
+#if FERRULE_BY_EIGHT
+    float start[8];
+    float total; /* of results of eight channels; not finite if one of them is not */
+#endif
 };
+
+#if FERRULE_BY_EIGHT
+#include "ferrule/kernels/pool2d_eights.inc.h"
+#endif
 
 static FERRULE_ELEMENT last(const struct FERRULE_PARAMS *params, FERRULE_VALUE value, int32_t count)
 {
@@ -81,10 +101,16 @@ static void store_four(const struct FERRULE_PARAMS *params, const struct pixels 
 }
 
 static void store_pixel(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *corner,
-                        const struct pixels *pixels, FERRULE_ELEMENT *output)
+                        struct pixels *pixels, FERRULE_ELEMENT *output)
 {
     const int32_t channels = params->window.input_c;
     int32_t c = 0;
+
+#if FERRULE_BY_EIGHT
+    for (; c < channels - 7; c += 8) {
+        store_eight(pixels, &corner[c], &output[c]);
+    }
+#endif
 
     for (; c < channels - 3; c += 4) {
         store_four(params, pixels, &corner[c], &output[c]);
@@ -95,21 +121,21 @@ static void store_pixel(const struct FERRULE_PARAMS *params, const FERRULE_ELEME
 }
 
 static void store_row(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *image, int32_t y,
-                      FERRULE_ELEMENT *output)
+                      struct pixels *pixels, FERRULE_ELEMENT *output)
 {
     const struct ferrule_window *window = &params->window;
     const struct ferrule_taps rows = ferrule_taps_inside(y, window->kernel_h, 1, window->input_h);
     const FERRULE_ELEMENT *row = image + (y + rows.first) * window->input_w * window->input_c;
-    struct pixels pixels = {.rows = rows.end - rows.first, .step = window->input_c};
     int32_t x = -window->pad_left;
 
+    pixels->rows = rows.end - rows.first;
     for (int32_t j = 0; j < window->output_w; ++j) {
         const struct ferrule_taps columns =
             ferrule_taps_inside(x, window->kernel_w, 1, window->input_w);
 
-        pixels.columns = columns.end - columns.first;
-        pixels.to_next_row = (window->input_w - pixels.columns) * window->input_c;
-        store_pixel(params, row + (x + columns.first) * window->input_c, &pixels, output);
+        pixels->columns = columns.end - columns.first;
+        pixels->to_next_row = (window->input_w - pixels->columns) * window->input_c;
+        store_pixel(params, row + (x + columns.first) * window->input_c, pixels, output);
         output += window->input_c;
         x += window->stride_w;
     }
@@ -119,12 +145,24 @@ void FERRULE_KERNEL(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *
                     FERRULE_ELEMENT *output)
 {
     const struct ferrule_window *window = &params->window;
+    struct pixels pixels = {.step = window->input_c};
+#if FERRULE_BY_EIGHT
+    FERRULE_ELEMENT *results = output;
+
+    for (int32_t i = 0; i < 8; ++i) {
+        pixels.start[i] = FERRULE_START;
+    }
+#endif
 
     for (int32_t b = 0; b < window->batches; ++b) {
         for (int32_t i = 0; i < window->output_h; ++i) {
-            store_row(params, input, i * window->stride_h - window->pad_top, output);
+            store_row(params, input, i * window->stride_h - window->pad_top, &pixels, output);
             output += window->output_w * window->input_c;
         }
         input += window->input_h * window->input_w * window->input_c;
     }
+#if FERRULE_BY_EIGHT
+    ferrule_limit_f32(results, (int32_t)(output - results), params->low, params->high,
+                      pixels.total);
+#endif
 }

@@ -24,6 +24,8 @@ from ferrule.operators.elementwise.onnx_elementwise import OnnxOutput
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor, window_counts
 
 _SOURCES = {
+    "average_pool2d_f32": ("float_limits",),
+    "max_pool2d_f32": ("float_limits",),
     "l2_pool2d_f32": ("sqrtf",),
     "average_pool2d_s16": ("mve_depthwise_s16",),
     "max_pool2d_s16": ("mve_depthwise_s16",),
