@@ -57,6 +57,23 @@ def test_equal_names_are_kept_apart(tmp_path: Path, text: str) -> None:
     assert groups(found) == [["one", "two"], ["three"]]
 
 
+@pytest.mark.parametrize(
+    ("text", "together"),
+    [
+        ("/* enum { helper } */\n", True),
+        ("#if FERRULE_HAS_DSP\n#if OTHER\n#endif\nstatic void helper(void)\n{\n}\n#endif\n", True),
+        ("#if defined(OTHER) && FERRULE_HAS_MVE\nenum { helper };\n#endif\n", True),
+        ("#if FERRULE_HAS_DSP\n#else\nenum { helper };\n#endif\n", False),
+        ("#if FERRULE_HAS_DSP || OTHER\nenum { helper };\n#endif\n", False),
+        ("#if !FERRULE_HAS_DSP\nenum { helper };\n#endif\n", False),
+        ("#if FERRULE_HAS_DSP\n#endif\nenum { helper };\n", False),
+    ],
+)
+def test_names_of_microcontrollers_are_none_of_a_host(tmp_path: Path, text: str, together: bool) -> None:
+    found = units(part(tmp_path, one=text, two="static void helper(void)\n{\n}\n"))
+    assert len(found) == (1 if together else 2)
+
+
 def test_macros_end_with_their_source(tmp_path: Path) -> None:
     (text,) = units(part(tmp_path, one='#define NAME run\n#include "body.inc.h"\n', two="#define NAME stop\n"))
     assert text == '#include "one.c"\n#undef EXTRA\n#undef NAME\n\n#include "two.c"\n#undef NAME\n'

@@ -20,6 +20,12 @@ _BODY = re.compile(r'^#include "(.*\.inc\.h)"', re.MULTILINE)
 _MACRO = re.compile(r"^[ ]*#[ ]*define[ ]+(\w+)", re.MULTILINE)
 _HEADER_AFTER_MACRO = re.compile(r'^#define.*^#include ["<](?!.*\.inc\.h)', re.MULTILINE | re.DOTALL)
 _ATTRIBUTE = re.compile(r"\b__attribute__\(\([^()]*(?:\([^()]*\))?[^()]*\)\)\s*")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_CONDITION = re.compile(r"[ ]*#[ ]*if")
+_OTHERWISE = re.compile(r"[ ]*#[ ]*el")
+_END = re.compile(r"[ ]*#[ ]*endif")
+_FEATURE = re.compile(r"[ ]*#[ ]*if (?:.*&& )?FERRULE_HAS_\w+(?: &&.*)?$")
+"""A condition that holds on cores with an instruction set of microcontrollers only."""
 _DECLARED = re.compile(
     r"^static\b[^;={(\[]*?(\w+)[ ]*[;=(\[]"
     r"|^(?:typedef[ ]+)?(?:struct|union|enum)[ ]+(\w+)[ ]*\{"
@@ -68,8 +74,24 @@ def _with_bodies(text: str, folders: Sequence[Path]) -> str:
     return "\n".join([text, *(_with_bodies(read_text(path), folders) for path in paths)])
 
 
+def _on_a_host(text: str) -> str:
+    """Return the lines of a text but for comments, and for what depends on a feature of microcontrollers."""
+    kept: list[str] = []
+    skipping: list[bool] = []
+    for line in _COMMENT.sub("", text).splitlines():
+        if _CONDITION.match(line):
+            skipping.append(bool(_FEATURE.match(line)) and "||" not in line)
+        elif _OTHERWISE.match(line) and skipping:
+            skipping[-1] = False
+        elif _END.match(line) and skipping:
+            skipping.pop()
+        elif not any(skipping):
+            kept.append(line)
+    return "\n".join(kept)
+
+
 def _declared(text: str) -> set[str]:
     names: set[str] = set()
-    for name, tag, enumerators in _DECLARED.findall(_ATTRIBUTE.sub("", text)):
+    for name, tag, enumerators in _DECLARED.findall(_ATTRIBUTE.sub("", _on_a_host(text))):
         names |= {name, tag, *re.findall(r"\b[A-Za-z_]\w*", enumerators)}
     return names - {""}
