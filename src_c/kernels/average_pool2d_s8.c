@@ -148,8 +148,9 @@ static inline void pool_blocks(const struct ferrule_pool2d_run *run, const int8_
 
 /* All windows of 2x2 or 3x3 pixels of a run, eight channels at a time: the window in r12, to the
  * next one r8 bytes, its output in r1, channels in r9, windows left in r10, to the next column r3
- * bytes, to the next row r5. The limits in q2 and q3, the factor in q4, the bias in q5, 128 in q6.
- * Only low registers can be addresses of bytes that become halfwords. */
+ * bytes, to the next row r5, both also in r11 and at [sp, #4]. The limits in q2 and q3, the factor
+ * in q4, the bias in q5, 128 in q6. Only low registers can be addresses of bytes that become
+ * halfwords. */
 #define POOL(addresses, taps, shift)                                                               \
     "push {r4-r11, lr}\n\t"                                                                        \
     "vpush {d8-d13}\n\t"                                                                           \
@@ -165,8 +166,8 @@ static inline void pool_blocks(const struct ferrule_pool2d_run *run, const int8_
     "vdup.16 q4, r4\n\t"                                                                           \
     "mov r2, #128\n\t"                                                                             \
     "vdup.16 q6, r2\n\t"                                                                           \
-    "rsb r7, r3, #4\n\t"                                                                           \
-    "add r7, r7, r7\n\t"                                                                           \
+    "mov r11, r3\n\t"                                                                              \
+    "push {r4, r5}\n\t"                                                                            \
     "1:\n\t" addresses "mov r0, r1\n\t"                                                            \
     "dlstp.16 lr, r9\n\t"                                                                          \
     "2:\n\t" taps "vadd.i16 q0, q0, q5\n\t"                                                        \
@@ -181,14 +182,13 @@ static inline void pool_blocks(const struct ferrule_pool2d_run *run, const int8_
     "add r1, r1, r9\n\t"                                                                           \
     "subs r10, r10, #1\n\t"                                                                        \
     "bne 1b\n\t"                                                                                   \
+    "add sp, #8\n\t"                                                                               \
     "vpop {d8-d13}\n\t"                                                                            \
     "pop {r4-r11, pc}\n\t"
 #define PIXEL(pixel, step) "vldrb.s16 q1, [" pixel "]" step "\n\tvadd.i16 q0, q0, q1\n\t"
-#define COLUMN(row)        row PIXEL("r4", "") PIXEL("r6", "")
-#define NEXT(step)                                                                                 \
-    "add r2, r2, " step "\n\t"                                                                     \
-    "add r4, r4, " step "\n\t"                                                                     \
-    "add r6, r6, " step "\n\t"
+#define TWO(pixel)                                                                                 \
+    PIXEL(pixel, "")                                                                               \
+    "add " pixel ", " pixel ", r11\n\t" PIXEL(pixel, ", #8") "sub " pixel ", " pixel ", r11\n\t"
 
 /* The number of pixels is even: 1 less for sums below 0. */
 __attribute__((naked)) void FERRULE_2X2(__attribute__((unused))
@@ -204,16 +204,19 @@ __attribute__((naked)) void FERRULE_2X2(__attribute__((unused))
                  "#1"));
 }
 
-/* Rows in r2, r4 and r6; in r7 the bytes from the last pixel of a row to the next channels of its
- * first one. */
+/* The first column of the rows in r2, r4 and r6, the second one in r3, r5 and r7. */
 __attribute__((naked)) void FERRULE_3X3(__attribute__((unused))
                                         const struct ferrule_pool2d_run *run)
 {
-    __asm__(POOL("mov r2, r12\n\t"
+    __asm__(POOL("ldr r5, [sp, #4]\n\t"
+                 "mov r2, r12\n\t"
                  "add r4, r2, r5\n\t"
-                 "add r6, r4, r5\n\t",
-                 COLUMN("vldrb.s16 q0, [r2]\n\t") NEXT("r3") COLUMN(PIXEL("r2", "")) NEXT("r3")
-                     COLUMN(PIXEL("r2", "")) NEXT("r7"),
+                 "add r6, r4, r5\n\t"
+                 "add r3, r2, r11\n\t"
+                 "add r5, r4, r11\n\t"
+                 "add r7, r6, r11\n\t",
+                 "vldrb.s16 q0, [r2], #8\n\t" PIXEL("r4", ", #8") PIXEL("r6", ", #8") TWO("r3")
+                     TWO("r5") TWO("r7"),
                  "#3"));
 }
 
