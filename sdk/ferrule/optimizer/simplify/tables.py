@@ -117,7 +117,7 @@ class _Group:
         if len(layers) < 2 or all(each.type in _CONVERSIONS for each in layers):
             return False
         return any(
-            each.type is LayerType.LOOKUP
+            isinstance(each.descriptor, LookupDescriptor)
             or each.rounding is not Rounding.TFLM
             or self.editor.info(each.outputs[0]).dtype is DataType.FLOAT32
             for each in layers
