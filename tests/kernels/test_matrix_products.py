@@ -127,6 +127,8 @@ def drawn(seed: int, *, wide: bool = False) -> Network:
 
 CASES = {
     "scores": product((6, 16, 8), adjoint="y", batches=((2,), (2,))),
+    "scores, odd rows": product((5, 16, 8), adjoint="y", batches=((2,), (2,)), zero_points=(9, -128, -128)),
+    "scores, more rows than at once": product((67, 16, 12), adjoint="x", zero_points=(9, 0, 4)),
     "values": product((5, 33, 7), batches=((2,), (2,)), zero_points=(-128, 0, -128)),
     "one column": product((5, 9, 1), zero_points=(0, 0, -128)),
     "one row": product((1, 20, 17), zero_points=(127, -128, 0)),

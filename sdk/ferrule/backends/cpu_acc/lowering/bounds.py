@@ -83,7 +83,7 @@ _MVE: _Table = {
     (LayerType.TRANSPOSE_CONV, _I8): _Least(0.11, 2.6),
     (LayerType.DEPTHWISE_CONV_2D, _I8): _Least(0.16, 6.4),
     (LayerType.FULLY_CONNECTED, _I8): _Least(0.13, 2.6),
-    (LayerType.BATCH_MATMUL, _I8): _Least(0.2, 3),
+    (LayerType.BATCH_MATMUL, _I8): _Least(0.1, 2.5),
     (LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, _I8): _Least(0.4, 0),
     (LayerType.SVDF, _I8): _Least(0.4, 0),
     (LayerType.ADD, _I8): _Least(per_element=2.3),

@@ -30,7 +30,8 @@ struct ferrule_batch_matmul_mve_s8_params {
 };
 
 /**
- * @brief Multiply two rows and four columns at a time.
+ * @brief Multiply two rows and four columns at a time; registers hold columns of 16 bytes for all
+ * rows, if the limits are those of int8.
  *
  * Scratch, aligned to 4: per four columns of a tile 64 * vectors + 36 bytes, 44 if they are listed;
  * 4 * (rows + 1) bytes; and unless rows are 16 * vectors adjacent bytes, rows * depth + 15.

@@ -369,11 +369,14 @@ def _mve(product: MatrixProduct, limit: int) -> Candidate | str:
     tile = min(blocks, max(1, (limit - common) // per_block))
     tiles, kind = -(-blocks // tile), _LISTED * listed + _GENERAL * (not plain)
     terms = product.zero_points[1] != 0 or (product.exchanged and product.bias is not None)
-    block = 14 * vectors + 2 * -(-vectors // 8) + 23 + 6 * (not plain) + listed + 7 * terms
+    held = not listed and product.depth == _VECTOR and product.has_full_range and product.rows > 1
+    terms = terms or held
+    block = 33 + 4 * (not plain) if held else 14 * vectors + 2 * -(-vectors // 8) + 23
+    block += 0 if held else 6 * (not plain) + listed + 7 * terms
     copied = 0 if in_place else 3 * vectors if product.whole_rows else 5 * product.depth // 4
-    each_row = tiles * (copied + (3 * vectors + 18) * terms + 6)
+    each_row = tiles * (copied + (3 * vectors + 6) * terms + 6)
     packing = blocks * (
-        (6 * _BLOCK * vectors if product.right["depth"] == 1 else 4 * product.depth + 20 * vectors) + 16 * vectors + 160
+        (6 * _BLOCK * vectors if product.right["depth"] == 1 else 4 * product.depth + 20 * vectors) + 9 * vectors + 70
     )
     pairs, calls = -(-product.rows // 2), tiles * -(-product.rows // together)
     return Candidate(
