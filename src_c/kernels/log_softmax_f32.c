@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/math.h"
+#include "ferrule/kernels/exponential.h"
 #include "ferrule/kernels/normalize.h"
 
 void ferrule_log_softmax_f32(const struct ferrule_rows_f32_params *params, const float *input,
@@ -14,7 +14,7 @@ void ferrule_log_softmax_f32(const struct ferrule_rows_f32_params *params, const
             maximum = input[i] > maximum ? input[i] : maximum;
         }
         for (int32_t i = 0; i < params->depth; ++i) {
-            float term = ferrule_expf(input[i] - maximum) - lost;
+            float term = ferrule_exponential_below(input[i], maximum, 1.0f) - lost;
             float next = sum + term;
             lost = (next - sum) - term;
             sum = next;

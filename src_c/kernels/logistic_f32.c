@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/kernels/math.h"
+#include "ferrule/kernels/exponential.h"
 #include "ferrule/kernels/nonlinear.h"
+
+/* Any number, also NaN. */
+__attribute__((noinline)) static float logistic_of_any(float x)
+{
+    float e = ferrule_expf(x < 0.0f ? x : -x);
+
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
 
 static inline float logistic(float x)
 {
+    union ferrule_exponential_bits bits = {.value = x};
+
+    bits.word |= FERRULE_EXPONENTIAL_SIGN;
+    if (bits.word > (FERRULE_EXPONENTIAL_SIGN | FERRULE_EXPONENTIAL_USUAL)) {
+        return logistic_of_any(x);
+    }
+
     /* the exponential of a negative number does not overflow and loses no digits when added to 1 */
-    float e = ferrule_expf(x < 0.0f ? x : -x);
+    float e = ferrule_usual_exponential(bits.value, -0.5f);
 
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }

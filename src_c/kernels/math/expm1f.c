@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdint.h>
-
-#include "ferrule/kernels/math.h"
+#include "ferrule/kernels/exponential.h"
 
 float ferrule_expm1f(float x)
 {
@@ -12,26 +10,14 @@ float ferrule_expm1f(float x)
         return -1.0f;
     }
 
-    /* the reduction and the polynomial are those of ferrule_expf */
-    int32_t n = (int32_t)(x * 1.442695f - 0.5f);
-    float high = x - (float)n * 0.69314575f;
-    float low = (float)n * 1.4286068e-06f;
-    float r = high - low;
-    float p = 0.0013947239f;
-    p = p * r + 0.008369794f;
-    p = p * r + 0.041666254f;
-    p = p * r + 0.1666651f;
-    p = p * r + 0.5f;
-    p = p * (r * r) + ((high - r) - low);
-    p += r;
+    int32_t n;
+    float p = ferrule_exponential_part(x, -0.5f, &n);
+
     if (n == 0) {
         return p;
     }
 
-    union {
-        uint32_t word;
-        float value;
-    } scale = {.word = (uint32_t)(n + 127) << 23};
+    float scale = ferrule_power_of_two(n);
 
-    return (scale.value - 1.0f) + scale.value * p;
+    return (scale - 1.0f) + scale * p;
 }
