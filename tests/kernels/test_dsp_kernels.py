@@ -16,7 +16,7 @@ from oracle import edge_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Found, Row
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_3x3 import LINES
-from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import PROVED_TAPS_ROW, TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_window import PAIRS_ROW, WORDS_ROW
 from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS
 from ferrule.backends.firmware import LoweringContext
@@ -125,6 +125,14 @@ WHOLE = {
     "5x1, clamped": windowed((1, 5, 1, 8), (5, 1), padded=False, activation=Activation.RELU6),
 }
 """Windows of a single output."""
+_MANY = 16
+MANY = {
+    "21x1 of sixteen channels": windowed((1, 21, 1, 16), (21, 1), padded=False),
+    "2x4 at the border, three channels more": windowed((1, 2, 3, 19), (2, 4), stride=3),
+    "1x1, two images": windowed((2, 1, 1, 17), (1, 1)),
+    "3x1 of 5 lines, dilated, two images": windowed((2, 5, 1, 18), (3, 1), dilation=2, padded=False),
+}
+"""The same of at least so many channels, which the kernel for proved constants computes here."""
 THREE = {
     "dilated 3x3": (windowed((1, 9, 11, 6), (3, 3), dilation=2), "by1"),
     "3x3 dilated by more than the image": (windowed((1, 3, 4, 4), (3, 3), dilation=5), "by1"),
@@ -174,7 +182,14 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> None:
         several = context.output.shape[1:3] != (1, 1)
         return replace(found, instructions=10 ** (10 if several else 8)) if isinstance(found, Candidate) else found
 
-    rows = (*LINES, replace(TAPS_ROW, candidate=taps), replace(PAIRS_ROW, candidate=pairs))
+    def proved(context: LoweringContext) -> Found:
+        found = PROVED_TAPS_ROW.candidate(context)
+        shape = context.output.shape
+        chosen = shape[1:3] == (1, 1) and shape[3] >= _MANY
+        return replace(found, instructions=10 ** (7 if chosen else 10)) if isinstance(found, Candidate) else found
+
+    taps_rows = (replace(TAPS_ROW, candidate=taps), replace(PROVED_TAPS_ROW, candidate=proved))
+    rows = (*LINES, *taps_rows, replace(PAIRS_ROW, candidate=pairs))
     monkeypatch.setitem(WEIGHTED_ROWS, LayerType.DEPTHWISE_CONV_2D, rows)
 
 
@@ -199,6 +214,7 @@ CASES = {
     },
     **{f"depthwise, {case}": (each, "depthwise_conv2d_pairs_s8") for case, each in WINDOWED.items()},
     **{f"depthwise, {case}": (each, "depthwise_conv2d_taps_s8") for case, each in WHOLE.items()},
+    **{f"depthwise, many, {case}": (each, "depthwise_conv2d_taps_proved_s8") for case, each in MANY.items()},
     **{case: (each, "sum_s8") for case, each in SUMS.items()},
 }
 """Networks of one layer, and their kernels."""

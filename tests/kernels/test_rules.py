@@ -113,8 +113,12 @@ CASES: dict[str, tuple[Network, str]] = {
     ),
     "clamped rows": (layer(FC, (1, 19), (60, 19), SIX_DENSE), "fully_connected_paired_RULE_s8"),
     "5x5": (layer(DEPTHWISE, (1, 9, 11, 6), (1, 5, 5, 6), TAPS), "depthwise_conv2d_pairs_s8"),
+    "proved taps": (
+        layer(DEPTHWISE, (1, 5, 5, 24), (1, 5, 5, 24), DepthwiseConv2dDescriptor(), ORDINARY),
+        "depthwise_conv2d_taps_proved_s8",
+    ),
     "taps": (
-        layer(DEPTHWISE, (1, 5, 5, 60), (1, 5, 5, 60), DepthwiseConv2dDescriptor()),
+        layer(DEPTHWISE, (1, 5, 5, 60), (1, 5, 5, 60), DepthwiseConv2dDescriptor(activation=RELU6), factor=2.0**-4),
         "depthwise_conv2d_taps_RULE_s8",
     ),
     "scaled up": (layer(CONV, (1, 2, 3, 2), (3, 1, 1, 2), CONV_1X1, factor=0.5), "conv2d_RULE_s8"),

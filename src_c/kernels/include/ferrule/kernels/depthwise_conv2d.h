@@ -30,8 +30,10 @@ struct ferrule_depthwise_conv2d_taps_s8_params {
     struct ferrule_window window;
     int32_t input_zero_point;
     const int32_t *weights; /**< per four channels two words per two taps a and b: bytes a0, a1, b0,
-                               b1, then those of channels 2 and 3 */
-    const int32_t *scales;  /**< FERRULE_CHANNEL_WORDS per channel */
+                               b1, then those of channels 2 and 3; if proved, a bias per channel,
+                               for each two taps a word per channel, whose halves are those times
+                               256 (or 128), and a multiplier per channel */
+    const int32_t *scales;  /**< FERRULE_CHANNEL_WORDS per channel; none if proved */
     struct ferrule_output_s8 output;
 };
 
@@ -86,6 +88,12 @@ void ferrule_depthwise_conv2d_taps_single_s8(
     const struct ferrule_depthwise_conv2d_taps_s8_params *params, const int8_t *input,
     int8_t *output, void *scratch);
 void ferrule_depthwise_conv2d_taps_onnx_s8(
+    const struct ferrule_depthwise_conv2d_taps_s8_params *params, const int8_t *input,
+    int8_t *output, void *scratch);
+
+/** @brief The same for outputs with ferrule_is_whole_s8() and constants in the proved form of
+ * `ferrule/kernels/requantize_dsp.h`, by any rule. */
+void ferrule_depthwise_conv2d_taps_proved_s8(
     const struct ferrule_depthwise_conv2d_taps_s8_params *params, const int8_t *input,
     int8_t *output, void *scratch);
 

@@ -11,7 +11,7 @@ from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY
 from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED, FULLY_CONNECTED_PAIRED
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Found, Row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, from_run_time
-from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import PROVED_TAPS_ROW, TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import (
     CONV_2D_DUAL_S16,
     CONV_2D_POINTS_S16,
@@ -105,6 +105,7 @@ WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
         DEPTHWISE_CONV_2D_REPEATED_S16,
         CONV_2D_POINTS_S16,
         TAPS_ROW,
+        PROVED_TAPS_ROW,
         *map(_in_groups, (*_PARTS, *PARTS_DUAL_S16)),
         _generic("depthwise_conv2d"),
     ),
