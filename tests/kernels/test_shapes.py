@@ -80,6 +80,22 @@ def test_padding_on_one_side_of_windows_of_one_pixel(board: str) -> None:
     assert outcome.differences == []
 
 
+@pytest.mark.emu
+@pytest.mark.parametrize("board", ["stm32g0b1", "mps2-an386"])
+def test_dilation_of_windows_of_one_pixel(board: str) -> None:
+    """It has no effect, whatever a kernel does with the window: pack neighbours, or read along an axis."""
+    plain = Case(type=LayerType.CONV_2D, dtype=DataType.INT8, seed=1018577173, height=4, width=6, channels=2, outputs=2)
+    cases = [
+        replace(plain, **window, **dilation, dtype=dtype, type=type_)
+        for window in ({}, {"kernel_h": 2}, {"kernel_w": 2})
+        for dilation in ({"dilation_h": 2}, {"dilation_w": 2})
+        for dtype in (DataType.INT8, DataType.INT16)
+        for type_ in (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D)
+    ]
+    outcome = check_all_turns(cases, Setting(board=board, engine=ready(board), goal="speed"), every=True)
+    assert outcome.differences == []
+
+
 def test_numpy_runs_floats_that_are_not_finite_without_warnings() -> None:
     drawn = [draw(SEED, index) for index in range(400)]
     floats = [replace(case, inputs="extreme") for case in drawn if case.dtype is DataType.FLOAT32]

@@ -70,14 +70,18 @@ class Window:
 
     @classmethod
     def of(cls, descriptor: Any, weights: TensorInfo) -> Window:  # noqa: ANN401 of a convolution
-        """Return the window of weights [..., height, width, ...] with the strides of a descriptor."""
+        """Return the window of weights [..., height, width, ...] with the strides of a descriptor.
+
+        It has no dilation along an axis with a single pixel, where that has no effect.
+        """
+        _, height, width, _ = weights.shape
         return cls(
-            height=weights.shape[1],
-            width=weights.shape[2],
+            height=height,
+            width=width,
             stride_h=descriptor.stride_h,
             stride_w=descriptor.stride_w,
-            dilation_h=descriptor.dilation_h,
-            dilation_w=descriptor.dilation_w,
+            dilation_h=descriptor.dilation_h if height > 1 else min(descriptor.dilation_h, 1),
+            dilation_w=descriptor.dilation_w if width > 1 else min(descriptor.dilation_w, 1),
             padding=descriptor.padding,
         )
 
