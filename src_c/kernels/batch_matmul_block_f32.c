@@ -103,18 +103,5 @@ void ferrule_batch_matmul_block_f32(const struct ferrule_batch_matmul_tile_f32_p
                                     const float *left, const float *right, float *output,
                                     void *scratch)
 {
-    const struct ferrule_batch_matmul_shape *shape = &params->shape;
-    const int32_t *at_left = shape->left.batches;
-    const int32_t *at_right = shape->right.batches;
-
-    for (int32_t i = 0; i < shape->batches[0]; ++i) {
-        for (int32_t j = 0; j < shape->batches[1]; ++j) {
-            for (int32_t k = 0; k < shape->batches[2]; ++k) {
-                multiply(params, left + i * at_left[0] + j * at_left[1] + k * at_left[2],
-                         right + i * at_right[0] + j * at_right[1] + k * at_right[2], output,
-                         scratch);
-                output += shape->rows * shape->columns;
-            }
-        }
-    }
+    FERRULE_BATCH_MATMUL_EACH(params, left, right, output, scratch, multiply);
 }

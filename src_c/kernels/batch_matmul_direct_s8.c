@@ -179,5 +179,5 @@ void ferrule_batch_matmul_direct_s8(const struct ferrule_batch_matmul_tile_s8_pa
                                     const int8_t *left, const int8_t *right, int8_t *output,
                                     void *scratch)
 {
-    ferrule_batch_matmul_each(params, left, right, output, scratch, multiply);
+    FERRULE_BATCH_MATMUL_EACH(params, left, right, output, scratch, multiply);
 }

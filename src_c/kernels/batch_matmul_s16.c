@@ -11,13 +11,9 @@ static inline int16_t result(const struct ferrule_batch_matmul_int_params *param
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 
 /* These cores have few registers, and no multiplication that adds to 64 bits. */
-#define FERRULE_KERNEL        ferrule_batch_matmul_s16
-#define FERRULE_PARAMS        ferrule_batch_matmul_int_params
-#define FERRULE_ELEMENT       int16_t
 #define FERRULE_SUM           int64_t
 #define FERRULE_PRODUCT(a, b) ((int32_t)(a) * (b))
 #define FERRULE_RESULT(sum)   result(params, sum)
-#include "ferrule/kernels/batch_matmul.inc.h"
 
 #else
 
@@ -74,22 +70,11 @@ static int16_t *multiply(const struct ferrule_batch_matmul_int_params *params, c
     return output;
 }
 
-void ferrule_batch_matmul_s16(const struct ferrule_batch_matmul_int_params *params,
-                              const int16_t *left, const int16_t *right, int16_t *output)
-{
-    const struct ferrule_batch_matmul_shape *shape = &params->shape;
-    const int32_t *at_left = shape->left.batches;
-    const int32_t *at_right = shape->right.batches;
-
-    for (int32_t i = 0; i < shape->batches[0]; ++i) {
-        for (int32_t j = 0; j < shape->batches[1]; ++j) {
-            for (int32_t k = 0; k < shape->batches[2]; ++k) {
-                output =
-                    multiply(params, left + i * at_left[0] + j * at_left[1] + k * at_left[2],
-                             right + i * at_right[0] + j * at_right[1] + k * at_right[2], output);
-            }
-        }
-    }
-}
+#define FERRULE_MULTIPLY multiply
 
 #endif
+
+#define FERRULE_KERNEL  ferrule_batch_matmul_s16
+#define FERRULE_PARAMS  ferrule_batch_matmul_int_params
+#define FERRULE_ELEMENT int16_t
+#include "ferrule/kernels/batch_matmul.inc.h"

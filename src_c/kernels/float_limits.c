@@ -8,16 +8,9 @@
 
 #if FERRULE_HAS_VFP
 
-/* Smaller numbers are the limit; NaN stay. */
-#define FERRULE_EIGHTS raise_eights
-#define FERRULE_LANE(x, y)                                                                         \
-    "vcmp.f32 s" #x ", s" #y "\n\t"                                                                \
-    "vmrs apsr_nzcv, fpscr\n\t"                                                                    \
-    "it mi\n\t"                                                                                    \
-    "vmovmi.f32 s" #x ", s" #y "\n\t"
-#define FERRULE_VECTOR(x, y)                                                                       \
-    "vpt.f32 gt, q" #y ", q" #x "\n\t"                                                             \
-    "vorrt q" #x ", q" #y ", q" #y "\n\t"
+#define FERRULE_EIGHTS       raise_eights
+#define FERRULE_LANE(x, y)   FERRULE_RAISED_LANE(x, y)
+#define FERRULE_VECTOR(x, y) FERRULE_RAISED_VECTOR(x, y)
 #include "ferrule/kernels/float_eights.inc.h"
 
 #define FERRULE_EIGHTS lower_eights

@@ -12,7 +12,6 @@
  *
  * LT and LE hold for NaN, so that only GT is used.
  */
-#define TOO_SMALL "#0x88"
 
 #define VMAC(sum, weights, product, x)                                                             \
     "vmul.f32 " product ", " weights ", " x "\n\t"                                                 \
@@ -146,8 +145,8 @@
     "vpush {d8-d15}\n\t"                                                                           \
     "sub sp, #24\n\t"                                                                              \
     "vmrs r6, fpscr\n\t"                                                                           \
-    "and r7, r6, " TOO_SMALL "\n\t"                                                                \
-    "bic r6, r6, " TOO_SMALL "\n\t"                                                                \
+    "and r7, r6, " FERRULE_TOO_SMALL_TEXT "\n\t"                                                   \
+    "bic r6, r6, " FERRULE_TOO_SMALL_TEXT "\n\t"                                                   \
     "vmsr fpscr, r6\n\t"                                                                           \
     "str r7, [sp, #16]\n\t"                                                                        \
     "ldr r1, [r0, " IMAGE "]\n\t"                                                                  \
@@ -186,7 +185,7 @@
                                          "15:\n\t" /* the next pixels */                           \
                                          "vmrs r4, fpscr\n\t"                                      \
                                          "ldrd r5, r6, [sp, #4]\n\t"                               \
-                                         "tst r4, " TOO_SMALL "\n\t"                               \
+                                         "tst r4, " FERRULE_TOO_SMALL_TEXT "\n\t"                  \
                                          "bne 16f\n\t"                                             \
                                          "ldr r4, [sp]\n\t"                                        \
                                          "ldr r1, [r0, " IMAGE_STEP "]\n\t"                        \

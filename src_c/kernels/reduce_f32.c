@@ -162,7 +162,7 @@ static bool add_vectors(struct totals *totals, const float *input, int32_t step,
     __asm__ volatile(
         ".arch_extension mve.fp\n\t" /* compilers must not use it */
         "vmrs %[state], fpscr\n\t"
-        "bic %[flags], %[state], #0x88\n\t"
+        "bic %[flags], %[state], " FERRULE_TOO_SMALL_TEXT "\n\t"
         "vmsr fpscr, %[flags]\n\t"
         "vldrw.u32 q0, [%[totals]]\n\t"
         "vldrw.u32 q1, [%[totals], #16]\n\t"
@@ -174,7 +174,7 @@ static bool add_vectors(struct totals *totals, const float *input, int32_t step,
                                                "vmrs %[flags], fpscr\n\t"
                                                "orr %[state], %[state], %[flags]\n\t"
                                                "vmsr fpscr, %[state]\n\t"
-                                               "tst %[flags], #0x88\n\t"
+                                               "tst %[flags], " FERRULE_TOO_SMALL_TEXT "\n\t"
                                                "bne 2f\n\t"
                                                "vstrw.32 q0, [%[totals]]\n\t"
                                                "vstrw.32 q1, [%[totals], #16]\n\t"
@@ -186,7 +186,7 @@ static bool add_vectors(struct totals *totals, const float *input, int32_t step,
         : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",
           "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26",
           "s27", "s28", "s29", "s30", "s31", "cc", "memory");
-    return (flags & 0x88u) == 0;
+    return (flags & FERRULE_TOO_SMALL) == 0;
 }
 
 #else

@@ -172,28 +172,29 @@ static inline uint32_t ferrule_load_some(const int8_t *data, int32_t step, int32
     return word;
 }
 
-/** @brief Call `multiply` for each matrix of the output. */
-static inline void ferrule_batch_matmul_each(
-    const struct ferrule_batch_matmul_tile_s8_params *params, const int8_t *left,
-    const int8_t *right, int8_t *output, void *scratch,
-    void (*multiply)(const struct ferrule_batch_matmul_tile_s8_params *params, const int8_t *left,
-                     const int8_t *right, int8_t *output, void *scratch))
-{
-    const struct ferrule_batch_matmul_shape *shape = &params->shape;
-    const int32_t *at_left = shape->left.batches;
-    const int32_t *at_right = shape->right.batches;
-
-    for (int32_t i = 0; i < shape->batches[0]; ++i) {
-        for (int32_t j = 0; j < shape->batches[1]; ++j) {
-            for (int32_t k = 0; k < shape->batches[2]; ++k) {
-                multiply(params, left + i * at_left[0] + j * at_left[1] + k * at_left[2],
-                         right + i * at_right[0] + j * at_right[1] + k * at_right[2], output,
-                         scratch);
-                output += shape->rows * shape->columns;
-            }
-        }
-    }
-}
+/**
+ * @brief Call `multiply` with the parameters, the operands, the output and the scratch memory of
+ * each matrix of the output.
+ *
+ * A macro, since the types of elements and parameters are those of a kernel.
+ */
+#define FERRULE_BATCH_MATMUL_EACH(params, left, right, output, scratch, multiply)                  \
+    do {                                                                                           \
+        const struct ferrule_batch_matmul_shape *shape = &(params)->shape;                         \
+        const int32_t *at_left = shape->left.batches;                                              \
+        const int32_t *at_right = shape->right.batches;                                            \
+                                                                                                   \
+        for (int32_t i = 0; i < shape->batches[0]; ++i) {                                          \
+            for (int32_t j = 0; j < shape->batches[1]; ++j) {                                      \
+                for (int32_t k = 0; k < shape->batches[2]; ++k) {                                  \
+                    multiply(params, (left) + i * at_left[0] + j * at_left[1] + k * at_left[2],    \
+                             (right) + i * at_right[0] + j * at_right[1] + k * at_right[2],        \
+                             output, scratch);                                                     \
+                    (output) += shape->rows * shape->columns;                                      \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
 
 #ifdef __cplusplus
 }

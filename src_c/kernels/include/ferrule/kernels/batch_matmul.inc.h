@@ -9,12 +9,17 @@
  * FERRULE_SUM           type of the sums
  * FERRULE_PRODUCT(a, b) the product of two elements
  * FERRULE_RESULT(sum)   the stored value of a sum
+ * FERRULE_MULTIPLY      in place of the last three: a function that stores the product of two
+ *                       matrices, and returns the place behind it
  */
 #include "ferrule/kernels/batch_matmul.h"
 
 #if !defined(FERRULE_KERNEL) || !defined(FERRULE_ELEMENT)
 #error "define the macros listed at the top of this file"
 #endif
+
+#ifndef FERRULE_MULTIPLY
+#define FERRULE_MULTIPLY multiply
 
 static FERRULE_ELEMENT *multiply(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *left,
                                  const FERRULE_ELEMENT *right, FERRULE_ELEMENT *output)
@@ -38,6 +43,8 @@ static FERRULE_ELEMENT *multiply(const struct FERRULE_PARAMS *params, const FERR
     return output;
 }
 
+#endif
+
 void FERRULE_KERNEL(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *left,
                     const FERRULE_ELEMENT *right, FERRULE_ELEMENT *output)
 {
@@ -48,9 +55,9 @@ void FERRULE_KERNEL(const struct FERRULE_PARAMS *params, const FERRULE_ELEMENT *
     for (int32_t i = 0; i < shape->batches[0]; ++i) {
         for (int32_t j = 0; j < shape->batches[1]; ++j) {
             for (int32_t k = 0; k < shape->batches[2]; ++k) {
-                output =
-                    multiply(params, left + i * at_left[0] + j * at_left[1] + k * at_left[2],
-                             right + i * at_right[0] + j * at_right[1] + k * at_right[2], output);
+                output = FERRULE_MULTIPLY(
+                    params, left + i * at_left[0] + j * at_left[1] + k * at_left[2],
+                    right + i * at_right[0] + j * at_right[1] + k * at_right[2], output);
             }
         }
     }

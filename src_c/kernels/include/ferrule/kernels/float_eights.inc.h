@@ -61,9 +61,6 @@ struct ferrule_eights {
 #define FERRULE_JOINED(left, right)  FERRULE_JOINED_(left, right)
 #define FERRULE_JOINED_(left, right) left##_##right
 
-/* Flags of FPSCR: underflow, and a subnormal operand. */
-#define FERRULE_TOO_SMALL "#0x88"
-
 #endif
 
 #if FERRULE_HAS_MVE_FLOAT && defined(FERRULE_VECTOR)
@@ -83,13 +80,13 @@ static void FERRULE_JOINED(FERRULE_EIGHTS, vectors)(struct ferrule_eights *at)
     __asm__ volatile(
         ".arch_extension mve.fp\n\t" /* compilers must not use it, see float_vectors.c */
         "vmrs %[state], fpscr\n\t"
-        "bic %[flags], %[state], " FERRULE_TOO_SMALL "\n\t"
+        "bic %[flags], %[state], " FERRULE_TOO_SMALL_TEXT "\n\t"
         "vmsr fpscr, %[flags]\n\t"
         "vmov.i32 q7, #0\n\t"
         "1:\n\t" FERRULE_QUARTER(0, 4, "#0") FERRULE_QUARTER(1, 5, "#16") FERRULE_QUARTER(2, 4,
                                                                                           "#32")
             FERRULE_QUARTER(3, 5, "#48") "vmrs %[flags], fpscr\n\t"
-                                         "tst %[flags], " FERRULE_TOO_SMALL "\n\t"
+                                         "tst %[flags], " FERRULE_TOO_SMALL_TEXT "\n\t"
                                          "bne 2f\n\t"
                                          "add %[first], %[first], %[first_step]\n\t"
                                          "add %[second], %[second], %[second_step]\n\t"

@@ -7,6 +7,17 @@
 
 #include <stdint.h>
 
+/** Assembler that raises s<x> to s<y> if it is smaller; NaN stay (`FERRULE_LANE`). */
+#define FERRULE_RAISED_LANE(x, y)                                                                  \
+    "vcmp.f32 s" #x ", s" #y "\n\t"                                                                \
+    "vmrs apsr_nzcv, fpscr\n\t"                                                                    \
+    "it mi\n\t"                                                                                    \
+    "vmovmi.f32 s" #x ", s" #y "\n\t"
+/** The same with q<x> and q<y> (`FERRULE_VECTOR`). */
+#define FERRULE_RAISED_VECTOR(x, y)                                                                \
+    "vpt.f32 gt, q" #y ", q" #x "\n\t"                                                             \
+    "vorrt q" #x ", q" #y ", q" #y "\n\t"
+
 /**
  * @brief Clamp results, as `ferrule_clamp_f32` does.
  *

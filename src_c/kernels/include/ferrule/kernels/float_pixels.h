@@ -35,6 +35,13 @@
 #endif
 #endif
 
+/**
+ * Flags of FPSCR: underflow, and a subnormal operand. Vector instructions take subnormal numbers
+ * for 0, and set one of them.
+ */
+#define FERRULE_TOO_SMALL      0x88u
+#define FERRULE_TOO_SMALL_TEXT "#0x88"
+
 /** Pixels whose windows are inside the image by the same taps. Distances are in bytes. */
 struct ferrule_float_pixels {
     const float *image;     /**< the first element under the window of the first pixel */

@@ -61,14 +61,14 @@ static bool store_vectors(struct pixels *pixels, const float *pixel, float *outp
     __asm__ volatile(
         ".arch_extension mve.fp\n\t" /* compilers must not use it */
         "vmrs %[state], fpscr\n\t"
-        "bic %[flags], %[state], #0x88\n\t"
+        "bic %[flags], %[state], " FERRULE_TOO_SMALL_TEXT "\n\t"
         "vmsr fpscr, %[flags]\n\t"
         "vldrw.u32 q0, [%[start]]\n\t"
         "vldrw.u32 q1, [%[start], #16]\n\t" ROWS_OF(
             VECTOR_TAP) "vmrs %[flags], fpscr\n\t"
                         "orr %[state], %[state], %[flags]\n\t"
                         "vmsr fpscr, %[state]\n\t"
-                        "tst %[flags], #0x88\n\t"
+                        "tst %[flags], " FERRULE_TOO_SMALL_TEXT "\n\t"
                         "bne 3f\n\t" STORE_EIGHT "3:"
         : [pixel] "+r"(pixel), [rows] "+r"(rows), [left] "=&r"(left), [state] "=&r"(state),
           [flags] "=&r"(flags), [total] "+t"(total)
@@ -78,7 +78,7 @@ static bool store_vectors(struct pixels *pixels, const float *pixel, float *outp
         : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",
           "s14", "s15", "cc", "memory");
     pixels->total = total;
-    return (flags & 0x88u) == 0;
+    return (flags & FERRULE_TOO_SMALL) == 0;
 }
 
 #endif
