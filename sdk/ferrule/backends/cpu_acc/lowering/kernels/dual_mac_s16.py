@@ -98,7 +98,7 @@ class _Channels:
     @property
     def once_multipliers(self) -> Array:
         """The multipliers of sums that are rounded once, which include the shifts."""
-        return once_multipliers(self.layer, _WORD_SHIFT)[self.owners]
+        return once_multipliers(self.layer.factors(), _WORD_SHIFT)[self.owners]
 
     @property
     def sums(self) -> _Sums | str:

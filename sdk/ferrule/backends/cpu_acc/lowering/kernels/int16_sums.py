@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
 from ferrule.graph import Array
-from ferrule.operators.arithmetic.fixed_point import factor_arrays, reduced_multiplier
+from ferrule.operators.arithmetic.fixed_point import Factor, factor_arrays, reduced_multiplier
 
 WIDE_SHIFT = 15
 """A sum times the reduced multiplier is shifted to the right by this minus the factor's shift."""
@@ -20,12 +22,12 @@ def largest_sums(bias: Array, matrix: Array) -> Array:
     return reach
 
 
-def once_multipliers(layer: Convolution, word_shift: int) -> Array:
-    """Return the multipliers of the layer's channels for sums that are rounded once, which include the shifts.
+def once_multipliers(factors: Sequence[Factor], word_shift: int) -> Array:
+    """Return the multipliers of factors for sums that are rounded once, which include the shifts.
 
     The core's product of a sum and a multiplier is shifted to the right by `word_shift`.
     """
-    multipliers, shifts = factor_arrays(layer.factors())
+    multipliers, shifts = factor_arrays(factors)
     found: Array = reduced_multiplier(multipliers) << (word_shift - WIDE_SHIFT + shifts)
     return found
 

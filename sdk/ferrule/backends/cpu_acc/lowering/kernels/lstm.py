@@ -12,6 +12,7 @@ from ferrule._frozen import frozen
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Found, Row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE
+from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import WIDE_SHIFT, once_multipliers
 from ferrule.backends.cpu_acc.lowering.kernels.row_matrix import (
     BLOCK,
     ENGINES,
@@ -26,13 +27,13 @@ from ferrule.backends.cpu_acc.lowering.kernels.row_matrix import (
 from ferrule.backends.cpu_acc.lowering.overlap import replaced_overlaps
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import Array, DataType
-from ferrule.operators.arithmetic.fixed_point import Factor, reduced_multiplier
+from ferrule.operators.arithmetic.fixed_point import Factor
 from ferrule.operators.recurrent.lstm import CELL, GATES, HIDDEN
 
 _HALF = 1 << 30
 """The multiplier of a power of two."""
-_MOST_RAISED = 16
-"""A reduced multiplier is shifted to the left by this, plus the factor's shift."""
+_WORD_SHIFT = 31
+"""By how much a sum times its multiplier is shifted to the right; twice the sum by one more."""
 _MULTIPLES: Mapping[str, int] = {VECTORS.name: 8, BLOCK.name: 1, PLAIN.name: 2}
 """The units of a tile are filled up to a multiple of this number, by engine."""
 _UNIT_COSTS: Mapping[str, int] = {VECTORS.name: 36, BLOCK.name: 206, PLAIN.name: 220}
@@ -127,12 +128,9 @@ def _order(units: int, tile: int, multiple: int) -> Array:
 
 def once(factors: Sequence[Factor]) -> tuple[Factor, ...] | str:
     """Return the factors of sums that are rounded once, which have the shift in the multiplier; of twice the sums."""
-    if any(not -_MOST_RAISED <= factor.shift < 0 for factor in factors):
+    if any(not WIDE_SHIFT - _WORD_SHIFT <= factor.shift < 0 for factor in factors):
         return TOO_LARGE
-    return tuple(
-        Factor(multiplier=int(reduced_multiplier(factor.multiplier)) << (_MOST_RAISED + factor.shift), shift=0)
-        for factor in factors
-    )
+    return tuple(Factor(multiplier=int(each), shift=0) for each in once_multipliers(factors, _WORD_SHIFT))
 
 
 def _row(engine: RowEngine, layer_of: Callable[[LoweringContext], LstmLayer | str]) -> Row:

@@ -8,7 +8,7 @@ at a time, then multiplies all rows of the left matrix by them with the same ass
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -38,7 +38,7 @@ _LARGEST_SUM = 1 << 30
 _LARGEST_RIGHT_SHIFT = 22
 _LEAST_SHIFT, _MOST_SHIFT = 3, 8
 """By how much weights of 16 bits may be shifted for the proved form."""
-SCRATCHES = (1 << 15, 4096, 1024, 0)
+_SCRATCHES = (1 << 15, 4096, 1024, 0)
 """Limits of the scratch, unless a single block needs more."""
 _VECTOR = 16
 _MOST_ROWS = 32
@@ -461,7 +461,19 @@ def _candidates(context: LoweringContext, of: _Of, kernel: _Kernel) -> Found:
     product = of(context)
     if isinstance(product, str):
         return product
-    made = [kernel(each, limit) for each in (product, product.transposed) for limit in SCRATCHES]
+    return _in_tiles((product, product.transposed), kernel)
+
+
+def in_column_tiles(product: MatrixProduct, kernel: _Kernel) -> Found:
+    """Return a kernel that packs columns, with all of them in a tile, and with fewer.
+
+    A single column is not packed but the rows are: the output is the same, whichever way it is transposed.
+    """
+    return _in_tiles((product.transposed if product.columns == 1 else product,), kernel)
+
+
+def _in_tiles(products: Sequence[MatrixProduct], kernel: _Kernel) -> Found:
+    made = [kernel(each, limit) for each in products for limit in _SCRATCHES]
     found = {(each.scratch_bytes, each.instructions): each for each in made if isinstance(each, Candidate)}
     return tuple(found.values()) or next(each for each in made if isinstance(each, str))
 

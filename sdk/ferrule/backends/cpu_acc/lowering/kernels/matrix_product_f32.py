@@ -6,7 +6,7 @@ from __future__ import annotations
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Found, Row
 from ferrule.backends.cpu_acc.lowering.kernels.float_pixels import BLOCKS, FLOAT_SOURCES, pixel_instructions
-from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import SCRATCHES, MatrixProduct
+from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import MatrixProduct, in_column_tiles
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType
 
@@ -47,11 +47,7 @@ def _candidates(context: LoweringContext) -> Found:
     core = context.target.core
     if core is None or not core.fpu:
         return "the core has no floating-point unit"
-    product = MatrixProduct.of(context)
-    if product.columns == 1:  # the rows are packed: the output is the same, whichever way it is transposed
-        product = product.transposed
-    found = {each.scratch_bytes: each for each in (_candidate(product, limit) for limit in SCRATCHES)}
-    return tuple(found.values())
+    return in_column_tiles(MatrixProduct.of(context), _candidate)
 
 
 MATRIX_PRODUCT_F32 = Row(kernel="batch_matmul_block_f32", candidate=_candidates)

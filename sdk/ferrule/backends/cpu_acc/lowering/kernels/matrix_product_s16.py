@@ -7,7 +7,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Found, Row
 from ferrule.backends.cpu_acc.lowering.kernels.convolution import TOO_LARGE
 from ferrule.backends.cpu_acc.lowering.kernels.int16_sums import WIDE_SHIFT
-from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import SCRATCHES, MatrixProduct
+from ferrule.backends.cpu_acc.lowering.kernels.matrix_product import MatrixProduct, in_column_tiles
 from ferrule.backends.firmware import LoweringContext
 from ferrule.graph import DataType
 from ferrule.operators.arithmetic.fixed_point import reduced_multiplier
@@ -77,12 +77,7 @@ def _candidate(product: MatrixProduct, limit: int) -> Candidate | str:
 def _candidates(context: LoweringContext) -> Found:
     if context.output.dtype is not DataType.INT16:
         return "the data is not int16"
-    product = MatrixProduct.of(context)
-    if product.columns == 1:  # the rows are packed: the output is the same, whichever way it is transposed
-        product = product.transposed
-    made = [_candidate(product, limit) for limit in SCRATCHES]
-    found = {each.scratch_bytes: each for each in made if isinstance(each, Candidate)}
-    return tuple(found.values()) or next(each for each in made if isinstance(each, str))
+    return in_column_tiles(MatrixProduct.of(context), _candidate)
 
 
 MATRIX_PRODUCT_S16 = Row(

@@ -77,7 +77,7 @@ class _Channels:
         multipliers, shifts = factor_arrays(self.layer.factors())
         match sums:
             case Sums.ONCE:
-                multipliers = once_multipliers(self.layer, _WORD_SHIFT)
+                multipliers = once_multipliers(self.layer.factors(), _WORD_SHIFT)
             case Sums.WIDE:
                 multipliers = reduced_multiplier(multipliers)
         bias = _whole(self.layer.bias(np.int64)).astype("<i8")
@@ -224,7 +224,7 @@ def _depthwise_stream(channels: _Channels) -> Array:
     parts = [
         halves(layer.bias(np.int64)),
         words(matrix.reshape(blocks, _HALVES, -1).transpose(0, 2, 1)).reshape(blocks, -1),
-        halves(once_multipliers(layer, _WORD_SHIFT)),
+        halves(once_multipliers(layer.factors(), _WORD_SHIFT)),
     ]
     if layer.depth_multiplier > 1:
         inputs = np.minimum(np.arange(len(matrix)), len(channels.matrix) - 1) // layer.depth_multiplier
