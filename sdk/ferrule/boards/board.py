@@ -15,6 +15,7 @@ from ferrule.boards.repl import Interrupt, Value
 from ferrule.boards.tags import Tag
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.resources import root
+from ferrule.timing import BoardTiming
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
@@ -116,6 +117,8 @@ class Board:
     """Address ranges that read as zero and ignore writes."""
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Compiler flags in addition to those derived from the core, by toolchain name."""
+    timing: BoardTiming | None = None
+    """The waits of its memories; None if they are not stated."""
     folder: Path
     platform: Path
     """The .repl file."""

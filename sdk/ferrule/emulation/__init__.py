@@ -6,6 +6,7 @@ from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.engine import (
     AttachedDevice,
     AttachedWire,
+    Clock,
     Counters,
     DeviceWork,
     Engine,
@@ -28,6 +29,7 @@ from ferrule.emulation.table import engine, engine_names, fitting_engine, requir
 __all__ = [
     "AttachedDevice",
     "AttachedWire",
+    "Clock",
     "ContractCounts",
     "ContractPlan",
     "Counters",

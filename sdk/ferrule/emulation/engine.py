@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -20,9 +21,19 @@ from ferrule.emulation.ownership import OwnershipCounts, OwnershipPlan
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.link import DEFAULT_BAUD, BoardMemory, Channel
 from ferrule.record import file_digest
+from ferrule.timing import timed_cores
 
 _VERSION_S = 60
 """Seconds for a program to state its version, before it is taken for one that does not."""
+
+
+class Clock(StrEnum):
+    """What time is counted in while a firmware runs; SysTick, timers, device models and CYCCNT follow it."""
+
+    INSTRUCTIONS = "instructions"
+    """Each instruction takes one unit, so that figures and traces depend on nothing else."""
+    CYCLES = "cycles"
+    """Each instruction takes as many units as the model of the core and of the board's memories says."""
 
 
 @frozen(eq=False)
@@ -117,6 +128,8 @@ class Machine:
     """unicorn: the commands with which every transfer of a device is compared; see `contract_plan`."""
     callback_s: float | None = None
     """Longest time of one call of a device model, if that is shorter than the model's own deadline."""
+    clock: Clock = Clock.INSTRUCTIONS
+    """unicorn: what time is counted in; the other engines have no choice."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.elf, (str, PathLike)):
@@ -146,6 +159,10 @@ class Session(Protocol):
 
     def counters(self) -> Counters:
         """Return the current counts."""
+
+    def elapsed(self) -> int | None:
+        """Return the time since reset in units of the machine's clock, sleep included; None if it is unknown."""
+        return None
 
     def memory(self) -> BoardMemory | None:
         """Return the board's memory, or None if the engine does not reach it while the firmware runs."""
@@ -218,6 +235,12 @@ class Engine(Protocol):
         """Return why the engine cannot run a board with device models of these names on its bus; None if it can."""
         return None
 
+    def refuses_clock(self, board: Board, clock: Clock) -> str | None:
+        """Return why the engine cannot count time on a board in a clock; None if it can."""
+        if clock is Clock.INSTRUCTIONS:
+            return None
+        return f"engine {self.name} has no model of a core's cycles"
+
     def lacks(self, options: EngineOptions) -> FerruleError | None:
         """Return the error for a missing option, or None if the options suffice."""
         return None
@@ -238,10 +261,17 @@ class Engine(Protocol):
         Raises:
             MissingToolError: a program or package is missing.
             EngineError: the engine cannot run this board or this firmware.
-            FerruleError: an option is missing, or the engine cannot check ownership.
+            FerruleError: an option is missing, or the engine cannot check ownership or has not the machine's clock.
         """
         if machine.ownership is not None and not self.checks_ownership:
             raise FerruleError(f"engine {self.name} cannot check ownership", hint="the engine that can: unicorn")
+        refusal = self.refuses_clock(machine.board, machine.clock)
+        if refusal is not None:
+            raise FerruleError(
+                f"the clock {machine.clock} cannot be had: {refusal}",
+                hint=f"use the clock {Clock.INSTRUCTIONS}, or the engine unicorn with a board whose core has a model: "
+                f"{', '.join(timed_cores())}",
+            )
         lacking = self.missing() or self.lacks(machine.options)
         if lacking is not None:
             raise lacking

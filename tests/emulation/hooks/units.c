@@ -72,8 +72,9 @@ static int start_emulation(void *engine, uint64_t begin, uint64_t until, uint64_
     (void)until;
     (void)timeout;
     (void)count;
-    limit_seen = guest.limit;
-    guest.entered = guest.limit;
+    limit_seen = guest.due < guest.limit ? guest.due : guest.limit;
+    guest.entered = limit_seen;
+    guest.elapsed = limit_seen;
     guest.paused = 1;
     CHECK(++runs < 10);
     return 0;

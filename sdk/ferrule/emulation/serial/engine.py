@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule.boards import Board
-from ferrule.emulation.engine import Counters, Engine, EngineOptions, Machine, Session
+from ferrule.emulation.engine import Clock, Counters, Engine, EngineOptions, Machine, Session
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.interface import either
 from ferrule.link import Channel, SerialChannel
@@ -49,6 +49,12 @@ class SerialEngine(Engine):
             names = ", ".join(devices)
             return f"device models ({names}) can't be put into a real board; the engines unicorn and renode have them"
         return None
+
+    @override
+    def refuses_clock(self, board: Board, clock: Clock) -> str | None:
+        if clock is Clock.INSTRUCTIONS:
+            return None
+        return "a real board counts its own cycles, which the engine serial reports without a model"
 
     @override
     def lacks(self, options: EngineOptions) -> FerruleError | None:

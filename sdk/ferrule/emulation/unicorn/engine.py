@@ -8,12 +8,13 @@ from importlib.util import find_spec
 
 from ferrule._typing import override
 from ferrule.boards import Board
-from ferrule.emulation.engine import Engine, Machine, Session
+from ferrule.emulation.engine import Clock, Engine, Machine, Session
 from ferrule.emulation.unicorn.guest import MODELS
 from ferrule.emulation.unicorn.library import PURPOSE
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import RUN_REMEDY, host_compiler
+from ferrule.timing import core_timing
 
 
 class UnicornEngine(Engine):
@@ -37,6 +38,12 @@ class UnicornEngine(Engine):
         if board.cpu.type in MODELS:
             return None
         return f"unicorn has no {board.cpu.type} (it has {', '.join(MODELS)})"
+
+    @override
+    def refuses_clock(self, board: Board, clock: Clock) -> str | None:
+        if clock is Clock.INSTRUCTIONS or core_timing(board.cpu.type) is not None:
+            return None
+        return f"the cycles of the {board.cpu.type}, the core of board {board.name}, have no model"
 
     @override
     def _start(self, machine: Machine) -> Session:

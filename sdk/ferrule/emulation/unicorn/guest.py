@@ -336,6 +336,11 @@ class Guest:
         count: int = self.hooks.ferrule_guest_executed(ctypes.byref(self.state), self.register("pc"))
         return count
 
+    def elapsed(self) -> int:
+        """Return the time since reset in units of the machine's clock, without sleep."""
+        time: int = self.hooks.ferrule_guest_elapsed(ctypes.byref(self.state), self.register("pc"))
+        return time
+
     def error_text(self, error: int) -> str:
         """Return unicorn's text for an error number."""
         text: bytes = self._library.uc_strerror(error)

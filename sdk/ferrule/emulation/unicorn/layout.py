@@ -99,7 +99,7 @@ class GuestState(ctypes.Structure):
             "core",
             "ownership",
         ),
-        *_each(U64, "entered", "budget", "limit", "now"),
+        *_each(U64, "entered", "budget", "limit", "elapsed", "due", "now"),
         *_each(U32, "stop", "block_address", "block_bytes", "paused", "exception", "error"),
         ("fault", Fault),
         ("ask", POINTER),

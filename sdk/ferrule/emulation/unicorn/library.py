@@ -59,6 +59,7 @@ _UART_FUNCTIONS = (
 )
 _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_guest_executed", U64, (_GUEST, U32)),
+    ("ferrule_guest_elapsed", U64, (_GUEST, U32)),
     ("ferrule_guest_allow_code", ctypes.c_bool, (_GUEST, U32)),
     ("ferrule_core_bytes", U64, ()),
     ("ferrule_core_reset", None, (POINTER, _GUEST, _CONFIG)),

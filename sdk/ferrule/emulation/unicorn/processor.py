@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of a core beyond its instructions, modelled by the C hooks: exceptions, sleep, interrupt lines and time.
 
-Time is counted in instructions since reset, including those that a sleeping core would have executed. Interrupts and
+Time is counted in units of the machine's clock since reset, including those that the core sleeps. Interrupts and
 timers take effect between two basic blocks, and thus at most one block late.
 """
 
@@ -50,7 +50,7 @@ class InterruptLine:
 
 
 class Timer:
-    """Calls a function at a given time, counted in instructions since reset."""
+    """Calls a function at a given time, counted in units of the clock since reset."""
 
     def __init__(self, processor: Processor, index: int, function: Callable[[], None]) -> None:
         self._processor = processor
@@ -102,6 +102,11 @@ class Processor:
     def now(self) -> int:
         """The time at the end of the current basic block; exact while the guest is stopped."""
         return int(self._hooks.ferrule_core_time(self.core))
+
+    @property
+    def time(self) -> int:
+        """The exact time before the instruction at the program counter; only while the guest is stopped."""
+        return self.now - int(self.guest.state.elapsed) + self.guest.elapsed()
 
     @property
     def exact_now(self) -> int:
@@ -177,12 +182,12 @@ class Processor:
 
     def read_register(self, offset: int, size_bytes: int) -> int:
         """Read a register of the system control space as the firmware would; only while the guest is stopped."""
-        self.guest.state.now = self.guest.executed()
+        self.guest.state.now = self.guest.elapsed()
         return int(self._hooks.ferrule_system_control_read(None, offset, size_bytes, self.core))
 
     def write_register(self, offset: int, size_bytes: int, value: int) -> None:
         """Write a register of the system control space as the firmware would; only while the guest is stopped."""
-        self.guest.state.now = self.guest.executed()
+        self.guest.state.now = self.guest.elapsed()
         self._hooks.ferrule_system_control_write(None, offset, size_bytes, value, self.core)
 
     @property

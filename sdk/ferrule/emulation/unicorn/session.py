@@ -102,6 +102,7 @@ class UnicornSession(EmulatorSession):
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
+        self._clock = machine.clock
         vector_table = self._board.memory(self._board.placement.code).address
         guest = self._guest = Guest(self._board)
         self._processor = Processor(guest, self._board, vector_table)
@@ -172,7 +173,11 @@ class UnicornSession(EmulatorSession):
 
     @override
     def counters(self) -> Counters:
-        return Counters(instructions=self._guest.executed(), resolution=1)
+        return Counters(instructions=self._guest.executed(), resolution=1, unit=self._clock.value)
+
+    @override
+    def elapsed(self) -> int:
+        return self._processor.time
 
     @override
     def memory(self) -> BoardMemory:

@@ -59,7 +59,7 @@ const struct ferrule_fault *ferrule_core_fault(const struct ferrule_core *core)
 
 uint64_t ferrule_core_time(const struct ferrule_core *core)
 {
-    return core->guest->entered + core->slept;
+    return core->guest->elapsed + core->slept;
 }
 
 uint64_t ferrule_core_exact_time(const struct ferrule_core *core)
@@ -189,9 +189,7 @@ void ferrule_core_set_limit(struct ferrule_core *core)
     struct ferrule_guest *guest = core->guest;
     const uint64_t event = ferrule_core_next_event(core);
     guest->limit = guest->budget;
-    if (event != FERRULE_NEVER && event - core->slept < guest->limit) {
-        guest->limit = event - core->slept;
-    }
+    guest->due = event == FERRULE_NEVER ? FERRULE_NEVER : event - core->slept;
     if (core->masked != 0) {
         guest->limit = 0; /* changes of the masks are not reported */
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of a Cortex-M core beyond its instructions: exceptions, sleep and time. Time is counted
- * in instructions, both executed ones and those that a sleeping core would have executed, so that
- * all runs of a firmware are identical. Interrupts are taken between two basic blocks.
+ * in units of the machine's clock, instructions or cycles, both those of executed instructions and
+ * those that the core sleeps, so that all runs of a firmware are identical. Interrupts are taken
+ * between two basic blocks.
  */
 #ifndef FERRULE_EMULATION_CORE_H
 #define FERRULE_EMULATION_CORE_H
@@ -50,7 +51,7 @@ struct ferrule_core {
     struct ferrule_nvic nvic;
     struct ferrule_systick systick;
     struct ferrule_timer timers[FERRULE_CORE_TIMERS];
-    uint64_t slept;                                     /* time spent asleep, in instructions */
+    uint64_t slept;                                     /* time spent asleep */
     void (*enable_trace)(void *unit, uint32_t enabled); /* NULL: no trace unit */
     void *trace_unit;
     uint32_t architecture; /* 6, 7 or 8 */
@@ -86,7 +87,7 @@ void ferrule_core_reset(struct ferrule_core *core, struct ferrule_guest *guest,
 void ferrule_core_attach_trace(struct ferrule_core *core,
                                void (*enable)(void *unit, uint32_t enabled), void *unit);
 
-/* Time in instructions since reset, including sleep: at the end of the current block, or exact,
+/* Time since reset, including sleep: at the end of the current block, or exact,
  * which is valid only during an access to a synchronised register. */
 uint64_t ferrule_core_time(const struct ferrule_core *core);
 uint64_t ferrule_core_exact_time(const struct ferrule_core *core);
@@ -119,7 +120,7 @@ uint32_t ferrule_core_takeable(struct ferrule_core *core);
 
 bool ferrule_core_is_privileged(struct ferrule_core *core);
 
-/* Sets the count of instructions below which no block needs a check. */
+/* Sets the count of instructions and the time below which no block needs a check. */
 void ferrule_core_set_limit(struct ferrule_core *core);
 
 /* Returns whether to stop before the next block; called once `limit` is reached. */

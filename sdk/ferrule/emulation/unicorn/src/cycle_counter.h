@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cycle counter of the data watchpoint and trace unit (Armv7-M ARM, C1.8); it counts executed
- * instructions. ferrule/emulation/unicorn/layout.py mirrors the struct. */
+/* The cycle counter of the data watchpoint and trace unit (Armv7-M ARM, C1.8); it counts the units
+ * of the machine's clock while the core is awake. ferrule/emulation/unicorn/layout.py mirrors the
+ * struct. */
 #ifndef FERRULE_EMULATION_CYCLE_COUNTER_H
 #define FERRULE_EMULATION_CYCLE_COUNTER_H
 

@@ -127,6 +127,23 @@ uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_co
            ferrule_guest_count(guest, guest->block_address, offset);
 }
 
+/* Returns how many units of time the rest of the current block takes from an instruction on. */
+static uint64_t time_left(struct ferrule_guest *guest, uint32_t program_counter)
+{
+    return guest->entered - ferrule_guest_executed(guest, program_counter);
+}
+
+uint64_t ferrule_guest_elapsed(struct ferrule_guest *guest, uint32_t program_counter)
+{
+    return guest->elapsed - time_left(guest, program_counter);
+}
+
+void ferrule_guest_rewind(struct ferrule_guest *guest, uint32_t program_counter)
+{
+    guest->elapsed = ferrule_guest_elapsed(guest, program_counter);
+    guest->entered = ferrule_guest_executed(guest, program_counter);
+}
+
 /* unicorn refuses only unknown registers, and `register_ids` contains none. */
 uint32_t ferrule_guest_read(struct ferrule_guest *guest, enum ferrule_register which)
 {
@@ -247,7 +264,8 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     struct ferrule_guest *self = guest;
     struct ferrule_guest_block anew;
     (void)engine;
-    if (self->entered >= self->limit && ferrule_core_wants_pause(self)) {
+    if ((self->entered >= self->limit || self->elapsed >= self->due) &&
+        ferrule_core_wants_pause(self)) {
         self->block_bytes = 0;
         pause(self, FERRULE_GUEST_PAUSES);
         return;
@@ -268,6 +286,7 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     }
     self->aligned = ((self->aligned | needed) & block->alignment.kept) | block->alignment.gained;
     self->entered += block->instructions;
+    self->elapsed += block->instructions;
     if (self->ownership != NULL) {
         ferrule_ownership_on_block(self->ownership, (uint32_t)address);
     }
@@ -394,7 +413,7 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
     const bool protection = type == UC_MEM_WRITE_PROT || type == UC_MEM_READ_PROT;
     (void)engine;
     const uint32_t program_counter = ferrule_guest_read(self, FERRULE_PC);
-    self->now = ferrule_guest_executed(self, program_counter);
+    self->now = ferrule_guest_elapsed(self, program_counter);
     self->accessor = program_counter;
     if (protection && ferrule_ownership_notes(self->ownership, (uint32_t)address, (uint32_t)bytes,
                                               program_counter)) {

@@ -115,7 +115,9 @@ struct ferrule_guest {
     uint64_t entered; /* instructions in all blocks entered, including all of the current one */
     uint64_t budget;  /* value of `entered` at which `run` returns */
     uint64_t limit;   /* value of `entered` from which the start of a block needs a check */
-    uint64_t now;     /* exact count of instructions before an access to a synchronised register */
+    uint64_t elapsed; /* time that these blocks take, in units of the clock; sleep is not in it */
+    uint64_t due;     /* value of `elapsed` from which the start of a block needs a check */
+    uint64_t now;     /* exact value of `elapsed` before an access to a synchronised register */
     uint32_t stop;    /* enum ferrule_guest_stop */
     uint32_t block_address;
     uint32_t block_bytes;
@@ -154,7 +156,13 @@ uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint
  * already, or if it is no RAM. Until then, unicorn makes the writes to it without a check. */
 bool ferrule_guest_allow_code(struct ferrule_guest *guest, uint32_t address);
 
+/* Return the exact values of `entered` and of `elapsed` before an instruction of the current block;
+ * those at the block's end for an instruction outside of it. */
 uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_counter);
+uint64_t ferrule_guest_elapsed(struct ferrule_guest *guest, uint32_t program_counter);
+
+/* Takes back the instructions of the current block from one on, and their time. */
+void ferrule_guest_rewind(struct ferrule_guest *guest, uint32_t program_counter);
 
 uint32_t ferrule_guest_read(struct ferrule_guest *guest, enum ferrule_register which);
 void ferrule_guest_write(struct ferrule_guest *guest, enum ferrule_register which, uint32_t value);

@@ -131,7 +131,7 @@ static void handle_invalid(struct ferrule_core *core, uint32_t address)
         core->event |= has_sent_event(guest);
         core->asleep = FERRULE_SLEEPS_FOR_EVENT;
     } else if (!ends_with(guest, address, YIELD_NARROW, YIELD_WIDE)) {
-        guest->entered = ferrule_guest_executed(guest, address);
+        ferrule_guest_rewind(guest, address);
         ferrule_exception_fault(core, FERRULE_USAGE_FAULT, FERRULE_CFSR_UNDEFINSTR, 0);
     }
 }
@@ -141,7 +141,7 @@ static void handle_refusal(struct ferrule_core *core)
     struct ferrule_guest *guest = core->guest;
     const struct ferrule_guest_fault *access = &guest->fault;
     const bool fetch = access->type == UC_MEM_FETCH_UNMAPPED || access->type == UC_MEM_FETCH_PROT;
-    guest->entered = ferrule_guest_executed(guest, access->program_counter);
+    ferrule_guest_rewind(guest, access->program_counter);
     ferrule_guest_write(guest, FERRULE_PC, access->program_counter | 1u);
     if (access->type == FERRULE_GUEST_UNALIGNED) {
         ferrule_exception_fault(core, FERRULE_USAGE_FAULT, FERRULE_CFSR_UNALIGNED, 0);
@@ -187,7 +187,7 @@ static void handle_exit(struct ferrule_core *core, uint32_t address)
 
 static void handle_trap(struct ferrule_core *core, uint32_t trap, uint32_t address)
 {
-    core->guest->entered = ferrule_guest_executed(core->guest, address);
+    ferrule_guest_rewind(core->guest, address);
     switch (trap) {
     case TRAP_SWI:
         ferrule_exception_raise(core, FERRULE_SVCALL);
@@ -228,7 +228,7 @@ static void handle_end(struct ferrule_core *core, uint32_t address, uint64_t cou
     if (ends_with(guest, address, WFI_NARROW, WFI_WIDE)) {
         core->asleep = FERRULE_SLEEPS_FOR_INTERRUPT;
     } else if (count != 0) {
-        guest->entered = ferrule_guest_executed(guest, address);
+        ferrule_guest_rewind(guest, address);
     } else {
         ferrule_guest_stop(guest, FERRULE_GUEST_BREAKPOINT);
     }
