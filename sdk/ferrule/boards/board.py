@@ -16,6 +16,7 @@ from ferrule.boards.tags import Tag
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.resources import root
 from ferrule.timing import BoardTiming
+from ferrule.timing.energy import BoardEnergy
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
@@ -118,7 +119,9 @@ class Board:
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Compiler flags in addition to those derived from the core, by toolchain name."""
     timing: BoardTiming | None = None
-    """The waits of its memories; None if they are not stated."""
+    """The waits of its memories at `clock_hz`; None if they are not stated."""
+    energy: BoardEnergy | None = None
+    """Its currents; None if they are not stated."""
     folder: Path
     platform: Path
     """The .repl file."""

@@ -26,6 +26,7 @@ from ferrule.boards.description import EXPANSION_BYTES, BoardDescription, read_d
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import Entry, Platform, Range
 from ferrule.boards.tags import Tag, tags
+from ferrule.boards.timing_tables import board_energy, board_timing
 from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.reading import is_file, is_folder, list_folder
 from ferrule.record import variable
@@ -102,6 +103,7 @@ def _load(folder: Path) -> Board:
     tagged = tags(platform)
     _check_overlaps(places, platform)
     by_name = {peripheral.name: peripheral for peripheral in peripherals}
+    names = [memory.name for memory in memories]
     with place(str(file)):
         _check_core(core, memories, peripherals)
         _check_expansions((*places, *tagged), description, core)
@@ -120,6 +122,8 @@ def _load(folder: Path) -> Board:
             expansions=description.expansions,
             setup=description.setup,
             tags=tagged,
+            timing=board_timing(description.timing, names),
+            energy=board_energy(description.energy, names, description.placement.code),
             flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
             folder=folder,
             platform=platform.file,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -103,6 +103,58 @@ class FlagsDescription(_Table, frozen=True, kw_only=True, rename=lambda name: na
     arm_none_eabi_gcc: tuple[str, ...] = ()
 
 
+class CacheDescription(_Table, frozen=True, kw_only=True):
+    """A cache of a memory."""
+
+    sets: int
+    ways: int
+    line_bytes: int
+
+
+class MemoryTimingDescription(_Table, frozen=True, kw_only=True):
+    """Table `[timing.<memory>]`."""
+
+    wait_states: int = 0
+    write_wait_states: int = 0
+    width_bytes: int = 4
+    prefetch: bool = False
+    instruction_cache: CacheDescription | None = None
+    data_cache: CacheDescription | None = None
+
+
+class TimingDescription(_Table, frozen=True, kw_only=True):
+    """Table `[timing]` without the tables of memories."""
+
+    source: str
+    residual: tuple[float, float] | None = None
+
+
+class CurrentDescription(_Table, frozen=True, kw_only=True):
+    """Tables `[energy.asleep]`, `[energy.stopped]` and `[energy.running.<memory>]`."""
+
+    ua: tuple[float, float] | None = None
+    ua_per_mhz: tuple[float, float] | None = None
+    source: str
+
+
+class DeviceCurrentsDescription(_Table, frozen=True, kw_only=True):
+    """Table `[energy.devices.<name>]`."""
+
+    work_ua: tuple[float, float]
+    idle_ua: tuple[float, float]
+    source: str
+
+
+class EnergyDescription(_Table, frozen=True, kw_only=True):
+    """Table `[energy]`."""
+
+    supply_v: float
+    running: dict[str, CurrentDescription]
+    asleep: CurrentDescription
+    stopped: CurrentDescription | None = None
+    devices: dict[str, DeviceCurrentsDescription] = {}
+
+
 class BoardDescription(_Table, frozen=True, kw_only=True):
     """The whole of board.toml."""
 
@@ -117,6 +169,9 @@ class BoardDescription(_Table, frozen=True, kw_only=True):
     expansions: tuple[Expansion, ...] = ()
     qemu: QemuDescription | None = None
     flags: FlagsDescription = FlagsDescription()
+    timing: dict[str, Any] | None = None
+    """`source` and `residual` (TimingDescription) beside a table per memory (MemoryTimingDescription)."""
+    energy: EnergyDescription | None = None
 
 
 def read_description(file: Path) -> BoardDescription:

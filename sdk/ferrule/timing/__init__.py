@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long firmware takes: the cycles of cores and memories, each number with its source."""
+"""How long firmware takes, and how much energy: cores, memories and currents, each number with its source."""
 
 from ferrule.timing.core_timing import CoreTiming, core_timing, timed_cores
 from ferrule.timing.memory_timing import BoardTiming, CacheTiming, MemoryTiming

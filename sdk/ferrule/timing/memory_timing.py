@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from ferrule._frozen import frozen
 from ferrule.errors import FerruleError
@@ -84,14 +85,31 @@ class MemoryTiming:
 
 @frozen
 class BoardTiming:
-    """The timing of a board's memories."""
+    """The timing of a board's memories.
+
+    Raises:
+        FerruleError: the residual is not a range around 0.
+    """
 
     source: str
     """Where the numbers are from: a manual with its section, or a calibration."""
     memories: Mapping[str, MemoryTiming]
     """By name; a memory that is not named has no wait states."""
-    residual: float = 0.0
-    """The error that remained after a calibration, as a fraction of the measured time; 0 if there was none."""
+    residual: tuple[float, float] | None = None
+    """The range of the error that a calibration left, relative to the measured time: (-0.02, 0.03); None without one.
+    """
+
+    def __post_init__(self) -> None:
+        if self.residual is not None and not -1 < self.residual[0] <= 0 <= self.residual[1] < inf:
+            low, high = self.residual
+            raise FerruleError(
+                f"residual is [{low:g}, {high:g}]",
+                hint="a lowest and a highest relative error around 0, such as [-0.02, 0.03]",
+            )
+
+    def memory(self, name: str) -> MemoryTiming:
+        """Return the timing of a memory; one that is not named has no wait states."""
+        return self.memories.get(name, MemoryTiming())
 
     @property
     def waits(self) -> bool:
