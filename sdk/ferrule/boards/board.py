@@ -17,6 +17,7 @@ from ferrule.errors import FerruleError, unknown_name
 from ferrule.resources import root
 from ferrule.timing import BoardTiming
 from ferrule.timing.energy import BoardEnergy
+from ferrule.timing.planned import Pace, pace_of
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
@@ -138,6 +139,12 @@ class Board:
     def cache_line_bytes(self) -> int:
         """Bytes per line of the core's data cache; 0 if the core caches none of the memories."""
         return max((memory.line_bytes for memory in self.memories), default=0)
+
+    @property
+    def pace(self) -> Pace | None:
+        """How fast its core runs kernels from its memories, for planned times; None for a core without a table."""
+        place = self.placement
+        return pace_of(self.cpu.type, self.timing, code=place.code, weights=place.weights)
 
     def memory(self, name: str) -> Memory:
         """Return a memory by name."""

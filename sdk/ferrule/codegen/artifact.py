@@ -21,6 +21,10 @@ from ferrule.codegen.writer import Writer
 from ferrule.graph import Graph, brief
 from ferrule.memory import Ordering
 from ferrule.memory.request import Overlap
+from ferrule.timing.planned import KernelWork
+
+VIEW = "view"
+"""The kernel of an operator without code."""
 
 
 @frozen
@@ -60,6 +64,8 @@ class OperatorRecord:
     scratch_bytes: int
     cycles: int | None = None
     """Its backend's estimate of its time, in cycles of the core; None if the backend makes none."""
+    work: KernelWork | None = None
+    """What the core does for it; None for a view, and for an operator of a device."""
     device_calls: tuple[DeviceCall, ...] = ()
     """The device calls before, in and after the operator, if none fails."""
     considered: tuple[ConsideredKernel, ...] = ()

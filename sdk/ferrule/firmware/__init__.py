@@ -15,6 +15,7 @@ from ferrule.firmware.plan import (
     SourceSet,
     plan_build,
 )
+from ferrule.firmware.planned_time import PlannedLayer, PlannedTime, planned_time
 from ferrule.firmware.platforms import (
     DEFAULT_PLATFORM,
     LIBRARIES,
@@ -74,6 +75,8 @@ __all__ = [
     "LinkStep",
     "Manifest",
     "Optimization",
+    "PlannedLayer",
+    "PlannedTime",
     "Platform",
     "Project",
     "ProjectFiles",
@@ -102,6 +105,7 @@ __all__ = [
     "make_firmware",
     "place_devices",
     "plan_build",
+    "planned_time",
     "platform",
     "probe_platforms",
     "probe_tools",

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planned time of an inference on a board: from the layers as C and a table of the core's kernels, without a build.
+
+A layer of a device takes what its backend estimates. The core waits for it where the firmware collects its result.
+"""
+
+from __future__ import annotations
+
+from ferrule._frozen import frozen
+from ferrule.boards import Board
+from ferrule.codegen import Artifact
+from ferrule.codegen.artifact import VIEW, OperatorRecord
+from ferrule.timing.planned import Pace
+
+
+@frozen
+class PlannedLayer:
+    """The planned time of an operator, in the order of execution."""
+
+    layer: str
+    kernel: str
+    cycles: int
+    """0 for an operator without code, and for one of a device that states no estimate."""
+    assumed: str = ""
+    """What the figure rests on instead of a measurement of its kernel; usually empty."""
+
+
+@frozen
+class PlannedTime:
+    """The planned time of an inference."""
+
+    cycles: int
+    """From the first layer to the last; devices that work beside the core do not add to it."""
+    clock_hz: int
+    """The board's."""
+    layers: tuple[PlannedLayer, ...]
+    assumed: tuple[str, ...] = ()
+    """What parts of the figure rest on instead of measurements of the kernels; usually empty."""
+
+    @property
+    def milliseconds(self) -> float:
+        """The time at the board's clock."""
+        return 1e3 * self.cycles / self.clock_hz
+
+
+def planned_time(artifact: Artifact, board: Board) -> PlannedTime | None:
+    """Return the planned time of an inference on a board; None if its core has no table of kernels.
+
+    The layers are to be generated for the board's core: kernels differ by its features.
+    """
+    pace = board.pace
+    if pace is None:
+        return None
+    layers = tuple(_planned(record, pace) for record in artifact.operators)
+    assumed = tuple(f"layer '{each.layer}': {each.assumed}" for each in layers if each.assumed)
+    if board.timing is None:
+        assumed = (*assumed, f"board {board.name} states no timing of its memories: no access waits")
+    return PlannedTime(cycles=_total(artifact, layers), clock_hz=board.clock_hz, layers=layers, assumed=assumed)
+
+
+def _planned(record: OperatorRecord, pace: Pace) -> PlannedLayer:
+    cycles, assumed = 0, ""
+    if record.work is not None:
+        cycles = pace.cycles(record.work)
+        if not pace.knows(record.work):
+            assumed = f"kernel {record.kernel} was not measured on {pace.timings.core}: the median of the others"
+    elif record.kernel != VIEW:
+        cycles = record.cycles or 0
+        assumed = (
+            f"the estimate of backend {record.backend}"
+            if record.cycles is not None
+            else f"nothing, since backend {record.backend} estimates no time"
+        )
+    return PlannedLayer(layer=record.layer, kernel=record.kernel, cycles=cycles, assumed=assumed)
+
+
+def _total(artifact: Artifact, layers: tuple[PlannedLayer, ...]) -> int:
+    """Return the time at which the last operator has ended, with devices that work beside the core."""
+    now, free, over, ends = 0, dict[str, int](), dict[int, int](), artifact.ends
+    for index, (record, layer) in enumerate(zip(artifact.operators, layers, strict=True)):
+        if index in ends:
+            over[index] = free[record.device] = max(now, free.get(record.device, 0)) + layer.cycles
+        else:
+            now += layer.cycles
+        now = max(now, *(over[begun] for begun, end in ends.items() if end == index and begun in over), 0)
+    return now

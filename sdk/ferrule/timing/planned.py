@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planned times: the cycles of kernels on a core, from a table that was measured, without a build or a run.
+
+The table of a core is planned/<core>.toml beside this module. `benchmarks/planned_time.py --update` writes it, from
+layers of the shapes of public models that ran in the embedded engine with the clock `cycles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ferrule._frozen import frozen
+from ferrule.documents import convert, read_toml
+from ferrule.timing.memory_timing import BoardTiming, MemoryTiming
+
+FOLDER = Path(__file__).parent / "planned"
+_MOST_CYCLES = 1e6
+"""Of a unit of work; it only finds slips in a table."""
+_Cycles = Annotated[float, msgspec.Meta(gt=0, le=_MOST_CYCLES)]
+_NO_WAITS = MemoryTiming()
+
+
+@frozen
+class KernelWork:
+    """What a kernel does for a layer in one inference, as far as it is known before a build."""
+
+    kernel: str
+    """As `LoweredOp.kernel`."""
+    instructions: int | None
+    """The estimate of the kernel's costs; None if it states none."""
+    elements: int
+    """Of the largest tensor that the layer reads or writes, without constants: the measure of kernels without an
+    estimate."""
+    weight_bytes: int = 0
+    """Constants of the layer."""
+
+
+class KernelTimings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cycles of a core's kernels, with code and weights in memories without wait states."""
+
+    core: str
+    """Arm's name in lower case: `cortex-m4`."""
+    per_instruction: Annotated[dict[str, _Cycles], msgspec.Meta(min_length=1)]
+    """By kernel: for each instruction of the estimate."""
+    per_element: Annotated[dict[str, _Cycles], msgspec.Meta(min_length=1)]
+    """By kernel without an estimate: for each of `KernelWork.elements`."""
+
+    def unit(self, work: KernelWork) -> float:
+        """Return the cycles of an instruction or element of a kernel; the median of all kernels if it is unknown."""
+        known = self._known(work)
+        return known.get(work.kernel) or _median(known)
+
+    def knows(self, work: KernelWork) -> bool:
+        """Return whether the work's kernel was measured."""
+        return work.kernel in self._known(work)
+
+    def _known(self, work: KernelWork) -> Mapping[str, float]:
+        return self.per_element if work.instructions is None else self.per_instruction
+
+
+def _median(values: Mapping[str, float]) -> float:
+    ordered = sorted(values.values())
+    return (ordered[len(ordered) // 2] + ordered[(len(ordered) - 1) // 2]) / 2
+
+
+@frozen
+class Pace:
+    """How fast a core runs kernels, with code and weights in the memories of a board."""
+
+    timings: KernelTimings
+    code: MemoryTiming = _NO_WAITS
+    weights: MemoryTiming = _NO_WAITS
+
+    def cycles(self, work: KernelWork) -> int:
+        """Return the planned cycles of a layer, at least 1; `knows` tells whether the kernel was measured."""
+        units = work.elements if work.instructions is None else work.instructions
+        return max(round(units * self.timings.unit(work)), 1)
+
+    def knows(self, work: KernelWork) -> bool:
+        """Return whether the work's kernel was measured on the core."""
+        return self.timings.knows(work)
+
+
+def read_kernel_timings(path: Path) -> KernelTimings:
+    """Read a core's table; FerruleError if it cannot be read, or a key is missing, unknown or out of its range."""
+    return convert(str(path), read_toml(path), KernelTimings)
+
+
+@cache
+def kernel_timings(core: str) -> KernelTimings | None:
+    """Return the cycles of a core's kernels; None for a core without a table."""
+    path = FOLDER / f"{core}.toml"
+    return read_kernel_timings(path) if path.is_file() else None
+
+
+def pace_of(core: str, timing: BoardTiming | None, *, code: str, weights: str) -> Pace | None:
+    """Return how fast a core runs kernels on a board; None for a core without a table.
+
+    Args:
+        core: Arm's name in lower case.
+        timing: the waits of the board's memories; None if they are not stated, and then taken to be none.
+        code: the name of the memory with the code.
+        weights: that of the memory with the weights.
+    """
+    timings = kernel_timings(core)
+    if timings is None:
+        return None
+    memories = {} if timing is None else timing.memories
+    return Pace(timings=timings, code=memories.get(code, _NO_WAITS), weights=memories.get(weights, _NO_WAITS))
