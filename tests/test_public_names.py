@@ -21,7 +21,15 @@ from ferrule.firmware import JobKeywords
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "api.md"
-INTERNAL = ("accelerators.py", "emulation_speed.py", "ethos_u.py", "evaluate.py", "runtime_overhead.py", "scale.py")
+INTERNAL = (
+    "accelerators.py",
+    "emulation_speed.py",
+    "ethos_u.py",
+    "evaluate.py",
+    "runtime_overhead.py",
+    "scale.py",
+    "timing_evidence.py",
+)
 """The benchmarks that measure what is no part of the interface."""
 USERS = (
     *(ROOT / "docs").rglob("*.md"),
