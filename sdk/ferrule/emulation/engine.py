@@ -17,11 +17,12 @@ from ferrule.child_process import CommandError, first_line, run
 from ferrule.devices import DeviceModel, Range, SerialModel
 from ferrule.emulation.contract import ContractCounts, ContractPlan
 from ferrule.emulation.crash import CrashReport
+from ferrule.emulation.durations import DurationPlan
 from ferrule.emulation.ownership import OwnershipCounts, OwnershipPlan
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.link import DEFAULT_BAUD, BoardMemory, Channel
 from ferrule.record import file_digest
-from ferrule.timing import timed_cores
+from ferrule.timing import Duration, timed_cores
 
 _VERSION_S = 60
 """Seconds for a program to state its version, before it is taken for one that does not."""
@@ -110,6 +111,7 @@ class EngineOptions:
 
 
 _NO_CONTRACT = ContractPlan(unchecked="the layers of the firmware are not known: it was started as an ELF alone")
+_NO_DURATIONS = DurationPlan()
 
 
 @frozen
@@ -126,6 +128,8 @@ class Machine:
     """unicorn: the plan with which every access to the workspace is compared; see `ownership_plan`."""
     contract: ContractPlan = _NO_CONTRACT
     """unicorn: the commands with which every transfer of a device is compared; see `contract_plan`."""
+    durations: DurationPlan = _NO_DURATIONS
+    """unicorn: where runs begin and wait, so that they are timed; see `duration_plan`."""
     callback_s: float | None = None
     """Longest time of one call of a device model, if that is shorter than the model's own deadline."""
     clock: Clock = Clock.INSTRUCTIONS
@@ -183,6 +187,12 @@ class Session(Protocol):
     def device_work(self) -> Mapping[tuple[str, int | None], DeviceWork] | None:
         """Return the work of devices so far, by device and by the operator that it was for; None for work outside of
         operators. The result is None if the engine cannot tell.
+        """
+        return None
+
+    def durations(self) -> Sequence[Duration] | None:
+        """Return the times of the runs that have ended since the last call, the last thousand of them at most; None if
+        the engine does not time runs.
         """
         return None
 

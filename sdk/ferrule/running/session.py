@@ -13,6 +13,7 @@ from ferrule.devices import Fault
 from ferrule.emulation import EngineError, Machine, OwnershipPlan, Session
 from ferrule.emulation.attached import attached_devices, attached_wires, failures, inject
 from ferrule.emulation.contract import contract_plan
+from ferrule.emulation.durations import duration_plan
 from ferrule.firmware import BuiltFirmware, platform
 from ferrule.graph import Array
 from ferrule.link import DirectTensors, LinkSession, LinkTimeoutError, RunFailedError
@@ -95,6 +96,7 @@ def linked_machine(firmware: BuiltFirmware, faults: Mapping[str, Fault]) -> Mach
         devices=attached_devices(firmware.artifact, firmware.image, faults, program=program),
         wires=attached_wires(program),
         contract=contract_plan(program, firmware.image),
+        durations=duration_plan(program, firmware.image),
     )
 
 

@@ -2,6 +2,18 @@
 """How long firmware takes, and how much energy: cores, memories and currents, each number with its source."""
 
 from ferrule.timing.core_timing import CoreTiming, core_timing, timed_cores
+from ferrule.timing.duration import Command, Duration, Step, Wait
 from ferrule.timing.memory_timing import BoardTiming, CacheTiming, MemoryTiming
 
-__all__ = ["BoardTiming", "CacheTiming", "CoreTiming", "MemoryTiming", "core_timing", "timed_cores"]
+__all__ = [
+    "BoardTiming",
+    "CacheTiming",
+    "Command",
+    "CoreTiming",
+    "Duration",
+    "MemoryTiming",
+    "Step",
+    "Wait",
+    "core_timing",
+    "timed_cores",
+]

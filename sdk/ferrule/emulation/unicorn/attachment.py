@@ -7,9 +7,13 @@ nothing. Its interrupt line is `Processor.line(number)`, the memory for its DMA 
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Protocol
 
 from ferrule.emulation.unicorn.processor import Processor
+
+MOST_WORKS = 4096
+"""The most pieces of work of which the times are kept."""
 
 
 class TimedModel(Protocol):
@@ -45,10 +49,22 @@ class Attachment:
         """Instructions that have passed while the model announced an event, up to its end."""
         self.idle_since: int | None = self._seen
         """The time since when the model has announced no event; None while it announces one."""
+        self._begun: int | None = None
+        """When the piece of work that goes on began."""
+        self._worked: deque[tuple[int, int]] = deque(maxlen=MOST_WORKS)
         self._timer = processor.timer(self._expire)
         self._due: int | None = None
         processor.guest.map_python(address, size_bytes, self._read, self._write)
         self._arm()
+
+    def worked(self) -> list[tuple[int, int]]:
+        """Return when each piece of work since the last call began and ended, at the event that the model announced.
+
+        Of more than a few thousand, the first ones are dropped.
+        """
+        done = list(self._worked)
+        self._worked.clear()
+        return done
 
     def _read(self, offset: int, width: int) -> int:
         self._advance(self._processor.exact_now)
@@ -70,14 +86,20 @@ class Attachment:
         passed, self._seen = now - self._seen, now
         if passed > 0:
             self._model.advance(passed)
-            if self._ends is not None:
-                over = now > self._ends and self._model.next_event() is None
-                self.busy += passed - (now - self._ends if over else 0)
+            ends = self._ends
+            if ends is not None:
+                over = now >= ends and self._model.next_event() is None
+                self.busy += passed - (now - ends if over else 0)
+                if self._begun is not None and now >= ends:
+                    self._worked.append((self._begun, ends))
+                    self._begun = None if over else ends
 
     def _arm(self) -> None:
         event = self._model.next_event()
         if event is not None:
             self.idle_since = None
+            if self._begun is None:
+                self._begun = self._seen
         elif self.idle_since is None:
             self.idle_since = self._seen
         self._ends = due = None if event is None else self._seen + max(event, 1)

@@ -28,21 +28,19 @@ class Returns:
     """Calls functions when functions of the firmware return."""
 
     _guest: Guest
-    _waiting: dict[int, list[Callable[[], None]]] = field(default_factory=dict)
-    """By the address to which a function returns."""
+    _waiting: dict[int, dict[int, list[Callable[[], None]]]] = field(default_factory=dict)
+    """By the address to which a function returns, and by the stack pointer then, which tells threads apart."""
 
     def on_return(self, call: Callable[[], None]) -> None:
         """Call a function when the function that the core has just entered returns."""
-        address = self._guest.register("lr") & ~1
+        address, stack = self._guest.register("lr") & ~1, self._guest.register("sp")
         if address in self._waiting:
-            self._waiting[address].append(call)
+            self._waiting[address].setdefault(stack, []).append(call)
             return
-        waiting = self._waiting[address] = [call]
+        waiting = self._waiting[address] = {stack: [call]}
 
         def returned() -> None:
-            calls = waiting.copy()
-            waiting.clear()
-            for each in calls:
+            for each in waiting.pop(self._guest.register("sp"), ()):
                 each()
 
         self._guest.on_call(address, returned)

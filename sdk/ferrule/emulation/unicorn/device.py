@@ -88,6 +88,10 @@ class BoardDevice:
         """The time since when the device has had nothing to do; None while it is at work."""
         return self._attachment.idle_since
 
+    def worked(self) -> list[tuple[int, int]]:
+        """Return the pieces of work of the model since the last call; see `Attachment.worked`."""
+        return self._attachment.worked()
+
     def begin(self, operator: int) -> None:
         """Note that an operator begins: the device works for its own operators, until the next of them begins."""
         if operator in self._device.operators:

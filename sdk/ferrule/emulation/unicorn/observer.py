@@ -71,6 +71,10 @@ class Observer:
 
         self._returns.on_return(returned)
 
+    def late(self) -> dict[str, tuple[int, int]]:
+        """Return, by device, how many waits ended by their limit although the work was done, and how late in all."""
+        return {name: (len(times), sum(times)) for name, times in self._late.items()}
+
     def observations(self) -> dict[str, Observation]:
         """Return what was observed so far, of devices of which there is something to say."""
         found = {}

@@ -103,6 +103,12 @@ class Processor:
         """The time at the end of the current basic block; exact while the guest is stopped."""
         return int(self._hooks.ferrule_core_time(self.core))
 
+    def moment(self, address: int) -> tuple[int, int]:
+        """Return the exact time before an instruction of the current block, awake and asleep; only during its hook."""
+        state = self.guest.state
+        awake = int(self._hooks.ferrule_guest_elapsed(ctypes.byref(state), address))
+        return awake, self.now - int(state.elapsed)
+
     @property
     def time(self) -> int:
         """The exact time before the instruction at the program counter; only while the guest is stopped."""

@@ -33,8 +33,10 @@ from ferrule.emulation.unicorn.observer import Observer
 from ferrule.emulation.unicorn.ownership import Ownership, memory_at
 from ferrule.emulation.unicorn.peripherals import attach
 from ferrule.emulation.unicorn.processor import Processor
+from ferrule.emulation.unicorn.stopwatch import Stopwatch
 from ferrule.emulation.unicorn.uart import KINDS, Uart, UartWire
 from ferrule.link import BoardMemory, Channel, LinkError
+from ferrule.timing import Duration
 
 SLICE_INSTRUCTIONS = 2_000_000
 """Largest number of instructions between two checks of the clock, about 10 ms."""
@@ -124,6 +126,14 @@ class UnicornSession(EmulatorSession):
         self._observer = Observer(
             guest, self._processor, machine.contract, {each.model.name: each for each in self._devices}, returns
         )
+        self._stopwatch = Stopwatch(
+            guest,
+            self._processor,
+            machine.durations,
+            {each.model.name: each for each in self._devices},
+            returns,
+            self._observer,
+        )
         self._wires = [
             UartWire(
                 self._uart(wire.uart, f"for device {wire.name} "),
@@ -203,6 +213,10 @@ class UnicornSession(EmulatorSession):
         return {
             (device.model.name, operator): work for device in self._devices for operator, work in device.work().items()
         }
+
+    @override
+    def durations(self) -> tuple[Duration, ...]:
+        return self._stopwatch.take()
 
     def _begin_operator(self) -> None:
         operator = self._guest.register("r1")
