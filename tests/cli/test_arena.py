@@ -25,7 +25,7 @@ from ferrule.report.inspection import Inspection
 from ferrule.report.run_document import ReportDocument
 
 Ferrule = Callable[..., Any]
-GOALS = ("speed", "balanced", "size", "memory")
+GOALS = ("speed", "balanced", "size", "memory", "time")
 BOARDS = ("mps2-an386", "mps3-an547", "stm32g0b1")
 NETWORKS: dict[str, Callable[[], Network]] = {
     "dense": small_networks.dense,

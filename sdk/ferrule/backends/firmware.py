@@ -93,12 +93,18 @@ class KernelCosts:
     """The name of the kernel's code, which all layers with the same name share; empty if it is not counted."""
     code_bytes: Annotated[int, at_least(0)] = 0
     """Flash of this code, about."""
+    cycles: Annotated[int | None, at_least(0)] = None
+    """Planned for one inference, if these and not instructions are to be few (`Target.clocked`)."""
 
     def at(self, price: Price, spare_bytes: float = math.inf, codes: Collection[str] = ()) -> float:
-        """Return instructions and bytes together in instructions; the first bytes of scratch and `codes` are free."""
+        """Return instructions and bytes together in instructions; the first bytes of scratch and `codes` are free.
+
+        Cycles stand for the instructions if they are stated.
+        """
+        work = self.instructions if self.cycles is None else self.cycles
         flash = self.weight_bytes + (0 if self.code in codes else self.code_bytes)
         above = max(self.scratch_bytes - spare_bytes, 0)
-        return self.instructions + price.flash * flash + (price.ram * above if above else 0)
+        return work + price.flash * flash + (price.ram * above if above else 0)
 
 
 @frozen

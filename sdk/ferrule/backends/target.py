@@ -11,6 +11,7 @@ from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.backends.device import BackendId, Device, default_device
 from ferrule.backends.optimization_views import ModelOptions
+from ferrule.timing.planned import Pace
 
 
 class Face(StrEnum):
@@ -34,11 +35,15 @@ class Goal(StrEnum):
     """Flash."""
     MEMORY = "memory"
     """Workspace; instructions may grow."""
+    TIME = "time"
+    """Planned cycles, where the core has a table of them, and otherwise instructions; RAM and flash may grow."""
 
 
 @frozen
 class Price:
-    """The instructions of one inference that a byte must save to be worth it; 0 if bytes are free."""
+    """The instructions of one inference, with the goal `time` the cycles, that a byte must save to be worth it; 0 if
+    bytes are free.
+    """
 
     ram: float = 0
     """Per byte of the workspace."""
@@ -55,6 +60,7 @@ PRICES: Mapping[Goal, Price] = {
     Goal.BALANCED: Price(ram=20, flash=4),
     Goal.SIZE: Price(ram=20, flash=1000),
     Goal.MEMORY: Price(ram=1000, flash=4),
+    Goal.TIME: Price(),
 }
 """What bytes are worth to each goal."""
 
@@ -142,6 +148,8 @@ class Target:
     """The cost that the firmware minimises; without an effect on the host."""
     own_price: Price | None = None
     """The user's own price of bytes; None for that of the goal."""
+    pace: Pace | None = None
+    """How fast the core runs kernels from the board's memories; None if that is unknown."""
     input_rows: bool = False
     """Whether the firmware takes the network's input row by row; see `LoweredOp.feed`."""
 
@@ -149,6 +157,11 @@ class Target:
     def price(self) -> Price:
         """What the firmware pays for bytes in instructions."""
         return PRICES[self.goal] if self.own_price is None else self.own_price
+
+    @property
+    def clocked(self) -> Pace | None:
+        """How fast the core runs kernels if the firmware minimises time; None if it minimises instructions."""
+        return self.pace if self.goal is Goal.TIME else None
 
     @property
     def aim(self) -> str:

@@ -29,7 +29,7 @@ ENGINE = "unicorn, or else one that can run the board"
 OPTIMIZATIONS = ("O3", "O2", "Os")
 OVERLAPS = ("on", "off")
 """The values of ferrule.firmware.job.OVERLAPS, copied so that --help does not import it; a test compares them."""
-GOALS = ("speed", "balanced", "size", "memory")
+GOALS = ("speed", "balanced", "size", "memory", "time")
 """The values of ferrule.firmware.job.GOALS, copied so that --help does not import it; a test compares them."""
 TRANSFERS = ("import", "copy")
 """The values of ferrule.optimizer.options.TRANSFERS, copied so that --help does not import it; a test compares them."""
@@ -241,7 +241,7 @@ _DIVISION = (
     option(
         "--goal",
         "The cost that is minimised where several kernels can run a layer: instructions (speed), instructions "
-        "with hardly more flash or RAM (balanced), flash (size), or RAM (memory).",
+        "with hardly more flash or RAM (balanced), flash (size), RAM (memory), or planned cycles (time).",
         kind=GOALS,
         shown=GOALS[1],
     ),

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ferrule._frozen import frozen
-from ferrule.backends.target import CoreFeatures
+from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.boards import Board, board_names, load_board
 from ferrule.codegen import Program
 from ferrule.codegen.plan import REGION, memory_of
@@ -20,6 +20,7 @@ from ferrule.firmware.job import Job
 from ferrule.firmware.placement import emit_program
 from ferrule.firmware.project import SMALLEST_STACK_BYTES
 from ferrule.network import Network
+from ferrule.timing.planned import Pace
 
 
 @frozen
@@ -70,17 +71,17 @@ def fits(network: Network, job: Job) -> tuple[BoardFit, ...]:
     A board whose own files are invalid is left out.
     """
     given, known = job.load_board(), list(_boards())
-    programs: dict[CoreFeatures, Program] = {}
+    programs: dict[tuple[CoreFeatures, Pace | None], Program] = {}
+    """By what the choice of kernels depends on."""
 
     def fit(board: Board) -> BoardFit:
+        key = board.cpu.features, board.pace if job.goal == Goal.TIME else None
         try:
-            program = programs.get(board.cpu.features) or emit_program(
-                [network], replace(job, board=board), limited=False
-            )
+            program = programs.get(key) or emit_program([network], replace(job, board=board), limited=False)
         except FerruleError as error:
             return BoardFit(board=board.name, fits=False, problem=str(error))
         if not program.devices:  # whose places and memories are the board's
-            programs[board.cpu.features] = program
+            programs[key] = program
         needs = _needs(program, board)
         return BoardFit(
             board=board.name,

@@ -61,10 +61,11 @@ class Job:
     layers are ordered; "off": each layer ends before the next one begins, which takes the least memory."""
     goal: str = "balanced"
     """The cost that is minimised where several kernels can run a layer: "speed" (instructions), "balanced"
-    (instructions, with hardly more flash or RAM), "size" (flash) or "memory" (RAM)."""
+    (instructions, with hardly more flash or RAM), "size" (flash), "memory" (RAM) or "time" (planned cycles, where the
+    core has a table of them, and otherwise instructions)."""
     price: Mapping[str, float] = field(default_factory=dict)
-    """What a byte is worth in instructions of one inference, instead of the goal's price: `ram` and `flash`, of which
-    either may be left out. More instructions are saved for a byte if it is worth less."""
+    """What a byte is worth in instructions of one inference, with the goal "time" in cycles, instead of the goal's
+    price: `ram` and `flash`, of which either may be left out. More is saved for a byte if it is worth less."""
     input_rows: bool = False
     """Whether the firmware takes its only input row by row, as from a camera, by `ferrule_<model>_input_rows`; the
     goal is then "memory"."""
@@ -167,6 +168,7 @@ class Job:
             memories=() if board is None else board.memories,
             goal=Goal(self.goal),
             own_price=replace(PRICES[Goal(self.goal)], **self.price) if self.price else None,
+            pace=None if board is None else board.pace,
             input_rows=self.input_rows,
             overlap=self.overlap == "on",
         )

@@ -12,6 +12,7 @@ from ferrule.backends.device import Device
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.target import CoreFeatures, Face, Goal, Memory, Price, Target
 from ferrule.backends.tensor_handle import MemorySource
+from ferrule.timing.planned import Pace
 
 ALLOCATORS = (
     (MemorySource.MALLOC, MemorySource.MALLOC | MemorySource.DMA_BUF)
@@ -62,6 +63,8 @@ class OptimizerOptions:
     """The cost that is minimised where several kernels can run a layer."""
     own_price: Price | None = None
     """The user's own price of bytes; None for that of the goal."""
+    pace: Pace | None = None
+    """How fast the core runs kernels from the board's memories; None if that is unknown."""
     input_rows: bool = False
     """Whether the firmware takes the network's input row by row."""
     overlap: bool = True
@@ -77,5 +80,6 @@ class OptimizerOptions:
             options=self.model_options.get(device.backend, {}),
             goal=self.goal,
             own_price=self.own_price,
+            pace=self.pace,
             input_rows=self.input_rows,
         )

@@ -64,7 +64,7 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The optimization level, such as Os; `--optimization` precedes it."""
     overlap: Literal["on", "off"] | None = None
     """Whether devices work beside the core and one another; `--overlap` precedes it."""
-    goal: Literal["speed", "balanced", "size", "memory"] | None = None
+    goal: Literal["speed", "balanced", "size", "memory", "time"] | None = None
     """The cost that is minimised where several kernels can run a layer; `--goal` precedes it."""
     price: dict[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
     """What a byte of `ram` or `flash` is worth in instructions of one inference, instead of the goal's price; `--price`

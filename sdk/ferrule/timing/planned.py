@@ -8,6 +8,7 @@ layers of the shapes of public models that ran in the embedded engine with the c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +34,7 @@ class KernelWork:
     """As `LoweredOp.kernel`."""
     instructions: int | None
     """The estimate of the kernel's costs; None if it states none."""
-    elements: int
+    elements: int = 0
     """Of the largest tensor that the layer reads or writes, without constants: the measure of kernels without an
     estimate."""
     weight_bytes: int = 0
@@ -72,7 +73,7 @@ def _median(values: Mapping[str, float]) -> float:
 class Pace:
     """How fast a core runs kernels, with code and weights in the memories of a board."""
 
-    timings: KernelTimings
+    timings: KernelTimings = field(hash=False)
     code: MemoryTiming = _NO_WAITS
     weights: MemoryTiming = _NO_WAITS
 

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from ferrule.backends import BackendId
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row, explain
-from ferrule.backends.target import PRICES, Goal, Price
+from ferrule.backends.target import PRICES, Face, Goal, Price, default_target
 from ferrule.graph import Rounding
+from ferrule.timing.planned import KernelTimings, Pace
 
 SPARE = 100
 PLAIN = 1000
@@ -27,7 +30,9 @@ def kernel(name: str, instructions: int, scratch_bytes: int = 0, weight_bytes: i
     )
 
 
-def preferred(price: Price, *candidates: Candidate, codes: tuple[str, ...] = ("code",)) -> str:
+def preferred(
+    price: Price, *candidates: Candidate, codes: tuple[str, ...] = ("code",), pace: Pace | None = None
+) -> str:
     """Return the kernel that the price prefers among those of one row each, which is also that among all of one row."""
     found = []
     for rows in (
@@ -35,7 +40,7 @@ def preferred(price: Price, *candidates: Candidate, codes: tuple[str, ...] = ("c
         [Row(kernel="every", candidate=lambda _: candidates)],
     ):
         context = SimpleNamespace(
-            target=SimpleNamespace(price=price, aim="it", core=None),
+            target=SimpleNamespace(price=price, aim="it", core=None, clocked=pace),
             layer=SimpleNamespace(rounding=Rounding.TFLM),
             spare_bytes=SPARE,
             codes=frozenset(codes),
@@ -74,4 +79,24 @@ def test_goals_differ_in_what_bytes_are_worth() -> None:
     quick, small, tight = kernel("quick", 500, 1000, 100), kernel("small", 9000, 0, 1), kernel("tight", 9000, 0, 2)
     usual = kernel("usual", 700, SPARE, 10)
     chosen = {goal: preferred(price, quick, small, tight, usual) for goal, price in PRICES.items()}
-    assert chosen == {Goal.SPEED: "quick", Goal.BALANCED: "usual", Goal.SIZE: "small", Goal.MEMORY: "usual"}
+    assert chosen == {
+        Goal.SPEED: "quick",
+        Goal.BALANCED: "usual",
+        Goal.SIZE: "small",
+        Goal.MEMORY: "usual",
+        Goal.TIME: "quick",
+    }
+
+
+def test_cycles_stand_for_instructions_where_time_is_minimised() -> None:
+    many, few = kernel("many", 1000), kernel("few", 800)
+    timings = KernelTimings(core="made up", per_instruction={"many": 1.1, "few": 1.5}, per_element={"any": 1.0})
+    assert preferred(Price(), many, few) == "few"
+    assert preferred(Price(), many, few, pace=Pace(timings=timings)) == "many"
+    assert preferred(Price(ram=1), many, kernel("tight", 700, SPARE + 600), pace=Pace(timings=timings)) == "many"
+
+
+def test_a_target_has_cycles_only_where_time_is_minimised() -> None:
+    timings = KernelTimings(core="made up", per_instruction={"many": 1.1}, per_element={"any": 1.0})
+    target = replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), pace=Pace(timings=timings))
+    assert [goal for goal in Goal if replace(target, goal=goal).clocked is not None] == [Goal.TIME]

@@ -23,6 +23,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Rounding
 from ferrule.memory.request import Overlap
 from ferrule.operators.weighted.products import WEIGHTED_RULES
+from ferrule.timing.planned import KernelWork
 
 _CODE_BYTES = 2000
 """The code of a kernel, on average of those for layers with weights."""
@@ -51,6 +52,8 @@ class Candidate:
     """Estimate for one inference, within about a tenth."""
     weight_bytes: int
     """Flash of the weights and of the tables that grow with the layer."""
+    cycles: int | None = None
+    """As in `KernelCosts.cycles`; the table's rows leave it out."""
     scratch_bytes: int = 0
     """As in `LoweredOp.scratch_bytes`; above the layer's spare bytes it probably raises the peak of the workspace."""
     overlaps: Callable[[], tuple[Overlap, ...]] = tuple
@@ -69,6 +72,7 @@ class Candidate:
             scratch_bytes=self.scratch_bytes,
             code=self.code or self.kernel,
             code_bytes=_CODE_BYTES,
+            cycles=self.cycles,
         )
 
     def lowered(self, context: LoweringContext) -> LoweredOp:
@@ -210,7 +214,18 @@ def _of_row(context: LoweringContext, row: Row) -> Sequence[Candidate] | str:
     if rule not in row.rules:
         return f"it does not round by {rule.phrase}"
     found = row.candidate(context)
-    return [found] if isinstance(found, Candidate) else found
+    if isinstance(found, str):
+        return found
+    return [_clocked(each, context) for each in ((found,) if isinstance(found, Candidate) else found)]
+
+
+def _clocked(candidate: Candidate, context: LoweringContext) -> Candidate:
+    """Return a candidate with its planned cycles if the firmware minimises time."""
+    pace = context.target.clocked
+    if pace is None:
+        return candidate
+    work = KernelWork(kernel=candidate.kernel, instructions=candidate.instructions, weight_bytes=candidate.weight_bytes)
+    return replace(candidate, cycles=pace.cycles(work))
 
 
 def _cheapest(candidates: Sequence[Candidate] | str, context: LoweringContext) -> Candidate | str:
@@ -228,7 +243,8 @@ def _considered(row: Row, found: Candidate | str, best: Candidate | str, context
     if isinstance(found, str) or isinstance(best, str):
         return Considered(candidate=None, stated=ConsideredKernel(kernel=row.kernel, reason=str(found)))
     worse = {
-        "more instructions": found.instructions > best.instructions,
+        "more cycles": (found.cycles or 0) > (best.cycles or 0),
+        "more instructions": best.cycles is None and found.instructions > best.instructions,
         "more weights": found.weight_bytes > best.weight_bytes,
         "more scratch": found.scratch_bytes > best.scratch_bytes,
     }
