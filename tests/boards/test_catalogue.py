@@ -145,6 +145,33 @@ def test_the_stm32g0b1() -> None:
     assert [len(board.setup_for(names)) for names in ((), ("usart2",), ("usart2", "usart1"))] == [4, 9, 14]
 
 
+def test_the_nucleo_l4r5zi() -> None:
+    board = load_board("nucleo_l4r5zi")
+    assert (board.cpu.type, board.cpu.fpu, board.cpu.interrupts) == ("cortex-m4", "fpv4-sp-d16", 95)
+    assert board.clock_hz == read_platform(board.platform).entry("nvic").integer("systickFrequency") == 120_000_000
+    assert {memory.name: (memory.address, memory.size_bytes) for memory in board.memories} == {
+        "flash": (0x0800_0000, 2 << 20),
+        "sram": (0x2000_0000, 640 << 10),
+    }
+    assert board.qemu is None
+    assert board.link_uart.address == 0x4000_8000
+    assert board.uart_clock_hz(board.link_uart) == 256 * 16_000_000  # of the low-power UART, as its divider counts
+    used = board.setup_for(["lpuart1"])
+    assert [each.address for each in used if each.wait] == [0x4002_1000, 0x4002_1000, 0x4002_1008]
+    assert (used[-1].address, used[-1].uart) == (0x4002_1008, None)  # HCLK is divided until all else is done
+    assert board.timing is not None
+    assert board.timing.memory("flash").wait_states == 5
+    assert board.energy is not None
+    assert board.energy.running.at(board.clock_hz) == (13_200, 13_200)
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "mps3-an547"])
+def test_every_shipped_board_with_a_model_of_cycles_states_its_timing(name: str) -> None:
+    board = load_board(name)
+    assert board.timing is not None
+    assert board.timing.source
+
+
 def test_the_default_stack_has_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ferrule.boards.catalogue.DEFAULT_STACK_BYTES", 1 << 30)
     with pytest.raises(FerruleError, match=r"placement.stack_bytes is 1073741824 by default, 'ssram23' holds 4194304"):

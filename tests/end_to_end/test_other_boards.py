@@ -65,7 +65,7 @@ def test_a_small_model(board: str, engine_name: str, toolchain: str, request: py
 
 
 @pytest.mark.parametrize("backend", ["Woofles", "UartWoofles"])
-@pytest.mark.parametrize("board", ["nrf52840dk", "stm32f4_discovery", "stm32g0b1"])
+@pytest.mark.parametrize("board", ["nrf52840dk", "nucleo_l4r5zi", "stm32f4_discovery", "stm32g0b1"])
 def test_accelerators_on_the_bus_and_behind_a_uart(board: str, backend: str) -> None:
     need("unicorn")
     network = small_networks.dense()

@@ -340,6 +340,14 @@ def test_registers_that_the_board_needs_are_set_up(tmp_path: Path) -> None:
     assert "    /* speed of uart4 */\n    {0x40009010U, 0x000000ffU, 0x00000020U},\n" in text
     assert text.index("SCB->CPACR") < text.rindex("set_up_registers();")
     check_formatted(list((tmp_path / "project" / "board").glob("*.c")))
+    with (board / "board.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[[setup]]\naddress = 0x40009014\nset = 0x1\nwait = 0x2\nwhy = "ready"\n')
+    waiting = project(tmp_path / "waiting", board=board).folder / "board" / "system.c"
+    rows = waiting.read_text(encoding="utf-8")
+    assert "    {0x40009010U, 0x000000ffU, 0x00000020U, 0x00000000U},\n" in rows
+    assert "    {0x40009014U, 0x00000000U, 0x00000001U, 0x00000002U},\n" in rows
+    assert "(*at & each->wait) != each->wait" in rows
+    check_formatted([waiting])
     other = project(tmp_path / "other").folder / "board" / "system.c"
     assert "set_up_registers" not in other.read_text(encoding="utf-8")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from children import ran
+from formatting import check_formatted
 from needs import require_program
 from small_networks import dense, float_dense, two_by_two
 
@@ -81,6 +82,15 @@ def test_main_sets_registers_up_before_the_uart(tmp_path: Path) -> None:
     ]
     assert text.index("    set_up_registers();") < text.index("ferrule_uart_stm32_init(&uart)")
     assert "set_up" not in (write(tmp_path / "mps2").folder / "main.c").read_text(encoding="utf-8")
+
+
+def test_main_waits_for_what_a_register_reports(tmp_path: Path) -> None:
+    text = (write(tmp_path / "waits", board="nucleo_l4r5zi").folder / "main.c").read_text(encoding="utf-8")
+    described = load_board("nucleo_l4r5zi").setup_for(["lpuart1"])
+    rows = re.findall(r"/\* (.*) \*/\n    \{(0x\w{8})U, (0x\w{8})U, (0x\w{8})U, (0x\w{8})U\},", text)
+    assert [(row[0], row[-1]) for row in rows] == [(each.why, f"{each.wait:#010x}") for each in described]
+    assert "(ferrule_mmio_read32(each->address) & each->wait) == each->wait" in text
+    check_formatted([tmp_path / "waits" / "main.c"])
 
 
 def test_main_gives_the_uart_its_own_clock_or_its_buffer(tmp_path: Path) -> None:

@@ -55,6 +55,16 @@ def test_a_board_that_states_no_currents_has_no_energy() -> None:
     assert energy_of(None, clock_hz=HZ, work_cycles=1) is None
 
 
+def test_a_sleeping_core_of_unknown_current_takes_at_most_that_of_one_at_work() -> None:
+    board = BoardEnergy(supply_v=3.0, running=Current(ua_per_mhz=(100.0, 120.0), source="run"))
+    found = energy_of(board, clock_hz=HZ, work_cycles=HZ / 100, asleep_cycles=HZ / 100)
+    assert found is not None
+    assert (found.low_mj, found.high_mj) == pytest.approx((0.3, 0.72))
+    assert found.unstated == ("core asleep",)
+    rate, battery = parse_rate("1/s"), parse_battery("1mAh")
+    assert battery_life(board, found, clock_hz=HZ, elapsed_cycles=HZ / 50, rate=rate, battery=battery) == ()
+
+
 def test_a_battery_that_feeds_a_sleeping_chip() -> None:
     inference = energy_of(BOARD, clock_hz=HZ, work_cycles=HZ / 100)
     assert inference is not None

@@ -81,6 +81,8 @@ class Setup(_Table, frozen=True, kw_only=True):
     """Bits to clear; they are cleared before `set` is applied."""
     set: _Word = 0
     """Bits to set."""
+    wait: _Word = 0
+    """Bits that the chip sets once it has done so; start-up waits for them, but never for ever."""
     why: str
     """The reason in one line, with its source."""
     uart: str | None = None
@@ -129,7 +131,7 @@ class TimingDescription(_Table, frozen=True, kw_only=True):
     residual: tuple[float, float] | None = None
 
 
-class CurrentDescription(_Table, frozen=True, kw_only=True):
+class CurrentDescription(_Table, frozen=True, kw_only=True, omit_defaults=True):
     """Tables `[energy.asleep]`, `[energy.stopped]` and `[energy.running.<memory>]`."""
 
     ua: tuple[float, float] | None = None
@@ -145,12 +147,12 @@ class DeviceCurrentsDescription(_Table, frozen=True, kw_only=True):
     source: str
 
 
-class EnergyDescription(_Table, frozen=True, kw_only=True):
+class EnergyDescription(_Table, frozen=True, kw_only=True, omit_defaults=True):
     """Table `[energy]`."""
 
     supply_v: float
     running: dict[str, CurrentDescription]
-    asleep: CurrentDescription
+    asleep: CurrentDescription | None = None
     stopped: CurrentDescription | None = None
     devices: dict[str, DeviceCurrentsDescription] = {}
 
@@ -172,6 +174,11 @@ class BoardDescription(_Table, frozen=True, kw_only=True):
     timing: dict[str, Any] | None = None
     """`source` and `residual` (TimingDescription) beside a table per memory (MemoryTimingDescription)."""
     energy: EnergyDescription | None = None
+
+    @property
+    def energy_table(self) -> dict[str, Any]:
+        """The table `[energy]` as it was written; empty without one."""
+        return {} if self.energy is None else dict(msgspec.to_builtins(self.energy))
 
 
 def read_description(file: Path) -> BoardDescription:

@@ -77,7 +77,7 @@ def board_energy(stated: EnergyDescription | None, memories: Iterable[str], code
     return BoardEnergy(
         supply_v=stated.supply_v,
         running=running[code],
-        asleep=_current(stated.asleep, f"{where}.asleep"),
+        asleep=None if stated.asleep is None else _current(stated.asleep, f"{where}.asleep"),
         stopped=None if stated.stopped is None else _current(stated.stopped, f"{where}.stopped"),
         devices={name: _device(each, f"{where}.devices.{name}") for name, each in stated.devices.items()},
     )

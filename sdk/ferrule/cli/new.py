@@ -75,12 +75,14 @@ def board(name: str, base: str, out: Path) -> None:
     if name in board_names():
         raise FerruleError(f"board '{name}' already exists", hint="choose another name; see: ferrule boards")
     old = load_board(base)
+    described = read_description(old.folder / "board.toml")
     values = {
         "name": name,
         "title": f"{name}, based on {old.name}",
         "base": old.name,
         "base_platform": _included(old, out),
-        "board": read_description(old.folder / "board.toml"),
+        "board": described,
+        "energy": described.energy_table,
         "engine": "unicorn" if engine("unicorn").refuses(old) is None else "qemu",
     }
     folder = out / name

@@ -230,6 +230,8 @@ def _toml(value: object) -> str:
     match value:
         case bool() | int():
             return json.dumps(value)
+        case float():
+            return repr(value)
         case str():
             return '"' + "".join(map(_toml_escaped, value)) + '"'
         case Mapping():

@@ -53,8 +53,8 @@ class BoardEnergy:
     """The supply voltage, in volts, at which the currents were measured."""
     running: Current
     """While the core runs code from the memory that has it (placement.code), that memory included."""
-    asleep: Current
-    """While the core sleeps until an interrupt and its clocks go on, as in a wait for a device."""
+    asleep: Current | None = None
+    """While the core sleeps until an interrupt and its clocks go on, as in a wait for a device; None if not stated."""
     stopped: Current | None = None
     """Between inferences, if the application stops the clocks; None if the board states none."""
     devices: Mapping[str, DeviceCurrents] = field(default_factory=dict)
@@ -63,9 +63,8 @@ class BoardEnergy:
     @property
     def sources(self) -> tuple[str, ...]:
         """The sources of all currents, each once."""
-        stopped = () if self.stopped is None else (self.stopped,)
-        currents = (self.running, self.asleep, *stopped, *self.devices.values())
-        return tuple(dict.fromkeys(each.source for each in currents))
+        currents = (self.running, self.asleep, self.stopped, *self.devices.values())
+        return tuple(dict.fromkeys(each.source for each in currents if each is not None))
 
 
 @frozen
@@ -77,7 +76,8 @@ class EnergyRange:
     parts: Mapping[str, Range]
     """Millijoules of "core at work", "core asleep" and each device; their sum is the whole."""
     unstated: tuple[str, ...] = ()
-    """Devices of the run whose own current the board does not state, and which therefore do not count."""
+    """What the board does not state: "core asleep", which counts from nothing up to the current of a core at work, and
+    devices of the run, which do not count."""
     sources: tuple[str, ...] = ()
 
     @override
@@ -121,7 +121,8 @@ def energy_of(
         return None
     devices = device_cycles or {}
     elapsed = work_cycles + asleep_cycles
-    running, asleep = energy.running.at(clock_hz), energy.asleep.at(clock_hz)
+    running = energy.running.at(clock_hz)
+    asleep = (0.0, running[1]) if energy.asleep is None else energy.asleep.at(clock_hz)
 
     def millijoules(current: Range, cycles: float) -> Range:
         low, high = (each * energy.supply_v * cycles / clock_hz / 1e3 for each in current)
@@ -139,7 +140,10 @@ def energy_of(
         low_mj=low,
         high_mj=high,
         parts=parts,
-        unstated=tuple(name for name in devices if name not in energy.devices),
+        unstated=(
+            *(("core asleep",) if asleep_cycles and energy.asleep is None else ()),
+            *(name for name in devices if name not in energy.devices),
+        ),
         sources=energy.sources,
     )
 
@@ -155,8 +159,8 @@ def battery_life(
 ) -> tuple[BatteryLife, ...]:
     """Return how long a battery lasts: with a chip that sleeps between inferences, and with one that stops its clocks.
 
-    `inference` is the energy of an inference that takes `elapsed_cycles`. The second life is there only if the board
-    states the current of a stopped chip; to stop and start again takes no time in it.
+    `inference` is the energy of an inference that takes `elapsed_cycles`. Each life is there only if the board states
+    the current between inferences; to stop the clocks and start them again takes no time.
 
     Raises:
         FerruleError: one inference takes longer than the rate allows.
@@ -168,12 +172,10 @@ def battery_life(
             f"and every {1e3 * rate.period_s:.3g} ms one begins"
         )
     idle = _sum(*(each.idle_ua for name, each in energy.devices.items() if name in inference.parts))
-    ways = {"asleep": energy.asleep.at(clock_hz)}
-    if energy.stopped is not None:
-        ways["stopped"] = energy.stopped.at(clock_hz)
     return tuple(
-        _life(name, _sum(current, idle), inference, busy, energy.supply_v, rate, battery)
-        for name, current in ways.items()
+        _life(name, _sum(current.at(clock_hz), idle), inference, busy, energy.supply_v, rate, battery)
+        for name, current in (("asleep", energy.asleep), ("stopped", energy.stopped))
+        if current is not None
     )
 
 

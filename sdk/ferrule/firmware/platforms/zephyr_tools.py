@@ -111,6 +111,7 @@ ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
         former=(("nrf52840dk_nrf52840", _OLD_NAMES),),
         modules=("hal_nordic",),
     ),
+    "nucleo_l4r5zi": ZephyrBoard("nucleo_l4r5zi", "usart3", modules=("hal_stm32",)),
     "stm32f4_discovery": ZephyrBoard(
         "stm32f4_disco",
         "usart1",
