@@ -19,6 +19,8 @@ SITES = 1 << 14
 UART_OUTPUT_BYTES = 1 << 16
 UART_WORDS = 32
 OWNED_REGIONS = 8
+TIMED_MEMORIES = 16
+TIMED_CACHES = 8
 
 
 class Stop(IntEnum):
@@ -98,6 +100,7 @@ class GuestState(ctypes.Structure):
             "engine",
             "core",
             "ownership",
+            "timing",
         ),
         *_each(U64, "entered", "budget", "limit", "elapsed", "due", "now"),
         *_each(U32, "stop", "block_address", "block_bytes", "paused", "exception", "error"),
@@ -143,6 +146,15 @@ class CoreConfig(ctypes.Structure):
     _fields_ = (
         *_each(U32, "architecture", "lines", "priority_mask", "cpu_id", "vector_table"),
         ("register_ids", I32 * len(FAULT_REGISTERS)),
+    )
+
+
+class TimedMemory(ctypes.Structure):
+    """struct ferrule_memory_timing."""
+
+    _fields_ = (
+        *_each(U64, "address", "bytes"),
+        *_each(U32, "wait_states", "write_wait_states", "width_bytes", "prefetch", "code_cache", "data_cache"),
     )
 
 

@@ -19,7 +19,7 @@ SOURCE_FOLDER = Path(__file__).parent / "src"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
     *("alignment", "guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
-    *("ownership", "owned_layers", "uart", "uart_nrf", "uart_stm32", "uart_stm32f7"),
+    *("ownership", "owned_layers", "operation", "pipeline", "timing", "uart", "uart_nrf", "uart_stm32", "uart_stm32f7"),
 )
 SOURCES = (*HEADERS, "run")
 
@@ -44,12 +44,17 @@ _MIRRORS = (
     ("ferrule_cycle_counter_bytes", layout.CycleCounterState),
     ("ferrule_uart_bytes", layout.UartState),
     ("ferrule_ownership_bytes", layout.OwnershipState),
+    ("ferrule_memory_timing_bytes", layout.TimedMemory),
 )
 """The functions that return the sizes of structs, and the structs as they are here."""
 EXPIRE = ctypes.CFUNCTYPE(None, POINTER)
 """Type of the function that a timer calls."""
-_GUEST, _CONFIG, _FAULT, _OWNERSHIP, _UART = map(
-    ctypes.POINTER, (layout.GuestState, layout.CoreConfig, layout.CoreFault, layout.OwnershipState, layout.UartState)
+_GUEST, _CONFIG, _FAULT, _OWNERSHIP, _UART, _TIMED_MEMORY = map(
+    ctypes.POINTER,
+    (
+        *(layout.GuestState, layout.CoreConfig, layout.CoreFault, layout.OwnershipState, layout.UartState),
+        layout.TimedMemory,
+    ),
 )
 _UART_FUNCTIONS = (
     "update",
@@ -60,6 +65,13 @@ _UART_FUNCTIONS = (
 _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_guest_executed", U64, (_GUEST, U32)),
     ("ferrule_guest_elapsed", U64, (_GUEST, U32)),
+    ("ferrule_timing_bytes", U64, ()),
+    ("ferrule_core_timing_name", ctypes.c_char_p, (U32,)),
+    ("ferrule_timing_set_core", None, (POINTER, POINTER)),
+    ("ferrule_timing_set_cache", None, (POINTER, U32, U32, U32, U32)),
+    ("ferrule_timing_add_memory", None, (POINTER, _TIMED_MEMORY)),
+    ("ferrule_timing_start", None, (POINTER, _GUEST)),
+    ("ferrule_timing_forget", None, (POINTER,)),
     ("ferrule_guest_allow_code", ctypes.c_bool, (_GUEST, U32)),
     ("ferrule_core_bytes", U64, ()),
     ("ferrule_core_reset", None, (POINTER, _GUEST, _CONFIG)),

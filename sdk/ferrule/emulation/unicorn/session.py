@@ -18,7 +18,7 @@ from ferrule.devices.watchdog import WATCHDOG
 from ferrule.emulation.contract import ContractCounts
 from ferrule.emulation.crash import CrashReport, EngineError, ExitError, Registers, address_text
 from ferrule.emulation.emulator_session import EmulatorSession
-from ferrule.emulation.engine import Counters, DeviceWork, Machine, Observation
+from ferrule.emulation.engine import Clock, Counters, DeviceWork, Machine, Observation
 from ferrule.emulation.fault_record import FIELDS, FaultRecord
 from ferrule.emulation.gdb import GdbConnection
 from ferrule.emulation.ownership import NEXT, OwnershipCounts, OwnershipError
@@ -34,9 +34,10 @@ from ferrule.emulation.unicorn.ownership import Ownership, memory_at
 from ferrule.emulation.unicorn.peripherals import attach
 from ferrule.emulation.unicorn.processor import Processor
 from ferrule.emulation.unicorn.stopwatch import Stopwatch
+from ferrule.emulation.unicorn.timing import Timing
 from ferrule.emulation.unicorn.uart import KINDS, Uart, UartWire
 from ferrule.link import BoardMemory, Channel, LinkError
-from ferrule.timing import Duration
+from ferrule.timing import Duration, core_timing
 
 SLICE_INSTRUCTIONS = 2_000_000
 """Largest number of instructions between two checks of the clock, about 10 ms."""
@@ -108,6 +109,7 @@ class UnicornSession(EmulatorSession):
         vector_table = self._board.memory(self._board.placement.code).address
         guest = self._guest = Guest(self._board)
         self._processor = Processor(guest, self._board, vector_table)
+        self._timing = self._timed(machine.clock)
         self._uarts = attach(guest, self._processor, self._board)
         guest.load(self._image)
         limit_s = machine.callback_s
@@ -154,6 +156,11 @@ class UnicornSession(EmulatorSession):
             self._processor.stop_at_bkpt()
         if machine.options.gdb is not None:
             self._debugger = Debugger(self._processor, GdbConnection(machine.options.gdb))
+
+    def _timed(self, clock: Clock) -> Timing | None:
+        """Return the model of the core's cycles, if the machine's time is counted in them."""
+        core = core_timing(self._board.cpu.type)
+        return None if clock is Clock.INSTRUCTIONS or core is None else Timing(self._guest, self._board, core)
 
     def _place_text(self, address: int) -> str:
         """Return an address with the symbol that it belongs to."""

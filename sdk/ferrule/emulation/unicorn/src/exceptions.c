@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "system_control.h"
+#include "timing.h"
 
 #define XPSR_EXCEPTION 0x1FFu
 #define XPSR_ALIGNED   (1u << 9)
@@ -64,6 +65,20 @@ static void leave_thread_control(struct ferrule_core *core, uint32_t control)
     ferrule_guest_write(guest, FERRULE_CONTROL, 0);
     if ((control & CONTROL_NPRIV) != 0) {
         ferrule_guest_write(guest, FERRULE_CONTROL, CONTROL_NPRIV);
+    }
+}
+
+enum passage { ENTRY, CHAIN, EXIT };
+
+/* Adds the time of an exception's entry, of a change of handlers, or of a return. */
+static void spend(struct ferrule_core *core, enum passage passage)
+{
+    struct ferrule_timing *timing = core->guest->timing;
+    if (timing != NULL) {
+        const uint32_t cycles = passage == ENTRY   ? timing->core.exception_entry
+                                : passage == CHAIN ? timing->core.exception_chain
+                                                   : timing->core.exception_exit;
+        ferrule_timing_drain(timing, core->guest, cycles);
     }
 }
 
@@ -138,6 +153,7 @@ void ferrule_exception_enter(struct ferrule_core *core, uint32_t exception)
     if (core->architecture >= 8 && (control & CONTROL_SFPA) != 0) {
         saved |= XPSR_SFPA;
     }
+    spend(core, ENTRY);
     const bool stored = push(core, frame, saved, with_float);
     ferrule_guest_write(guest, FERRULE_SP, frame);
     if (thread) {
@@ -198,6 +214,7 @@ static void fail_return(struct ferrule_core *core, uint32_t exc_return, uint32_t
     ferrule_exception_fault(core, fault, status, 0);
     const uint32_t next = ferrule_core_takeable(core);
     if (core->guest->stop == FERRULE_GUEST_RUNS && next != 0) {
+        spend(core, CHAIN);
         take(core, next, exc_return);
     }
 }
@@ -244,9 +261,11 @@ void ferrule_exception_return(struct ferrule_core *core, uint32_t exc_return)
     }
     const uint32_t next = ferrule_core_takeable(core);
     if (next != 0) {
+        spend(core, CHAIN);
         take(core, next, exc_return); /* tail-chaining */
         return;
     }
+    spend(core, EXIT);
     const uint32_t frame = ferrule_guest_read(guest, pointer);
     if (!pop(core, frame, with_float, &status)) {
         fail_return(core, exc_return, FERRULE_BUS_FAULT, FERRULE_CFSR_UNSTKERR);

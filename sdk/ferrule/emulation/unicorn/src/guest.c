@@ -6,6 +6,7 @@
 
 #include "core.h"
 #include "ownership.h"
+#include "timing.h"
 
 /* Values of unicorn's enum uc_mem_type. */
 enum { UC_MEM_WRITE_PROT = 22, UC_MEM_READ_PROT = 23 };
@@ -127,10 +128,16 @@ uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_co
            ferrule_guest_count(guest, guest->block_address, offset);
 }
 
-/* Returns how many units of time the rest of the current block takes from an instruction on. */
+/* Returns how many units of time the current block takes from an instruction on. */
 static uint64_t time_left(struct ferrule_guest *guest, uint32_t program_counter)
 {
-    return guest->entered - ferrule_guest_executed(guest, program_counter);
+    const uint32_t address = guest->block_address;
+    const uint32_t bytes = guest->block_bytes;
+    const uint8_t *code = guest->timing == NULL ? NULL : code_of(guest, address, bytes);
+    if (guest->timing == NULL || program_counter - address >= bytes) {
+        return guest->entered - ferrule_guest_executed(guest, program_counter);
+    }
+    return code == NULL ? 0 : ferrule_timing_left(guest->timing, code, program_counter);
 }
 
 uint64_t ferrule_guest_elapsed(struct ferrule_guest *guest, uint32_t program_counter)
@@ -140,8 +147,14 @@ uint64_t ferrule_guest_elapsed(struct ferrule_guest *guest, uint32_t program_cou
 
 void ferrule_guest_rewind(struct ferrule_guest *guest, uint32_t program_counter)
 {
+    const uint32_t address = guest->block_address;
+    const uint32_t bytes = guest->block_bytes;
+    const uint8_t *code = guest->timing == NULL ? NULL : code_of(guest, address, bytes);
     guest->elapsed = ferrule_guest_elapsed(guest, program_counter);
     guest->entered = ferrule_guest_executed(guest, program_counter);
+    if (code != NULL && program_counter - address < bytes) {
+        ferrule_timing_rewind(guest->timing, code, program_counter);
+    }
 }
 
 /* unicorn refuses only unknown registers, and `register_ids` contains none. */
@@ -255,6 +268,18 @@ static const struct ferrule_guest_block *decode_anew(struct ferrule_guest *guest
     return block;
 }
 
+/* Adds the time of a block; returns false if an instruction lacks its hook. */
+static bool enter_timed(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+{
+    if (ferrule_timing_enter_known(guest->timing, guest, address, bytes)) {
+        return true;
+    }
+    const struct ferrule_guest_window *window = window_of(guest, address, bytes);
+    return window == NULL || bytes == 0 || bytes > UINT16_MAX ||
+           ferrule_timing_enter(guest->timing, guest, window->data + (address - window->address),
+                                address, bytes, window->constant != 0);
+}
+
 /*
  * The guest stops only here, before a block's first instruction: unicorn returns right after this
  * hook, so that no instruction runs twice or partially.
@@ -264,6 +289,9 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     struct ferrule_guest *self = guest;
     struct ferrule_guest_block anew;
     (void)engine;
+    if (self->timing != NULL) {
+        ferrule_timing_arrive(self->timing, self, (uint32_t)address);
+    }
     if ((self->entered >= self->limit || self->elapsed >= self->due) &&
         ferrule_core_wants_pause(self)) {
         self->block_bytes = 0;
@@ -285,8 +313,13 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
         return;
     }
     self->aligned = ((self->aligned | needed) & block->alignment.kept) | block->alignment.gained;
+    if (self->timing == NULL) {
+        self->elapsed += block->instructions;
+    } else if (!enter_timed(self, (uint32_t)address, bytes)) {
+        pause(self, FERRULE_GUEST_LACKS_CHECKS);
+        return;
+    }
     self->entered += block->instructions;
-    self->elapsed += block->instructions;
     if (self->ownership != NULL) {
         ferrule_ownership_on_block(self->ownership, (uint32_t)address);
     }
@@ -377,6 +410,11 @@ void ferrule_guest_add_checks(struct ferrule_guest *guest)
         if (at < bytes) {
             add_check(guest, address + at);
         }
+    }
+    if (guest->timing != NULL && code != NULL &&
+        !ferrule_timing_add_hooks(guest->timing, guest, code, address, bytes)) {
+        guest->error = UC_ERR_RESOURCE;
+        ferrule_guest_stop(guest, FERRULE_GUEST_ERROR);
     }
     /* unicorn translates the block again, with the new hooks */
     (void)guest->control(guest->engine, REMOVE_BLOCKS, (uint64_t)address,

@@ -15,6 +15,7 @@
 
 struct ferrule_core;
 struct ferrule_ownership;
+struct ferrule_timing;
 
 enum {
     FERRULE_GUEST_WINDOWS = 16,    /* memories of a board, including aliases */
@@ -111,6 +112,7 @@ struct ferrule_guest {
     void *engine;
     struct ferrule_core *core;           /* NULL: only instructions are modelled */
     struct ferrule_ownership *ownership; /* NULL: it is not checked */
+    struct ferrule_timing *timing;       /* NULL: an instruction takes one unit of time */
 
     uint64_t entered; /* instructions in all blocks entered, including all of the current one */
     uint64_t budget;  /* value of `entered` at which `run` returns */

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "timing.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "core.h"
+#include "guest.h"
+
+/* Values of unicorn's enums uc_hook_type and uc_mem_type. */
+enum { UC_HOOK_CODE = 4, UC_MEM_WRITE = 17 };
+
+enum { TAKEN_LEAST = 2, TAKEN_MOST = 3 };
+
+uint64_t ferrule_timing_bytes(void)
+{
+    return sizeof(struct ferrule_timing);
+}
+
+uint64_t ferrule_memory_timing_bytes(void)
+{
+    return sizeof(struct ferrule_memory_timing);
+}
+
+const char *ferrule_core_timing_name(uint32_t index)
+{
+#define NAME(name) #name,
+    static const char *const NAMES[] = {FERRULE_CORE_TIMING(NAME)};
+#undef NAME
+    return index < sizeof NAMES / sizeof NAMES[0] ? NAMES[index] : NULL;
+}
+
+void ferrule_timing_set_core(struct ferrule_timing *timing, const struct ferrule_core_timing *core)
+{
+    timing->core = *core;
+}
+
+void ferrule_timing_add_memory(struct ferrule_timing *timing,
+                               const struct ferrule_memory_timing *memory)
+{
+    timing->memories[timing->memory_count++] = *memory;
+}
+
+void ferrule_timing_set_cache(struct ferrule_timing *timing, uint32_t cache, uint32_t sets,
+                              uint32_t ways, uint32_t line_bytes)
+{
+    timing->caches[cache].sets = sets;
+    timing->caches[cache].ways = ways;
+    timing->caches[cache].line_bytes = line_bytes;
+}
+
+void ferrule_timing_forget(struct ferrule_timing *timing)
+{
+    timing->kept = *timing->last;
+    timing->last = &timing->kept;
+    memset(timing->blocks, 0, sizeof timing->blocks);
+}
+
+void ferrule_timing_start(struct ferrule_timing *timing, struct ferrule_guest *guest)
+{
+    ferrule_pipeline_clear(&timing->states[0]);
+    timing->state_count = 1;
+    timing->settled = 1;
+    timing->last = &timing->kept;
+    timing->fetched_memory = FERRULE_TIMED_MEMORIES;
+    guest->timing = timing;
+}
+
+static uint32_t halfword(const uint8_t *code)
+{
+    return code[0] | (uint32_t)code[1] << 8;
+}
+
+/* Decodes the instruction at an offset of a block. */
+static struct ferrule_operation operation_at(const uint8_t *code, uint32_t bytes, uint32_t at)
+{
+    const uint32_t first = halfword(code + at);
+    const bool wide = first >= 0xE800u && at + 4 <= bytes;
+    return ferrule_operation_of(first, wide ? halfword(code + at + 2) : 0u);
+}
+
+/* Returns the number of a state, which is kept. */
+static uint16_t number_of(struct ferrule_timing *timing, const struct ferrule_pipeline *state)
+{
+    for (uint32_t i = 0; i < timing->state_count; ++i) {
+        if (memcmp(&timing->states[i], state, sizeof *state) == 0) {
+            return (uint16_t)i;
+        }
+    }
+    timing->states[timing->state_count] = *state;
+    return (uint16_t)timing->state_count++;
+}
+
+/* Makes room for more states: if there is none, all are forgotten but those of the present, with
+ * the blocks that refer to them. */
+static void make_room(struct ferrule_timing *timing)
+{
+    if (timing->state_count + 4 <= FERRULE_TIMED_STATES) {
+        return;
+    }
+    const struct ferrule_pipeline state = timing->states[timing->state];
+    const struct ferrule_pipeline entry = timing->states[timing->last->entry];
+    ferrule_timing_forget(timing);
+    timing->state_count = 1;
+    timing->state = number_of(timing, &state);
+    timing->kept.entry = number_of(timing, &entry);
+}
+
+static uint32_t memory_of(const struct ferrule_timing *timing, uint32_t address)
+{
+    for (uint32_t i = 0; i < timing->memory_count; ++i) {
+        const struct ferrule_memory_timing *memory = &timing->memories[i];
+        if (address - memory->address < memory->bytes && address >= memory->address) {
+            return i;
+        }
+    }
+    return FERRULE_TIMED_MEMORIES;
+}
+
+/* Executes a block's instructions up to an offset. Notes in `crossed` the cycles before each
+ * instruction that needs other bytes than those that a memory has delivered with the ones before.
+ */
+static struct ferrule_passage execute(const struct ferrule_timing *timing,
+                                      struct ferrule_pipeline *pipeline,
+                                      struct ferrule_timed_block *block, const uint8_t *code,
+                                      uint32_t until, uint16_t *crossed, uint32_t room)
+{
+    struct ferrule_passage passage = {0};
+    const bool waits = block->memory < FERRULE_TIMED_MEMORIES;
+    const uint32_t width = waits ? timing->memories[block->memory].width_bytes : UINT32_MAX;
+    uint32_t delivered = block->address / width;
+    uint32_t noted = 0;
+    block->cycles = 0;
+    block->jump_at = 0;
+    for (uint32_t at = 0; at < until;) {
+        const struct ferrule_operation operation = operation_at(code, block->bytes, at);
+        for (; delivered < (block->address + at + operation.bytes - 1) / width; ++delivered) {
+            if (noted < room) {
+                crossed[noted++] = block->cycles;
+            }
+        }
+        passage = ferrule_pipeline_step(&timing->core, pipeline, &operation);
+        block->cycles = (uint16_t)(block->cycles + passage.cycles);
+        block->jump_at = passage.jumps ? block->address + at : 0;
+        at += operation.bytes;
+    }
+    return passage;
+}
+
+static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *block,
+                   const uint8_t *code, uint32_t address, uint32_t bytes)
+{
+    struct ferrule_pipeline pipeline = timing->states[timing->state];
+    *block = (struct ferrule_timed_block){
+        .address = address,
+        .bytes = (uint16_t)bytes,
+        .entry = (uint16_t)timing->state,
+        .memory = (uint8_t)memory_of(timing, address),
+        .wide = halfword(code) >= 0xE800u && (address & 2u) != 0,
+    };
+    const struct ferrule_passage passage =
+        execute(timing, &pipeline, block, code, bytes, block->crossed, FERRULE_TIMED_CROSSINGS);
+    block->conditional = passage.conditional;
+    block->refill = (uint16_t)passage.refill;
+    block->exit = number_of(timing, &pipeline);
+    ferrule_pipeline_pass(&pipeline, passage.refill);
+    pipeline.it_left = 0;
+    block->jumped = number_of(timing, &pipeline);
+}
+
+/* Looks for a line, which is in the cache afterwards; returns whether it was before. */
+static bool look_up(struct ferrule_cache_timing *cache, uint32_t line)
+{
+    const uint32_t first = (line & (cache->sets - 1)) * cache->ways;
+    uint32_t oldest = first;
+    ++cache->uses;
+    for (uint32_t i = first; i < first + cache->ways; ++i) {
+        if (cache->lines[i] == line && cache->used[i] != 0) {
+            cache->used[i] = cache->uses;
+            return true;
+        }
+        if (cache->used[i] < cache->used[oldest]) {
+            oldest = i;
+        }
+    }
+    cache->lines[oldest] = line;
+    cache->used[oldest] = cache->uses;
+    return false;
+}
+
+/* Returns the cycles that a fetch waits, which begins at a time of `pace`. */
+static uint32_t fetch(struct ferrule_timing *timing, uint32_t index, uint32_t piece,
+                      uint64_t begins)
+{
+    const struct ferrule_memory_timing *memory = &timing->memories[index];
+    const bool same = timing->fetched_memory == index;
+    if (same && timing->fetched == piece) {
+        return 0;
+    }
+    const bool next = same && timing->fetched + 1 == piece;
+    bool waits = true;
+    bool follows = next && memory->prefetch != 0;
+    if (memory->code_cache < FERRULE_TIMED_CACHES) {
+        struct ferrule_cache_timing *cache = &timing->caches[memory->code_cache];
+        const uint32_t line = piece / (cache->line_bytes / memory->width_bytes);
+        const bool fills = next && timing->filling == line + 1;
+        waits = !look_up(cache, line) || fills;
+        follows = follows || fills;
+        timing->filling = waits ? line + 1 : 0;
+    }
+    uint32_t cycles = waits ? memory->wait_states : 0;
+    if (waits && follows) { /* its fetch began with the execution of the bytes before */
+        const uint64_t arrives = timing->fetch_began + memory->wait_states + 1;
+        cycles = arrives > begins ? (uint32_t)(arrives - begins) : 0;
+        cycles = cycles < memory->wait_states ? cycles : memory->wait_states;
+    }
+    timing->fetched_memory = index;
+    timing->fetched = piece;
+    timing->fetch_began = begins + cycles;
+    return cycles;
+}
+
+/* Returns the cycles that the fetches of a block wait. */
+static uint32_t fetch_block(struct ferrule_timing *timing, const struct ferrule_timed_block *block,
+                            const uint8_t *code)
+{
+    enum { MOST = 1 << 9 };
+    const uint32_t width = timing->memories[block->memory].width_bytes;
+    const uint32_t first = block->address / width;
+    const uint32_t last = (block->address + block->bytes - 1) / width;
+    const uint16_t *crossed = block->crossed;
+    uint16_t all[MOST];
+    uint32_t waited = fetch(timing, block->memory, first, timing->pace);
+    if (last - first > FERRULE_TIMED_CROSSINGS) {
+        struct ferrule_pipeline pipeline = timing->states[block->entry];
+        struct ferrule_timed_block again = *block;
+        memset(all, 0, sizeof all);
+        (void)execute(timing, &pipeline, &again, code, block->bytes, all, MOST);
+        crossed = all;
+    }
+    for (uint32_t i = 0; i < last - first && i < MOST; ++i) {
+        waited += fetch(timing, block->memory, first + 1 + i, timing->pace + crossed[i] + waited);
+    }
+    return waited;
+}
+
+void ferrule_timing_predict(struct ferrule_timing *timing, struct ferrule_guest *guest, bool jumps)
+{
+    const struct ferrule_timed_block *last = timing->last;
+    const uint32_t mask = (1u << timing->core.predictor_bits) - 1u;
+    uint8_t *taken = &timing->taken[last->jump_at >> 1 & mask & (FERRULE_TIMED_BRANCHES - 1)];
+    const bool expected = *taken >= TAKEN_LEAST;
+    if (jumps && *taken < TAKEN_MOST) {
+        ++*taken;
+    } else if (!jumps && *taken > 0) {
+        --*taken;
+    }
+    ferrule_timing_spend(timing, guest,
+                         expected != jumps ? timing->core.mispredict
+                         : jumps           ? last->refill
+                                           : 0);
+}
+
+static uint32_t *division_slot(struct ferrule_timing *timing, uint32_t address)
+{
+    for (uint32_t i = address >> 1;; ++i) {
+        uint32_t *slot = &timing->divisions[i % FERRULE_TIMED_DIVISIONS];
+        if (*slot == 0 || *slot == (address | 1u)) {
+            return slot;
+        }
+    }
+}
+
+static void on_division(void *engine, uint64_t address, uint32_t bytes, void *guest)
+{
+    struct ferrule_guest *self = guest;
+    uint32_t word = 0;
+    uint32_t dividend = 0;
+    uint32_t divisor = 0;
+    (void)bytes;
+    if (self->timing == NULL || !ferrule_guest_load(self, (uint32_t)address, &word)) {
+        return;
+    }
+    const int32_t *ids = self->core->register_ids;
+    (void)self->read_register(engine, ids[word & 15u], &dividend);
+    (void)self->read_register(engine, ids[word >> 16 & 15u], &divisor);
+    self->elapsed +=
+        ferrule_pipeline_division(&self->timing->core, dividend, divisor, (word & 0x0020u) == 0);
+}
+
+static bool lacks_hooks(struct ferrule_timing *timing, const uint8_t *code, uint32_t address,
+                        uint32_t bytes)
+{
+    for (uint32_t at = 0; at < bytes;) {
+        const struct ferrule_operation operation = operation_at(code, bytes, at);
+        if (operation.kind == FERRULE_DIVIDE && *division_slot(timing, address + at) == 0) {
+            return true;
+        }
+        at += operation.bytes;
+    }
+    return false;
+}
+
+bool ferrule_timing_add_hooks(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                              const uint8_t *code, uint32_t address, uint32_t bytes)
+{
+    for (uint32_t at = 0; at < bytes;) {
+        const struct ferrule_operation operation = operation_at(code, bytes, at);
+        uint32_t *slot = division_slot(timing, address + at);
+        uintptr_t hook = 0;
+        if (operation.kind == FERRULE_DIVIDE && *slot == 0) {
+            if (timing->division_count >= FERRULE_TIMED_DIVISIONS / 2 ||
+                guest->add_hook(guest->engine, &hook, UC_HOOK_CODE, (void *)on_division, guest,
+                                (uint64_t)address + at, (uint64_t)address + at) != 0) {
+                return false;
+            }
+            *slot = (address + at) | 1u;
+            ++timing->division_count;
+        }
+        at += operation.bytes;
+    }
+    return true;
+}
+
+bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                          const uint8_t *code, uint32_t address, uint32_t bytes, bool fixed)
+{
+    struct ferrule_timed_block *block = ferrule_timing_slot(timing, address);
+    if (block->address != address || block->bytes != bytes || block->entry != timing->state) {
+        if (lacks_hooks(timing, code, address, bytes)) {
+            return false;
+        }
+        make_room(timing);
+        block = fixed ? ferrule_timing_slot(timing, address) : &timing->kept;
+        decode(timing, block, code, address, bytes);
+    }
+    if ((timing->jumped & block->wide) != 0) {
+        ferrule_timing_spend(timing, guest, timing->core.refill_unaligned);
+    }
+    const uint32_t waited =
+        block->memory < FERRULE_TIMED_MEMORIES ? fetch_block(timing, block, code) : 0;
+    ferrule_timing_spend(timing, guest, block->cycles + waited);
+    timing->last = block;
+    timing->settled = 0;
+    return true;
+}
+
+/* Executes the current block up to an instruction; returns the cycles. */
+static uint32_t execute_part(const struct ferrule_timing *timing, const uint8_t *code,
+                             uint32_t program_counter, struct ferrule_pipeline *pipeline)
+{
+    struct ferrule_timed_block part = *timing->last;
+    part.memory = FERRULE_TIMED_MEMORIES;
+    *pipeline = timing->states[part.entry];
+    (void)execute(timing, pipeline, &part, code, program_counter - part.address, NULL, 0);
+    return part.cycles;
+}
+
+uint32_t ferrule_timing_left(const struct ferrule_timing *timing, const uint8_t *code,
+                             uint32_t program_counter)
+{
+    struct ferrule_pipeline pipeline;
+    return timing->last->cycles - execute_part(timing, code, program_counter, &pipeline);
+}
+
+void ferrule_timing_rewind(struct ferrule_timing *timing, const uint8_t *code,
+                           uint32_t program_counter)
+{
+    struct ferrule_pipeline pipeline;
+    const uint32_t cycles = execute_part(timing, code, program_counter, &pipeline);
+    timing->pace -= timing->last->cycles - cycles;
+    make_room(timing);
+    timing->state = number_of(timing, &pipeline);
+    timing->settled = 1;
+    timing->jumped = 0;
+}
+
+void ferrule_timing_drain(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                          uint32_t cycles)
+{
+    ferrule_timing_spend(timing, guest, cycles);
+    timing->state = 0;
+    timing->settled = 1;
+    timing->jumped = 0;
+}
+
+static bool is_unaligned(uint64_t address, int bytes)
+{
+    return bytes > 0 && bytes <= 4 && (address & (uint64_t)(bytes - 1)) != 0;
+}
+
+void ferrule_timing_on_access(void *engine, int type, uint64_t address, int bytes, int64_t value,
+                              void *guest)
+{
+    struct ferrule_guest *self = guest;
+    struct ferrule_timing *timing = self->timing;
+    (void)engine;
+    (void)value;
+    if (is_unaligned(address, bytes)) {
+        self->elapsed += timing->core.unaligned;
+    }
+    const uint32_t index = memory_of(timing, (uint32_t)address);
+    if (index == FERRULE_TIMED_MEMORIES) {
+        return;
+    }
+    const struct ferrule_memory_timing *memory = &timing->memories[index];
+    if (type == UC_MEM_WRITE) {
+        self->elapsed += memory->write_wait_states;
+        return;
+    }
+    if (memory->data_cache < FERRULE_TIMED_CACHES) {
+        struct ferrule_cache_timing *cache = &timing->caches[memory->data_cache];
+        if (look_up(cache, (uint32_t)address / cache->line_bytes)) {
+            return;
+        }
+    }
+    self->elapsed += memory->wait_states;
+}

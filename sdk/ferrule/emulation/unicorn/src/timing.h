@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time in cycles: what a core's pipeline and the memories make of the blocks that it enters. The
+ * state survives pauses, and what a block takes does not depend on how instructions are divided
+ * into blocks.
+ */
+#ifndef FERRULE_EMULATION_TIMING_H
+#define FERRULE_EMULATION_TIMING_H
+
+#include "guest.h"
+#include "pipeline.h"
+
+enum {
+    FERRULE_TIMED_BLOCKS = 1 << 14,
+    FERRULE_TIMED_STATES = 1 << 11, /* states of the pipeline at the ends of blocks */
+    FERRULE_TIMED_MEMORIES = 16,    /* memories that wait, including aliases */
+    FERRULE_TIMED_CACHES = 8,
+    FERRULE_TIMED_LINES = 1 << 12,     /* lines of a cache */
+    FERRULE_TIMED_CROSSINGS = 8,       /* fetches of a block whose times are kept */
+    FERRULE_TIMED_DIVISIONS = 1 << 12, /* slots for divisions with a hook */
+    FERRULE_TIMED_BRANCHES = 1 << 12,  /* largest table of the branch predictor */
+};
+
+/* A cache that replaces the line that was used longest ago. */
+struct ferrule_cache_timing {
+    uint32_t sets; /* 0: there is none */
+    uint32_t ways;
+    uint32_t line_bytes;
+    uint32_t reserved;
+    uint64_t uses;
+    uint64_t
+        used[FERRULE_TIMED_LINES]; /* by set and way: count of uses at the last one; 0: empty */
+    uint32_t lines[FERRULE_TIMED_LINES];
+};
+
+struct ferrule_memory_timing {
+    uint64_t address;
+    uint64_t bytes;
+    uint32_t wait_states;
+    uint32_t write_wait_states;
+    uint32_t width_bytes;
+    uint32_t prefetch;
+    uint32_t code_cache; /* its index; FERRULE_TIMED_CACHES: none */
+    uint32_t data_cache;
+};
+
+struct ferrule_timed_block {
+    uint32_t address;
+    uint32_t jump_at; /* the last instruction, if it may jump; otherwise 0 */
+    uint16_t bytes;
+    uint16_t entry;  /* states of the pipeline, by number: that for which the rest holds */
+    uint16_t exit;   /* if the block ends without a jump */
+    uint16_t jumped; /* the same if it jumps */
+    uint16_t cycles;
+    uint16_t refill;     /* if it jumps */
+    uint8_t conditional; /* nonzero: the jump may not be taken */
+    uint8_t wide;        /* 1: the first instruction has 32 bits and is at no multiple of 4 */
+    uint8_t memory;      /* where it lies, FERRULE_TIMED_MEMORIES if that does not wait */
+    uint8_t reserved;
+    uint16_t crossed[FERRULE_TIMED_CROSSINGS]; /* cycles before each fetch but the first */
+};
+
+struct ferrule_timing {
+    struct ferrule_core_timing core;
+    struct ferrule_memory_timing memories[FERRULE_TIMED_MEMORIES];
+    uint32_t memory_count;
+    uint32_t settled; /* nonzero: how the last block ended is counted already */
+    uint32_t jumped;  /* nonzero: the next block is a jump's target, and its refill may grow */
+    uint32_t state;   /* number of the pipeline's state before the next block, once settled */
+    struct ferrule_timed_block *last; /* the last block entered */
+    uint32_t fetched_memory;
+    uint32_t fetched; /* what was fetched last, as a multiple of the memory's width */
+    uint32_t filling; /* the cache's line that is being filled; 0: none */
+    uint32_t state_count;
+    uint64_t pace; /* cycles without waits for data, in which fetches are measured */
+    uint64_t fetch_began;
+    uint32_t division_count;
+    uint32_t reserved;
+    struct ferrule_pipeline states[FERRULE_TIMED_STATES];
+    struct ferrule_timed_block blocks[FERRULE_TIMED_BLOCKS];
+    struct ferrule_timed_block kept; /* the last block, if it is not among those */
+    struct ferrule_cache_timing caches[FERRULE_TIMED_CACHES];
+    uint32_t divisions[FERRULE_TIMED_DIVISIONS]; /* with bit 0 set; 0: free */
+    uint8_t taken[FERRULE_TIMED_BRANCHES];       /* of the predictor: 0 to 3 */
+};
+
+uint64_t ferrule_timing_bytes(void);
+uint64_t ferrule_memory_timing_bytes(void);
+/* Returns the name of a core's number by its index, or NULL. */
+const char *ferrule_core_timing_name(uint32_t index);
+
+/* Prepares a timing whose core, memories and caches are set, and makes the guest count cycles. */
+void ferrule_timing_start(struct ferrule_timing *timing, struct ferrule_guest *guest);
+void ferrule_timing_set_core(struct ferrule_timing *timing, const struct ferrule_core_timing *core);
+void ferrule_timing_add_memory(struct ferrule_timing *timing,
+                               const struct ferrule_memory_timing *memory);
+void ferrule_timing_set_cache(struct ferrule_timing *timing, uint32_t cache, uint32_t sets,
+                              uint32_t ways, uint32_t line_bytes);
+
+/* Forgets all blocks, since code has changed. */
+void ferrule_timing_forget(struct ferrule_timing *timing);
+
+/* Adds what the last block's conditional jump takes by the branch predictor, which learns. */
+void ferrule_timing_predict(struct ferrule_timing *timing, struct ferrule_guest *guest, bool jumps);
+
+/* Enters a block and adds its cycles; `fixed`: the code cannot change. Returns false, and adds
+ * nothing, if a division lacks its hook. */
+bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                          const uint8_t *code, uint32_t address, uint32_t bytes, bool fixed);
+/* Adds the hooks that a block lacks; returns false if unicorn does not. */
+bool ferrule_timing_add_hooks(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                              const uint8_t *code, uint32_t address, uint32_t bytes);
+
+/* Returns the cycles of the current block from an instruction on. */
+uint32_t ferrule_timing_left(const struct ferrule_timing *timing, const uint8_t *code,
+                             uint32_t program_counter);
+/* Takes the block's instructions back from one on, whose cycles are no longer counted. */
+void ferrule_timing_rewind(struct ferrule_timing *timing, const uint8_t *code,
+                           uint32_t program_counter);
+
+/* Adds the cycles of an exception's entry or return, after which the pipeline is empty. */
+void ferrule_timing_drain(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                          uint32_t cycles);
+
+/* Callback for accesses to a memory that waits; `guest` is the user data given to unicorn. */
+void ferrule_timing_on_access(void *engine, int type, uint64_t address, int bytes, int64_t value,
+                              void *guest);
+
+static inline void ferrule_timing_spend(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                                        uint32_t cycles)
+{
+    guest->elapsed += cycles;
+    timing->pace += cycles;
+}
+
+static inline struct ferrule_timed_block *ferrule_timing_slot(struct ferrule_timing *timing,
+                                                              uint32_t address)
+{
+    const uint32_t place = (address >> 1) ^ (address >> 15) ^ timing->state * 0x9E5u;
+    return &timing->blocks[place & (FERRULE_TIMED_BLOCKS - 1)];
+}
+
+/* Called before a block is entered or refused: adds what the last block's jump takes. */
+static inline void ferrule_timing_arrive(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                                         uint32_t address)
+{
+    if (timing->settled != 0) {
+        return;
+    }
+    const struct ferrule_timed_block *last = timing->last;
+    const bool jumps = address != last->address + last->bytes;
+    if (timing->core.predictor_bits != 0 && last->conditional != 0) {
+        ferrule_timing_predict(timing, guest, jumps);
+    } else if (jumps) {
+        ferrule_timing_spend(timing, guest, last->refill);
+    }
+    timing->state = jumps ? last->jumped : last->exit;
+    timing->jumped = jumps;
+    timing->settled = 1;
+}
+
+/* Enters a block as ferrule_timing_enter() does, if that is simple; otherwise returns false. */
+static inline bool ferrule_timing_enter_known(struct ferrule_timing *timing,
+                                              struct ferrule_guest *guest, uint32_t address,
+                                              uint32_t bytes)
+{
+    struct ferrule_timed_block *block = ferrule_timing_slot(timing, address);
+    if (block->address != address || block->bytes != bytes || block->entry != timing->state ||
+        block->memory < FERRULE_TIMED_MEMORIES) {
+        return false;
+    }
+    ferrule_timing_spend(timing, guest,
+                         (timing->jumped & block->wide) != 0
+                             ? block->cycles + timing->core.refill_unaligned
+                             : block->cycles);
+    timing->last = block;
+    timing->settled = 0;
+    return true;
+}
+
+#endif
