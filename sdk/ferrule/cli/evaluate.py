@@ -145,8 +145,8 @@ def command(
 
     All samples run on this machine, by the fastest exact way. With --board, or a board in ferrule.toml, some of them,
     drawn with --seed, also run on the board, and their outputs are compared bit for bit. Exit code: 0, 1 if outputs
-    differ or a metric fails a limit, 2 for an error, 3 if nothing was compared: without labels, --float or a board, or
-    where all outputs are NaN.
+    differ, a metric fails a limit or a --deadline is missed, 2 for an error, 3 if nothing was compared: without labels,
+    --float or a board, or where all outputs are NaN, 4 if a --deadline is kept by a time whose error was not measured.
     """
     from ferrule.evaluation.evaluate import evaluated
     from ferrule.evaluation.metrics import METRICS, parse_limit
@@ -191,6 +191,7 @@ def _verdicts(document: EvaluationDocument) -> Iterator[str]:
     """Yield the verdict of the proof, and "nothing_compared" if nothing was compared with the outputs."""
     if document.proof is not None:
         yield document.proof.verdict
+        yield from document.proof.report.duration.judgements
     if not document.evidence:
         yield "nothing_compared"
 

@@ -2,7 +2,8 @@
 """The `ferrule` command: its group, its exit codes and the printing of errors.
 
 Exit codes: 0 success, 1 the run's outputs differ from the reference or a comparison found more change than allowed,
-2 a problem the user can fix, 3 nothing was compared, 70 a bug in Ferrule.
+2 a problem the user can fix, 3 nothing was compared, 4 a deadline is kept by a time whose error was not measured, 70 a
+bug in Ferrule. A deadline that is missed is a 1.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _LESS = "run it on a machine with more memory, or with less at a time; --limit b
 EXIT_DIFFERENT = 1
 EXIT_USER = 2
 EXIT_NOTHING_COMPARED = 3
+EXIT_UNPROVED = 4
 EXIT_BUG = 70
 EXIT_SIGNAL = 128
 
@@ -189,10 +191,19 @@ def _exit_code(args: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+_EXITS = {
+    "different": EXIT_DIFFERENT,
+    "missed": EXIT_DIFFERENT,
+    "nothing_compared": EXIT_NOTHING_COMPARED,
+    "unproved": EXIT_UNPROVED,
+}
+"""By verdict, or judgement of a deadline, in the order in which they decide."""
+
+
 def exit_of(verdicts: Iterable[str]) -> int:
-    """Return the exit code of a command with these verdicts, of which a difference decides first."""
+    """Return the exit code of a command with these verdicts and judgements, of which a difference decides first."""
     found = set(verdicts)
-    return EXIT_DIFFERENT if "different" in found else EXIT_NOTHING_COMPARED if "nothing_compared" in found else 0
+    return next((code for verdict, code in _EXITS.items() if verdict in found), 0)
 
 
 def _complain(message: str, hint: str | None) -> None:

@@ -31,6 +31,8 @@ OVERLAPS = ("on", "off")
 """The values of ferrule.firmware.job.OVERLAPS, copied so that --help does not import it; a test compares them."""
 GOALS = ("speed", "balanced", "size", "memory", "time")
 """The values of ferrule.firmware.job.GOALS, copied so that --help does not import it; a test compares them."""
+CLOCKS = ("instructions", "cycles")
+"""The values of ferrule.emulation.Clock, copied so that --help does not import it; a test compares them."""
 TRANSFERS = ("import", "copy")
 """The values of ferrule.optimizer.options.TRANSFERS, copied so that --help does not import it; a test compares them."""
 TARGETS = ("arm-gpu-c++", "arm-cpu-c++")
@@ -339,19 +341,43 @@ def run_options(*more: Option, timeout: str = "") -> Option:
             "unicorn: transfer inputs and outputs through the link, as on a real board, which takes the firmware "
             "more than a hundred instructions per byte; otherwise the engine accesses the memory directly.",
         ),
+        option(
+            "--clock",
+            "unicorn: what time is counted in: instructions, one unit each, or cycles, by a model of the core, which "
+            "gives milliseconds (docs/running.md#time).",
+            kind=CLOCKS,
+            shown="instructions, or cycles with --deadline, --rate or --battery",
+        ),
+        option(
+            "--deadline",
+            "Exit with 1 if an inference takes longer on the board, such as 50ms, with the measured error of the time "
+            "counted against it; with 4 if it does not, but the error was not measured.",
+            "deadline_s",
+            metavar="TIME",
+        ),
+        option("--rate", "How often an inference begins, such as 10/s; it is a deadline, too.", metavar="RATE"),
+        option(
+            "--battery",
+            "With --rate, on a board that states currents: what it runs from, such as 220mAh, to state how long it "
+            "lasts.",
+            metavar="CAPACITY",
+        ),
         *more,
     )
 
 
 def _request(**typed: Any) -> RunRequest:  # noqa: ANN401 click's types
     """Return the request of options that have the names of its fields, or of the fields of `EngineOptions`."""
-    from ferrule.emulation import EngineOptions
+    from ferrule.emulation import Clock, EngineOptions
     from ferrule.running import RunRequest
+    from ferrule.timing.usage import parse_battery, parse_deadline, parse_rate
 
     names = [name for name in EngineOptions.__dataclass_fields__ if name in typed]
     options = EngineOptions(**{name: typed.pop(name) for name in names})
     if options.gdb is not None:
         typed["timeout_s"] = GDB_TIMEOUT_S
+    read = {"clock": Clock, "deadline_s": parse_deadline, "rate": parse_rate, "battery": parse_battery}
+    typed |= {name: parse(typed[name]) for name, parse in read.items() if typed.get(name) is not None}
     return RunRequest(**typed | {"options": options, "faults": _faults(typed.get("faults", ()))})
 
 

@@ -119,8 +119,9 @@ def command(
 
     The table shows each layer and its cost; the verdict states how the outputs compare with the numpy reference.
     Several models are built as one firmware, which runs once for each of them; --json then writes a list.
-    Exit code: 0 if they are equal (float32 of other code: within bound), 1 if they differ, 2 for an error, 3 if nothing
-    was compared, such as outputs that are all NaN. Of your own firmware: 1 if --until did not match or the firmware
+    Exit code: 0 if they are equal (float32 of other code: within bound), 1 if they differ or a --deadline is missed, 2
+    for an error, 3 if nothing was compared, such as outputs that are all NaN, 4 if a --deadline is kept by a time whose
+    error was not measured. Of your own firmware: 1 if --until did not match or the firmware
     exits with a status other than 0, 2 for an error or a crash.
     """
     from ferrule import running
@@ -173,4 +174,4 @@ def command(
         if info.name in targets:
             save_array(targets[info.name], array)
     results.write([report.document for report in reports], models=given, quiet=quiet)
-    return exit_of(report.verdict for report in reports)
+    return exit_of(judgement for report in reports for judgement in (report.verdict, *report.duration.judgements))

@@ -251,6 +251,16 @@ class Engine(Protocol):
             return None
         return f"engine {self.name} has no model of a core's cycles"
 
+    def check_clock(self, board: Board, clock: Clock) -> None:
+        """Raise FerruleError if the engine cannot count time on a board in a clock."""
+        refusal = self.refuses_clock(board, clock)
+        if refusal is not None:
+            raise FerruleError(
+                f"the clock {clock} cannot be had: {refusal}",
+                hint=f"use the clock {Clock.INSTRUCTIONS}, or the engine unicorn with a board whose core has a model: "
+                f"{', '.join(timed_cores())}",
+            )
+
     def lacks(self, options: EngineOptions) -> FerruleError | None:
         """Return the error for a missing option, or None if the options suffice."""
         return None
@@ -275,13 +285,7 @@ class Engine(Protocol):
         """
         if machine.ownership is not None and not self.checks_ownership:
             raise FerruleError(f"engine {self.name} cannot check ownership", hint="the engine that can: unicorn")
-        refusal = self.refuses_clock(machine.board, machine.clock)
-        if refusal is not None:
-            raise FerruleError(
-                f"the clock {machine.clock} cannot be had: {refusal}",
-                hint=f"use the clock {Clock.INSTRUCTIONS}, or the engine unicorn with a board whose core has a model: "
-                f"{', '.join(timed_cores())}",
-            )
+        self.check_clock(machine.board, machine.clock)
         lacking = self.missing() or self.lacks(machine.options)
         if lacking is not None:
             raise lacking

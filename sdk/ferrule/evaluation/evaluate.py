@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from fractions import Fraction
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -14,7 +15,7 @@ from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.budget import begun
 from ferrule.codegen.digest import digest
-from ferrule.emulation import EngineOptions
+from ferrule.emulation import Clock, EngineOptions
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.custom_metric import CustomMetric, custom_metric, load_metric
 from ferrule.evaluation.data import DataSet, DataSettings
@@ -66,6 +67,7 @@ from ferrule.report.evidence import NO_EVIDENCE, Evidence, evidence_of
 from ferrule.report.surroundings import environment
 from ferrule.running import RunRequest, compile  # noqa: A004
 from ferrule.running.networks import network_of
+from ferrule.timing.usage import Battery, Rate
 
 CONFUSION_LABELS = 40
 """The most labels for which a confusion matrix is made unasked."""
@@ -126,6 +128,10 @@ def evaluate(
     engine: str | None = None,
     options: EngineOptions | None = None,
     timeout_s: float = 60.0,
+    clock: Clock | None = None,
+    deadline_s: Fraction | float | None = None,
+    rate: Rate | None = None,
+    battery: Battery | None = None,
     progress: Progress = say_nothing,
     job: Job | None = None,
     **keywords: Unpack[JobKeywords],
@@ -142,7 +148,16 @@ def evaluate(
         InputError: the data or the labels do not fit the model; the message names the file and the place.
         FerruleError: a parameter is wrong; or as `ferrule.compile` and `Firmware.run`.
     """
-    run = RunRequest(engine=engine, options=options or EngineOptions(), timeout_s=timeout_s, progress=progress)
+    run = RunRequest(
+        engine=engine,
+        options=options or EngineOptions(),
+        timeout_s=timeout_s,
+        clock=clock,
+        deadline_s=deadline_s,
+        rate=rate,
+        battery=battery,
+        progress=progress,
+    )
     request = EvaluationRequest(
         data=data,
         labels=labels,

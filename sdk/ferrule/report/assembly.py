@@ -30,6 +30,7 @@ from ferrule.report.document import (
     RamPart,
     SamplePart,
 )
+from ferrule.report.elapsed import NO_QUESTIONS, Timed, TimeQuestions, duration_part
 from ferrule.report.estimates import estimate_part
 from ferrule.report.evidence import Evidence, evidence_of
 from ferrule.report.plans import firmware_plan
@@ -38,6 +39,7 @@ from ferrule.report.surroundings import environment
 from ferrule.report.timeline import timeline
 from ferrule.report.tracing import device_parts, trace_part
 from ferrule.report.verdicts import Expected, judge, worst
+from ferrule.timing import Duration
 
 Work = Mapping[tuple[str, int | None], DeviceWork]
 """What devices did, by device and operator; see `Session.device_work`."""
@@ -58,6 +60,10 @@ class EngineRun:
     traced: LinkRun | None
     """Another run of the first sample with its device calls, if they were requested."""
     counters: Counters
+    durations: Sequence[Duration] | None
+    """The times of `runs`; None if the engine cannot tell."""
+    modelled: bool
+    """Whether time was counted by a model of the core's cycles."""
     run_s: float
     self_test: SelfTest | None
     """The result of the firmware's self-test; None if it has none."""
@@ -90,6 +96,7 @@ def assemble(
     source: str,
     trace: bool = False,
     faults: Mapping[str, Fault] | None = None,
+    questions: TimeQuestions = NO_QUESTIONS,
 ) -> ReportDocument:
     """Return the report of a run; `expected` has the reference outputs for each sample.
 
@@ -98,6 +105,16 @@ def assemble(
     artifact, network = firmware.artifact, firmware.network
     samples = tuple(_samples(done, expected))
     layers, count, build = layer_parts(firmware, done), _count(done), _build(firmware, done.build)
+    counted = [round(each.total * _scale(done)) for each in done.runs]
+    timed = Timed(
+        board=firmware.board,
+        engine=engine,
+        unit=count.unit,
+        modelled=done.modelled,
+        durations=done.durations,
+        counted=counted if done.info.counter is not CounterSource.NONE else [0],
+    )
+    duration = duration_part(artifact, timed, questions)
     return ReportDocument(
         ferrule_version=VERSION,
         verdict=worst(part.verdict for part in samples),
@@ -106,6 +123,7 @@ def assemble(
         model=ModelPart(name=network.name, digest=artifact.digest, macs=network.macs()),
         build=build,
         count=count,
+        duration=duration,
         layers=layers,
         memory=_memory(firmware, done, is_own=build.build_s is not None),
         self_test="" if done.self_test is None else done.self_test.name.lower(),
@@ -119,13 +137,14 @@ def assemble(
             done.statistics,
             done.driver_counts,
             done.observations,
+            count.unit,
         ),
         contract=done.contract,
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
         ownership=None if done.ownership is None else part_of(OwnershipPart, done.ownership),
         faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),
         plan=firmware_plan(artifact),
-        timeline=timeline(layers, [use.device.name for use in artifact.devices], exact=count.exact),
+        timeline=timeline(layers, [use.device.name for use in artifact.devices], duration, exact=count.exact),
         refusals=_refusals(firmware),
         environment=environment(),
     )
@@ -218,6 +237,7 @@ def _count(done: EngineRun) -> CountPart:
         source=str(done.info.counter),
         per_inference=round(done.runs[0].total * _scale(done)),
         exact=done.info.counter is CounterSource.DWT and instructions and done.counters.resolution <= 1,
+        modelled=done.modelled,
     )
 
 

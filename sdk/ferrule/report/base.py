@@ -48,6 +48,8 @@ class Rule(StrEnum):
     FAILED_RUN = "failed-run"
     UNDEFINED_METRIC = "undefined-metric"
     OVER_BUDGET = "over-budget"
+    OVER_DEADLINE = "over-deadline"
+    UNPROVED_DEADLINE = "unproved-deadline"
 
 
 @positional

@@ -110,6 +110,8 @@ class CountPart:
     """Count of one whole inference, without the per-layer measurement."""
     exact: bool = False
     """Whether every instruction is counted and nothing else; never on a real board, whose cycles vary."""
+    modelled: bool = False
+    """Whether the cycles are those of a model of the core, and not counted by a chip."""
 
     def fact(self, macs: int) -> Fact:
         """Return the count of an inference of so many multiply-accumulates."""
@@ -117,7 +119,8 @@ class CountPart:
         if self.source == CounterSource.NONE:
             return Fact(label, "not counted: the firmware has no counter")
         ratio = f", {self.per_inference / macs:.2f} per MAC" if macs else ""
-        exactness = "exact" if self.exact else "measured" if self.resolution <= 1 else f"in steps of {self.resolution}"
+        counted = "by a model of the core" if self.modelled else "measured"
+        exactness = "exact" if self.exact else counted if self.resolution <= 1 else f"in steps of {self.resolution}"
         return Fact(label, f"{self.per_inference:,}", f" ({exactness}, by {self.source}{ratio})")
 
 
@@ -129,8 +132,8 @@ class DeviceWorkPart:
     """Bytes that it read by DMA."""
     written_bytes: int
     busy: int
-    """Instructions during which it was at work; the core waits for it, unless other layers run meanwhile. For a layer
-    with an `estimate`, the model's time is an estimate, too."""
+    """The time during which it was at work, in units of the clock; the core waits for it, unless other layers run
+    meanwhile. For a layer with an `estimate`, the model's time is an estimate, too."""
     exact: bool = True
     """Whether every transfer and every instruction is counted, and nothing else."""
 

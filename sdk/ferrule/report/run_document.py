@@ -31,6 +31,7 @@ from ferrule.report.document import (
     reasons_table,
     took_text,
 )
+from ferrule.report.duration import NOT_TIMED, DurationPart
 from ferrule.report.estimates import Estimates, distinct_estimates, estimate_rows, estimates_part
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.picture import Assigned, EnvironmentPart, RegionPlanPart, SpanPart, Timeline, surroundings
@@ -82,6 +83,8 @@ class ReportDocument(Document):
     run_s: float
     """Wall-clock seconds of the engine, including transfers."""
     samples: tuple[SamplePart, ...]
+    duration: DurationPart = NOT_TIMED
+    """How long an inference took; empty in a document of an older version."""
     evidence: Evidence = NO_EVIDENCE
     """What the verdict rests on, over all samples; empty in a document of an older version."""
     devices: tuple[DevicePart, ...] = ()
@@ -113,6 +116,7 @@ class ReportDocument(Document):
         unit, counted = self.count.unit, self.count.per_inference
         if counted:
             yield Measure(unit, counted)
+        yield from self.duration.measures()
         flash, ram, arena = self.memory.flash, self.memory.ram, self.memory.arena
         sizes = {
             **({} if flash is None else {"flash": flash.total, "code": flash.code, "weights": flash.weights}),
@@ -151,7 +155,7 @@ class ReportDocument(Document):
             command="run",
             model=self.model.name,
             file=self.model.file,
-            cases=(*map(self._case, self.samples), *self.device_call_cases()),
+            cases=(*map(self._case, self.samples), *self.device_call_cases(), *self.duration.cases(self.place)),
             properties={
                 "verdict": self.verdict.value,
                 "compared": self.evidence.text,
@@ -160,6 +164,7 @@ class ReportDocument(Document):
                 "engine": self.engine,
                 "toolchain": self.build.toolchain_version,
                 self.count.unit: self.count.per_inference,
+                **self.duration.properties(),
                 "flash bytes": None if flash is None else flash.total,
                 "RAM bytes": ram.total,
                 "stack bytes": ram.stack_used,
@@ -203,10 +208,12 @@ class ReportDocument(Document):
             (
                 part("Layers", self._layers(), *copies),
                 self._devices(),
+                part("Elapsed time", *self.duration.tables()),
                 estimates_part(self.estimates),
                 self._trace(),
                 Facts(tuple(self._totals()), large=True),
                 *self._remarks(),
+                *self.duration.conclusions(),
                 self._conclusion(),
                 page_part("Memory", *self._memory()),
                 *self._explained(),
@@ -311,6 +318,7 @@ class ReportDocument(Document):
     def _totals(self) -> Iterator[Fact]:
         unit = self.count.unit
         yield self.count.fact(self.model.macs)
+        yield from self.duration.facts()
         yield from self.memory.facts()
         yield from (device.fact(unit) for device in self.devices)
         if self.devices:
@@ -336,6 +344,7 @@ class ReportDocument(Document):
             yield Text(self.ownership.text, "ownership")
         if self.contract is not None and self.contract.unchecked:
             yield Text(f"not checked, since {self.contract.unchecked}", "contract of the devices")
+        yield from self.duration.remarks()
         for device in self.devices:
             yield from device.remarks()
         yield from (Text(fault, "injected") for fault in self.faults)

@@ -3,30 +3,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from ferrule.report.document import LayerPart
+from ferrule.report.duration import NOT_TIMED, DurationPart
 from ferrule.report.picture import SpanPart
 
 CORE_TRACK = "core"
 
 
-def timeline(layers: Sequence[LayerPart], devices: Iterable[str], *, exact: bool) -> tuple[SpanPart, ...]:
+def timeline(
+    layers: Sequence[LayerPart], devices: Iterable[str], duration: DurationPart = NOT_TIMED, *, exact: bool
+) -> tuple[SpanPart, ...]:
     """Return the spans of an inference in the order of their starts; `exact` states whether each instruction counts.
 
-    The core runs one layer after the other, so its spans follow from the counts. A device works on a layer at some time
-    between the start of this layer and the end of the layer that collects its result. The span has the length that the
-    device's model counted. Without a count, it is the whole time between the two.
+    If the engine has timed the layers, these are the times, and those of the devices' commands: when the model worked
+    on each, or else the whole time of the command, which is then not exact.
+
+    Otherwise the core's spans follow from the counts, since it runs one layer after the other. A device works on a
+    layer at some time between the start of this layer and the end of the layer that collects its result. The span has
+    the length that the device's model counted. Without a count, it is the whole time between the two.
     """
-    ends = list(accumulate(layer.count for layer in layers))
-    own = [
-        SpanPart(track=CORE_TRACK, layer=layer.name, start=end - layer.count, end=end, exact=exact)
-        for layer, end in zip(layers, ends, strict=True)
-        if layer.count
-    ]
-    spans = [*own, *_device_spans(layers, ends, set(devices))]
+    if duration.layers:
+        spans = list(_timed(duration))
+    else:
+        ends = list(accumulate(layer.count for layer in layers))
+        own = [
+            SpanPart(track=CORE_TRACK, layer=layer.name, start=end - layer.count, end=end, exact=exact)
+            for layer, end in zip(layers, ends, strict=True)
+            if layer.count
+        ]
+        spans = [*own, *_device_spans(layers, ends, set(devices))]
     return tuple(sorted(spans, key=lambda span: (span.start, span.track != CORE_TRACK, span.end)))
+
+
+def _timed(duration: DurationPart) -> Iterator[SpanPart]:
+    for layer in duration.layers:
+        if layer.elapsed:
+            yield SpanPart(track=CORE_TRACK, layer=layer.layer, start=layer.start, end=layer.start + layer.elapsed)
+    for each in duration.commands:
+        begun, done = each.begun, each.done
+        if begun is None or done is None:
+            yield SpanPart(track=each.device, layer=each.layer, start=each.start, end=each.end, exact=False)
+        elif done > begun:
+            yield SpanPart(track=each.device, layer=each.layer, start=begun, end=done)
 
 
 def _device_spans(layers: Sequence[LayerPart], ends: Sequence[int], devices: set[str]) -> list[SpanPart]:

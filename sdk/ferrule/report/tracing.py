@@ -26,11 +26,12 @@ def device_parts(
     statistics: Mapping[str, Mapping[str, int | float]],
     driver_counts: Mapping[str, Mapping[str, int]],
     observations: Mapping[str, Observation],
+    unit: str = "instructions",
 ) -> tuple[DevicePart, ...]:
     """Return the devices that run layers, with the cost of these layers and the planned use of device memory.
 
     By device, `work`, `statistics` and `observations` have what their models did, and `driver_counts` what their
-    drivers counted.
+    drivers counted. `unit` is that of the counts.
     """
     regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
     estimates = {each.layer: each.cycles for each in artifact.operators if each.cycles is not None}
@@ -52,17 +53,18 @@ def device_parts(
             statistics=dict(statistics.get(name, {})),
             driver_counts=dict(driver_counts.get(name, {})),
             estimated=use.driver.estimated,
-            notes=(*seen.notes, *slow_notes(ran, estimates)),
+            notes=(*seen.notes, *slow_notes(ran, estimates, unit)),
             registers=dict(seen.registers),
         )
 
     return tuple(map(part, artifact.devices))
 
 
-def slow_notes(layers: Iterable[LayerPart], estimates: Mapping[str, int]) -> Iterator[str]:
+def slow_notes(layers: Iterable[LayerPart], estimates: Mapping[str, int], unit: str = "instructions") -> Iterator[str]:
     """Yield a note on each layer whose device was at work much longer than estimated.
 
     The estimate is its compiler's, or else its backend's, which `estimates` has by layer, in cycles of the core.
+    `unit` is what the clock counts.
     """
     for layer in layers:
         if layer.estimate is not None:
@@ -74,7 +76,7 @@ def slow_notes(layers: Iterable[LayerPart], estimates: Mapping[str, int]) -> Ite
         ratio = layer.work.busy / cycles
         if ratio >= SLOW:
             yield (
-                f"layer '{layer.name}' kept it at work for {layer.work.busy:,} instructions, {ratio:.1f} times the "
+                f"layer '{layer.name}' kept it at work for {layer.work.busy:,} {unit}, {ratio:.1f} times the "
                 f"{cycles:,} cycles of its {author}'s estimate"
             )
 

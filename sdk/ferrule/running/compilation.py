@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Unpack, overload
 
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from ferrule._typing import override
 from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
-from ferrule.emulation import EngineOptions
+from ferrule.emulation import Clock, EngineOptions
 from ferrule.errors import FerruleError
 from ferrule.firmware import (
     SEPARATE,
@@ -56,6 +57,7 @@ from ferrule.running.networks import Models, network_of, networks_of
 from ferrule.running.request import DEFAULT_OPTIONS, DEFAULT_TIMEOUT_S, RunRequest, engine_for
 from ferrule.running.run import run
 from ferrule.scratch import ScratchFolder
+from ferrule.timing.usage import Battery, Rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +99,10 @@ class Firmware(BuiltFirmware):
         check_ownership: bool = False,
         reset_each: bool | Sequence[bool] = False,
         real: bool = False,
+        clock: Clock | None = None,
+        deadline_s: Fraction | float | None = None,
+        rate: Rate | None = None,
+        battery: Battery | None = None,
         progress: Progress = say_nothing,
     ) -> RunReport:
         """Run the firmware on inputs and compare every output with the numpy reference.
@@ -112,7 +118,9 @@ class Firmware(BuiltFirmware):
         firmware once more, with every tensor as an output, and the report names the first layer that differs.
         `check_ownership` compares every access to the workspace, by the core and by devices, with the plan;
         docs/emulation.md has the rules. The samples of a model with state are a sequence, which begins with the initial
-        state; with `reset_each`, each sample does, or each for which a list of bools says so.
+        state; with `reset_each`, each sample does, or each for which a list of bools says so. `clock` is what time is
+        counted in; `deadline_s` is the most that an inference may take, `rate` how often one begins and `battery` what
+        the board then runs from, all of which the report's `duration` judges, and which need the clock of cycles.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.
@@ -134,6 +142,10 @@ class Firmware(BuiltFirmware):
             check_ownership=check_ownership,
             reset_each=reset_each,
             real=real,
+            clock=clock,
+            deadline_s=deadline_s,
+            rate=rate,
+            battery=battery,
             progress=progress,
         )
         return run(self, inputs, request)

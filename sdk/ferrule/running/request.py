@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from fractions import Fraction
 
 from ferrule._frozen import frozen
 from ferrule.boards import Board
 from ferrule.codegen import Program
 from ferrule.devices import Fault
 from ferrule.emulation import (
+    Clock,
     Engine,
     EngineOptions,
     engine,
@@ -21,10 +23,16 @@ from ferrule.emulation import (
 )
 from ferrule.emulation.attached import check_faults
 from ferrule.errors import FerruleError
+from ferrule.interface import name_of, option
 from ferrule.progress import Progress, say_nothing
+from ferrule.report.elapsed import TimeQuestions
+from ferrule.timing.usage import Battery, Rate
 
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_OPTIONS = EngineOptions()
+SERIAL = "serial"
+"""The engine of real boards, whose counter is the chip's."""
+_TIME = ("deadline_s", "rate", "battery")
 
 
 @frozen
@@ -51,7 +59,63 @@ class RunRequest:
     """Whether each sample, or each for which a list says so, begins with the model's initial state."""
     real: bool = False
     """Whether inputs and outputs are real numbers."""
+    clock: Clock | None = None
+    """What time is counted in; None for cycles if the request asks for time (a deadline, a rate or a battery) on an
+    engine that counts them by a model, and for instructions otherwise."""
+    deadline_s: Fraction | float | None = None
+    """The most seconds that an inference may take on the board; a report states whether it is kept."""
+    rate: Rate | None = None
+    """How often an inference begins, which it must keep up with, too."""
+    battery: Battery | None = None
+    """What the board runs from at this rate; a report states how long it lasts."""
     progress: Progress = say_nothing
+
+    def __post_init__(self) -> None:
+        if self.deadline_s is not None:
+            try:
+                exact = Fraction(str(self.deadline_s))
+            except ValueError:
+                exact = Fraction(0)
+            if exact <= 0:
+                raise FerruleError(f"the deadline is {self.deadline_s!r}, expected seconds above 0")
+            object.__setattr__(self, "deadline_s", exact)
+        if self.battery is not None and self.rate is None:
+            raise FerruleError(
+                f"the battery {self.battery} needs a rate of inferences to last for", hint=option("rate", "10/s")
+            )
+
+    @property
+    def questions(self) -> TimeQuestions:
+        """What the request asks about time."""
+        assert not isinstance(self.deadline_s, float)
+        return TimeQuestions(deadline_s=self.deadline_s, rate=self.rate, battery=self.battery)
+
+    def clock_for(self, board: Board, chosen: Engine) -> Clock:
+        """Return the clock of a machine.
+
+        Raises:
+            FerruleError: the engine has not the clock on this board, or the request asks for time, which only cycles
+                tell, or for a battery of a board that states no currents.
+        """
+        if self.battery is not None and board.energy is None:
+            raise FerruleError(
+                f"how long the battery {self.battery} lasts is not known: board {board.name} states no currents",
+                hint="docs/boards.md describes [energy] of board.toml",
+            )
+        asks = next((name for name in _TIME if getattr(self, name) is not None), None)
+        clock = self.clock or Clock.INSTRUCTIONS
+        if asks is None or chosen.name == SERIAL:
+            chosen.check_clock(board, clock)
+            return clock
+        refusal = chosen.refuses_clock(board, Clock.CYCLES)
+        if self.clock is Clock.INSTRUCTIONS:
+            refusal = "the clock instructions states no milliseconds"
+        if refusal is not None:
+            raise FerruleError(
+                f"the {asks.removesuffix('_s')} needs the time of an inference, which cannot be told: {refusal}",
+                hint=f"leave out {name_of('clock')}" if self.clock is Clock.INSTRUCTIONS else None,
+            )
+        return Clock.CYCLES
 
     def engine_for(self, board: Board, program: Program | None = None) -> Engine:
         """Return the engine that can run the board as requested; `program` is None before the firmware is generated.
@@ -78,11 +142,12 @@ class RunRequest:
                     hint="check each model in a firmware of its own",
                 )
             require_ownership(name)
-        if self.locate and name == "serial":
+        if self.locate and name == SERIAL:
             raise FerruleError(
                 "the first differing layer can't be located on a real board: that needs a second firmware on it",
                 hint="run the model on an emulated board",
             )
+        self.clock_for(board, chosen)
         return chosen
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from numpy.typing import ArrayLike
 
-from ferrule.emulation import DeviceWork, OwnershipError, OwnershipPlan, ownership_plan
+from ferrule.emulation import Clock, DeviceWork, OwnershipError, OwnershipPlan, ownership_plan
 from ferrule.emulation.attached import statistics
 from ferrule.errors import FerruleError, NothingComparedError
 from ferrule.firmware import BuiltFirmware
@@ -24,6 +24,7 @@ from ferrule.running import claims
 from ferrule.running.references import Begun, References
 from ferrule.running.request import RunRequest
 from ferrule.running.session import RunningFirmware
+from ferrule.timing import Duration
 
 if TYPE_CHECKING:
     from ferrule.running.compilation import Firmware
@@ -72,6 +73,7 @@ def run(
         source=request.source or ("pattern" if inputs is None else "arrays"),
         trace=request.trace_devices,
         faults=request.faults,
+        questions=request.questions,
     )
     document = expected.noted(document)
     if request.locate and document.verdict is Verdict.DIFFERENT:
@@ -141,9 +143,12 @@ def _serve(
             worked = {key: each.plus(work.get(key, DeviceWork()), -1) for key, each in worked.items()}
         counts, own = _growth(counted, statistics(devices)), _growth(driven, driver_counts())
         runs = []
+        durations: list[Duration] = []
+        session.durations()
         for number, (sample, begin) in enumerate(samples, start=1):
             runs.append(link.run(sample, profile=announced and number > 1, reset=stateful and begin))
             claims.check_run(link.model_info(), runs[-1])
+            durations += (session.durations() or ())[-1:]
             request.progress(Step(phase=phase, done=number, total=len(samples)))
         return EngineRun(
             info=link.model_info(),
@@ -152,6 +157,8 @@ def _serve(
             runs=runs,
             traced=traced,
             counters=session.counters(),
+            durations=durations if len(durations) == len(runs) else None,
+            modelled=running.machine.clock is Clock.CYCLES,
             ownership=session.ownership(),
             work=worked,
             statistics=counts,

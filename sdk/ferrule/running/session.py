@@ -43,6 +43,7 @@ class RunningFirmware(Closing):
             options=request.options,
             ownership=ownership,
             callback_s=request.timeout_s,
+            clock=request.clock_for(firmware.board, engine),
         )
         with ExitStack() as stack:
             self.session = stack.enter_context(engine.start(self.machine))

@@ -2,7 +2,7 @@
 """How long firmware takes, and how much energy: cores, memories and currents, each number with its source."""
 
 from ferrule.timing.core_timing import CoreTiming, core_timing, timed_cores
-from ferrule.timing.duration import Command, Duration, Step, Wait
+from ferrule.timing.duration import Command, Duration, Pause, Step, Wait
 from ferrule.timing.memory_timing import BoardTiming, CacheTiming, MemoryTiming
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "CoreTiming",
     "Duration",
     "MemoryTiming",
+    "Pause",
     "Step",
     "Wait",
     "core_timing",

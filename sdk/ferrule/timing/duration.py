@@ -32,6 +32,16 @@ class Wait:
 
 
 @frozen
+class Pause:
+    """One of the waits for a device."""
+
+    device: str
+    start: int
+    """Since the start of the run."""
+    end: int
+
+
+@frozen
 class Step:
     """The time of one layer: from its announcement to that of the next one, or to the end of the last one."""
 
@@ -76,6 +86,8 @@ class Duration:
     """By device, in the order of the first waits."""
     steps: tuple[Step, ...] = ()
     """The layers, where the firmware announces them, as one with devices does."""
+    pauses: tuple[Pause, ...] = ()
+    """Each wait."""
     commands: tuple[Command, ...] = ()
     """In the order of their starts."""
 

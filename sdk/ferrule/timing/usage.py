@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a board is used: the rate of its inferences and the battery that it runs from, as users type them."""
+"""How a board is used: the rate of its inferences, their deadline and the battery, as users type them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from ferrule.errors import FerruleError
 _NUMBER = r"(?P<number>[0-9]{1,12}(?:\.[0-9]{1,12})?)"
 _SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 _MILLIAMPERE_HOURS = {"mAh": 1, "Ah": 1_000}
+_DEADLINES = {"us": Fraction(1, 1_000_000), "ms": Fraction(1, 1_000), "s": Fraction(1), "min": Fraction(60)}
 _RATE = re.compile(rf"{_NUMBER}/(?P<unit>{'|'.join(_SECONDS)})", re.ASCII)
 _CAPACITY = re.compile(rf"{_NUMBER} ?(?P<unit>{'|'.join(_MILLIAMPERE_HOURS)})", re.ASCII)
+_DEADLINE = re.compile(rf"{_NUMBER} ?(?P<unit>{'|'.join(_DEADLINES)})", re.ASCII)
+_MOST_SECONDS = 86_400
 _MOST_PER_SECOND = 1_000_000
 _MOST_MILLIAMPERE_HOURS = 1_000_000
 
@@ -80,6 +83,19 @@ def parse_battery(text: str) -> Battery:
     value = Fraction(found["number"]) * _MILLIAMPERE_HOURS[found["unit"]]
     _check(value, _MOST_MILLIAMPERE_HOURS, f"battery '{text}'", "1,000,000mAh", hint)
     return Battery(milliampere_hours=value, text=text)
+
+
+def parse_deadline(text: str) -> Fraction:
+    """Return the exact seconds of the deadline that a user typed, such as 50ms, 250us or 1.5s.
+
+    Raises:
+        FerruleError: it is malformed, 0, or more than a day.
+    """
+    hint = "a deadline is a number of us, ms, s or min, such as 50ms"
+    found = _matched(_DEADLINE, text, "deadline", hint)
+    value = Fraction(found["number"]) * _DEADLINES[found["unit"]]
+    _check(value, _MOST_SECONDS, f"deadline '{text}'", "a day", hint)
+    return value
 
 
 def _matched(pattern: re.Pattern[str], text: str, what: str, hint: str) -> re.Match[str]:

@@ -26,6 +26,7 @@ class Observer:
         plan: ContractPlan,
         devices: Mapping[str, BoardDevice],
         returns: Returns,
+        unit: str,
     ) -> None:
         self._guest = guest
         self._processor = processor
@@ -34,6 +35,7 @@ class Observer:
         self._lines = {each.name: each.interrupt for each in rules if each.interrupt is not None}
         self._of = {each.handle: each.name for each in rules if each.handle and each.name in self._lines}
         self._returns = returns
+        self._unit = unit
         self._enabled: set[str] = set()
         self._masked: set[str] = set()
         self._late: dict[str, list[int]] = {}
@@ -87,7 +89,7 @@ class Observer:
             if late:
                 waits = "1 wait" if len(late) == 1 else f"{len(late):,} waits"
                 notes.append(
-                    f"{waits} ended by the limit although the work was done, {sum(late):,} instructions late in all: "
+                    f"{waits} ended by the limit although the work was done, {sum(late):,} {self._unit} late in all: "
                     "no interrupt ended them"
                 )
             if notes:

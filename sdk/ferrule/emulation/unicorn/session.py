@@ -125,17 +125,9 @@ class UnicornSession(EmulatorSession):
             BoardDevice(guest, self._processor, device, limit_s, self._contract, self._ownership, self._place_text)
             for device in machine.devices
         ]
-        self._observer = Observer(
-            guest, self._processor, machine.contract, {each.model.name: each for each in self._devices}, returns
-        )
-        self._stopwatch = Stopwatch(
-            guest,
-            self._processor,
-            machine.durations,
-            {each.model.name: each for each in self._devices},
-            returns,
-            self._observer,
-        )
+        by_name = {each.model.name: each for each in self._devices}
+        self._observer = Observer(guest, self._processor, machine.contract, by_name, returns, machine.clock.value)
+        self._stopwatch = Stopwatch(guest, self._processor, machine.durations, by_name, returns, self._observer)
         self._wires = [
             UartWire(
                 self._uart(wire.uart, f"for device {wire.name} "),

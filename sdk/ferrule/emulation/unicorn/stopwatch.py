@@ -15,7 +15,7 @@ from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.observer import Observer
 from ferrule.emulation.unicorn.processor import Processor
-from ferrule.timing import Command, Duration, Step, Wait
+from ferrule.timing import Command, Duration, Pause, Step, Wait
 
 MOST_RUNS = 1024
 """The most runs that are kept until they are taken; of more, the first ones are dropped."""
@@ -74,6 +74,7 @@ class _Run:
     core: Moment = _NONE
     """The core's own time, without waits."""
     waits: dict[str, _Waiting] = field(default_factory=dict)
+    pauses: list[tuple[str, int, int]] = field(default_factory=list)
     waiting: str | None = None
     """The device for which the core waits; None if it does not wait."""
     index: int = -1
@@ -168,9 +169,9 @@ class Stopwatch:
         if run is None:
             return
         device = self._name()
-        begins = run.waiting is None
+        begins, start = run.waiting is None, self._at(address)
         if begins:
-            run.settle(self._at(address))
+            run.settle(start)
             run.waiting = device
             run.waits.setdefault(device, _Waiting()).waits += 1
         finishes = address == self._plan.finish
@@ -186,6 +187,7 @@ class Stopwatch:
                     oldest.end = now.now
             if begins:
                 run.settle(now)
+                run.pauses.append((device, start.now, now.now))
                 run.waiting = None
 
         self._then(returned)
@@ -205,12 +207,14 @@ class Stopwatch:
     # ---- the result
 
     def _duration(self, run: _Run, end: Moment) -> Duration:
+        begin = run.start.now
         return Duration(
-            total=end.now - run.start.now,
+            total=end.now - begin,
             work=run.core.awake,
             asleep=run.core.asleep,
             waits=tuple(self._waits(run)),
             steps=tuple(_steps(run)),
+            pauses=tuple(Pause(device=name, start=at - begin, end=to - begin) for name, at, to in run.pauses),
             commands=tuple(self._commands(run, end)),
         )
 

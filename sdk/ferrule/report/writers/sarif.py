@@ -25,6 +25,8 @@ _MEANINGS = {
     Rule.FAILED_RUN: "A run of a sweep ended with an error.",
     Rule.UNDEFINED_METRIC: "A metric is undefined for the given samples.",
     Rule.OVER_BUDGET: "A value is worse than its limit allows.",
+    Rule.OVER_DEADLINE: "An inference takes longer than its deadline allows, the measured error counted against it.",
+    Rule.UNPROVED_DEADLINE: "An inference keeps its deadline, but the error of its time was not measured.",
 }
 
 
