@@ -21,6 +21,8 @@ class PlannedLayer:
     kernel: str
     cycles: int
     """0 for an operator without code, and for one of a device that states no estimate."""
+    milliseconds: float
+    """At the board's clock."""
     assumed: str = ""
     """What the figure rests on instead of a measurement of its kernel; usually empty."""
 
@@ -29,18 +31,24 @@ class PlannedLayer:
 class PlannedTime:
     """The planned time of an inference."""
 
+    board: str
     cycles: int
     """From the first layer to the last; devices that work beside the core do not add to it."""
+    milliseconds: float
+    """At the board's clock."""
     clock_hz: int
-    """The board's."""
+    """That clock."""
     layers: tuple[PlannedLayer, ...]
     assumed: tuple[str, ...] = ()
     """What parts of the figure rest on instead of measurements of the kernels; usually empty."""
 
     @property
-    def milliseconds(self) -> float:
-        """The time at the board's clock."""
-        return 1e3 * self.cycles / self.clock_hz
+    def text(self) -> str:
+        """The time in words."""
+        return (
+            f"{self.milliseconds:.4g} ms on {self.board}, {self.cycles:,} cycles at {self.clock_hz / 1e6:g} MHz, "
+            "from a table of its core's kernels"
+        )
 
 
 def planned_time(artifact: Artifact, board: Board) -> PlannedTime | None:
@@ -51,14 +59,26 @@ def planned_time(artifact: Artifact, board: Board) -> PlannedTime | None:
     pace = board.pace
     if pace is None:
         return None
-    layers = tuple(_planned(record, pace) for record in artifact.operators)
+    layers = tuple(_planned(record, pace, board.clock_hz) for record in artifact.operators)
     assumed = tuple(f"layer '{each.layer}': {each.assumed}" for each in layers if each.assumed)
     if board.timing is None:
         assumed = (*assumed, f"board {board.name} states no timing of its memories: no access waits")
-    return PlannedTime(cycles=_total(artifact, layers), clock_hz=board.clock_hz, layers=layers, assumed=assumed)
+    cycles = _total(artifact, layers)
+    return PlannedTime(
+        board=board.name,
+        cycles=cycles,
+        milliseconds=_milliseconds(cycles, board.clock_hz),
+        clock_hz=board.clock_hz,
+        layers=layers,
+        assumed=assumed,
+    )
 
 
-def _planned(record: OperatorRecord, pace: Pace) -> PlannedLayer:
+def _milliseconds(cycles: int, clock_hz: int) -> float:
+    return 1e3 * cycles / clock_hz
+
+
+def _planned(record: OperatorRecord, pace: Pace, clock_hz: int) -> PlannedLayer:
     cycles, assumed = 0, ""
     if record.work is not None:
         cycles = pace.cycles(record.work)
@@ -71,7 +91,13 @@ def _planned(record: OperatorRecord, pace: Pace) -> PlannedLayer:
             if record.cycles is not None
             else f"nothing, since backend {record.backend} estimates no time"
         )
-    return PlannedLayer(layer=record.layer, kernel=record.kernel, cycles=cycles, assumed=assumed)
+    return PlannedLayer(
+        layer=record.layer,
+        kernel=record.kernel,
+        cycles=cycles,
+        milliseconds=_milliseconds(cycles, clock_hz),
+        assumed=assumed,
+    )
 
 
 def _total(artifact: Artifact, layers: tuple[PlannedLayer, ...]) -> int:

@@ -12,6 +12,7 @@ from ferrule.backends.guarded import guarded
 from ferrule.backends.shared.allocators import dma_bufs_here
 from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import MemorySource
+from ferrule.boards import Board
 from ferrule.codegen import Artifact, Call
 from ferrule.codegen.artifact import OperatorRecord
 from ferrule.errors import FerruleError
@@ -37,6 +38,7 @@ from ferrule.report.inspection_parts import (
     ScheduledPart,
     TakerPart,
 )
+from ferrule.timing.planned import KernelWork
 
 
 def explain_division(network: Network, job: Job) -> DivisionPart:
@@ -95,31 +97,50 @@ def explain_schedule(artifact: Artifact) -> tuple[tuple[ScheduledPart, ...], tup
     return schedule, crossings
 
 
-def explain_kernels(artifact: Artifact) -> tuple[LayerKernelsPart, ...]:
-    """Return the kernels that were considered for each layer of the firmware, and which one was chosen."""
+def explain_kernels(artifact: Artifact, board: Board) -> tuple[LayerKernelsPart, ...]:
+    """Return the kernels that were considered for each layer of a board's firmware, and which one was chosen."""
     whole = sum(map(_estimate, artifact.operators))
-    return tuple(_kernels(record, whole) for record in artifact.operators)
+    return tuple(_kernels(record, whole, board) for record in artifact.operators)
 
 
 def _estimate(record: OperatorRecord) -> int:
     return sum(each.costs.instructions for each in record.considered if each.chosen and each.costs)
 
 
-def _kernels(record: OperatorRecord, whole: int) -> LayerKernelsPart:
+def _kernels(record: OperatorRecord, whole: int, board: Board) -> LayerKernelsPart:
     known = {"chosen": True, "reason": "the only kernel", "instructions": None, "weight_bytes": record.constant_bytes}
-    alone = part_of(KernelPart, record, **known)
+    times = {"cycles": record.cycles} if record.work is None else _times(record.work, board)
+    alone = part_of(KernelPart, record, **known, **times)
     return part_of(
         LayerKernelsPart,
         record,
-        kernels=tuple(map(_kernel, record.considered)) or (alone,),
+        kernels=tuple(_kernel(each, board) for each in record.considered) or (alone,),
         overlaps=tuple(part_of(OverlapPart, each, forward_bytes=each.distance_bytes) for each in record.overlaps),
         advice=advice(record, _estimate(record), whole),
     )
 
 
-def _kernel(kernel: ConsideredKernel) -> KernelPart:
-    costs = {name: getattr(kernel.costs, name, None) for name in ("instructions", "weight_bytes", "scratch_bytes")}
-    return part_of(KernelPart, kernel, **costs)
+def _kernel(kernel: ConsideredKernel, board: Board) -> KernelPart:
+    costs = kernel.costs
+    if costs is None:
+        return part_of(KernelPart, kernel, instructions=None, weight_bytes=None, scratch_bytes=None)
+    work = KernelWork(kernel=kernel.kernel, instructions=costs.instructions, weight_bytes=costs.weight_bytes)
+    return part_of(
+        KernelPart,
+        kernel,
+        instructions=costs.instructions,
+        weight_bytes=costs.weight_bytes,
+        scratch_bytes=costs.scratch_bytes,
+        **_times(work, board),
+    )
+
+
+def _times(work: KernelWork, board: Board) -> dict[str, float | None]:
+    """Return the planned time of a kernel, as fields of its part."""
+    if board.pace is None:
+        return {"cycles": None}
+    cycles = board.pace.cycles(work)
+    return {"cycles": cycles, "milliseconds": 1e3 * cycles / board.clock_hz}
 
 
 def _final(network: Network, job: Job, face: Face) -> FinalPart:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import MISSING, fields, replace
 
 from ferrule.codegen import Artifact
-from ferrule.firmware import Job
+from ferrule.firmware import Job, planned_time
 from ferrule.firmware.arena import arena_of
 from ferrule.graph import Graph, Layer, TensorInfo
 from ferrule.memory import Region, Requirements, plan_graph
@@ -45,8 +45,13 @@ def inspect_network(graph: Graph) -> Inspection:
 
 
 def with_arena(inspection: Inspection, artifact: Artifact, job: Job) -> Inspection:
-    """Return an inspection with the arena and the memory plan of a firmware that was generated for a job."""
-    return replace(inspection, arena=arena_of(artifact, job), plan=firmware_plan(artifact))
+    """Return an inspection with the arena, planned time and memory plan of a firmware that was generated for a job."""
+    return replace(
+        inspection,
+        arena=arena_of(artifact, job),
+        planned=planned_time(artifact, job.load_board()),
+        plan=firmware_plan(artifact),
+    )
 
 
 def _tensor(info: TensorInfo, *, constant: bool) -> TensorPart:

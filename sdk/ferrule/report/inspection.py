@@ -9,6 +9,7 @@ from ferrule._frozen import frozen
 from ferrule._typing import override
 from ferrule.firmware.arena import ArenaPart
 from ferrule.firmware.fitting import BoardFit
+from ferrule.firmware.planned_time import PlannedTime
 from ferrule.graph import brief
 from ferrule.interface import name_of, spelled
 from ferrule.report.base import Document, Measure, Row, flat
@@ -60,6 +61,8 @@ class Inspection(Document):
     """The least arena found for the network's own activations: each layer in whole, without overlap and scratch."""
     arena: ArenaPart | None = None
     """The arena of the firmware; None if there is no firmware for the job."""
+    planned: PlannedTime | None = None
+    """The planned time of the firmware; None without one, or if the board's core has no table of its kernels."""
     arena_problem: str = ""
     """Why there is no firmware for the job, or by how much the arena exceeds the board's memory; usually empty."""
     division: DivisionPart | None = None
@@ -94,6 +97,8 @@ class Inspection(Document):
             arena = self.arena
             sizes |= {"arena": arena.size_bytes, "activations": arena.activation_bytes, "state": arena.state_bytes}
         yield from (Measure(counter, size, unit="B") for counter, size in sizes.items())
+        if self.planned is not None:
+            yield Measure("planned cycles", self.planned.cycles)
         yield from (Measure("MACs", layer.macs, "layer", layer.name, layer.type) for layer in self.layers)
 
     @override
@@ -112,6 +117,7 @@ class Inspection(Document):
                 part("Layers", self._layers()),
                 Text(f"{len(self.layers)} layers, {self.macs:,} MACs, {self.constant_bytes:,} B of constants"),
                 *self._arena(),
+                *self._planned(),
                 self._plan(),
                 None if self.division is None else self.division.section(types),
                 estimates_part(self.estimates),
@@ -186,6 +192,11 @@ class Inspection(Document):
         if arena.state_bytes:
             yield Text(f"{arena.state_bytes:,} B that live from one run to the next", "state")
 
+    def _planned(self) -> Iterator[Text]:
+        """Yield the planned time of an inference if there is one."""
+        if self.planned is not None:
+            yield Text(self.planned.text, "planned time", items=self.planned.assumed)
+
     def _plan(self) -> Part | None:
         whose = "the network's own activations" if self.arena is None else f"the firmware for {self.arena.board}"
         plans = (Picture("memory", region, region.caption) for region in self.plan)
@@ -228,12 +239,14 @@ class Inspection(Document):
     def _kernels(self) -> Part | None:
         if self.kernels is None:
             return None
+        timed = any(kernel.cycles is not None for layer in self.kernels for kernel in layer.kernels)
         table = Table(
             "the firmware's kernels: estimates of one inference",
             (
                 *numbers("#"),
                 *names("layer", "kernel"),
                 *numbers("instructions"),
+                *(numbers("cycles", "ms", spare=1) if timed else ()),
                 *numbers("weights, B", spare=3),
                 *numbers("scratch, B", spare=2),
                 Column("overlap, B", spare=1),
@@ -245,6 +258,7 @@ class Inspection(Document):
                     "" if number else layer.layer,
                     ("-> " if kernel.chosen else "   ") + kernel.kernel,
                     kernel.instructions,
+                    *((kernel.cycles, kernel.duration) if timed else ()),
                     kernel.weight_bytes,
                     kernel.scratch_bytes,
                     "\n".join(each.text for each in layer.overlaps) if kernel.chosen else "",

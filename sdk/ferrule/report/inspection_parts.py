@@ -318,6 +318,15 @@ class KernelPart:
     """Estimate for one inference; null if the kernel cannot run the layer, or the backend states none."""
     weight_bytes: int | None
     scratch_bytes: int | None
+    cycles: int | None = None
+    """Planned for one inference; null as for `instructions`, or if the core has no table of its kernels' cycles."""
+    milliseconds: float | None = None
+    """These, at the board's clock."""
+
+    @property
+    def duration(self) -> str:
+        """The milliseconds as text; "" if they are unknown."""
+        return "" if self.milliseconds is None else f"{self.milliseconds:.4g}"
 
 
 @frozen

@@ -302,7 +302,7 @@ def inspect(
             operators, crossings = explain_schedule(artifact)
             inspection = replace(inspection, schedule=operators, crossings=crossings)
         if kernels:
-            inspection = replace(inspection, kernels=explain_kernels(artifact))
+            inspection = replace(inspection, kernels=explain_kernels(artifact, wanted.load_board()))
     if target is not None:
         inspection = replace(inspection, artifact=inspect_class(given, target, acl or AclOptions()))
     if fit:
