@@ -34,7 +34,7 @@ def test_the_sets_are_all_numbers() -> None:
     [
         ("alu = 1", "allu = 1", "unknown key 'allu'"),
         ("alu = 1\n", "", "these keys are missing: alu"),
-        ("nop = 1", "nop = 1\nshifted = 1", "these keys are missing: field, accumulate"),
+        ("nop = 1", "nop = 1\nshifted = 1", "these keys are missing: accumulate, multiply_long"),
         ("barrier = 4", "barrier = 4\nalu = 2", "key 'alu' is stated twice, as 1 and as 2"),
         ("alu = 1", "alu = 101", "Expected `int` <= 100"),
         ("alu = 1", "alu = -1", "Expected `int` >= 0"),

@@ -49,6 +49,8 @@ class CoreTiming:
     alu: int
     """Moves, shifts, comparisons, sums and logic without an inline shift."""
     nop: int
+    field: int
+    """Bit fields, extensions, reversals, saturation, and the DSP instructions without a product."""
     multiply: int
     """Products of 32 bits."""
     load: int
@@ -79,8 +81,6 @@ class CoreTiming:
     """From the end of a handler to the next handler."""
     shifted: int = 0
     """Data processing with an inline shift or a shifted constant."""
-    field: int = 0
-    """Bit fields, extensions, reversals, saturation, and the DSP instructions without a product."""
     accumulate: int = 0
     """Products of 32 bits with an addend."""
     multiply_long: int = 0

@@ -11,10 +11,10 @@
 /* The numbers of a core; ferrule/timing/core_timing.py describes each and has the same order. */
 /* clang-format off */
 #define FERRULE_CORE_TIMING(each) \
-    each(alu) each(nop) each(multiply) each(load) each(store) each(multiple) \
+    each(alu) each(nop) each(field) each(multiply) each(load) each(store) each(multiple) \
     each(multiple_words) each(branch) each(refill_direct) each(refill_link) \
     each(refill_indirect) each(refill_load) each(special) each(state) each(barrier) \
-    each(exception_entry) each(exception_exit) each(exception_chain) each(shifted) each(field) \
+    each(exception_entry) each(exception_exit) each(exception_chain) each(shifted) \
     each(accumulate) each(multiply_long) each(accumulate_long) each(divide_least) \
     each(divide_most) each(load_double) each(store_double) each(store_register) \
     each(table_branch) each(it) each(it_folds) each(refill_unaligned) each(load_pipelined) \
