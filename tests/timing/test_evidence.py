@@ -180,6 +180,22 @@ def test_the_figures_are_consistent() -> None:
         assert len({each.program for each in compared}) == len(compared), f"{core}: a program counts twice"
 
 
+@pytest.mark.parametrize(
+    ("core", "waits", "most", "median"),
+    [
+        ("cortex-m0plus", False, 0.01, 0.001),
+        ("cortex-m3", False, 0.08, 0.04),
+        ("cortex-m4", False, 0.08, 0.04),
+        ("cortex-m4", True, 0.15, 0.08),
+    ],
+)
+def test_the_models_are_as_good_as_they_were_meant_to_be(core: str, waits: bool, most: float, median: float) -> None:
+    found = measured_error(core, waits=waits)
+    assert found is not None
+    assert max(-found.low, found.high) <= most
+    assert found.median <= median
+
+
 def test_the_page_lists_every_figure() -> None:
     listed = (ROOT / "docs" / "timing.md").read_text(encoding="utf-8").partition("### Errors\n\n")[2]
     assert listed == timing_evidence.listed(evidence()), "run `python benchmarks/timing_evidence.py --update`"
