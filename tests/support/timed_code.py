@@ -19,7 +19,7 @@ from ferrule.timing import BoardTiming, CoreTiming, core_timing
 CODE, DATA, STACK = 0x0000_0000, 0x2000_0000, 0x2000_4000
 FLOATING = {"cortex-m4": "fpv4-sp-d16", "cortex-m33": "fpv5-sp-d16", "cortex-m7": "fpv5-d16"}
 BUDGET = 1_000_000
-START = {"r1": DATA, "r2": DATA + 64, "r3": 3, "r5": DATA + 128, "sp": STACK}
+START = {"r1": DATA, "r2": DATA + 64, "r3": 3, "r5": DATA + 128, "r7": 0xFFFF_FFFF, "r12": 1, "sp": STACK}
 """What registers hold when a piece begins; the others hold 0."""
 
 
@@ -38,12 +38,19 @@ def board_of(core: str, timing: BoardTiming | None = None) -> Board:
 
 
 def assemble(compiler: str, core: str, pieces: Mapping[str, str], folder: Path) -> Image:
-    """Assemble pieces, each at a multiple of 32; piece `x` begins at symbol `x` and ends at `x_end`."""
+    """Assemble pieces, each at a multiple of 32; piece `x` begins at symbol `x` and ends at `x_end`.
+
+    Each exception has the same handler, which only returns.
+    """
     source, elf = folder / f"{core}.S", folder / f"{core}.elf"
-    text = "".join(f"\n.balign 32\n{name}:\n{code}\n{name}_end:\nb {name}_end\n" for name, code in pieces.items())
-    source.write_text(f".syntax unified\n.thumb\n.text\n.global _start\n_start:\n{text}")
+    text = "".join(
+        f"\n.balign 32\n{name}:\n{code}\n{name}_end:\nb {name}_end\n.ltorg\n" for name, code in pieces.items()
+    )
+    vectors = "\n".join(f".word {value}" for value in (STACK, *["handler"] * 15))
+    start = f".syntax unified\n.thumb\n.text\n.global _start\n_start:\n{vectors}\n.thumb_func\nhandler: bx lr\n"
+    source.write_text(start + text)
     floats = [f"-mfpu={FLOATING[core]}", "-mfloat-abi=softfp"] if core in FLOATING else []
-    argv = [compiler, f"-mcpu={core}", "-mthumb", *floats, "-nostdlib", f"-Wl,-Ttext={CODE + 64}"]
+    argv = [compiler, f"-mcpu={core}", "-mthumb", *floats, "-nostdlib", f"-Wl,-Ttext={CODE}"]
     subprocess.run([*argv, "-o", str(elf), str(source)], check=True, timeout=120)
     return read_image(elf)
 
@@ -62,7 +69,9 @@ def run(
     found = board_of(core, board)
     guest = Guest(found)
     processor = Processor(guest, found, CODE)
-    kept = Timing(guest, found, timing or core_timing(core) or CoreTiming(core=core))  # type: ignore[call-arg]
+    numbers = timing or core_timing(core)
+    assert numbers is not None
+    kept = Timing(guest, found, numbers)
     guest.load(image)
     for name, value in START.items():
         guest.set_register(name, value)

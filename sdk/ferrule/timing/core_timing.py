@@ -188,13 +188,21 @@ class CoreTiming:
 
 PARAMETERS = tuple(each.name for each in fields(CoreTiming) if each.name != "core")
 """The names of the numbers, in the order of `struct ferrule_core_timing`."""
-_FIRST_OF_SETS = ("alu", "shifted", "float_add", "double_add", "issue", "predictor_bits")
+OPTIONAL = (
+    *("store_register", "it_folds", "refill_unaligned", "load_pipelined", "load_after_store", "address_early"),
+    *("shifted_early", "load_multiply", "accumulate_late", "store_late", "multiply_flags", "float_holds"),
+    *("float_accumulate_late", "float_fused_late", "float_store_late", "float_unit"),
+    *("issue", "pair_loads", "alu_forward", "flags_refill"),
+)
+"""Numbers of effects that not all cores have."""
+_FIRST_OF_SETS = ("alu", "shifted", "float_add", "double_add", "predictor_bits")
 
 
 def _sets() -> tuple[tuple[str, ...], ...]:
     """Return the names that a file states together or not at all; those of the first set it always states."""
     starts = [PARAMETERS.index(name) for name in _FIRST_OF_SETS]
-    return tuple(PARAMETERS[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True))
+    sets = (PARAMETERS[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True))
+    return tuple(tuple(name for name in names if name not in OPTIONAL) for names in sets)
 
 
 SETS = _sets()

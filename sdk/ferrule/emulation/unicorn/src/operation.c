@@ -171,6 +171,10 @@ static void narrow_miscellaneous(struct ferrule_operation *found, uint32_t code)
         found->reads = BIT(low);
         break;
     case 0x2: /* SXTB, ... */
+        found->kind = FERRULE_FIELD;
+        found->reads = BIT(field(code, 3, 3));
+        found->writes = BIT(low);
+        break;
     case 0xA: /* REV, ... */
         found->kind = FERRULE_FIELD;
         found->shifted = BIT(field(code, 3, 3));
@@ -416,9 +420,11 @@ static void wide_extended(struct ferrule_operation *found, uint32_t first, uint3
         return;
     }
     found->kind = FERRULE_FIELD;
-    if ((first & 0x0080u) == 0) { /* SXTAB, ... */
+    if ((first & 0x0080u) == 0 && one == PC) { /* SXTB, ... */
+        found->reads = BIT(field(second, 0, 4));
+    } else if ((first & 0x0080u) == 0) { /* SXTAB, ... */
         found->shifted = BIT(field(second, 0, 4));
-        found->reads = unless_pc(one);
+        found->reads = BIT(one);
     } else {
         found->reads = unless_pc(one) | BIT(field(second, 0, 4));
     }
@@ -487,8 +493,9 @@ static void float_memory(struct ferrule_operation *found, uint32_t first, uint32
     found->count = (uint8_t)words;
     found->addresses = BIT(base);
     found->writes_base = (first & 0x0020u) != 0 ? BIT(base) : 0;
+    const uint64_t target = all->target & (0 - all->target);
     for (uint32_t i = 0; i < words && i < 32; ++i) {
-        const uint64_t each = all->target << i & ~(UINT64_MAX << FERRULE_PLACES);
+        const uint64_t each = target << i & ~(UINT64_MAX << FERRULE_PLACES);
         *(load ? &found->writes : &found->data) |= each;
     }
 }

@@ -191,9 +191,10 @@ static int32_t wait_of(const struct ferrule_core_timing *core,
 {
     const uint32_t kind = operation->kind;
     const bool stores_float = kind == FERRULE_FLOAT_STORE;
-    const uint32_t late = kind == FERRULE_FLOAT_ACCUMULATE ? core->float_accumulate_late
-                          : kind == FERRULE_FLOAT_FUSED    ? core->float_fused_late
-                                                           : core->accumulate_late;
+    const bool rounds = kind == FERRULE_FLOAT_ACCUMULATE || kind == FERRULE_DOUBLE_ACCUMULATE;
+    const uint32_t late = rounds                        ? core->float_accumulate_late
+                          : kind == FERRULE_FLOAT_FUSED ? core->float_fused_late
+                                                        : core->accumulate_late;
     const uint32_t stored = stores_float ? core->float_store_late : core->store_late;
     const bool product = ferrule_operation_is_product(kind);
     int32_t wait = wait_for(pipeline, operation->addresses, (int32_t)core->address_early);
@@ -278,7 +279,7 @@ static void write_results(const struct ferrule_core_timing *core, struct ferrule
                           const struct ferrule_operation *operation, struct cost cost, bool forward)
 {
     const bool loads = ferrule_operation_is_load(operation->kind);
-    const uint32_t base = core->alu_latency + 2;
+    const uint32_t base = core->alu_latency + 2 - core->alu_forward; /* from the address's unit */
     const uint32_t full = cost.latency + 2 - (forward ? core->alu_forward : 0);
     const uint64_t all = operation->writes | operation->writes_base;
     for (uint32_t i = 0; all >> i != 0; ++i) {
@@ -325,7 +326,7 @@ struct ferrule_passage ferrule_pipeline_step(const struct ferrule_core_timing *c
     const bool folds = kind == FERRULE_IT && core->it_folds != 0 && pipeline->bytes == 2;
     const bool together = folds || (wait < 0 && pairs(core, pipeline, operation));
     const bool follows = wait < 0 && after_load && core->load_pipelined != 0 && is_memory(kind);
-    uint32_t cycles = 0;
+    uint32_t cycles = folds || cost.cycles == 0 ? 0 : cost.cycles - 1; /* the first is shared */
     if (!together) {
         cycles = cost.cycles + (wait > 0 ? (uint32_t)wait : 0);
         if (follows) {

@@ -6,6 +6,7 @@
 #include "exceptions.h"
 #include "system_control.h"
 #include "systick.h"
+#include "timing.h"
 
 /* Values of unicorn's enums uc_err and uc_mem_type, and its exception numbers. */
 enum { UC_ERR_OK = 0, UC_ERR_INSN_INVALID = 10 };
@@ -231,6 +232,9 @@ static void handle_end(struct ferrule_core *core, uint32_t address, uint64_t cou
         ferrule_guest_rewind(guest, address);
     } else {
         ferrule_guest_stop(guest, FERRULE_GUEST_BREAKPOINT);
+    }
+    if (guest->timing != NULL) {
+        ferrule_timing_arrive(guest->timing, guest, address);
     }
 }
 
