@@ -13,6 +13,7 @@ from ferrule.cli.options import ClassOptions, JobOptions, class_options, dynamic
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.parameters import flag
 from ferrule.cli.reading import ReadingOptions, reading_options
+from ferrule.cli.usage import UsageOptions, usage_options
 from ferrule.errors import FerruleError
 
 _DRAWING_WIDTH = 100
@@ -30,10 +31,11 @@ _DRAWING_WIDTH = 100
 )
 @flag(
     "--fit",
-    "List, for each board, the bytes that the firmware's plan needs of its memories, without the code, and by how "
-    "much it is too large.",
+    "Rank the boards by the planned time of an inference, with its energy where the board states currents, and the "
+    "bytes that the firmware's plan needs of their memories, without the code.",
     "show_fit",
 )
+@usage_options
 @outputs_options("inspection")
 @dynamic_options
 @job_options(build=False, imports=True)
@@ -45,6 +47,7 @@ def command(
     show_schedule: bool,
     show_kernels: bool,
     show_fit: bool,
+    usage: UsageOptions,
     results: Outputs,
     dynamic_path: Path | None,
     isolate: bool,
@@ -67,7 +70,8 @@ def command(
     --goal.
 
     With --fit, also show what the firmware's plan needs of the memories of each board: workspace, weights and stack.
-    The code comes on top; only a build knows its size.
+    The code comes on top; only a build knows its size. The boards are ranked by planned costs, without a build.
+    --rate marks the boards that are too slow, and --battery states how long it lasts.
 
     With --target, also show what would become of each layer in a C++ class over the Arm Compute Library, and why if it
     is not possible.
@@ -84,6 +88,7 @@ def command(
             (network,) = reading.load([model])
     except FerruleError as error:
         raise _refused(model.name, error, as_json="json" in results.paths) from error
+    usage.refuse_unless(show_fit, "--fit")
     divided = options.backends is not None
     if not divided:
         of_division = (options.no_fallback, options.import_enabled, options.fallbacks, dynamic_path, isolate)
@@ -104,6 +109,9 @@ def command(
             target=classes.target,
             acl=classes.acl(),
             fit=show_fit,
+            rate=usage.parsed_rate,
+            battery=usage.parsed_battery,
+            by=usage.rank_by,
             division=divided or bool(options.hints),
         )
     if not divided:

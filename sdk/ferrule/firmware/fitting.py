@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from enum import StrEnum
+from math import inf
 
 from ferrule._frozen import frozen
-from ferrule.backends.target import CoreFeatures, Goal
+from ferrule.backends.target import CoreFeatures, Goal, MemoryKind
 from ferrule.boards import Board, board_names, load_board
 from ferrule.codegen import Program
 from ferrule.codegen.plan import REGION, memory_of
 from ferrule.codegen.shared_arena import arena_sizes
 from ferrule.errors import FerruleError
 from ferrule.firmware.arena import ArenaPart, arena_of
+from ferrule.firmware.board_use import NOTHING_ASKED, BoardUse, Usage, board_use
 from ferrule.firmware.job import Job
 from ferrule.firmware.placement import emit_program
 from ferrule.firmware.project import SMALLEST_STACK_BYTES
@@ -52,6 +55,8 @@ class BoardFit:
     """The arena of the firmware for this board, also where it does not fit; None if there is no plan."""
     problem: str = ""
     """Why there is no plan for the board, such as a device that it has no place for; empty if there is one."""
+    use: BoardUse | None = None
+    """What an inference takes of the board, from planned costs; None if there is no plan."""
 
     @property
     def missing(self) -> str:
@@ -64,11 +69,58 @@ class BoardFit:
             if each.missing_bytes
         )
 
+    @property
+    def suits(self) -> bool:
+        """Whether the plan fits, and the board is not too slow for the rate that was asked for."""
+        return self.fits and not (self.use is not None and self.use.too_slow)
 
-def fits(network: Network, job: Job) -> tuple[BoardFit, ...]:
+    def bytes_of(self, kind: MemoryKind) -> int:
+        """Return what the plan needs of all memories of a kind."""
+        return sum(need.need_bytes for need in self.memories if need.kind == kind)
+
+
+class RankBy(StrEnum):
+    """What boards are ranked by, those that suit first; the others decide between boards that are equal in it."""
+
+    TIME = "time"
+    """Planned milliseconds. Boards without come behind those with, in the order of instructions by clock."""
+    ENERGY = "energy"
+    """Millijoules of an inference; boards that state no currents come last."""
+    FLASH = "flash"
+    RAM = "ram"
+
+
+def rank(boards: Iterable[BoardFit], by: RankBy = RankBy.TIME) -> tuple[BoardFit, ...]:
+    """Return the boards in the order of what an inference takes of them, the best first."""
+
+    def order(fit: BoardFit) -> tuple[object, ...]:
+        keys = {each: _measure(fit, each) for each in RankBy}
+        return (not fit.suits, not fit.fits, keys.pop(by), *keys.values(), fit.board)
+
+    return tuple(sorted(boards, key=order))
+
+
+def _measure(fit: BoardFit, by: RankBy) -> tuple[bool, float]:
+    """Return whether a value is not known, and the value."""
+    use = fit.use
+    match by:
+        case RankBy.TIME if use is not None and use.milliseconds is not None:
+            return False, use.milliseconds
+        case RankBy.TIME:
+            return True, inf if use is None or use.instructions is None else use.instructions / use.clock_hz
+        case RankBy.ENERGY:
+            return (True, 0.0) if use is None or use.energy_mj is None else (False, sum(use.energy_mj))
+        case RankBy.FLASH:
+            return not fit.memories, fit.bytes_of(MemoryKind.FLASH)
+        case RankBy.RAM:
+            return not fit.memories, fit.bytes_of(MemoryKind.RAM)
+
+
+def fits(network: Network, job: Job, usage: Usage = NOTHING_ASKED) -> tuple[BoardFit, ...]:
     """Return, for each board and the job's own, whether a firmware of this network fits, lowered for its core.
 
-    A board whose own files are invalid is left out.
+    Each has the time and the energy of an inference that follow from planned costs, also for a rate and a battery. A
+    board whose own files are invalid is left out.
     """
     given, known = job.load_board(), list(_boards())
     programs: dict[tuple[CoreFeatures, Pace | None], Program] = {}
@@ -88,6 +140,7 @@ def fits(network: Network, job: Job) -> tuple[BoardFit, ...]:
             fits=not any(need.missing_bytes for need in needs),
             memories=needs,
             arena=arena_of(program.artifacts[0], replace(job, board=board)),
+            use=board_use(program.artifacts[0], board, usage),
         )
 
     return tuple(map(fit, known if given.name in board_names() else [given, *known]))

@@ -13,6 +13,7 @@ from ferrule.firmware.planned_time import PlannedTime
 from ferrule.graph import brief
 from ferrule.interface import name_of, spelled
 from ferrule.report.base import Document, Measure, Row, flat
+from ferrule.report.board_ranking import board_notes, board_table
 from ferrule.report.estimates import Estimates, distinct_estimates, estimate_rows, estimates_part
 from ferrule.report.inspection_parts import (
     ClassPart,
@@ -25,7 +26,6 @@ from ferrule.report.inspection_parts import (
 )
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, surroundings
 from ferrule.report.sections import (
-    Cell,
     Column,
     Part,
     Picture,
@@ -76,7 +76,8 @@ class Inspection(Document):
     artifact: ClassPart | None = None
     """None unless a target of a C++ class was given."""
     boards: tuple[BoardFit, ...] | None = None
-    """Whether the firmware's plan fits each board; None unless it was requested."""
+    """Whether the firmware's plan fits each board, and what an inference takes there, the best first; None unless it
+    was requested."""
     plan: tuple[RegionPlanPart, ...] = ()
     """The firmware's memory plan; without `arena`, that of the network's own activations alone."""
     signatures: tuple[str, ...] = ()
@@ -277,25 +278,8 @@ class Inspection(Document):
     def _boards(self) -> Part | None:
         if self.boards is None:
             return None
-        table = Table(
-            "the firmware's plan, without its code",
-            (*names("board"), "arena", *names("plan"), Column("bytes of", spare=1), "verdict"),
-            [
-                (
-                    fit.board,
-                    "" if fit.arena is None else f"{fit.arena.size_bytes:,} B, {fit.arena.certificate}",
-                    "\n".join(
-                        f"{each.need_bytes:,} B of {each.have_bytes:,} B in {each.memory}" for each in fit.memories
-                    ),
-                    "\n".join(
-                        " + ".join(f"{name} {size:,}" for name, size in each.parts.items()) for each in fit.memories
-                    ),
-                    Cell("fits") if fit.fits else Cell(fit.missing, State.BAD),
-                )
-                for fit in self.boards
-            ],
-        )
-        return part("Boards", table)
+        table = board_table("the firmware's plan, without its code", self.boards)
+        return part("Boards", table, *board_notes(self.boards))
 
     @override
     def __repr__(self) -> str:

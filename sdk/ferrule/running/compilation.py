@@ -38,7 +38,8 @@ from ferrule.firmware import (
     toolchain,
     write_project,
 )
-from ferrule.firmware.fitting import fits, roomier_boards
+from ferrule.firmware.board_use import Usage
+from ferrule.firmware.fitting import RankBy, fits, rank, roomier_boards
 from ferrule.firmware.identification import read_identities
 from ferrule.formats import ModelFile
 from ferrule.graph import brief
@@ -268,6 +269,9 @@ def inspect(
     target: str | None = None,
     acl: AclOptions | None = None,
     fit: bool = False,
+    rate: Rate | None = None,
+    battery: Battery | None = None,
+    by: RankBy = RankBy.TIME,
     division: bool | None = None,
     **keywords: Unpack[JobKeywords],
 ) -> Inspection:
@@ -278,7 +282,9 @@ def inspect(
     order, and what became of each tensor that crosses between the core and devices. `kernels` adds the kernels that
     were considered for each layer of the firmware, with their estimated costs, and why one was chosen. `target`, with
     the options `acl`, adds what would become of each layer in a C++ class (see `generate_acl`). `fit` adds what the
-    firmware needs of each board's memories, by its plan for that board.
+    firmware needs of each board's memories, by its plan for that board, and the planned time and energy of an
+    inference, also for inferences at a `rate` and from a `battery` (`ferrule.timing.usage`); the boards are ranked `by`
+    one of these.
 
     Raises:
         ModelError, UnsupportedError: the network is not valid, or the model's file is malformed.
@@ -306,7 +312,7 @@ def inspect(
     if target is not None:
         inspection = replace(inspection, artifact=inspect_class(given, target, acl or AclOptions()))
     if fit:
-        inspection = replace(inspection, boards=fits(given, wanted))
+        inspection = replace(inspection, boards=rank(fits(given, wanted, Usage(rate=rate, battery=battery)), by))
     if division is None:
         division = job is not None or bool(keywords) or schedule or kernels
     return replace(inspection, division=explain_division(given, wanted)) if division else inspection

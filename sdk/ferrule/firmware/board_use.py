@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an inference takes of a board, from planned costs: time, energy, and the share of a rate, without a build."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from ferrule._frozen import frozen
+from ferrule.boards import Board
+from ferrule.codegen import Artifact
+from ferrule.firmware.planned_time import PlannedTime, planned_time
+from ferrule.timing.energy import NO_ERROR, EnergyRange, Range, battery_life, energy_of, range_text
+from ferrule.timing.evidence import measured_error
+from ferrule.timing.usage import Battery, Rate
+
+
+@frozen
+class Usage:
+    """How often a board is to run the model, and from which battery; None for each that is not asked."""
+
+    rate: Rate | None = None
+    battery: Battery | None = None
+
+
+NOTHING_ASKED = Usage()
+
+
+@frozen
+class BoardUse:
+    """What an inference takes of a board. None of these numbers is measured on it."""
+
+    clock_hz: int
+    instructions: int | None
+    """Planned instructions of the core; None if no kernel of the model has an estimate."""
+    cycles: int | None = None
+    """Planned cycles; None if the core has no table of its kernels."""
+    milliseconds: float | None = None
+    error: Range | None = None
+    """The range of the measured error of the model of the core's cycles, as fractions of them; None if none was."""
+    energy_mj: Range | None = None
+    """Millijoules of an inference; None if the board states no currents, or without cycles."""
+    rate: str = ""
+    """The rate that was asked for; empty if none was."""
+    busy: float | None = None
+    """The share of the time that inferences at this rate take, with the error counted against it; None if either is not
+    known."""
+    battery_hours: dict[str, Range] = field(default_factory=dict)
+    """How long the asked battery lasts, by what the chip does between inferences: "asleep" or "stopped"."""
+    assumed: tuple[str, ...] = ()
+    """What parts of the figures rest on instead of measurements and sources; usually empty."""
+
+    @property
+    def too_slow(self) -> bool:
+        """Whether inferences at the asked rate take longer than there is time."""
+        return self.busy is not None and self.busy > 1
+
+    @property
+    def time_text(self) -> str:
+        """The planned time with its error, or else the instructions."""
+        if self.milliseconds is None:
+            return "" if self.instructions is None else f"{self.instructions:,} instructions"
+        if self.error is None:
+            return f"{self.milliseconds:.3g} ms, no measured error"
+        low, high = self.error
+        return f"{self.milliseconds:.3g} ms, {low:+.0%} to {high:+.0%}"
+
+    @property
+    def energy_text(self) -> str:
+        """The energy of an inference; empty if it is not known."""
+        return "" if self.energy_mj is None else f"{range_text(self.energy_mj)} mJ"
+
+    @property
+    def rate_text(self) -> str:
+        """The share of the time that is taken at the asked rate, and the life of the battery; empty without either."""
+        if self.busy is None:
+            return "not known: no planned time" if self.rate else ""
+        hours = (f"{range_text((low / 24, high / 24))} days {way}" for way, (low, high) in self.battery_hours.items())
+        return "\n".join((f"{self.busy:.2g} times too slow" if self.too_slow else f"{self.busy:.0%} busy", *hours))
+
+
+def board_use(artifact: Artifact, board: Board, usage: Usage) -> BoardUse:
+    """Return what an inference of a model takes of a board; the layers are to be generated for its core."""
+    known = [record.work.instructions for record in artifact.operators if record.work is not None]
+    stated = [each for each in known if each is not None]
+    plan = planned_time(artifact, board)
+    rate = "" if usage.rate is None else str(usage.rate)
+    use = BoardUse(clock_hz=board.clock_hz, instructions=sum(stated) if stated else None, rate=rate)
+    return use if plan is None else _timed(use, plan, artifact, board, usage)
+
+
+def _timed(use: BoardUse, plan: PlannedTime, artifact: Artifact, board: Board, usage: Usage) -> BoardUse:
+    waits = board.timing is not None and board.timing.waits
+    measured = measured_error(board.cpu.type, waits=waits)
+    error = None if measured is None else (measured.low, measured.high)
+    longest = plan.cycles * (1 + (0.0 if error is None else max(error[1], 0.0)))
+    energy = _energy(plan, artifact, board, error or NO_ERROR)
+    busy = None if usage.rate is None else usage.rate.busy(longest, board.clock_hz)
+    lives: dict[str, Range] = {}
+    if energy is not None and board.energy is not None and usage.rate and usage.battery and (busy or 0) <= 1:
+        lives = {
+            each.between: each.hours
+            for each in battery_life(
+                board.energy,
+                energy,
+                clock_hz=board.clock_hz,
+                elapsed_cycles=plan.cycles,
+                rate=usage.rate,
+                battery=usage.battery,
+            )
+        }
+    unstated = () if energy is None else energy.unstated
+    return BoardUse(
+        clock_hz=use.clock_hz,
+        instructions=use.instructions,
+        cycles=plan.cycles,
+        milliseconds=plan.milliseconds,
+        error=error,
+        energy_mj=None if energy is None else (energy.low_mj, energy.high_mj),
+        rate=use.rate,
+        busy=busy,
+        battery_hours=lives,
+        assumed=(*plan.assumed, *(f"board {board.name} does not state the current of {each}" for each in unstated)),
+    )
+
+
+def _energy(plan: PlannedTime, artifact: Artifact, board: Board, error: Range) -> EnergyRange | None:
+    """Return the energy of a planned inference, in which the core sleeps while it waits for devices."""
+    on_core, devices = 0, dict[str, int]()
+    for record, layer in zip(artifact.operators, plan.layers, strict=True):
+        if record.work is not None:
+            on_core += layer.cycles
+        elif layer.cycles:
+            devices[record.device] = devices.get(record.device, 0) + layer.cycles
+    return energy_of(
+        board.energy,
+        clock_hz=board.clock_hz,
+        work_cycles=min(on_core, plan.cycles),
+        asleep_cycles=max(plan.cycles - on_core, 0),
+        device_cycles=devices,
+        error=error,
+    )
