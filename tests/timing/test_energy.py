@@ -62,7 +62,8 @@ def test_a_sleeping_core_of_unknown_current_takes_at_most_that_of_one_at_work() 
     assert (found.low_mj, found.high_mj) == pytest.approx((0.3, 0.72))
     assert found.unstated == ("core asleep",)
     rate, battery = parse_rate("1/s"), parse_battery("1mAh")
-    assert battery_life(board, found, clock_hz=HZ, elapsed_cycles=HZ / 50, rate=rate, battery=battery) == ()
+    with pytest.raises(FerruleError, match="the board states no current between inferences"):
+        battery_life(board, found, clock_hz=HZ, elapsed_cycles=HZ / 50, rate=rate, battery=battery)
 
 
 def test_a_battery_that_feeds_a_sleeping_chip() -> None:

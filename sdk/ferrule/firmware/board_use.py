@@ -8,6 +8,7 @@ from dataclasses import field
 from ferrule._frozen import frozen
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
+from ferrule.errors import FerruleError
 from ferrule.firmware.planned_time import PlannedTime, planned_time
 from ferrule.timing.energy import NO_ERROR, EnergyRange, Range, battery_life, energy_of, range_text
 from ferrule.timing.evidence import measured_error
@@ -95,19 +96,7 @@ def _timed(use: BoardUse, plan: PlannedTime, artifact: Artifact, board: Board, u
     longest = plan.cycles * (1 + (0.0 if error is None else max(error[1], 0.0)))
     energy = _energy(plan, artifact, board, error or NO_ERROR)
     busy = None if usage.rate is None else usage.rate.busy(longest, board.clock_hz)
-    lives: dict[str, Range] = {}
-    if energy is not None and board.energy is not None and usage.rate and usage.battery and (busy or 0) <= 1:
-        lives = {
-            each.between: each.hours
-            for each in battery_life(
-                board.energy,
-                energy,
-                clock_hz=board.clock_hz,
-                elapsed_cycles=plan.cycles,
-                rate=usage.rate,
-                battery=usage.battery,
-            )
-        }
+    lives, unknown = ({}, ()) if busy is None or busy > 1 else _lives(plan, energy, board, usage)
     unstated = () if energy is None else energy.unstated
     return BoardUse(
         clock_hz=use.clock_hz,
@@ -119,8 +108,32 @@ def _timed(use: BoardUse, plan: PlannedTime, artifact: Artifact, board: Board, u
         rate=use.rate,
         busy=busy,
         battery_hours=lives,
-        assumed=(*plan.assumed, *(f"board {board.name} does not state the current of {each}" for each in unstated)),
+        assumed=(
+            *plan.assumed,
+            *(f"board {board.name} does not state the current of {each}" for each in unstated),
+            *unknown,
+        ),
     )
+
+
+def _lives(
+    plan: PlannedTime, energy: EnergyRange | None, board: Board, usage: Usage
+) -> tuple[dict[str, Range], tuple[str, ...]]:
+    """Return how long the asked battery lasts, and why that is not known."""
+    if board.energy is None or energy is None or usage.rate is None or usage.battery is None:
+        return {}, ()
+    try:
+        lives = battery_life(
+            board.energy,
+            energy,
+            clock_hz=board.clock_hz,
+            elapsed_cycles=plan.cycles,
+            rate=usage.rate,
+            battery=usage.battery,
+        )
+    except FerruleError as error:
+        return {}, (f"board {board.name}: {error}",)
+    return {each.between: each.hours for each in lives}, ()
 
 
 def _energy(plan: PlannedTime, artifact: Artifact, board: Board, error: Range) -> EnergyRange | None:

@@ -163,8 +163,14 @@ def battery_life(
     the current between inferences; to stop the clocks and start them again takes no time.
 
     Raises:
-        FerruleError: one inference takes longer than the rate allows.
+        FerruleError: one inference takes longer than the rate allows, or the board states no current between
+            inferences.
     """
+    if energy.asleep is None and energy.stopped is None:
+        raise FerruleError(
+            "the board states no current between inferences, so that the life of a battery is not known",
+            hint="state energy.asleep or energy.stopped in its board.toml",
+        )
     busy = rate.busy(elapsed_cycles, clock_hz)
     if busy > 1:
         raise FerruleError(
