@@ -92,8 +92,9 @@ def command(
 
     A run compiles a model, runs it and compares its outputs with the numpy reference. Its row is kept as soon as it
     ends, so that the same command goes on where a sweep was stopped. A run whose worker is lost is done again.
-    Exit code: 0 if all outputs are equal (float32 of other code: within bound), 1 if a run differs or has failed, 2
-    for an error, 3 if there is no run, or one has compared nothing.
+    Exit code: 0 if all outputs are equal (float32 of other code: within bound), 1 if a run differs, has failed or
+    misses the sweep's deadline, 2 for an error, 3 if there is no run, or one has compared nothing, 4 if one keeps the
+    deadline by a time whose error was not measured.
     """
     spell_for(command_line=False)  # whose names the file has
     from ferrule.evaluation.sweep import ResultsFile, carry_out_plan, read_plan
@@ -128,7 +129,10 @@ def command(
     if not quiet and not results.takes_stdout:
         echo(f"rows in {kept}")
     bad = [row for row in document.rows if not row.succeeded]
-    verdicts = ["different" if row.failed or row.verdict == "different" else "nothing_compared" for row in bad]
+    verdicts = [
+        "different" if row.failed or row.verdict == "different" else row.judgement if row.agrees else "nothing_compared"
+        for row in bad
+    ]
     return exit_of(verdicts if document.rows else ["nothing_compared"])
 
 

@@ -81,8 +81,20 @@ def processes(data: DataSet, jobs: int) -> int:
     return min(jobs, sum(1 for _ in pieces(data, jobs)))
 
 
-def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -> tuple[list[Array], float]:
-    """Return the outputs of all samples on the board, joined along the first axis, and the processor seconds.
+@positional
+class Ran:
+    """All samples on a board."""
+
+    outputs: list[Array]
+    """Joined along the first axis."""
+    cpu_s: float
+    """Processor seconds."""
+    longest: int | None
+    """The most time of an inference, in units of the clock; None if the engine cannot tell."""
+
+
+def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -> Ran:
+    """Run all samples on the board.
 
     With several jobs, each is a process with a board of its own. A state is reset for each sample, or where a sequence
     begins.
@@ -101,14 +113,17 @@ def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -
             for first, end in pieces(data, jobs):
                 results.append(_run_piece(running, *_piece(data, first, end)))
                 progress(Step(phase=phase, done=end, total=len(data)))
-        return joined_rows(results), cpu_s() - before
+            longest = running.longest
+        return Ran(joined_rows(results), cpu_s() - before, longest)
     spent: dict[int, float] = {}
+    times: list[int] = []
     waiting: deque[tuple[int, Future[_Answer]]] = deque()
 
     def collect() -> None:
         end, future = waiting.popleft()
         answer = future.result()
         spent[answer.process] = answer.cpu_s
+        times.extend([] if answer.longest is None else [answer.longest])
         results.append(answer.result())
         progress(Step(phase=phase, done=end, total=len(data)))
 
@@ -127,7 +142,7 @@ def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -
             ) from error
         finally:
             pool.shutdown(cancel_futures=True)
-    return joined_rows(results), sum(spent.values())
+    return Ran(joined_rows(results), sum(spent.values()), max(times, default=None))
 
 
 def _piece(data: DataSet, first: int, end: int) -> tuple[Chunk, list[bool]]:
@@ -162,6 +177,8 @@ class _Answer:
     cpu_s: float
     """Processor seconds of the process since its start."""
     outputs: list[Array] | None
+    longest: int | None = None
+    """The most time of an inference of the process."""
     error: str = ""
     """Why there are no outputs."""
     hint: str | None = None
@@ -198,5 +215,5 @@ def _work(chunk: Chunk, begins: Sequence[bool]) -> _Answer:
         outputs = _run_piece(_Worker.running, chunk, begins)
     except FerruleError as error:
         report = error.report if isinstance(error, EngineError) else None
-        return _Answer(os.getpid(), cpu_s(), None, str(error), error.hint, report)
-    return _Answer(os.getpid(), cpu_s(), outputs)
+        return _Answer(os.getpid(), cpu_s(), None, None, str(error), error.hint, report)
+    return _Answer(os.getpid(), cpu_s(), outputs, _Worker.running.longest)

@@ -15,6 +15,7 @@ from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.network.samples import Sample, split
 from ferrule.report.document import Verdict
+from ferrule.report.elapsed import judged
 from ferrule.report.evaluation_document import PathPart, ProofPart
 from ferrule.report.evidence import Evidence, evidence_of
 from ferrule.report.verdicts import compare, worst
@@ -62,16 +63,16 @@ def all_on_board(
 ) -> tuple[Predictions, ProofPart]:
     """Run all samples on the board; return its predictions, and the proof with their comparison with the host's."""
     network, started = firmware.network, time.perf_counter()
-    outputs, spent_s = run_all(firmware, request.run, data, request.jobs)
+    ran = run_all(firmware, request.run, data, request.jobs)
     used = processes(data, request.jobs)
     many = f" in {used} processes" if used > 1 else ""
     path = PathPart(
         where=f"{firmware.board.name} by {request.run.engine}{many}",
         samples=len(data),
-        cpu_s=spent_s,
+        cpu_s=ran.cpu_s,
         wall_s=time.perf_counter() - started,
     )
-    board = replace(predictions, outputs=outputs, path=path)
+    board = replace(predictions, outputs=ran.outputs, path=path)
     hosts, boards = (by_sample(network, each.outputs, each.samples) for each in (predictions, board))
     every = range(predictions.samples)
     samples = (sample for index in every for sample in split(network.inputs, data.take([index]).inputs))
@@ -79,6 +80,10 @@ def all_on_board(
     different = sorted({*part.different, *_different(every, verdicts)})[:_LISTED]
     verdict = worst([part.verdict, *verdicts])
     evidence = sum(map(evidence_of, boards, hosts), Evidence(layers=part.evidence.layers))
+    report = part.report
+    if ran.longest is not None:
+        report = replace(report, duration=judged(report.duration, request.run.questions, ran.longest))
+    part = replace(part, report=report)
     return board, replace(part, verdict=verdict, evidence=evidence, different=tuple(different), whole=True)
 
 

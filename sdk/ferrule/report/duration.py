@@ -190,7 +190,8 @@ class DurationPart:
     """Each wait for a device."""
     longest: int | None = None
     """The most that an inference of a sample took."""
-    longest_sample: int = 0
+    longest_sample: int | None = 0
+    """None if it is a sample of the evaluation that the run does not have."""
     modelled: bool = False
     """Whether the cycles are those of a model of the core, and not counted by a chip."""
     has_model: bool = False
@@ -211,6 +212,12 @@ class DurationPart:
     def judgements(self) -> tuple[Judgement, ...]:
         """Whether each limit of time is kept."""
         return tuple(each.judgement for each in self.deadlines)
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """The worst of these; None without limits."""
+        ranked = (Judgement.KEPT, Judgement.UNPROVED, Judgement.MISSED)
+        return max(self.judgements, key=ranked.index, default=None)
 
     @property
     def range_ms(self) -> tuple[float, float] | None:

@@ -81,8 +81,17 @@ def duration_part(artifact: Artifact, timed: Timed, questions: TimeQuestions = N
         modelled=timed.modelled,
         error=_error(timed.board) if timed.modelled else None,
     )
-    deadlines = tuple(_judged(part, name, limit_s) for name, limit_s in questions.limits())
-    return replace(part, deadlines=deadlines, energy=_energy(timed.board, part, questions))
+    part = judged(part, questions)
+    return replace(part, energy=_energy(timed.board, part, questions))
+
+
+def judged(part: DurationPart, questions: TimeQuestions, longest: int | None = None) -> DurationPart:
+    """Return the part with the judgements of limits, where it has milliseconds; another inference may be longer."""
+    if part.longest is None or part.clock_hz is None:
+        return part
+    if longest is not None and longest > part.longest:
+        part = replace(part, longest=longest, longest_sample=None)
+    return replace(part, deadlines=tuple(_judged(part, name, limit_s) for name, limit_s in questions.limits()))
 
 
 def _elapsed(artifact: Artifact, timed: Timed) -> DurationPart:

@@ -13,6 +13,7 @@ from ferrule.report.document import Verdict
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.picture import EnvironmentPart, surroundings
 from ferrule.report.sections import (
+    Align,
     Cell,
     Column,
     Conclusion,
@@ -63,6 +64,16 @@ class SweepRow:
     count: int | None = None
     """Instructions or cycles per inference."""
     unit: str = ""
+    elapsed: int | None = None
+    """The elapsed time of an inference in the same unit, with sleep and waits; None if it is not known."""
+    milliseconds: float | None = None
+    """The same at the board's clock; None unless it was counted in cycles."""
+    least_ms: float | None = None
+    """These milliseconds with the measured error of the core's model; None if it was not measured."""
+    most_ms: float | None = None
+    judgement: str = ""
+    """Whether the sweep's limits of time are kept: "kept", "missed", or "unproved" if only a time whose error was not
+    measured keeps them; empty without limits."""
     flash_bytes: int | None = None
     ram_bytes: int | None = None
     stack_bytes: int | None = None
@@ -92,10 +103,15 @@ class SweepRow:
     @property
     def is_kept(self) -> bool:
         """Whether a resumed sweep may keep it: a row that claims a success which nothing supports is not."""
-        return self.status != "done" or self.succeeded or self.verdict in {"nothing_compared", "different"}
+        return self.status != "done" or self.agrees or self.verdict in {"nothing_compared", "different"}
 
     @property
     def succeeded(self) -> bool:
+        """Whether it agrees with the reference, and keeps the limits of time if there are any."""
+        return self.agrees and self.judgement in {"", "kept"}
+
+    @property
+    def agrees(self) -> bool:
         """Whether the run has a verdict that rests on something, and agrees with the reference."""
         good = {verdict.value for verdict in Verdict if verdict.agrees}
         return self.status == "done" and self.verdict in good and bool(self.evidence)
@@ -109,16 +125,31 @@ class SweepRow:
     def state(self) -> Cell:
         """Its verdict in words, or that it failed."""
         words = "failed" if self.failed else self.verdict.replace("_", " ") or "nothing compared"
+        if self.agrees and not self.succeeded:
+            words = f"{words}, deadline {_DEADLINES[self.judgement]}"
         return Cell(words, State.GOOD if self.succeeded else State.BAD)
+
+    @property
+    def time(self) -> str:
+        """The milliseconds of an inference with their range, in words; empty if they are not known."""
+        if self.milliseconds is None:
+            return ""
+        if self.least_ms is None or self.most_ms is None:
+            return f"{number(self.milliseconds)} ms"
+        return f"{number(self.milliseconds)} ms ({number(self.least_ms)} to {number(self.most_ms)})"
 
     def case(self) -> Case:
         """Return what became of it."""
         case = Case(self.name, seconds=self.seconds, model=self.model, file=self.model, where=self.name)
         if self.succeeded:
             count = "" if self.count is None else f"{self.count:,} {self.unit}"
-            return replace(case, text=joined(self.verdict, count))
+            return replace(case, text=joined(self.verdict, count, self.time))
         if self.failed:
             return replace(case, outcome=Outcome.ERROR, rule=Rule.FAILED_RUN, text=self.error)
+        if self.agrees:
+            missed = self.judgement == "missed"
+            rule = Rule.OVER_DEADLINE if missed else Rule.UNPROVED_DEADLINE
+            return case.failing(rule, joined(f"the deadline is {_DEADLINES[self.judgement]}", self.time))
         if self.verdict == Verdict.DIFFERENT:
             return case.failing(Rule.DIFFERENT, "the outputs differ from the numpy reference")
         return case.failing(Rule.NOTHING_COMPARED, self.evidence.nothing)
@@ -127,12 +158,15 @@ class SweepRow:
         """Yield the values to compare with those of the same run of another sweep."""
         verdict = "failed" if self.failed else self.verdict or Verdict.NOTHING_COMPARED.value
         found = [Measure("verdict", verdict), Measure(self.unit or "count", self.count)]
+        found.append(Measure(f"elapsed {self.unit}" if self.unit else "elapsed", self.elapsed))
+        found.append(Measure("milliseconds", self.milliseconds, unit="ms"))
         sizes = (("flash", self.flash_bytes), ("RAM", self.ram_bytes), ("stack", self.stack_bytes))
         found += (Measure(counter, size, unit="B") for counter, size in sizes)
         found += (Measure(name, value, better=_BETTER.get(name, "")) for name, value in self.metrics.items())
         yield from (replace(each, scope="run", place=self.name) for each in found)
 
 
+_DEADLINES = {"missed": "missed", "unproved": "not proved"}
 _LISTED = 50
 """The most runs that a terminal lists; of more, those that did not succeed."""
 _CHOICES: tuple[Column | str, ...] = (
@@ -153,7 +187,8 @@ def _choices(row: SweepRow) -> tuple[str, ...]:
 def _runs(rows: Sequence[SweepRow]) -> Table:
     metrics = list(dict.fromkeys(name for row in rows for name in row.metrics))
     sizes = (*numbers("flash, B", spare=3), *numbers("RAM, B", spare=2), *numbers("stack, B", only=Only.PAGES))
-    figures = (*numbers("per inference"), *sizes, *numbers(*metrics), *numbers("seconds", only=Only.PAGES))
+    time = Column("milliseconds", Align.NUMBER, sparse=True)
+    figures = (*numbers("per inference"), time, *sizes, *numbers(*metrics), *numbers("seconds", only=Only.PAGES))
     return Table(
         "",
         (*_CHOICES, *names("verdict"), *figures),
@@ -162,6 +197,7 @@ def _runs(rows: Sequence[SweepRow]) -> Table:
                 *_choices(row),
                 row.state,
                 "" if row.count is None else f"{row.count:,} {row.unit}",
+                row.time.removesuffix(" ms"),
                 row.flash_bytes,
                 row.ram_bytes,
                 row.stack_bytes,
@@ -229,10 +265,14 @@ class SweepDocument(Document):
         failed = [row for row in self.rows if row.failed]
         bad = [row for row in self.rows if not row.succeeded]
         different = sum(row.verdict == Verdict.DIFFERENT for row in self.rows)
-        empty = len(bad) - len(failed) - different
+        late = sum(row.agrees and row.judgement == "missed" for row in self.rows)
+        unproved = sum(row.agrees and row.judgement == "unproved" for row in self.rows)
+        empty = len(bad) - len(failed) - different - late - unproved
         unfinished = len(self.rows) < self.planned
         words, state = ("unfinished", State.WARN) if unfinished else ("complete", State.GOOD)
-        if failed or different:
+        if unproved:
+            words, state = "not proved", State.WARN
+        if failed or different or late:
             words, state = "not all runs succeeded", State.BAD
         elif empty or not self.rows:
             words, state = "nothing compared", State.BAD
@@ -240,6 +280,8 @@ class SweepDocument(Document):
             f"{len(self.rows):,} of {self.planned:,} runs",
             f"{len(failed):,} failed",
             f"{different:,} differ from the reference",
+            f"{late:,} miss the deadline" if late else "",
+            f"{unproved:,} keep it by a time whose error was not measured" if unproved else "",
             f"{empty:,} have compared nothing" if empty else "",
             "" if self.rows else "the sweep has compared nothing",
         )

@@ -50,7 +50,10 @@ class RunningFirmware(Closing):
             with self.explaining():
                 self.link = connect(firmware, self.session, self.machine, request.timeout_s)
             inject(self.machine.devices, request.faults)
+            self.session.durations()  # of the run that the firmware makes before it answers
             self._stack = stack.pop_all()
+        self.longest: int | None = None
+        """The most time that an inference of `run` took, in units of the clock; None if the engine cannot tell."""
 
     @property
     def network(self) -> Network:
@@ -66,7 +69,10 @@ class RunningFirmware(Closing):
             RunFailedError: a device or an operator failed; the message names the layer.
         """
         with self.explaining():
-            return list(self.link.run(sample, reset=reset and bool(self.network.states)).outputs)
+            result = self.link.run(sample, reset=reset and bool(self.network.states))
+        for took in self.session.durations() or ():
+            self.longest = max(took.total, self.longest or 0)
+        return list(result.outputs)
 
     @contextmanager
     def explaining(self) -> Iterator[None]:

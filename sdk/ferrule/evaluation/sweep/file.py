@@ -116,6 +116,12 @@ class SweepFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The number of random inputs of each run; more than one needs options.seed."""
     timeout_s: Positive = 60.0
     """Time limit for one inference."""
+    clock: Literal["instructions", "cycles"] | None = None
+    """What time is counted in; by default cycles with a deadline or a rate, and instructions otherwise."""
+    deadline: Text | None = None
+    """The most that an inference may take on the board, such as "50ms"; a run that takes longer is not a success."""
+    rate: Text | None = None
+    """How often an inference begins, such as "10/s", which it must keep up with, too."""
 
 
 def read_file(path: Path) -> SweepFile:

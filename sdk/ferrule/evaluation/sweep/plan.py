@@ -25,6 +25,7 @@ from ferrule.evaluation.sweep.samples import is_there, placed, request_of
 from ferrule.evaluation.sweep.workers import Resources
 from ferrule.reading import exists, is_file, open_file
 from ferrule.record import Reads, recording
+from ferrule.timing.usage import parse_deadline, parse_rate
 
 _Versions = Mapping[str, str]
 _Matched = Mapping[str, frozenset[str]]
@@ -96,6 +97,9 @@ class Plan:
             data=self.data,
             samples=self.file.samples,
             timeout_s=self.file.timeout_s,
+            clock=self.file.clock,
+            deadline=self.file.deadline,
+            rate=self.file.rate,
             resources=_resources(needs),
             lease=None if needs.lease is None else self.file.lease[needs.lease],
             needs=needs,
@@ -122,6 +126,9 @@ class Plan:
             "configuration": self.configuration and os.path.relpath(self.configuration, self.path.parent.resolve()),
             "versions": sorted((name, text) for name, text in versions.items() if name not in others),
         }
+        time = {name: given for name in ("clock", "deadline", "rate") if (given := getattr(run, name)) is not None}
+        if time:
+            facts["time"] = time
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def _needs(self, choice: Choice) -> NeedsEntry:
@@ -164,6 +171,10 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
             "engine": file.engines or (project.engine or FITTING,),
             "backends": file.backends,
         }
+        if file.deadline is not None:
+            parse_deadline(file.deadline)
+        if file.rate is not None:
+            parse_rate(file.rate)
         axes = axes_of(file, main, fitting)
         models = {name: models.get(name) or _model(path, name) for name in axes.all_values("model")}
         _check_values(axes)

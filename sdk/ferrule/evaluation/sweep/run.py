@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ferrule.graph import Array
     from ferrule.network import Network
     from ferrule.report import ReportDocument
+    from ferrule.report.duration import DurationPart
     from ferrule.running import Firmware
     from ferrule.running.configuration import Configuration
 
@@ -73,6 +74,10 @@ class Run:
     """Samples on which the model is evaluated, with absolute paths."""
     samples: int = 1
     timeout_s: float = 60.0
+    clock: str | None = None
+    deadline: str | None = None
+    """As in the sweep's file, like the rate."""
+    rate: str | None = None
     resources: Resources = ()
     lease: LeaseEntry | None = None
     needs: NeedsEntry = NO_NEEDS
@@ -160,10 +165,11 @@ def lacks(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 
 def _measured(run: Run) -> SweepRow:
-    from ferrule.emulation import EngineOptions
+    from ferrule.emulation import Clock, EngineOptions
     from ferrule.link import DEFAULT_BAUD
     from ferrule.running import RunRequest
     from ferrule.running.run import run as run_firmware
+    from ferrule.timing.usage import parse_deadline, parse_rate
 
     found = _toolchain_version(run.toolchain)
     if found != run.toolchain_version:
@@ -185,6 +191,9 @@ def _measured(run: Run) -> SweepRow:
         engine=run.engine,
         options=EngineOptions(port=run.needs.port, baud=run.needs.baud or DEFAULT_BAUD),
         timeout_s=run.timeout_s,
+        clock=None if run.clock is None else Clock(run.clock),
+        deadline_s=None if run.deadline is None else parse_deadline(run.deadline),
+        rate=None if run.rate is None else parse_rate(run.rate),
     )
     if run.data is not None:
         part, metrics, samples = evaluate_on_board(firmware, run.data, read_project(run.configuration).data, request)
@@ -192,6 +201,18 @@ def _measured(run: Run) -> SweepRow:
         evidence = replace(part.evidence, runs=1)
         return replace(row, verdict=part.verdict.value, evidence=evidence, metrics=metrics, samples=samples)
     return _row(run, run_firmware(firmware, _inputs(run, firmware), request).document, firmware)
+
+
+def time_of(duration: DurationPart) -> dict[str, Any]:
+    """Return the fields of a row that state the time of an inference."""
+    low, high = duration.range_ms or (None, None)
+    return {
+        "elapsed": duration.elapsed,
+        "milliseconds": duration.milliseconds,
+        "least_ms": low,
+        "most_ms": high,
+        "judgement": duration.judgement or "",
+    }
 
 
 def _row(run: Run, document: ReportDocument, firmware: Firmware) -> SweepRow:
@@ -202,6 +223,7 @@ def _row(run: Run, document: ReportDocument, firmware: Firmware) -> SweepRow:
         evidence=replace(document.evidence, runs=1),
         count=document.count.per_inference,
         unit=document.count.unit,
+        **time_of(document.duration),
         flash_bytes=None if flash is None else flash.total,
         ram_bytes=ram.total,
         stack_bytes=ram.stack_used,

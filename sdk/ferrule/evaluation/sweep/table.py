@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 REMEDY = "pip install 'ferrule[tables]'"
 _BATCH = 10_000
 """Rows that are in memory at once."""
-_INTEGERS = ("count", "flash_bytes", "ram_bytes", "stack_bytes", "samples", "attempts")
-_REALS = ("seconds", "cpu_s")
+_INTEGERS = ("count", "elapsed", "flash_bytes", "ram_bytes", "stack_bytes", "samples", "attempts")
+_REALS = ("milliseconds", "least_ms", "most_ms", "seconds", "cpu_s")
 
 
 def require_parquet() -> None:

@@ -35,6 +35,9 @@ def trace_text(documents: Sequence[Document]) -> str:
         events += _events(report, number)
     unit = units[0] if len(set(units)) == 1 else "instruction or cycle"
     data = {"unit": f"one microsecond of this trace is one {unit.removesuffix('s')}"}
+    for report in map(_report, documents):
+        if report.duration.text:
+            data[f"elapsed time of {report.model.name}"] = report.duration.text
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": data}) + "\n"
 
 
@@ -65,6 +68,16 @@ def _events(report: ReportDocument, process: int) -> Iterator[_Event]:
             "dur": span.end - span.start,
             "pid": process,
             "tid": tracks.index(span.track),
+        }
+    for pause in report.duration.pauses:  # within the spans of the core's layers
+        yield {
+            "ph": "X",
+            "name": f"wait for {pause.device}",
+            "cat": "wait,exact",
+            "ts": pause.start,
+            "dur": pause.end - pause.start,
+            "pid": process,
+            "tid": 0,
         }
     starts = {span.layer: span.start for span in reversed(report.timeline) if span.track == CORE_TRACK}
     for region in report.plan:
