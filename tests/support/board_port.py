@@ -14,13 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ferrule.boards import Board
-from ferrule.emulation import AttachedWire, Machine, engine
+from ferrule.emulation import AttachedWire, Clock, Machine, engine
 
 
 def _carry(
-    board: Board, elf: Path, descriptor: int, stopping: threading.Event, wires: tuple[AttachedWire, ...] = ()
+    board: Board,
+    elf: Path,
+    descriptor: int,
+    stopping: threading.Event,
+    wires: tuple[AttachedWire, ...] = (),
+    clock: Clock = Clock.INSTRUCTIONS,
 ) -> None:
-    with engine("unicorn").start(Machine(board=board, elf=elf, wires=wires)) as session:
+    with engine("unicorn").start(Machine(board=board, elf=elf, wires=wires, clock=clock)) as session:
         channel = session.channel()
         while not stopping.is_set():
             readable, _, _ = select.select([descriptor], [], [], 0)
@@ -39,9 +44,9 @@ def _carry(
 
 
 @contextlib.contextmanager
-def _running(board: Board, elf: Path, descriptor: int) -> Iterator[None]:
+def _running(board: Board, elf: Path, descriptor: int, clock: Clock) -> Iterator[None]:
     stopping = threading.Event()
-    thread = threading.Thread(target=_carry, args=(board, elf, descriptor, stopping), daemon=True)
+    thread = threading.Thread(target=_carry, args=(board, elf, descriptor, stopping, (), clock), daemon=True)
     thread.start()
     try:
         yield
@@ -51,12 +56,12 @@ def _running(board: Board, elf: Path, descriptor: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def board_at_terminal(board: Board, elf: Path) -> Iterator[str]:
+def board_at_terminal(board: Board, elf: Path, *, clock: Clock = Clock.INSTRUCTIONS) -> Iterator[str]:
     """Yield the name of a serial port connected to the running board."""
     master, slave = pty.openpty()
     tty.setraw(slave)
     try:
-        with _running(board, elf, master):
+        with _running(board, elf, master, clock):
             yield os.ttyname(slave)
     finally:
         os.close(master)

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 )
 @option(
     "--app",
-    "Bare metal: what the firmware does. link serves a host of Ferrule's, mlperf-tiny (or mlperf-tiny:kws01) the "
-    "runner of MLPerf Tiny (docs/mlperf_tiny.md).",
+    "Bare metal: what the firmware does. link serves a host of Ferrule's, calibration does so with micro-programs "
+    "(docs/calibrate.md), mlperf-tiny (or mlperf-tiny:kws01) serves the runner of MLPerf Tiny (docs/mlperf_tiny.md).",
     default="link",
     metavar="APP",
 )

@@ -40,6 +40,7 @@ _COMMANDS = {
     "backends": "List the backends with their devices, capabilities and options.",
     "boards": "List the boards.",
     "build": "Build a generated project.",
+    "calibrate": "Measure programs on a board, and find how long its memories take.",
     "cache": "Show or clear the cache of compiled code.",
     "compare": "Show what has changed from one saved document to another.",
     "convert": "Write a model as a TensorFlow Lite file.",

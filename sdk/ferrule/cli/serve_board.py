@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ferrule.cli import completion
-from ferrule.cli.options import BOARD, ENGINE, board_option, config_option, engine_name
+from ferrule.cli.options import BOARD, CLOCKS, ENGINE, board_option, config_option, engine_name
 from ferrule.cli.parameters import FILE, flag, option, several
 from ferrule.cli.serve_accelerator import interrupted, logger
 
@@ -37,6 +37,12 @@ from ferrule.cli.serve_accelerator import interrupted, logger
     "Attach the model of a backend's device, as `ferrule run` does; ferrule.toml has the bindings.",
     "devices",
 )
+@option(
+    "--clock",
+    "unicorn: what time is counted in, instructions, or the cycles of a model of the core and of the board's memories.",
+    kind=CLOCKS,
+    default=CLOCKS[0],
+)
 @flag("-q --quiet", "Log errors only.")
 def command(
     elf: Path,
@@ -46,6 +52,7 @@ def command(
     uart: str,
     port: str,
     devices: tuple[str, ...],
+    clock: str,
     quiet: bool,
 ) -> None:
     """Run the firmware ELF on an emulated board and offer one of its UARTs as a serial port until Ctrl-C.
@@ -53,6 +60,7 @@ def command(
     A program for a real board then talks to the emulated one: a terminal, or the runner of MLPerf Tiny
     (docs/mlperf_tiny.md).
     """
+    from ferrule.emulation import Clock
     from ferrule.emulation.serving import bridge, open_port
     from ferrule.link import ListeningChannel
     from ferrule.link.pty import SCHEME, PtyChannel
@@ -70,6 +78,7 @@ def command(
             engine=chosen,
             devices=configuration.devices,
             registry=configuration.registry(),
+            clock=Clock(clock),
         ) as running,
         interrupted() as stopped,
     ):

@@ -63,14 +63,14 @@ def command(
 
     from ferrule.firmware.identification import read_identities, read_identity
     from ferrule.firmware.image import read_image
-    from ferrule.firmware.mlperf_tiny import LINK_APP, MLPERF_APP, SERVES
+    from ferrule.firmware.mlperf_tiny import CALIBRATION_APP, LINK_APP, MICRO_PROGRAMS, MLPERF_APP, SERVES
     from ferrule.firmware.verification import State, verify
 
     image = read_image(elf)
     networks = reading.load(models, names)
     stated = read_identity(image, networks[0])
     given = replace(options, backends=options.backends or "CpuAcc", board=options.board or stated.board or None)
-    app = MLPERF_APP if image.has(SERVES) else LINK_APP
+    app = MLPERF_APP if image.has(SERVES) else CALIBRATION_APP if image.has(MICRO_PROGRAMS) else LINK_APP
     job = given.job(platform=platform or stated.platform or PLATFORMS[0], arena=arena, app=app)
     with progress(quiet=quiet) as say:
         results = verify(image, networks, job, project=project, code=not no_code, progress=say)

@@ -79,8 +79,9 @@ class Job:
     """The platform of the project: bare-metal, cmsis, freertos, threadx or zephyr; or for a library: library, and
     library-bare-metal, library-cmsis, library-freertos or library-threadx for one with an adapter of the device API."""
     app: str = "link"
-    """What a bare-metal firmware does: "link" serves Ferrule's link, and "mlperf-tiny" the runner of MLPerf Tiny, for
-    the benchmark of the model's shapes or, as "mlperf-tiny:kws01", for a named one."""
+    """What a bare-metal firmware does: "link" serves Ferrule's link, "calibration" does so with micro-programs besides
+    the model, for `ferrule calibrate`, and "mlperf-tiny" serves the runner of MLPerf Tiny, for the benchmark of the
+    model's shapes or, as "mlperf-tiny:kws01", for a named one."""
     self_test: bool = False
     """Whether a firmware with Ferrule's own start-up compares its code, constants and weights at start-up with the
     CRC-32 of each, which a step after the link records; a library has the function for it."""

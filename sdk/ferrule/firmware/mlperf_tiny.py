@@ -18,12 +18,14 @@ from ferrule.errors import FerruleError, unknown_name
 from ferrule.graph import DataType, TensorInfo
 from ferrule.rendering.quoting import Verbatim
 
-LINK_APP, MLPERF_APP = "link", "mlperf-tiny"
-"""The applications of a project: Ferrule's link, and MLPerf Tiny's protocol."""
-APPS = (LINK_APP, MLPERF_APP)
+LINK_APP, MLPERF_APP, CALIBRATION_APP = "link", "mlperf-tiny", "calibration"
+"""The applications of a project: Ferrule's link, MLPerf Tiny's protocol, and Ferrule's link with micro-programs."""
+APPS = (LINK_APP, MLPERF_APP, CALIBRATION_APP)
 VENDOR = "Ferrule"
 SERVES = "ferrule_mlperf_tiny_serve"
 """The function by which a firmware of this application is known."""
+MICRO_PROGRAMS = "ferrule_micro_programs_link_model"
+"""The model by which a firmware of the application `calibration` is known."""
 _MEGAHERTZ = 1_000_000
 
 
@@ -88,8 +90,8 @@ def check_app(app: str, platform: str) -> None:
         raise unknown_name("application", app, [*APPS, *(f"{MLPERF_APP}:{each}" for each in BENCHMARKS)])
     if separator and benchmark not in BENCHMARKS:
         raise unknown_name("benchmark of MLPerf Tiny", benchmark, BENCHMARKS)
-    if name == MLPERF_APP and platform != "bare-metal":
-        raise FerruleError(f"the application {MLPERF_APP} is for bare metal, not for {platform}")
+    if name != LINK_APP and platform != "bare-metal":
+        raise FerruleError(f"the application {name} is for bare metal, not for {platform}")
 
 
 def is_runner(app: str) -> bool:

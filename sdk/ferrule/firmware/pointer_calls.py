@@ -53,6 +53,8 @@ class Kind(Flag):
 _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r"link\.c:HANDLERS", r"link\.c:\w+", Kind.REQUEST),
     (r"ferrule_\w+_link_model", r"ferrule_\w+_link\.c:(run|statistic)", Kind.MODEL),
+    (r"ferrule_micro_programs_link_model", r"micro_programs\.c:run", Kind.MODEL),
+    (r"micro_programs\.c:.*", r"ferrule_micro_\w+", Kind.PART),
     (r"ferrule_link_run|run\.c:.*", r"run\.c:(record|follow|trace)", Kind.OPERATOR),
     (r"(woofles|uart_woofles|soft_npu)_driver", r"(woofles|uart_woofles|soft_npu)\.c:\w+", Kind.DRIVER),
     (r".*", r"ferrule_uart_transport_(read|write)", Kind.TRANSPORT),
@@ -73,6 +75,7 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"link\.c:statistics", Kind.MODEL),
     (r"ferrule_link_(poll|serve)|link\.c:\w+", Kind.REQUEST),
     (r"ferrule_link_run|run\.c:\w+", Kind.MODEL | Kind.OPERATOR | Kind.OTHER),
+    (r"micro_programs\.c:run", Kind.OPERATOR | Kind.PART),
     (r"ferrule_held_\w+|held\.c:\w+", Kind.OPERATOR | Kind.OTHER),
     (r"ferrule_frame_(receive|send)|frame\.c:\w+", Kind.BYTES | Kind.FRAME | Kind.OTHER),
     (r"ferrule_device_\w+|(device|command)\.c:\w+", Kind.DRIVER | Kind.OTHER),
@@ -136,6 +139,7 @@ _OWN_FILES: Mapping[str, str] = {
     "request.c": "uart_woofles_ask",
     "uart_woofles.c": "uart_woofles_execute",
     "woofles.c": "woofles_execute",
+    "micro_programs.c": "ferrule_micro_programs_link_model",
     "soft_npu.c": "soft_npu_execute",
     **{f"{kernel}.c": f"ferrule_{kernel}" for kernel in _KERNELS_WITH_PARTS},
 }

@@ -14,6 +14,7 @@ from ferrule.emulation import Clock, DeviceWork, OwnershipError, OwnershipPlan, 
 from ferrule.emulation.attached import statistics
 from ferrule.errors import FerruleError, NothingComparedError
 from ferrule.firmware import BuiltFirmware
+from ferrule.firmware.mlperf_tiny import CALIBRATION_APP
 from ferrule.network.samples import beginnings, joined, pattern_sample, split
 from ferrule.progress import Step
 from ferrule.report import ContractPart, DifferencePart, RunReport, Verdict
@@ -48,6 +49,8 @@ def run(
     devices, all samples but that run without a count have one, since only then the firmware announces its layers.
     """
     if firmware.job.app != "link":
+        if firmware.job.app == CALIBRATION_APP:
+            raise FerruleError("this firmware is for `ferrule calibrate`, which drives it (docs/calibrate.md)")
         raise FerruleError(
             f"this firmware is the application {firmware.job.app}, which does not answer Ferrule's link",
             hint="drive it by ferrule.testing.start, or by the runner of MLPerf Tiny (docs/mlperf_tiny.md)",

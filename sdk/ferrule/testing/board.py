@@ -20,6 +20,7 @@ from ferrule.devices import Fault, FaultInjector, parse_fault
 from ferrule.emulation import (
     AttachedDevice,
     AttachedWire,
+    Clock,
     Counters,
     CrashReport,
     Engine,
@@ -266,13 +267,15 @@ def start(
     wires: Sequence[AttachedWire] = (),
     options: EngineOptions | None = None,
     registry: BackendRegistry | None = None,
+    clock: Clock = Clock.INSTRUCTIONS,
 ) -> Board:
     """Start a firmware on a board: one's own ELF, or a compiled model's, whose devices have their models already.
 
     `board` defaults to that of the compiled firmware, or to mps2-an386; `engine`, to one that can run the board:
     unicorn, or else qemu or renode. `devices` are models at addresses
     (`AttachedDevice`), or devices of backends, placed by their bindings or where the board has room. `wires` are
-    models behind UARTs. With unicorn, the text and the exit of semihosting are carried out.
+    models behind UARTs. With unicorn, the text and the exit of semihosting are carried out, and time can be counted in
+    cycles: see `clock` of `ferrule.emulation.Machine`.
 
     Raises:
         MissingToolError: the engine is not installed.
@@ -297,6 +300,7 @@ def start(
         devices=(*machine.devices, *(each for each in devices if isinstance(each, AttachedDevice))),
         wires=(*machine.wires, *wires),
         options=wanted,
+        clock=clock,
     )
     check_machine(chosen, machine)
     return Board(machine, chosen, compiled)

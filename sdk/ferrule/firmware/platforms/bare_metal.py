@@ -6,7 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, Contribution
-from ferrule.firmware.mlperf_tiny import is_runner
+from ferrule.boards import Board
+from ferrule.firmware.micro_programs import ALIGNMENT, MicroProgram, areas, digest, micro_programs
+from ferrule.firmware.mlperf_tiny import CALIBRATION_APP, is_runner
 from ferrule.firmware.platforms.freestanding import (
     BOARD_FOLDER,
     MAIN,
@@ -20,26 +22,53 @@ from ferrule.firmware.platforms.freestanding import (
 from ferrule.firmware.platforms.library import LOCK, POWER, link_of
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import rendered
+from ferrule.rendering import Verbatim
+
+_PROGRAMS = "micro_programs"
+"""The file of a calibration's programs, without its suffix."""
 
 
 def _files(request: ProjectRequest) -> ProjectFiles:
     program, board = request.program, request.board
-    link = MLPERF_TINY if is_runner(request.app) else link_of(program)
+    calibrates = request.app == CALIBRATION_APP
+    link = MLPERF_TINY if is_runner(request.app) else link_of(program, further=calibrates)
     library = freestanding_library(request, RUNTIME, link, *_adapter(request))
-    code = code_of(request, library)
-    values = project_values(request, code, "bare_metal")
-    starters = (MAIN, "Makefile", "CMakeLists.txt", "README.md", *((POWER,) if program.devices else ()))
+    code = code_of(request, library, (f"{_PROGRAMS}.c",) if calibrates else ())
+    values = {**project_values(request, code, "bare_metal"), **(_calibration(board) if calibrates else {})}
+    starters = ("Makefile", "CMakeLists.txt", "README.md", *((POWER,) if program.devices else ()))
+    own = [f"{_PROGRAMS}{suffix}" for suffix in (".c", ".h")] if calibrates else []
     return ProjectFiles(
         generated={
             **shared_files(request, library, values, f"bare_metal/{LOCK}.j2"),
-            **rendered(values, {"ferrule.mk": "bare_metal/ferrule.mk.j2"}),
+            **rendered(values, {name: f"bare_metal/{name}.j2" for name in ("ferrule.mk", *own)}),
         },
-        starters=rendered(values, {name: f"bare_metal/{name}.j2" for name in starters}),
+        starters=rendered(
+            values,
+            {
+                MAIN: f"bare_metal/{'calibration.c' if calibrates else MAIN}.j2",
+                **{name: f"bare_metal/{name}.j2" for name in starters},
+            },
+        ),
         contributions=library.contributions,
         code=code,
         board_folder=f"{BOARD_FOLDER}/{board.name}",
         build_hint="make -C {folder}",
     )
+
+
+def _calibration(board: Board) -> dict[str, object]:
+    """Return the further values of the templates of a calibration's firmware."""
+    programs = micro_programs(board)
+    return {
+        "programs": [_written(each) for each in programs],
+        "programs_digest": digest(programs),
+        "areas": areas(board),
+        "alignment": ALIGNMENT,
+    }
+
+
+def _written(program: MicroProgram) -> MicroProgram:
+    return replace(program, lines=tuple(Verbatim(line) for line in program.lines), name=Verbatim(program.name))
 
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:

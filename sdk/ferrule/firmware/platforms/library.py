@@ -27,10 +27,13 @@ def model_sources(program: Program, folder: str = MODEL_FOLDER) -> tuple[str, ..
     return tuple(f"{folder}/{name}" for name in program.sources)
 
 
-def link_of(program: Program) -> Contribution:
-    """Return the link that serves a program: with those of its optional parts that it needs."""
+def link_of(program: Program, *, further: bool = False) -> Contribution:
+    """Return the link that serves a program: with those of its optional parts that it needs.
+
+    `further` says that the firmware has a model besides those of the program.
+    """
     needed = {
-        "FERRULE_LINK_MODELS": program.single is None,
+        "FERRULE_LINK_MODELS": program.single is None or further,
         "FERRULE_LINK_STATE": program.has_state,
         "FERRULE_LINK_STATISTICS": program.has_statistics,
     }
