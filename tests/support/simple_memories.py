@@ -54,7 +54,7 @@ def _fetches(name: str) -> tuple[list[int], int]:
     found = _NUMBERED.fullmatch(name)
     size = 64 if found is None else int(found[2])
     if found is not None and found[1] == "hops":
-        return [_CODE_AT + index * size for index in range(int(found[3]))], 40
+        return [_CODE_AT + index * size for index in range(int(found[3]) + 1)], 40
     step = 4 if found is not None and found[1] == "wide" else 2
     if name == "straight":
         return list(range(_CODE_AT, _CODE_AT + 4096, 2)), 1

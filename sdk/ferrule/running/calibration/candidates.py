@@ -18,7 +18,9 @@ WAYS = (1, 2, 4, 8)
 """Ways of a cache with sets; all others are fully associative."""
 CACHES = tuple(1 << log2 for log2 in range(4, 17))
 """Bytes of the caches of the first round, from a buffer of a flash to the caches of large Cortex-M7."""
-_USUAL_LINES = (16, 32)
+_USUAL_LINES = (8, 16, 32)
+_CACHED_WIDTHS = (8, 16)
+"""Widths of memories with caches in the first round."""
 
 
 def associative(size_bytes: int, line_bytes: int) -> CacheTiming:
@@ -31,22 +33,21 @@ def size_of(cache: CacheTiming) -> int:
     return cache.sets * cache.ways * cache.line_bytes
 
 
-def first_caches(sizes: Collection[int], width_bytes: int, *, sets: bool) -> Iterator[CacheTiming]:
-    """Yield caches of some sizes, for a memory of that width; with `sets`, also those in which lines can conflict."""
+def first_caches(sizes: Collection[int], width_bytes: int, ways: Collection[int] = ()) -> Iterator[CacheTiming]:
+    """Yield caches of some sizes, for a memory of that width: fully associative ones, and some with these ways."""
     for line in sorted({max(each, width_bytes) for each in _USUAL_LINES}):
         for size in sizes:
             if size >= line:
                 yield associative(size, line)
-                if sets:
-                    yield from in_sets(size, line)
+                yield from in_sets(size, line, ways)
 
 
-def in_sets(size_bytes: int, line_bytes: int) -> Iterator[CacheTiming]:
-    """Yield the caches of a size that have several sets."""
-    for ways in WAYS:
-        sets, rest = divmod(size_bytes, ways * line_bytes)
+def in_sets(size_bytes: int, line_bytes: int, ways: Collection[int] = WAYS) -> Iterator[CacheTiming]:
+    """Yield the caches of a size that have several sets, with some numbers of ways."""
+    for each in ways:
+        sets, rest = divmod(size_bytes, each * line_bytes)
         if sets > 1 and not rest and sets & (sets - 1) == 0:
-            yield CacheTiming(sets=sets, ways=ways, line_bytes=line_bytes)
+            yield CacheTiming(sets=sets, ways=each, line_bytes=line_bytes)
 
 
 def other_caches(cache: CacheTiming, width_bytes: int) -> Iterator[CacheTiming]:
@@ -58,23 +59,24 @@ def other_caches(cache: CacheTiming, width_bytes: int) -> Iterator[CacheTiming]:
     for other in LINES:
         if other != line and width_bytes <= other <= size and size % other == 0:
             yield associative(size, other)
+            yield from in_sets(size, other, (cache.ways,))
     yield associative(size, line)
     yield from in_sets(size, line)
 
 
-def first_fetches(sizes: Collection[int], *, sets: bool) -> Iterator[MemoryTiming]:
+def first_fetches(sizes: Collection[int], ways: Collection[int]) -> Iterator[MemoryTiming]:
     """Yield memories of code to begin with, whose waits are still to be found, from the simple to the complex.
 
-    `sizes` are the bytes of the caches that they may have, and `sets` says that these may have sets.
+    `sizes` are the bytes of the caches that they may have, and `ways` the numbers of ways of those with sets.
     """
     for cached in (False, True):
         for prefetch in (False, True):
-            for width in WIDTHS[:3]:
+            for width in _CACHED_WIDTHS if cached else WIDTHS[:3]:
                 plain = MemoryTiming(wait_states=1, width_bytes=width, prefetch=prefetch)
                 if not cached:
                     yield plain
                     continue
-                for cache in first_caches(sizes, width, sets=sets):
+                for cache in first_caches(sizes, width, ways):
                     yield replace(plain, instruction_cache=cache)
 
 
@@ -96,7 +98,7 @@ def other_fetches(memory: MemoryTiming) -> Iterator[MemoryTiming]:
 def first_reads(memory: MemoryTiming, sizes: Collection[int]) -> Iterator[MemoryTiming]:
     """Yield a memory with data caches of some sizes to begin with."""
     yield replace(memory, data_cache=None)
-    for cache in first_caches(sizes, memory.width_bytes, sets=False):
+    for cache in first_caches(sizes, memory.width_bytes):
         yield replace(memory, data_cache=cache)
 
 

@@ -24,8 +24,8 @@ from ferrule.running.calibration.candidates import (
     other_reads,
 )
 from ferrule.running.calibration.knee import (
+    cache_ways,
     data_cache_sizes,
-    has_conflicts,
     instruction_cache_sizes,
     small_programs,
 )
@@ -107,7 +107,7 @@ class _Search:
         only = small_programs(self._of(Group.FETCH), sizes)
         best = self._cost(name, self._memories[name], only), self._memories[name]
         costs, waits = [best], 1
-        for start in first_fetches(sizes, sets=has_conflicts(self._measured, self._unwaited)):
+        for start in first_fetches(sizes, cache_ways(self._measured, self._unwaited)):
             if best[0] <= _EXACT:
                 break
             costs.append(min(self._guesses(name, replace(start, wait_states=waits), only), key=_cost_of))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from ferrule.running.calibration.candidates import CACHES
+from ferrule.running.calibration.candidates import CACHES, WAYS
 from ferrule.running.calibration.measurement import Counts
 
 _RISE = 1.04
@@ -15,6 +15,8 @@ _TRANSITION = (0.4, 0.9)
 """The parts of the rise up to which a size fits, and from which on it does not."""
 _NEAR = 64
 """Bytes from one branch to the next up to which a chain is in all sets of a cache."""
+_FAR = 1024
+"""Bytes from one branch to the next in the chains that are in one set."""
 _LOOP, _WIDE = re.compile(r"loop_(\d+)"), re.compile(r"wide_(\d+)")
 _ENOUGH_BYTES = 1024
 """Bytes of loops that show a memory without a cache."""
@@ -59,14 +61,19 @@ def _costs(names: Mapping[int, str], measured: Counts, unwaited: Counts) -> list
     return [(size, measured[name] / unwaited[name]) for size, name in sorted(names.items())]
 
 
-def has_conflicts(measured: Counts, unwaited: Counts) -> bool:
-    """Return whether branches between a few distant lines take longer than those between many near ones."""
-    hops = [(int(found[1]), name) for name in measured if (found := _HOPS.fullmatch(name))]
-    near, far = (
-        [measured[name] / unwaited[name] for stride, name in hops if (stride > _NEAR) is is_far]
-        for is_far in (False, True)
-    )
-    return max(far, default=0.0) > max(near, default=0.0) * _RISE
+def cache_ways(measured: Counts, unwaited: Counts) -> tuple[int, ...]:
+    """Return the ways that a cache of instructions with sets may have; none if no lines are in one another's way.
+
+    A chain of branches that are far from one another, and the end of its loop, are lines of one set.
+    """
+    hops = [(int(found[1]), int(found[2]), name) for name in measured if (found := _HOPS.fullmatch(name))]
+    least = min((measured[name] / unwaited[name] for _, _, name in hops), default=0.0)
+    costs = {count: measured[name] / unwaited[name] for stride, count, name in hops if stride == _FAR}
+    slow = [count for count, cost in costs.items() if cost > least * _RISE]
+    if not slow:
+        return ()
+    most, fewer = min(slow), [count for count in costs if count < min(slow)]
+    return tuple(ways for ways in WAYS if max(fewer, default=0) < ways <= most)
 
 
 def _sizes(series: Iterable[list[tuple[int, float]]]) -> tuple[int, ...]:
