@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calibration: the timing of a board's memories, fitted to what small programs take on the board."""
 
-from ferrule.running.calibration.calibrate import (
+from ferrule.running.calibration.calibration import (
     Calibration,
     CalibrationRequest,
     calibrate,
