@@ -52,7 +52,7 @@ def _request(**typed: Any) -> CalibrationRequest:  # noqa: ANN401 click's types
     option("--baud", "serial: bits per second.", kind=POSITIVE, default=115_200),
     option(
         "--timeout",
-        "Time limit for one run of all programs, in seconds.",
+        "Time limit for one run of all programs, and for a board's first answer, in seconds.",
         "timeout_s",
         kind=click.FloatRange(min=0.001),
         default=60.0,

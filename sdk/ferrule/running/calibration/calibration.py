@@ -41,7 +41,7 @@ class CalibrationRequest:
     """The engine: serial for a real board, or unicorn for the emulated one, in cycles."""
     options: EngineOptions = DEFAULT_OPTIONS
     timeout_s: float = DEFAULT_TIMEOUT_S
-    """Limit of one run of all programs, in seconds."""
+    """Limit of one run of all programs, and of the wait for a board's first answer, in seconds."""
     repeats: int = 5
     """Number of runs, of which the least cycles of each program count."""
     progress: Progress = say_nothing
@@ -114,13 +114,9 @@ def measured_counts(firmware: BuiltFirmware, request: CalibrationRequest) -> Cou
     clock = Clock.INSTRUCTIONS if request.engine == SERIAL else Clock.CYCLES
     machine = replace(linked_machine(firmware, {}), options=request.options, clock=clock)
     with chosen.start(machine) as session:
-        link = LinkSession(session.channel(), run_timeout_s=request.timeout_s, start_timeout_s=_START_S)
+        link = LinkSession(session.channel(), run_timeout_s=request.timeout_s, start_timeout_s=request.timeout_s)
         try:
             return measure(link, firmware, repeats=request.repeats, progress=request.progress)
         except LinkTimeoutError as error:
             hint = f"{error.hint}; it has to have the firmware that --keep writes" if error.hint else None
             raise EngineError(str(error), hint=hint, report=session.crash_report(str(error))) from error
-
-
-_START_S = 5.0
-"""Seconds until a board answers; the firmware runs nothing before it."""
