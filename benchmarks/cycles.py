@@ -4,7 +4,8 @@
 No wait states, no caches. Cortex-M4: a load takes 1 cycle (low) or 2 unless a load precedes it (high), LDM and STM one
 for each register and one more (high), a taken branch 1 (low) or 2 (high) more. Cortex-M55: a scalar instruction takes 1
 cycle, a vector instruction 2; in the low estimate, one that follows a vector instruction of the other kind (load or
-store, arithmetic) takes 1, and the instructions of low-overhead loops take none. Nothing was measured on silicon.
+store, arithmetic) takes 1, and the instructions of low-overhead loops take none. docs/timing.md lists the low estimate
+beside published cycles of Cortex-M55.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ from functools import cache
 from pathlib import Path
 
 import ferrule
+from ferrule.boards import Board
+from ferrule.firmware import Image, read_image
 
 QEMU = "qemu-system-arm"
+LONGEST_S = 600.0
+"""Limit of a program, in seconds."""
 
 
 class Kind(Enum):
@@ -59,9 +64,27 @@ class Executed:
 
 def estimate(firmware: ferrule.Firmware) -> Estimate:
     """Run the firmware in QEMU and return the estimate of its last inference; only for Cortex-M4 and Cortex-M55."""
-    cpu = firmware.board.cpu.type
+    begin = firmware.image.address_of(f"ferrule_{firmware.artifact.symbol}_run")
+    executed = _executed(firmware.image, begin, lambda: firmware.run(engine="qemu"))
+    return _estimated(firmware.board.cpu.type, executed)
+
+
+def estimate_function(board: Board, elf: Path, function: str) -> Estimate:
+    """Run a program in QEMU until it exits by semihosting, and return the estimate of the last call of a function."""
+    image = read_image(elf)
+    executed = _executed(image, image.address_of(function), lambda: _run_to_exit(board, elf))
+    return _estimated(board.cpu.type, executed)
+
+
+def _run_to_exit(board: Board, elf: Path) -> None:
+    """Run a program in QEMU, which ends with the program's status."""
+    assert board.qemu is not None, f"QEMU has no machine for {board.name}"
+    arguments = [QEMU, "-M", board.qemu.name, "-display", "none", "-semihosting", "-kernel", str(elf)]
+    subprocess.run(arguments, check=True, timeout=LONGEST_S, stdin=subprocess.DEVNULL)
+
+
+def _estimated(cpu: str, executed: Sequence[Executed]) -> Estimate:
     cost = {"cortex-m4": _m4, "cortex-m4f": _m4, "cortex-m55": _m55}[cpu]
-    executed = _executed(firmware)
     low = high = 0
     before: Executed | None = None
     for each in executed:
@@ -151,14 +174,12 @@ def _long(first: int, second: int) -> tuple[Kind, int]:
     return Kind.OTHER, 1
 
 
-def _executed(firmware: ferrule.Firmware) -> Sequence[Executed]:
-    """Return the instructions of the last inference that a run makes, by address."""
-    image = firmware.image
-    begin = image.address_of(f"ferrule_{firmware.artifact.symbol}_run")
+def _executed(image: Image, begin: int, run: Callable[[], object]) -> Sequence[Executed]:
+    """Return the instructions of the last call of a function that a run makes, by address."""
     with tempfile.TemporaryDirectory(prefix="ferrule-cycles-") as folder:
         counts = Path(folder) / "counts"
-        with _with_plugin(Path(folder), f"{_plugin()},begin={begin:#x},out={counts}"):
-            firmware.run(engine="qemu")
+        with _with_plugin(Path(folder), f"{_plugin()},begin={begin & ~1:#x},out={counts}"):
+            run()
         last = counts.read_text(encoding="ascii").split("run ")[-1].splitlines()[1:]
     rows = sorted(tuple(map(int, line.split())) for line in last)
     return [
