@@ -291,13 +291,19 @@ class ProofPart:
                 case = replace(case, layer=report.first_difference.layer)
         yield case
         yield from (case for case in report.device_call_cases() if case.rule)
+        yield from report.duration.cases(report.place)
 
     def sections(self) -> Iterator[Section]:
         """Yield what was compared, and the verdict."""
         yield Text(self.text, "proof")
         if self.different:
             yield Text(", ".join(map(str, self.different)), "samples that differ")
+        duration = self.report.duration
+        if duration.text:
+            yield Text(f"{duration.elapsed:,} {duration.unit} = {duration.text}", "elapsed")
+        yield from duration.remarks()
         yield Text(self.evidence.text, "compared")
+        yield from duration.conclusions()
         board, samples = self.report.build.board, plural(len(self.samples), "sample")
         paths = f"on {samples}, the fast path, {board} and the numpy reference"
         sentence = f"Proved on {board} by {self.report.engine}: {paths} agree."

@@ -136,6 +136,7 @@ class ReportDocument(Document):
     @override
     def table_rows(self) -> Iterator[Row]:
         place: Row = {"model": self.model.name, "board": self.build.board, "engine": self.engine}
+        times = {each.layer: flat(each, layer="", start="") for each in self.duration.layers}
         for layer in self.layers:
             yield {
                 **place,
@@ -143,6 +144,7 @@ class ReportDocument(Document):
                 **flat(layer, name="layer", work="", estimate=""),
                 "unit": self.count.unit,
                 "copies": "; ".join(layer.copies),
+                **times.get(layer.name, {}),
                 **({} if layer.work is None else flat(layer.work, exact="")),
             }
         yield from estimate_rows(place, self.estimates)

@@ -22,6 +22,7 @@ from ferrule.network.samples import Sample
 from ferrule.report.tracing import explained
 from ferrule.running import claims
 from ferrule.running.request import RunRequest
+from ferrule.timing import Duration
 
 
 class RunningFirmware(Closing):
@@ -52,6 +53,8 @@ class RunningFirmware(Closing):
             inject(self.machine.devices, request.faults)
             self.session.durations()  # of the run that the firmware makes before it answers
             self._stack = stack.pop_all()
+        self.took: Duration | None = None
+        """The time of the last inference of `run`; None if the engine cannot tell."""
         self.longest: int | None = None
         """The most time that an inference of `run` took, in units of the clock; None if the engine cannot tell."""
 
@@ -70,8 +73,9 @@ class RunningFirmware(Closing):
         """
         with self.explaining():
             result = self.link.run(sample, reset=reset and bool(self.network.states))
-        for took in self.session.durations() or ():
-            self.longest = max(took.total, self.longest or 0)
+        self.took = next(iter(self.session.durations() or ()), None)
+        if self.took is not None:
+            self.longest = max(self.took.total, self.longest or 0)
         return list(result.outputs)
 
     @contextmanager

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +17,18 @@ from small_networks import int8_input
 import ferrule
 from ferrule.backends import BackendId, Device
 from ferrule.backends.woofles.model import Timing, WooflesModel
+from ferrule.boards import load_board
 from ferrule.devices import Bus, InterruptLine
+from ferrule.emulation import Clock, engine
+from ferrule.errors import FerruleError
+from ferrule.report import Verdict, html_page
+from ferrule.report.duration import Judgement
+from ferrule.report.writers.chrome_trace import trace_text
+from ferrule.report.writers.markdown import markdown_text
+from ferrule.running import RunRequest
 from ferrule.running.session import RunningFirmware
 from ferrule.timing import Duration
+from ferrule.timing.usage import parse_battery, parse_rate
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -46,15 +59,15 @@ def compiled() -> Compiled:
 
 def durations(firmware: ferrule.Firmware, *, runs: int = 1) -> list[Duration]:
     """Return the times of some runs."""
+    found = []
     with RunningFirmware(firmware) as running:
-        running.session.durations()  # the firmware has made a run of its own before it answers
         for _ in range(runs):
             running.run([X])
-        found = running.session.durations()
-        assert found is not None
-        assert not running.session.durations(), "they are taken once"
-    assert len(found) == runs
-    return list(found)
+            assert running.took is not None
+            assert not running.session.durations(), "they are taken once"
+            found.append(running.took)
+        assert running.longest == max(each.total for each in found)
+    return found
 
 
 def check(found: Duration) -> None:
@@ -136,3 +149,104 @@ def test_waits_that_end_by_their_limit_are_counted(compiled: Compiled, monkeypat
     assert wait.late > 3 * healthy.total
     assert abs(found.total - wait.late - healthy.total) < healthy.total // 50
     assert found.work < healthy.work * 11 // 10, "by instructions alone it seems as fast as the healthy one"
+
+
+# ---- reports
+
+
+def test_a_report_states_the_time_with_its_parts(compiled: Compiled) -> None:
+    """With both clocks: the parts add up, the layers and the commands are within, and only cycles are milliseconds."""
+    firmware = compiled(1)
+    for clock in Clock:
+        report = firmware.run([np.concatenate([X, X])], clock=clock)
+        part = report.duration
+        assert (part.unit, part.modelled) == (clock.value, clock is Clock.CYCLES)
+        assert part.elapsed == part.work + part.asleep + sum(each.awake + each.asleep for each in part.waits)
+        assert [each.layer for each in part.layers] == ["first", "core", "last"]
+        assert [each.layer for each in part.commands] == ["first", "last"]
+        assert len(part.pauses) == sum(each.waits for each in part.waits) == 2
+        assert part.longest is not None
+        assert part.longest >= part.elapsed > report.count.per_inference // 2
+        core = [each for each in report.timeline if each.track == "core"]
+        assert [each.end - each.start for each in core] == [each.elapsed for each in part.layers]
+        assert all(each.exact for each in report.timeline)
+        if clock is Clock.CYCLES:
+            assert part.milliseconds == 1e3 * part.elapsed / firmware.board.clock_hz
+            assert report.count.unit == "cycles"
+        else:
+            assert part.milliseconds is None
+
+
+def test_a_late_device_is_flagged(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results are right, and so the verdict is; the time has a conclusion of its own, on each kind of page."""
+    attach = WooflesModel.attach
+    monkeypatch.setattr(WooflesModel, "attach", lambda self, *, bus=None, irq=None: attach(self, bus=bus, irq=_of(irq)))
+    created = WooflesModel.__init__
+    monkeypatch.setattr(WooflesModel, "__init__", lambda self: created(self, SLOW))
+    document = compiled(1).run([X]).document
+    assert document.verdict is Verdict.EXACT
+    (conclusion,) = document.duration.conclusions()
+    assert conclusion.words == "device npu0 is late"
+    for text in (markdown_text([document]), html_page(document)):
+        assert "2 of 2 waits for npu0 ended by the limit although the work was done" in text
+    trace = json.loads(trace_text([document]))
+    waits = [each for each in trace["traceEvents"] if each.get("name") == "wait for npu0"]
+    assert sum(each["dur"] for each in waits) == document.duration.waits[0].total
+
+
+def _of(irq: InterruptLine | None) -> InterruptLine | None:
+    return None if irq is None else _Silent()
+
+
+def test_a_deadline_is_judged_on_both_sides(compiled: Compiled) -> None:
+    firmware = compiled(1)
+    took = firmware.run([X], clock=Clock.CYCLES).duration.milliseconds
+    assert took is not None
+    beyond, within = (firmware.run([X], deadline_s=took * factor / 1e3).duration for factor in (0.99, 2))
+    assert beyond.judgement is Judgement.MISSED
+    assert within.judgement is (Judgement.UNPROVED if within.error is None else Judgement.KEPT)
+    assert within.unit == "cycles", "a deadline asks for time"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"deadline_s": 0}, "the deadline is 0, expected seconds above 0"),
+        ({"deadline_s": float("nan")}, "the deadline is nan, expected seconds above 0"),
+        ({"deadline_s": 1, "clock": Clock.INSTRUCTIONS}, "the clock instructions states no milliseconds"),
+        ({"deadline_s": 1, "engine": "qemu"}, "the deadline needs the time of an inference, which cannot be told"),
+        ({"clock": Clock.CYCLES, "engine": "qemu"}, "engine qemu has no model of a core's cycles"),
+        ({"battery": parse_battery("220mAh")}, "the battery 220mAh needs a rate of inferences to last for"),
+        (
+            {"battery": parse_battery("220mAh"), "rate": parse_rate("1/s")},
+            "how long the battery 220mAh lasts is not known: board mps2-an386 states no currents",
+        ),
+    ],
+)
+def test_what_cannot_be_told_is_refused(asked: dict[str, Any], message: str) -> None:
+    board = load_board("mps2-an386")
+    with pytest.raises(FerruleError, match=re.escape(message)):
+        RunRequest(**asked).clock_for(board, engine(asked.get("engine", "unicorn")))
+
+
+def test_the_time_of_kws_with_an_npu_adds_up(models: Path) -> None:
+    """By interrupt: the core is asleep while the device works, which the count of instructions hides."""
+    npu = Device(name="npu0", backend=BackendId("Woofles"), binding={"use_interrupt": 1})
+    job = ferrule.Job(backends=["Woofles", "CpuAcc"], devices=[npu])
+    firmware = ferrule.compile(models / "kws_ref_model.tflite", job)
+    for clock in Clock:
+        report = firmware.run(clock=clock)
+        part = report.duration
+        assert part.elapsed is not None
+        (wait,) = part.waits
+        assert part.elapsed == part.work + part.asleep + wait.awake + wait.asleep
+        outside = part.elapsed - sum(each.elapsed for each in part.layers)
+        assert 0 < outside < 1_000
+        assert wait.waits == len(part.commands) == 6
+        assert wait.asleep > 150_000
+        busy = sum((each.done or 0) - (each.begun or 0) for each in part.commands)
+        work = report.devices[0].work
+        assert work is not None
+        assert busy == work.busy
+        # the counter stops while the core sleeps; reading it takes some instructions
+        assert abs(report.count.per_inference - (part.elapsed - wait.asleep)) < 100
