@@ -25,10 +25,11 @@ from gate import every
 from ferrule import __version__, firmware
 from ferrule.boards import board_names
 from ferrule.cli import main
-from ferrule.cli.options import GOALS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
+from ferrule.cli.options import CLOCKS, GOALS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ITERATIONS
 from ferrule.cli.reading import VERSIONS as ROUNDINGS
+from ferrule.emulation import Clock
 from ferrule.firmware import Job, StackBound, ToolStatus, ZigToolchain
 from ferrule.formats.tflite.versions import VERSIONS
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
@@ -322,6 +323,7 @@ def test_the_platforms_are_those_of_the_package() -> None:
     assert TRANSFERS == optimizer_options.TRANSFERS
     assert OVERLAPS == firmware.job.OVERLAPS
     assert GOALS == firmware.job.GOALS
+    assert tuple(Clock) == CLOCKS
     assert set(PLATFORMS) == set(firmware.PLATFORMS)
     assert ITERATIONS == DEFAULT_ITERATIONS
     assert tuple(VERSIONS) == ROUNDINGS

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 import small_networks
 
+from ferrule.emulation.qemu.engine import QemuEngine
 from ferrule.firmware import ZigToolchain
 from ferrule.nativelib import RUN_REMEDY
-from ferrule.report import ReportDocument, Verdict
+from ferrule.report import ReportDocument, Verdict, elapsed
 from ferrule.running import run
+from ferrule.timing.evidence import MeasuredError
 
 Ferrule = Callable[..., Any]
 
@@ -59,6 +61,48 @@ class TestRuns:
         np.save(x, np.linspace(-3, 3, 18).reshape(3, 6))
         assert ferrule("run", dense, "--real", "--input", x, "--output", y, "-q").code == 0
         assert np.load(y).tobytes() == network.run([np.load(x)], real=True)[0].tobytes()
+
+    @pytest.mark.parametrize(
+        ("deadline", "measured", "code"), [("1min", True, 0), ("1min", False, 4), ("1us", True, 1), ("1us", False, 1)]
+    )
+    def test_a_deadline_has_exit_codes(
+        self,
+        ferrule: Ferrule,
+        dense: Path,
+        zig: None,
+        deadline: str,
+        measured: bool,
+        code: int,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        found = MeasuredError(low=-0.1, high=0.1, median=0.05, figures=8, sources=3) if measured else None
+        monkeypatch.setattr(elapsed, "measured_error", lambda core, *, waits: found)
+        outcome = ferrule("run", dense, "--deadline", deadline)
+        assert outcome.code == code
+        assert f"deadline: {({0: 'kept', 1: 'missed', 4: 'not proved'})[code]}" in outcome.out
+        assert ("no measured error" in outcome.out) is not measured
+        assert outcome.out.splitlines()[-1] == "verdict: exact"
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (("--deadline", "50"), "'50' is not a deadline"),
+            (("--deadline", "0ms"), "deadline '0ms' is not above 0 and at most a day"),
+            (("--deadline", "-5ms"), "'-5ms' is not a deadline"),
+            (("--rate", "often"), "'often' is not a rate"),
+            (("--battery", "9V", "--rate", "1/s"), "'9V' is not a battery"),
+            (("--battery", "220mAh"), "the battery 220mAh needs a rate of inferences"),
+            (("--deadline", "5ms", "--engine", "qemu"), "the deadline needs the time of an inference"),
+        ],
+    )
+    def test_questions_about_time_are_refused_before_a_build(
+        self, ferrule: Ferrule, dense: Path, options: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(QemuEngine, "missing", lambda _: None)
+        outcome = ferrule("run", dense, *options)
+        assert outcome.code == 2
+        assert message in outcome.err
+        assert "generating" not in outcome.err
 
     def test_json_on_standard_output_is_alone(self, ferrule: Ferrule, dense: Path, zig: None) -> None:
         outcome = ferrule("run", dense, "--json", "-")

@@ -82,6 +82,10 @@ def test_a_sweep_that_excludes_all_its_runs_has_compared_nothing(
         ({"verdict": "different"}, 1),
         ({"status": "failed", "error": "no [b]room[/b]"}, 1),
         ({"verdict": "nothing_compared"}, 3),
+        ({"verdict": "exact", "judgement": "kept"}, 0),
+        ({"verdict": "exact", "judgement": "missed"}, 1),
+        ({"verdict": "exact", "judgement": "unproved"}, 4),
+        ({"verdict": "nothing_compared", "judgement": "missed"}, 3),
     ],
 )
 def test_the_exit_code_tells_of_differences_and_failures(

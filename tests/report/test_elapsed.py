@@ -73,9 +73,9 @@ def test_milliseconds_follow_from_the_cycles_and_their_error(board: Board, measu
     assert part.elapsed == part.work + part.asleep + sum(each.total for each in part.waits) == 1_000
     assert part.milliseconds == 0.04
     assert part.range_ms == (0.04 * 0.9375, 0.04 * 1.125)
-    assert part.text == "0.04 ms at 25 MHz, -6 % to +12 %"
+    assert part.text == "0.04 ms at 25 MHz, -7 % to +13 %"
     elapsed_, error = part.facts()
-    assert elapsed_.value + elapsed_.note == "1,000 cycles = 0.04 ms at 25 MHz, -6 % to +12 %"
+    assert elapsed_.value + elapsed_.note == "1,000 cycles = 0.04 ms at 25 MHz, -7 % to +13 %"
     assert "core at work 600 (60.0%), waiting for npu0 400 (40.0%)" in elapsed_.more
     assert error.note == ", median 4 %, of 9 public measurements in 3 sources"
 
@@ -90,7 +90,7 @@ def test_a_calibrated_board_has_the_error_that_is_left(board: Board) -> None:
     timing = BoardTiming(source="calibrated", memories={}, residual=(-0.02, 0.03))
     part = duration_part(ALONE, timed(replace(board, timing=timing), SLEEPS))
     assert part.error is not None
-    assert part.text == "0.04 ms at 25 MHz, -2 % to +3 %"
+    assert part.text == "0.04 ms at 25 MHz, -3 % to +3 %"
     assert "calibration" in part.error.origin
 
 

@@ -156,6 +156,10 @@ def _differences(kind: str, old: SidePart, new: SidePart, changes: list[ChangePa
     counts = [each for each in changes if each.scope == "whole" and each.counter in {"instructions", "cycles"}]
     if {Change.REMOVED, Change.ADDED} <= {each.change for each in counts}:
         yield "One counts instructions and the other cycles, so that these are not compared."
+    if {Change.REMOVED, Change.ADDED} & {
+        each.change for each in changes if (each.scope, each.counter) == ("whole", "milliseconds")
+    }:
+        yield "Only one of them states milliseconds, so that these are not compared."
 
 
 def _changes(old: list[Measure], new: list[Measure]) -> Iterator[ChangePart]:

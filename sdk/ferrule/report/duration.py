@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from math import ceil, floor
 
 from ferrule._frozen import frozen
 from ferrule.interface import option, spelled
@@ -103,8 +104,8 @@ class ErrorPart:
 
     @property
     def text(self) -> str:
-        """The range in words."""
-        return f"{self.low:+.0%} to {self.high:+.0%}".replace("%", " %")
+        """The range in words, rounded outwards."""
+        return f"{floor(100 * self.low):+d} % to {ceil(100 * self.high):+d} %"
 
     @property
     def origin(self) -> str:

@@ -141,7 +141,8 @@ def _error(board: Board) -> ErrorPart | None:
     """Return the error of the model's cycles on a board."""
     timing = board.timing
     if timing is not None and timing.residual is not None:
-        low, high = timing.residual
+        # what the model takes beyond the board becomes what the board takes beyond the model
+        high, low = (1 / (1 + each) - 1 for each in timing.residual)
         return ErrorPart(low=low, high=high, median=max(-low, high), figures=0, sources=0)
     found = measured_error(board.cpu.type, waits=timing is not None and timing.waits)
     return None if found is None else part_of(ErrorPart, found)

@@ -164,7 +164,7 @@ def timeline_figure(timeline: Timeline) -> Figure:
         labels.append((index * _ROW, text))
     return Figure(
         summary=f"One inference, {end:,} {timeline.unit}: {joined(*(label for _, label in labels))}",
-        caption="From left to right: the count. The core carries out one layer after the other; during a layer of a "
+        caption="From left to right: the time. The core carries out one layer after the other; during a layer of a "
         "device, it drives the device and waits for it, unless another layer runs beside.",
         height=_ROW * len(tracks),
         boxes=boxes,
