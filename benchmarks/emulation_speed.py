@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The speed of the unicorn engine: instructions counted or not, SysTick off and on.
+"""The speed of the unicorn engine: instructions counted or not, SysTick off and on, time in cycles.
 
 The firmware repeats an int8 dot product of 4096 elements (tests/emulation/firmware/dot_product.c), built by
 arm-none-eabi-gcc. SysTick interrupts it a thousand times per second of the board's clock. Times are CPU times of the
@@ -11,6 +11,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,15 +21,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 from guest import build_guest
 
 from ferrule.boards import load_board
-from ferrule.emulation import Machine
+from ferrule.emulation import Clock, Machine
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.firmware import read_image
+from ferrule.timing import BoardTiming, CacheTiming, MemoryTiming
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 REPEATS = 5
 TICKS_PER_S = 1000
 TIMEOUT_S = 600
+CACHE = CacheTiming(sets=1, ways=64, line_bytes=16)
+WAITING = MemoryTiming(wait_states=5, width_bytes=16, prefetch=True, instruction_cache=CACHE, data_cache=CACHE)
+"""The waits of the code's memory on a board with waits, on which the engine sees each access to memory."""
 
 
 def counted(machine: Machine) -> tuple[int, float]:
@@ -57,6 +63,11 @@ def uncounted(machine: Machine) -> float:
     return time.process_time() - start
 
 
+def with_count_of(rounds: Sequence[tuple[tuple[int, float], float, tuple[int, float]]]) -> float:
+    """Return the shortest time in seconds with counting."""
+    return min(seconds for (_, seconds), _, _ in rounds)
+
+
 def speed(instructions: int, seconds: float) -> str:
     """Return the rate as text."""
     return f"{instructions / seconds / 1e6:.0f} million/s"
@@ -71,9 +82,16 @@ def main() -> None:
             ticking = build_guest(
                 "arm-none-eabi-gcc", "dot_product", board, Path(folder) / f"{name}_tick.elf", flags=[tick]
             )
+            timed = replace(plain, clock=Clock.CYCLES)
+            waits = BoardTiming(source="this benchmark", memories={board.placement.code: WAITING})
+            waiting = replace(timed, board=replace(board, timing=waits))
             rounds = [(counted(plain), uncounted(plain), counted(ticking)) for _ in range(REPEATS)]
+            # in pairs, since other programs slow all of them down now and then
+            pairs = [(counted(plain)[1], counted(timed)[1]) for _ in range(REPEATS)]
+            in_cycles = min(seconds for _, seconds in pairs) / min(seconds for seconds, _ in pairs)
+            with_waits = counted(waiting)[1] / with_count_of(rounds)
             instructions, ticking_instructions = rounds[0][0][0], rounds[0][2][0]
-            with_count = min(seconds for (_, seconds), _, _ in rounds)
+            with_count = with_count_of(rounds)
             without = min(seconds for _, seconds, _ in rounds)
             with_ticks = min(seconds for _, _, (_, seconds) in rounds)
             ratio = with_ticks / ticking_instructions / (with_count / instructions)
@@ -81,7 +99,8 @@ def main() -> None:
                 f"{name}: {instructions:,} instructions, {speed(instructions, with_count)} counted, "
                 f"{speed(instructions, without)} without counting, "
                 f"{speed(ticking_instructions, with_ticks)} counted with SysTick on, {ratio:.2f} times the time per "
-                f"instruction (best of {REPEATS})"
+                f"instruction; {in_cycles:.2f} times with time in cycles, {with_waits:.1f} with memories that wait "
+                f"(best of {REPEATS})"
             )
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Ran:
 
     cycles: int
     instructions: int
+    r0: int
 
 
 def board_of(core: str, timing: BoardTiming | None = None) -> Board:
@@ -64,14 +65,19 @@ def run(
     board: BoardTiming | None = None,
     slice_: int = BUDGET,
     step: bool = False,
+    attach: Callable[[Processor], object] = id,
 ) -> Ran:
-    """Run a piece in slices of so many instructions, or instruction by instruction."""
+    """Run a piece in slices of so many instructions, or instruction by instruction.
+
+    `attach` gives the processor what the piece needs, such as a device.
+    """
     found = board_of(core, board)
     guest = Guest(found)
     processor = Processor(guest, found, CODE)
     numbers = timing or core_timing(core)
     assert numbers is not None
     kept = Timing(guest, found, numbers)
+    attached = attach(processor)
     guest.load(image)
     for name, value in START.items():
         guest.set_register(name, value)
@@ -85,6 +91,6 @@ def run(
         while processor.run(slice_) is Stop.BUDGET:
             pass
     assert guest.register("pc") == end, hex(guest.register("pc"))
-    ran = Ran(cycles=processor.time, instructions=guest.executed())
-    del kept
+    ran = Ran(cycles=processor.time, instructions=guest.executed(), r0=guest.register("r0"))
+    del kept, attached
     return ran

@@ -271,12 +271,18 @@ static const struct ferrule_guest_block *decode_anew(struct ferrule_guest *guest
 /* Adds the time of a block; returns false if an instruction lacks its hook. */
 static bool enter_timed(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
 {
-    if (ferrule_timing_enter_known(guest->timing, guest, address, bytes)) {
+    const bool steps = guest->timing->steps != 0;
+    if (!steps && ferrule_timing_enter_known(guest->timing, guest, address, bytes)) {
         return true;
     }
     const struct ferrule_guest_window *window = window_of(guest, address, bytes);
-    return window == NULL || bytes == 0 || bytes > UINT16_MAX ||
-           ferrule_timing_enter(guest->timing, guest, window->data + (address - window->address),
+    if (window == NULL || bytes == 0 || bytes > UINT16_MAX) {
+        return true;
+    }
+    if (steps) {
+        bytes = ferrule_timing_step_bytes(window->data + (address - window->address), bytes);
+    }
+    return ferrule_timing_enter(guest->timing, guest, window->data + (address - window->address),
                                 address, bytes, window->constant != 0);
 }
 

@@ -335,7 +335,13 @@ enum ferrule_guest_stop ferrule_core_step(struct ferrule_core *core)
     if (exception != 0) {
         ferrule_exception_enter(core, exception);
     } else {
+        if (guest->timing != NULL) {
+            guest->timing->steps = 1;
+        }
         execute(core, 1);
+        if (guest->timing != NULL) {
+            guest->timing->steps = 0;
+        }
     }
     return (enum ferrule_guest_stop)guest->stop;
 }

@@ -172,11 +172,17 @@ static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *bl
 static bool look_up(struct ferrule_cache_timing *cache, uint32_t line)
 {
     const uint32_t first = (line & (cache->sets - 1)) * cache->ways;
+    uint16_t *hint = &cache->hints[line & (FERRULE_TIMED_HINTS - 1)];
     uint32_t oldest = first;
     ++cache->uses;
+    if (cache->lines[*hint] == line && cache->used[*hint] != 0) {
+        cache->used[*hint] = cache->uses;
+        return true;
+    }
     for (uint32_t i = first; i < first + cache->ways; ++i) {
         if (cache->lines[i] == line && cache->used[i] != 0) {
             cache->used[i] = cache->uses;
+            *hint = (uint16_t)i;
             return true;
         }
         if (cache->used[i] < cache->used[oldest]) {
@@ -185,6 +191,7 @@ static bool look_up(struct ferrule_cache_timing *cache, uint32_t line)
     }
     cache->lines[oldest] = line;
     cache->used[oldest] = cache->uses;
+    *hint = (uint16_t)oldest;
     return false;
 }
 
@@ -320,6 +327,16 @@ bool ferrule_timing_add_hooks(struct ferrule_timing *timing, struct ferrule_gues
         at += operation.bytes;
     }
     return true;
+}
+
+uint32_t ferrule_timing_step_bytes(const uint8_t *code, uint32_t bytes)
+{
+    const struct ferrule_operation first = operation_at(code, bytes, 0);
+    uint32_t end = first.bytes;
+    for (uint32_t i = 0; first.kind == FERRULE_IT && i < first.count && end < bytes; ++i) {
+        end += operation_at(code, bytes, end).bytes;
+    }
+    return end < bytes ? end : bytes;
 }
 
 bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *guest,

@@ -15,7 +15,8 @@ enum {
     FERRULE_TIMED_STATES = 1 << 11, /* states of the pipeline at the ends of blocks */
     FERRULE_TIMED_MEMORIES = 16,    /* memories that wait, including aliases */
     FERRULE_TIMED_CACHES = 8,
-    FERRULE_TIMED_LINES = 1 << 12,     /* lines of a cache */
+    FERRULE_TIMED_LINES = 1 << 12, /* lines of a cache */
+    FERRULE_TIMED_HINTS = 1 << 10,
     FERRULE_TIMED_CROSSINGS = 8,       /* fetches of a block whose times are kept */
     FERRULE_TIMED_DIVISIONS = 1 << 12, /* slots for divisions with a hook */
     FERRULE_TIMED_BRANCHES = 1 << 12,  /* largest table of the branch predictor */
@@ -31,6 +32,7 @@ struct ferrule_cache_timing {
     uint64_t
         used[FERRULE_TIMED_LINES]; /* by set and way: count of uses at the last one; 0: empty */
     uint32_t lines[FERRULE_TIMED_LINES];
+    uint16_t hints[FERRULE_TIMED_HINTS]; /* where a line was found last */
 };
 
 struct ferrule_memory_timing {
@@ -75,7 +77,7 @@ struct ferrule_timing {
     uint64_t pace; /* cycles without waits for data, in which fetches are measured */
     uint64_t fetch_began;
     uint32_t division_count;
-    uint32_t reserved;
+    uint32_t steps; /* nonzero: only one instruction, or one IT block, is executed */
     struct ferrule_pipeline states[FERRULE_TIMED_STATES];
     struct ferrule_timed_block blocks[FERRULE_TIMED_BLOCKS];
     struct ferrule_timed_block kept; /* the last block, if it is not among those */
@@ -102,6 +104,9 @@ void ferrule_timing_forget(struct ferrule_timing *timing);
 
 /* Adds what the last block's conditional jump takes by the branch predictor, which learns. */
 void ferrule_timing_predict(struct ferrule_timing *timing, struct ferrule_guest *guest, bool jumps);
+
+/* Returns the bytes of a block's first instruction, or of the IT block that it begins. */
+uint32_t ferrule_timing_step_bytes(const uint8_t *code, uint32_t bytes);
 
 /* Enters a block and adds its cycles; `fixed`: the code cannot change. Returns false, and adds
  * nothing, if a division lacks its hook. */

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles that memories add: wait states of fetches and data, prefetch, and caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from timed_code import assemble, run
+
+from ferrule.firmware import Image
+from ferrule.timing import BoardTiming, CacheTiming, MemoryTiming
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu]
+CORE = "cortex-m4"
+FLASH, RAM = "ssram1", "ssram23"
+PIECES = {
+    "straight": ".rept 64\nadds r0, r0, #1\n.endr",  # 8 pieces of 16 bytes
+    "loop": "movs r4, #100\n1: subs r4, #1\nbne 1b",
+    "long_loop": "movs r4, #10\n1:\n.rept 60\nadds r0, r0, #1\n.endr\nsubs r4, #1\nbne 1b",  # 8 pieces of 16 bytes
+    "literal": "ldr r0, =0x12345678\nnop",
+    "loads": ".rept 8\nldr r0, [r1]\nnop\n.endr",
+    "walk": ".rept 8\nldr r0, [r1], #4\nnop\n.endr",
+    "stores": ".rept 8\nstr r0, [r1]\n.endr",
+    "division": "udiv r0, r7, r12\nldr r0, [r1]\nadds r0, r0, #1",
+}
+
+
+@pytest.fixture(scope="module")
+def image(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Image:
+    return assemble(arm_gcc, CORE, PIECES, tmp_path_factory.mktemp("waits"))
+
+
+def added(image: Image, piece: str, **memories: MemoryTiming) -> int:
+    """Return the cycles that the timings of memories add to a piece, whatever the slices are."""
+    board = BoardTiming(source="a test", memories=memories)
+    whole = run(image, CORE, piece, board=board)
+    assert run(image, CORE, piece, board=board, slice_=1) == whole
+    assert run(image, CORE, piece, board=board, step=True) == whole
+    return whole.cycles - run(image, CORE, piece).cycles
+
+
+def flash(wait_states: int, **more: object) -> Mapping[str, MemoryTiming]:
+    return {FLASH: MemoryTiming(wait_states=wait_states, width_bytes=16, **more)}  # type: ignore[arg-type]
+
+
+CACHE = CacheTiming(sets=1, ways=8, line_bytes=16)
+SMALL = CacheTiming(sets=1, ways=4, line_bytes=16)
+
+
+@pytest.mark.parametrize(
+    ("piece", "more", "cycles"),
+    [
+        ("straight", {}, 8 * 5),  # each piece of 16 bytes waits
+        ("straight", {"prefetch": True}, 5),  # eight instructions take longer than a read, except before the first
+        ("straight", {"instruction_cache": CACHE}, 8 * 5),  # nothing is read twice
+        ("loop", {}, 5),  # it stays in the 16 bytes that are there
+        ("long_loop", {}, 10 * 8 * 5),
+        ("long_loop", {"instruction_cache": CACHE}, 8 * 5),  # the first round fills the cache
+        ("long_loop", {"instruction_cache": SMALL}, 10 * 8 * 5),  # which is too small: the oldest line is needed next
+        ("literal", {}, 5 + 5),  # the code and the literal
+    ],
+)
+def test_fetches_wait(image: Image, piece: str, more: Mapping[str, object], cycles: int) -> None:
+    assert added(image, piece, **flash(5, **more)) == cycles
+
+
+def test_a_prefetch_is_not_waited_for_twice(image: Image) -> None:
+    # a read takes 10 cycles, and 8 instructions hide 8 of them
+    assert added(image, "straight", **flash(9, prefetch=True)) == 9 + 7 * 2
+
+
+def test_data_wait(image: Image) -> None:
+    assert added(image, "loads", **{RAM: MemoryTiming(wait_states=3)}) == 8 * 3
+    assert added(image, "stores", **{RAM: MemoryTiming(write_wait_states=2)}) == 8 * 2
+    assert added(image, "loads", **{RAM: MemoryTiming(write_wait_states=2)}) == 0
+
+
+def test_a_data_cache_waits_once_for_each_line(image: Image) -> None:
+    cached = {RAM: MemoryTiming(wait_states=3, data_cache=CACHE)}
+    assert added(image, "loads", **cached) == 3
+    assert added(image, "walk", **cached) == 2 * 3  # 32 bytes
+
+
+def test_divisions_and_data_do_not_change_fetches(image: Image) -> None:
+    data = {RAM: MemoryTiming(wait_states=3)}
+    assert added(image, "division", **data, **flash(9, prefetch=True)) == 3 + 9
