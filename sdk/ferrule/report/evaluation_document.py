@@ -299,7 +299,7 @@ class ProofPart:
         if self.different:
             yield Text(", ".join(map(str, self.different)), "samples that differ")
         duration = self.report.duration
-        if duration.text:
+        if duration.text and duration.elapsed is not None:
             yield Text(f"{duration.elapsed:,} {duration.unit} = {duration.text}", "elapsed")
         yield from duration.remarks()
         yield Text(self.evidence.text, "compared")
