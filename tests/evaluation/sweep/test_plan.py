@@ -87,6 +87,14 @@ def test_rows_of_a_file(planned: Planned) -> None:
     assert len(plan) == 5
 
 
+def test_questions_about_time_are_part_of_a_run(planned: Planned) -> None:
+    """Each of them makes another run, and without any the digest is as it ever was."""
+    heads = ("", "deadline = '50ms'", "deadline = '60ms'", "rate = '10/s'", "clock = 'cycles'")
+    found = [next(planned(head=head).runs(VERSIONS)) for head in heads]
+    assert len({run.digest for run in found}) == len(heads)
+    assert [run.deadline for run in found] == [None, "50ms", "60ms", None, None]
+
+
 def test_models_by_pattern(planned: Planned, model: Path) -> None:
     for name in ("b", "a"):
         model.with_name(f"net-{name}.tflite").write_bytes(model.read_bytes())
@@ -123,6 +131,10 @@ def test_models_by_pattern(planned: Planned, model: Path) -> None:
         ("samples = 2", "needs options.seed", ""),
         ("boards = 3", "Expected `array`, got `int` - at `$.boards`", ""),
         ("boards = ['nrf52840dk']\nengines = ['qemu']", "engine qemu cannot run board nrf52840dk: ", "[[exclude]]"),
+        ("deadline = '50'", "'50' is not a deadline", "50ms"),
+        ("rate = 'often'", "'often' is not a rate", "10/s"),
+        ("clock = 'seconds'", "Invalid enum value 'seconds' - at `$.clock`", ""),
+        ("deadline = '50ms'\nengines = ['qemu']", "engine qemu has no model of a core's cycles", ""),
         ("[data]\npath = 'none.npy'", "data.path: there is no file none.npy", "relative to"),
         ("[data]\npath = 'sweep.toml'\nmetrics = ['accurate']", "there is no metric 'accurate'", "accuracy"),
         ("boards", "sweep.toml: ", ""),

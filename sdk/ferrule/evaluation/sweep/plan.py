@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
@@ -26,6 +27,9 @@ from ferrule.evaluation.sweep.workers import Resources
 from ferrule.reading import exists, is_file, open_file
 from ferrule.record import Reads, recording
 from ferrule.timing.usage import parse_deadline, parse_rate
+
+if TYPE_CHECKING:
+    from ferrule.running import RunRequest
 
 _Versions = Mapping[str, str]
 _Matched = Mapping[str, frozenset[str]]
@@ -171,10 +175,6 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
             "engine": file.engines or (project.engine or FITTING,),
             "backends": file.backends,
         }
-        if file.deadline is not None:
-            parse_deadline(file.deadline)
-        if file.rate is not None:
-            parse_rate(file.rate)
         axes = axes_of(file, main, fitting)
         models = {name: models.get(name) or _model(path, name) for name in axes.all_values("model")}
         _check_values(axes)
@@ -281,7 +281,22 @@ def _check(plan: Plan) -> None:
     ]
     if problems:
         raise FerruleError("; ".join(problems), hint="leave these runs out by [[exclude]] with engine and board")
+    asked = _time_asked(plan.file)
+    for name, board in plan.pairs():
+        asked.clock_for(boards[board], engine(name))
     _check_jobs(plan)
+
+
+def _time_asked(file: SweepFile) -> RunRequest:
+    """Return what a sweep asks about time; FerruleError if its deadline or its rate is malformed."""
+    from ferrule.emulation import Clock
+    from ferrule.running import RunRequest
+
+    return RunRequest(
+        clock=None if file.clock is None else Clock(file.clock),
+        deadline_s=None if file.deadline is None else parse_deadline(file.deadline),
+        rate=None if file.rate is None else parse_rate(file.rate),
+    )
 
 
 def _check_jobs(plan: Plan) -> None:
