@@ -14,7 +14,7 @@ from ferrule.firmware import Job, emit
 from ferrule.firmware.arena import ArenaPart
 from ferrule.firmware.board_use import NOTHING_ASKED, BoardUse, Usage, board_use
 from ferrule.firmware.fitting import BoardFit, MemoryNeed, RankBy, rank
-from ferrule.timing import BoardTiming, planned
+from ferrule.timing import planned
 from ferrule.timing.energy import BoardEnergy, Current, Range
 from ferrule.timing.evidence import MeasuredError
 from ferrule.timing.planned import KernelTimings
@@ -43,7 +43,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Board:
 
 def measured(monkeypatch: pytest.MonkeyPatch, low: float, high: float) -> None:
     error = MeasuredError(low=low, high=high, median=0.01, figures=9, sources=3)
-    monkeypatch.setattr("ferrule.timing.evidence.measured_error", lambda _core, waits: None if waits else error)
+    monkeypatch.setattr("ferrule.firmware.board_use.measured_error", lambda _core, waits: None if waits else error)
 
 
 def test_a_board_without_a_table_has_instructions_only(artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_a_board_without_a_table_has_instructions_only(artifact: Artifact, monke
 def test_time_and_energy_follow_from_planned_cycles(
     artifact: Artifact, board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ferrule.timing.evidence.measured_error", lambda _core, waits: None)
+    monkeypatch.setattr("ferrule.firmware.board_use.measured_error", lambda _core, waits: None)
     use = board_use(artifact, board, NOTHING_ASKED)
     assert use.instructions is not None
     assert use.cycles is not None
@@ -83,14 +83,6 @@ def test_the_error_counts_against_the_rate(artifact: Artifact, board: Board, mon
     assert use.rate_text == "1.2 times too slow"
     assert use.time_text.endswith(" ms, -10% to +25%")
     assert use.energy_mj == pytest.approx((0.9 * plain.cycles * 3e-7, 1.25 * plain.cycles * 3e-7))
-
-
-def test_what_a_calibration_left_is_the_error(
-    artifact: Artifact, board: Board, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measured(monkeypatch, -0.1, 0.25)
-    calibrated = BoardTiming(source="calibration", memories={}, residual=(-0.02, 0.03))
-    assert board_use(artifact, replace(board, timing=calibrated), NOTHING_ASKED).error == (1 / 1.03 - 1, 1 / 0.98 - 1)
 
 
 def test_a_battery_lasts_as_the_currents_say(artifact: Artifact, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:

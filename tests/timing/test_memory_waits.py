@@ -22,6 +22,9 @@ PIECES = {
     "loads": ".rept 8\nldr r0, [r1]\nnop\n.endr",
     "walk": ".rept 8\nldr r0, [r1], #4\nnop\n.endr",
     "stores": ".rept 8\nstr r0, [r1]\n.endr",
+    # the sum at the label does not depend on the condition of the load that the core came from
+    "if_then": "movs r4, #4\nmovs r5, #0\n1: adds r5, #8\ncmp r4, #0\nit pl\nldrpl r0, [r1]\n"
+    "subs r4, #1\nbeq 2f\ncmp r4, #100\nb 1b\n2: subs r5, #1\nbgt 2b",
     "division": "udiv r0, r7, r12\nldr r0, [r1]\nadds r0, r0, #1",
 }
 
@@ -74,6 +77,10 @@ def test_data_wait(image: Image) -> None:
     assert added(image, "loads", **{RAM: MemoryTiming(wait_states=3)}) == 8 * 3
     assert added(image, "stores", **{RAM: MemoryTiming(write_wait_states=2)}) == 8 * 2
     assert added(image, "loads", **{RAM: MemoryTiming(write_wait_states=2)}) == 0
+
+
+def test_a_hook_leaves_no_condition_for_the_next_block(image: Image) -> None:
+    assert added(image, "if_then", **{RAM: MemoryTiming(wait_states=3)}) == 4 * 3
 
 
 def test_a_data_cache_waits_once_for_each_line(image: Image) -> None:

@@ -11,7 +11,7 @@ from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
 from ferrule.firmware.planned_time import PlannedTime, planned_time
 from ferrule.timing.energy import NO_ERROR, EnergyRange, Range, battery_life, energy_of, range_text
-from ferrule.timing.evidence import model_error
+from ferrule.timing.evidence import measured_error
 from ferrule.timing.usage import Battery, Rate
 
 
@@ -37,8 +37,7 @@ class BoardUse:
     """Planned cycles; None if the core has no table of its kernels."""
     milliseconds: float | None = None
     error: Range | None = None
-    """The range of the measured error of the model of the core's cycles, as fractions of them, or of what a calibration
-    of the board left; None if there is neither."""
+    """The range of the measured error of the model of the core's cycles, as fractions of them; None if none was."""
     energy_mj: Range | None = None
     """Millijoules of an inference; None if the board states no currents, or without cycles."""
     rate: str = ""
@@ -91,7 +90,8 @@ def board_use(artifact: Artifact, board: Board, usage: Usage) -> BoardUse:
 
 
 def _timed(use: BoardUse, plan: PlannedTime, artifact: Artifact, board: Board, usage: Usage) -> BoardUse:
-    measured = model_error(board.cpu.type, board.timing)
+    waits = board.timing is not None and board.timing.waits
+    measured = measured_error(board.cpu.type, waits=waits)
     error = None if measured is None else (measured.low, measured.high)
     longest = plan.cycles * (1 + (0.0 if error is None else max(error[1], 0.0)))
     energy = _energy(plan, artifact, board, error or NO_ERROR)

@@ -186,18 +186,6 @@ def measured_error(core: str, *, waits: bool) -> MeasuredError | None:
     return error_of(each for each in evidence().get(core, ()) if (each.timing is not None) == waits)
 
 
-def model_error(core: str, timing: BoardTiming | None) -> MeasuredError | None:
-    """Return the error of the modelled cycles of a core with the memories of a board; None if it was not measured.
-
-    It is what the calibration of the board left, which counts as no published figure, or else that of the core's model.
-    """
-    if timing is not None and timing.residual is not None:
-        # what the model takes beyond the board becomes what the board takes beyond the model
-        high, low = (1 / (1 + each) - 1 for each in timing.residual)
-        return MeasuredError(low=low, high=high, median=max(-low, high), figures=0, sources=0)
-    return measured_error(core, waits=timing is not None and timing.waits)
-
-
 def error_of(figures: Iterable[Figure]) -> MeasuredError | None:
     """Return the error that the held-out ones of some figures show; None if they are too few."""
     held = [each for each in figures if each.use is Use.HELD_OUT]

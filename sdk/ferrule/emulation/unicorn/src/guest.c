@@ -426,9 +426,8 @@ void ferrule_guest_add_checks(struct ferrule_guest *guest)
     (void)guest->control(guest->engine, REMOVE_BLOCKS, (uint64_t)address,
                          (uint64_t)address + bytes);
 }
-/* Clears ITSTATE, which reading the program counter restores and which would affect the next
- * block. */
-static void clear_it_state(struct ferrule_guest *guest)
+
+void ferrule_guest_clear_it_state(struct ferrule_guest *guest)
 {
     const uint32_t status = ferrule_guest_read(guest, FERRULE_CPSR);
     if ((status & ITSTATE) != 0) {
@@ -461,13 +460,13 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
     self->accessor = program_counter;
     if (protection && ferrule_ownership_notes(self->ownership, (uint32_t)address, (uint32_t)bytes,
                                               program_counter)) {
-        clear_it_state(self);
+        ferrule_guest_clear_it_state(self);
         return true;
     }
     if (protection && window_of(self, (uint32_t)address, 1) == NULL &&
         ferrule_core_permits(self, (uint32_t)address) &&
         accepts(self, type, address, bytes, value)) {
-        clear_it_state(self);
+        ferrule_guest_clear_it_state(self);
         return true;
     }
     if (self->unaligned != 0 && self->fault.type == 0) {

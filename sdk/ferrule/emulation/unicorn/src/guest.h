@@ -182,6 +182,10 @@ void ferrule_guest_add_checks(struct ferrule_guest *guest);
 /* Applies a change of CCR.UNALIGN_TRP while the guest is stopped. */
 void ferrule_guest_set_traps(struct ferrule_guest *guest);
 
+/* Clears ITSTATE, which unicorn restores before a hook of memory and for a read of the program
+ * counter, and which would affect the next block. */
+void ferrule_guest_clear_it_state(struct ferrule_guest *guest);
+
 /* Restores the base register of an instruction whose address was found to be unaligned. */
 void ferrule_guest_restore_base(struct ferrule_guest *guest);
 

@@ -142,6 +142,7 @@ static struct ferrule_passage execute(const struct ferrule_timing *timing,
         passage = ferrule_pipeline_step(&timing->core, pipeline, &operation);
         block->cycles = (uint16_t)(block->cycles + passage.cycles);
         block->jump_at = passage.jumps ? block->address + at : 0;
+        block->it = block->it != 0 || operation.kind == FERRULE_IT;
         at += operation.bytes;
     }
     return passage;
@@ -157,6 +158,7 @@ static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *bl
         .entry = (uint16_t)timing->state,
         .memory = (uint8_t)memory_of(timing, address),
         .wide = halfword(code) >= 0xE800u && (address & 2u) != 0,
+        .it = pipeline.it_left != 0,
     };
     const struct ferrule_passage passage =
         execute(timing, &pipeline, block, code, bytes, block->crossed, FERRULE_TIMED_CROSSINGS);
@@ -406,6 +408,26 @@ static bool is_unaligned(uint64_t address, int bytes)
     return bytes > 0 && bytes <= 4 && (address & (uint64_t)(bytes - 1)) != 0;
 }
 
+/* Returns the cycles that an access waits for its memory. */
+static uint32_t wait_for_data(struct ferrule_timing *timing, uint32_t address, bool write)
+{
+    const uint32_t index = memory_of(timing, address);
+    if (index == FERRULE_TIMED_MEMORIES) {
+        return 0;
+    }
+    const struct ferrule_memory_timing *memory = &timing->memories[index];
+    if (write) {
+        return memory->write_wait_states;
+    }
+    if (memory->data_cache < FERRULE_TIMED_CACHES) {
+        struct ferrule_cache_timing *cache = &timing->caches[memory->data_cache];
+        if (look_up(cache, address / cache->line_bytes)) {
+            return 0;
+        }
+    }
+    return memory->wait_states;
+}
+
 void ferrule_timing_on_access(void *engine, int type, uint64_t address, int bytes, int64_t value,
                               void *guest)
 {
@@ -416,20 +438,8 @@ void ferrule_timing_on_access(void *engine, int type, uint64_t address, int byte
     if (is_unaligned(address, bytes)) {
         self->elapsed += timing->core.unaligned;
     }
-    const uint32_t index = memory_of(timing, (uint32_t)address);
-    if (index == FERRULE_TIMED_MEMORIES) {
-        return;
+    self->elapsed += wait_for_data(timing, (uint32_t)address, type == UC_MEM_WRITE);
+    if (timing->last->it != 0) { /* unicorn has restored ITSTATE for this hook */
+        ferrule_guest_clear_it_state(self);
     }
-    const struct ferrule_memory_timing *memory = &timing->memories[index];
-    if (type == UC_MEM_WRITE) {
-        self->elapsed += memory->write_wait_states;
-        return;
-    }
-    if (memory->data_cache < FERRULE_TIMED_CACHES) {
-        struct ferrule_cache_timing *cache = &timing->caches[memory->data_cache];
-        if (look_up(cache, (uint32_t)address / cache->line_bytes)) {
-            return;
-        }
-    }
-    self->elapsed += memory->wait_states;
 }

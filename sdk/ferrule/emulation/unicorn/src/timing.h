@@ -58,7 +58,7 @@ struct ferrule_timed_block {
     uint8_t conditional; /* nonzero: the jump may not be taken */
     uint8_t wide;        /* 1: the first instruction has 32 bits and is at no multiple of 4 */
     uint8_t memory;      /* where it lies, FERRULE_TIMED_MEMORIES if that does not wait */
-    uint8_t reserved;
+    uint8_t it;          /* nonzero: instructions of it are in an IT block */
     uint16_t crossed[FERRULE_TIMED_CROSSINGS]; /* cycles before each fetch but the first */
 };
 
