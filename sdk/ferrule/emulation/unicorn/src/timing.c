@@ -10,8 +10,6 @@
 /* Values of unicorn's enums uc_hook_type and uc_mem_type. */
 enum { UC_HOOK_CODE = 4, UC_MEM_WRITE = 17 };
 
-enum { TAKEN_LEAST = 2, TAKEN_MOST = 3 };
-
 uint64_t ferrule_timing_bytes(void)
 {
     return sizeof(struct ferrule_timing);
@@ -162,6 +160,8 @@ static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *bl
     };
     const struct ferrule_passage passage =
         execute(timing, &pipeline, block, code, bytes, block->crossed, FERRULE_TIMED_CROSSINGS);
+    const uint32_t mask = ((1u << timing->core.predictor_bits) - 1u) & (FERRULE_TIMED_BRANCHES - 1);
+    block->branch = (uint16_t)(block->jump_at >> 1 & mask);
     block->conditional = passage.conditional;
     block->refill = (uint16_t)passage.refill;
     block->exit = number_of(timing, &pipeline);
@@ -256,10 +256,9 @@ static uint32_t fetch_block(struct ferrule_timing *timing, const struct ferrule_
 void ferrule_timing_predict(struct ferrule_timing *timing, struct ferrule_guest *guest, bool jumps)
 {
     const struct ferrule_timed_block *last = timing->last;
-    const uint32_t mask = (1u << timing->core.predictor_bits) - 1u;
-    uint8_t *taken = &timing->taken[last->jump_at >> 1 & mask & (FERRULE_TIMED_BRANCHES - 1)];
-    const bool expected = *taken >= TAKEN_LEAST;
-    if (jumps && *taken < TAKEN_MOST) {
+    uint8_t *taken = &timing->taken[last->branch];
+    const bool expected = *taken >= FERRULE_TAKEN_LEAST;
+    if (jumps && *taken < FERRULE_TAKEN_MOST) {
         ++*taken;
     } else if (!jumps && *taken > 0) {
         --*taken;

@@ -20,6 +20,8 @@ enum {
     FERRULE_TIMED_CROSSINGS = 8,       /* fetches of a block whose times are kept */
     FERRULE_TIMED_DIVISIONS = 1 << 12, /* slots for divisions with a hook */
     FERRULE_TIMED_BRANCHES = 1 << 12,  /* largest table of the branch predictor */
+    FERRULE_TAKEN_LEAST = 2,           /* the least history that predicts that a branch jumps */
+    FERRULE_TAKEN_MOST = 3,
 };
 
 /* A cache that replaces the line that was used longest ago. */
@@ -59,6 +61,7 @@ struct ferrule_timed_block {
     uint8_t wide;        /* 1: the first instruction has 32 bits and is at no multiple of 4 */
     uint8_t memory;      /* where it lies, FERRULE_TIMED_MEMORIES if that does not wait */
     uint8_t it;          /* nonzero: instructions of it are in an IT block */
+    uint16_t branch;     /* where the predictor keeps the jump's history */
     uint16_t crossed[FERRULE_TIMED_CROSSINGS]; /* cycles before each fetch but the first */
 };
 
@@ -154,7 +157,9 @@ static inline void ferrule_timing_arrive(struct ferrule_timing *timing, struct f
     }
     const struct ferrule_timed_block *last = timing->last;
     const bool jumps = address != last->address + last->bytes;
-    if (timing->core.predictor_bits != 0 && last->conditional != 0) {
+    const uint8_t settled = jumps ? FERRULE_TAKEN_MOST : 0; /* a history that predicts it */
+    if (timing->core.predictor_bits != 0 && last->conditional != 0 &&
+        timing->taken[last->branch] != settled) {
         ferrule_timing_predict(timing, guest, jumps);
     } else if (jumps) {
         ferrule_timing_spend(timing, guest, last->refill);
