@@ -17,7 +17,13 @@ from ferrule.timing.memory_timing import BoardTiming
 from ferrule.timing.planned import KernelTimings
 
 KERNEL = "fully_connected_octet_s8"
-TIMINGS = KernelTimings(core="cortex-m4", per_instruction={KERNEL: 2.0, "sum_s8": 4.0}, per_element={"relu_s8": 9.0})
+TIMINGS = KernelTimings(
+    core="cortex-m4",
+    per_instruction={KERNEL: 2.0, "sum_s8": 4.0},
+    per_element={"relu_s8": 9.0},
+    per_mac=1.0,
+    per_output=1.0,
+)
 BOARD = replace(load_board("mps2-an386"), timing=BoardTiming(source="none", memories={}))
 
 

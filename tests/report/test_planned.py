@@ -15,7 +15,9 @@ from ferrule.report.console import print_report
 from ferrule.report.inspection import Inspection
 from ferrule.timing.planned import KernelTimings
 
-TIMINGS = KernelTimings(core="cortex-m4", per_instruction={"sum_s8": 2.0}, per_element={"maximum": 10.0})
+TIMINGS = KernelTimings(
+    core="cortex-m4", per_instruction={"sum_s8": 2.0}, per_element={"maximum": 10.0}, per_mac=1.0, per_output=1.0
+)
 PLANNED = "planned time"
 
 

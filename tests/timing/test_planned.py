@@ -9,10 +9,13 @@ import pytest
 
 from ferrule.errors import FerruleError
 from ferrule.timing import planned
-from ferrule.timing.planned import KernelWork, Pace, pace_of, read_kernel_timings
+from ferrule.timing.memory_timing import CacheTiming, MemoryTiming
+from ferrule.timing.planned import KernelTimings, KernelWork, Pace, pace_of, read_kernel_timings
 
 TABLE = """\
 core = "cortex-m4"
+per_mac = 2.5
+per_output = 6.0
 [per_instruction]
 conv2d_s8 = 1.5
 sum_s8 = 1.0
@@ -20,7 +23,14 @@ svdf = 3.0
 [per_element]
 softmax_s8 = 40.0
 pad = 2.0
+[accesses]
+"conv2d_s8" = { code_bytes = 3.2, jumps = 0.1, misses = 0.02, reads = 0.4 }
+"pad" = { code_bytes = 6.4, jumps = 0.3, misses = 0.0, reads = 0.0 }
 """
+CONVOLUTION = KernelWork(kernel="conv2d_s8", instructions=1000)
+SMALL = CacheTiming(sets=32, ways=4, line_bytes=8)
+LARGE = CacheTiming(sets=128, ways=4, line_bytes=8)
+TINY = CacheTiming(sets=1, ways=2, line_bytes=8)
 
 
 @pytest.fixture
@@ -57,6 +67,51 @@ def test_every_layer_takes_a_cycle(pace: Pace) -> None:
     assert pace.cycles(work("conv2d_s8", 0)) == 1
 
 
+def test_a_layer_without_a_kernel_takes_the_figures_of_the_core(pace: Pace) -> None:
+    assert pace.rough_cycles(100, 10) == 310
+    assert pace.rough_cycles(0, 0) == 1
+
+
+@pytest.mark.parametrize(
+    ("memory", "fetches", "reads"),
+    [
+        (MemoryTiming(wait_states=2), 0.9, 0.4),
+        (MemoryTiming(wait_states=2, width_bytes=16), 0.3, 0.4),
+        (MemoryTiming(wait_states=2, width_bytes=8, instruction_cache=TINY), 0.5, 0.4),
+        (MemoryTiming(wait_states=2, width_bytes=8, instruction_cache=SMALL), 0.02, 0.4),
+        (MemoryTiming(wait_states=2, width_bytes=8, instruction_cache=LARGE), 0.0, 0.4),
+        (MemoryTiming(wait_states=2, width_bytes=8, instruction_cache=LARGE, data_cache=SMALL), 0.0, 0.2),
+    ],
+)
+def test_accesses_wait_for_memories(pace: Pace, memory: MemoryTiming, fetches: float, reads: float) -> None:
+    def cycles(code: MemoryTiming, weights: MemoryTiming) -> int:
+        return Pace(timings=pace.timings, code=code, weights=weights).cycles(CONVOLUTION)
+
+    plain = MemoryTiming()
+    assert cycles(plain, plain) == 1500
+    assert cycles(memory, plain) == pytest.approx(1500 + 2000 * fetches, abs=1)
+    assert cycles(plain, memory) == pytest.approx(1500 + 2000 * reads, abs=1)
+    assert cycles(memory, memory) == pytest.approx(1500 + 2000 * (fetches + reads), abs=1)
+
+
+def test_a_prefetch_buffer_hides_what_the_core_takes_longer_than_the_memory(pace: Pace) -> None:
+    def cycles(wait_states: int) -> int:
+        memory = MemoryTiming(wait_states=wait_states, width_bytes=16, prefetch=True)
+        return Pace(timings=pace.timings, code=memory).cycles(CONVOLUTION)
+
+    assert cycles(3) == 1500 + 300, "five cycles for each line: only jumps wait"
+    assert cycles(6) == 1500 + 600 + 2 * 200
+
+
+def test_a_kernel_whose_accesses_were_not_counted_has_the_median_of_each(pace: Pace) -> None:
+    found = pace.timings.accesses_of(work("sum_s8", 1000))
+    assert found is not None
+    assert (found.code_bytes, found.jumps, found.misses, found.reads) == pytest.approx((4.8, 0.2, 0.01, 0.2))
+    none = KernelTimings(core="x", per_instruction={"a": 1.0}, per_element={"b": 1.0}, per_mac=1.0, per_output=1.0)
+    waiting = Pace(timings=none, code=MemoryTiming(wait_states=5))
+    assert waiting.cycles(work("a", 10)) == 10
+
+
 def test_a_core_without_a_table_has_no_pace() -> None:
     assert pace_of("cortex-a53", None, code="flash", weights="flash") is None
 
@@ -69,6 +124,8 @@ def test_a_core_without_a_table_has_no_pace() -> None:
         ("[per_element]", "[per_pixel]", "unknown field `per_pixel`"),
         ('core = "cortex-m4"', "", "missing required field `core`"),
         ("sum_s8 = 1.0", "sum_s8 = 2e6", "Expected `float` <= 1000000.0"),
+        ("reads = 0.4", "reads = -1", "Expected `float` >= 0.0"),
+        ("jumps = 0.1, ", "", "missing required field `jumps`"),
     ],
 )
 def test_malformed_tables_are_errors_that_name_the_place(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -53,6 +53,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, TensorInfo
 from ferrule.memory.request import Overlap as Overlap  # noqa: PLC0414 - backends import it from here
 from ferrule.operators.operator import Operands
+from ferrule.timing.planned import KernelWork
 
 SCALARS: Mapping[DataType, Scalar] = {
     DataType.FLOAT32: Scalar.FLOAT32,
@@ -194,6 +195,8 @@ class LoweredOp:
     """The C sources that are called and the headers that are included, such as `KERNELS.part("conv2d_s8")`."""
     considered: tuple[ConsideredKernel, ...] = ()
     """The kernels among which the lowering chose, for `ferrule inspect --kernels`; empty if there was one."""
+    works: tuple[KernelWork, ...] = ()
+    """What kernels do for it in one inference, for planned times; empty if only `kernel` runs, and once."""
     bound: Annotated[int | None, at_least(1)] = None
     """Instructions that the best kernels known take at least for such a layer; None if none are known. A report marks a
     layer that takes much more, and says why from `considered`."""

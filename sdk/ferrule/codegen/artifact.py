@@ -64,8 +64,8 @@ class OperatorRecord:
     scratch_bytes: int
     cycles: int | None = None
     """Its backend's estimate of its time, in cycles of the core; None if the backend makes none."""
-    work: KernelWork | None = None
-    """What the core does for it; None for a view, and for an operator of a device."""
+    works: tuple[KernelWork, ...] = ()
+    """What kernels on the core do for it; empty for a view, and for an operator of a device."""
     device_calls: tuple[DeviceCall, ...] = ()
     """The device calls before, in and after the operator, if none fails."""
     considered: tuple[ConsideredKernel, ...] = ()

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
+from ferrule.backends.planned_work import planned_work
 from ferrule.codegen.artifact import VIEW, Artifact, OperatorRecord, ScratchCopy
 from ferrule.codegen.crossings import crossings
 from ferrule.codegen.device_order import with_copies_close
@@ -19,7 +20,6 @@ from ferrule.codegen.link_table import link_module
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower, scratches
 from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.plan import Plan
-from ferrule.codegen.planned_work import planned_work
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_files
@@ -206,7 +206,7 @@ def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> Op
         constant_bytes=sum(blob.data.nbytes for blob in item.op.blobs),
         scratch_bytes=sum(each.size_bytes for each in scratches(item).values()),
         cycles=item.op.cycles,
-        work=None if item.call is not None or kernel == VIEW else planned_work(graph, layer, kernel, item.op),
+        works=() if item.call is not None or kernel == VIEW else planned_work(graph, layer, kernel, item.op),
         device_calls=step.calls,
         considered=item.op.considered,
         bound=item.op.bound,

@@ -13,6 +13,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from ferrule._frozen import frozen
+from ferrule.backends.planned_work import planned_work
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
 from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.interface import option
@@ -319,10 +320,14 @@ def _begins(item: LoweredLayer) -> bool:
 
 
 def _cycles(lowered: LoweredGraph, item: LoweredLayer) -> int:
-    """Return the estimated time of a layer; at least 1."""
+    """Return the estimated time of a layer, planned where the core's table has its kernel; at least 1."""
     if item.op.cycles is not None:
         return max(item.op.cycles, 1)
     if item.is_copy:
         copied = sum(info.size_bytes for info in lowered.graph.output_infos(item.layer))
         return max(copied // _BYTES_PER_CYCLE, 1)
-    return core_cycles(lowered.graph, item.layer)
+    pace = lowered.plan.targets[item.layer.name].pace
+    works = planned_work(lowered.graph, item.layer, item.op.kernel, item.op)
+    if pace is not None and item.call is None and all(map(pace.knows, works)):
+        return sum(map(pace.cycles, works))
+    return core_cycles(lowered.graph, item.layer, pace)

@@ -80,10 +80,11 @@ def _milliseconds(cycles: int, clock_hz: int) -> float:
 
 def _planned(record: OperatorRecord, pace: Pace, clock_hz: int) -> PlannedLayer:
     cycles, assumed = 0, ""
-    if record.work is not None:
-        cycles = pace.cycles(record.work)
-        if not pace.knows(record.work):
-            assumed = f"kernel {record.kernel} was not measured on {pace.timings.core}: the median of the others"
+    if record.works:
+        cycles = sum(map(pace.cycles, record.works))
+        unknown = [work.kernel for work in record.works if not pace.knows(work)]
+        if unknown:
+            assumed = f"kernel {', '.join(unknown)} was not measured on {pace.timings.core}: the median of the others"
     elif record.kernel != VIEW:
         cycles = record.cycles or 0
         assumed = (

@@ -27,6 +27,7 @@ from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.effort import LEAST_GAIN, core_cycles
 from ferrule.optimizer.policy import too_small
 from ferrule.optimizer.substitution import Answer
+from ferrule.timing.planned import Pace
 
 _CYCLES_PER_BYTE = 1
 """Of the core, for a tensor that passes between two parts and is at different places in their programs. Measured for
@@ -300,7 +301,7 @@ def divide_answers(
     if cost is None or not options.overlap or options.face is not Face.FIRMWARE or options.goal not in _GOALS:
         return list(answers)
     cost += _CACHE_CYCLES * any(memory.line_bytes and memory.kind is MemoryKind.RAM for memory in options.memories)
-    cycles = _cycles(decisions, bench, answers)
+    cycles = _cycles(decisions, bench, answers, options.pace)
     policy = candidate.backend.policy(options.target(device))
     divisions = [
         division if _allowed(answer, division, policy) else Division(parts=(answer.subgraph,))
@@ -347,7 +348,7 @@ def _allowed(answer: Answer, division: Division, policy: Policy) -> bool:
     return _estimate(answer) is not None and not any(too_small(part, policy) for part in division.parts)
 
 
-def _cycles(decisions: Decisions, bench: Bench, answers: Sequence[Answer]) -> dict[str, int]:
+def _cycles(decisions: Decisions, bench: Bench, answers: Sequence[Answer], pace: Pace | None) -> dict[str, int]:
     """Return the estimated times of all layers, of which a device's subgraphs have these answers.
 
     Layers of other devices that no compiler has seen yet are taken to be as much faster than on the core as these.
@@ -358,7 +359,7 @@ def _cycles(decisions: Decisions, bench: Bench, answers: Sequence[Answer]) -> di
         estimate = _estimate(answer)
         if estimate is not None:
             known |= dict.fromkeys(answer.subgraph.names, 0) | dict(estimate.layers)
-    core = {layer.name: core_cycles(graph, layer) for layer in graph.layers}
+    core = {layer.name: core_cycles(graph, layer, pace) for layer in graph.layers}
     slow = sum(core[name] for name in known)
     on_device = {each.id: isinstance(each.backend.firmware_target(), DeviceTarget) for each in bench.candidates}
     found = {}

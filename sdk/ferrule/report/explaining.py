@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ferrule.backends import Backend, PreCompiledDescriptor
 from ferrule.backends.context import BackendUnavailableError
@@ -109,7 +109,7 @@ def _estimate(record: OperatorRecord) -> int:
 
 def _kernels(record: OperatorRecord, whole: int, board: Board) -> LayerKernelsPart:
     known = {"chosen": True, "reason": "the only kernel", "instructions": None, "weight_bytes": record.constant_bytes}
-    times = {"cycles": record.cycles} if record.work is None else _times(record.work, board)
+    times = _times(record.works, board) if record.works else {"cycles": record.cycles}
     alone = part_of(KernelPart, record, **known, **times)
     return part_of(
         LayerKernelsPart,
@@ -131,15 +131,15 @@ def _kernel(kernel: ConsideredKernel, board: Board) -> KernelPart:
         instructions=costs.instructions,
         weight_bytes=costs.weight_bytes,
         scratch_bytes=costs.scratch_bytes,
-        **_times(work, board),
+        **_times((work,), board),
     )
 
 
-def _times(work: KernelWork, board: Board) -> dict[str, float | None]:
-    """Return the planned time of a kernel, as fields of its part."""
+def _times(works: Sequence[KernelWork], board: Board) -> dict[str, float | None]:
+    """Return the planned time of kernels, as fields of their part."""
     if board.pace is None:
         return {"cycles": None}
-    cycles = board.pace.cycles(work)
+    cycles = sum(map(board.pace.cycles, works))
     return {"cycles": cycles, "milliseconds": 1e3 * cycles / board.clock_hz}
 
 

@@ -39,6 +39,11 @@ class CacheTiming:
     ways: int
     line_bytes: int
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all lines."""
+        return self.sets * self.ways * self.line_bytes
+
     def __post_init__(self) -> None:
         _check("sets", self.sets, 1, MOST_LINES)
         if self.sets & self.sets - 1:

@@ -23,6 +23,11 @@ FOLDER = Path(__file__).parent / "planned"
 _MOST_CYCLES = 1e6
 """Of a unit of work; it only finds slips in a table."""
 _Cycles = Annotated[float, msgspec.Meta(gt=0, le=_MOST_CYCLES)]
+_Rate = Annotated[float, msgspec.Meta(ge=0, le=_MOST_CYCLES)]
+_LEAST_CACHE, _SMALL_CACHE = 256, 2048
+"""Bytes of an instruction cache from which loops fit, as far as they do in 1 KiB, and above which all of them fit."""
+_WORD, _MISS_LINE = 4, 8
+"""Bytes of a read, and of the lines of `Accesses.misses`."""
 _NO_WAITS = MemoryTiming()
 
 
@@ -41,6 +46,32 @@ class KernelWork:
     """Constants of the layer."""
 
 
+class Accesses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The accesses of a kernel to the memories of code and weights, for each unit of its work."""
+
+    code_bytes: _Rate
+    """Bytes of code that run."""
+    jumps: _Rate
+    """Times that the next code is in another line of the memory, beyond those that follow from `code_bytes`."""
+    misses: _Rate
+    """Lines of 8 bytes that an instruction cache of 1 KiB does not have."""
+    reads: _Rate
+    """Reads of weights and literals."""
+
+    def fetches(self, memory: MemoryTiming) -> float:
+        """Return the fetches of code that wait for a memory, without its prefetch buffer."""
+        cache = memory.instruction_cache
+        if cache is None or cache.size_bytes < _LEAST_CACHE:
+            width = memory.width_bytes if cache is None else cache.line_bytes
+            return self.code_bytes / width + self.jumps
+        return self.misses * _MISS_LINE / cache.line_bytes if cache.size_bytes <= _SMALL_CACHE else 0.0
+
+    def data_reads(self, memory: MemoryTiming) -> float:
+        """Return the reads of data that wait for a memory: weights are read in order, each word once."""
+        cache = memory.data_cache
+        return self.reads if cache is None else self.reads * _WORD / cache.line_bytes
+
+
 class KernelTimings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The cycles of a core's kernels, with code and weights in memories without wait states."""
 
@@ -50,11 +81,27 @@ class KernelTimings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """By kernel: for each instruction of the estimate."""
     per_element: Annotated[dict[str, _Cycles], msgspec.Meta(min_length=1)]
     """By kernel without an estimate: for each of `KernelWork.elements`."""
+    per_mac: _Cycles
+    """For each multiply-accumulate of a layer whose kernel is not chosen yet."""
+    per_output: _Cycles
+    """For each element that such a layer writes."""
+    accesses: dict[str, Accesses] = {}
+    """By kernel; for one that is not here, the median of each rate."""
 
     def unit(self, work: KernelWork) -> float:
         """Return the cycles of an instruction or element of a kernel; the median of all kernels if it is unknown."""
         known = self._known(work)
         return known.get(work.kernel) or _median(known)
+
+    def accesses_of(self, work: KernelWork) -> Accesses | None:
+        """Return the accesses of a kernel for a unit of work; None if those of no kernel were measured."""
+        if work.kernel in self.accesses or not self.accesses:
+            return self.accesses.get(work.kernel)
+        rates = {
+            name: _median({kernel: getattr(each, name) for kernel, each in self.accesses.items()})
+            for name in Accesses.__struct_fields__
+        }
+        return Accesses(**rates)
 
     def knows(self, work: KernelWork) -> bool:
         """Return whether the work's kernel was measured."""
@@ -80,7 +127,23 @@ class Pace:
     def cycles(self, work: KernelWork) -> int:
         """Return the planned cycles of a layer, at least 1; `knows` tells whether the kernel was measured."""
         units = work.elements if work.instructions is None else work.instructions
-        return max(round(units * self.timings.unit(work)), 1)
+        return max(round(units * (self.timings.unit(work) + self._waits(work))), 1)
+
+    def rough_cycles(self, macs: int, outputs: int) -> int:
+        """Return the cycles of a layer whose kernel is not chosen yet, without waits; at least 1."""
+        return max(round(self.timings.per_mac * macs + self.timings.per_output * outputs), 1)
+
+    def _waits(self, work: KernelWork) -> float:
+        """Return the cycles that a unit of work waits for memories."""
+        accesses = self.timings.accesses_of(work)
+        if accesses is None or not (self.code.waits or self.weights.waits):
+            return 0.0
+        fetches, wait = accesses.fetches(self.code), self.code.wait_states
+        waits = wait * fetches
+        if self.code.prefetch and fetches:  # the memory reads the next line while the core runs the present one
+            hidden = min(wait, max(self.timings.unit(work) / fetches - 1, 0))
+            waits = wait * min(accesses.jumps, fetches) + (wait - hidden) * max(fetches - accesses.jumps, 0)
+        return waits + self.weights.wait_states * accesses.data_reads(self.weights)
 
     def knows(self, work: KernelWork) -> bool:
         """Return whether the work's kernel was measured on the core."""

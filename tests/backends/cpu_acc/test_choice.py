@@ -90,13 +90,17 @@ def test_goals_differ_in_what_bytes_are_worth() -> None:
 
 def test_cycles_stand_for_instructions_where_time_is_minimised() -> None:
     many, few = kernel("many", 1000), kernel("few", 800)
-    timings = KernelTimings(core="made up", per_instruction={"many": 1.1, "few": 1.5}, per_element={"any": 1.0})
+    timings = KernelTimings(
+        core="made up", per_instruction={"many": 1.1, "few": 1.5}, per_element={"any": 1.0}, per_mac=1.0, per_output=1.0
+    )
     assert preferred(Price(), many, few) == "few"
     assert preferred(Price(), many, few, pace=Pace(timings=timings)) == "many"
     assert preferred(Price(ram=1), many, kernel("tight", 700, SPARE + 600), pace=Pace(timings=timings)) == "many"
 
 
 def test_a_target_has_cycles_only_where_time_is_minimised() -> None:
-    timings = KernelTimings(core="made up", per_instruction={"many": 1.1}, per_element={"any": 1.0})
+    timings = KernelTimings(
+        core="made up", per_instruction={"many": 1.1}, per_element={"any": 1.0}, per_mac=1.0, per_output=1.0
+    )
     target = replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), pace=Pace(timings=timings))
     assert [goal for goal in Goal if replace(target, goal=goal).clocked is not None] == [Goal.TIME]

@@ -29,9 +29,14 @@ def instructions_of(graph: Graph, layer: Layer) -> float:
     return _PER_MAC.get(layer.type, 1.0) * macs + 8.0 * taps * sum(info.elements for info in operands.outputs)
 
 
+def calls_of(times: Timeline) -> float:
+    """Return the estimated instructions of a chain beside those of its layers' kernels."""
+    return _PER_BAND * times.steps + _PER_MOVED_BYTE * times.moved_bytes
+
+
 def overhead_of(chain: Chain, times: Timeline) -> float:
     """Return the estimated instructions that a chain adds to those of its layers."""
-    total = _PER_BAND * times.steps + _PER_MOVED_BYTE * times.moved_bytes
+    total = calls_of(times)
     for stage in chain.stages:
         _, _, width, channels = chain.tensors[stage.output].shape
         if stage.layer.type is LayerType.DEPTHWISE_CONV_2D:

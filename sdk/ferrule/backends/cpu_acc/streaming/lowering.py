@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
@@ -14,8 +15,10 @@ from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Lowering, descriptor_of, limit_fields, together
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges, seed_ranges
 from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, data_inputs, streamed, window_of
+from ferrule.backends.cpu_acc.streaming.cost import calls_of
 from ferrule.backends.cpu_acc.streaming.timeline import Buffer, Timeline, timeline
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, struct_value
+from ferrule.backends.planned_work import planned_work, summed
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -61,6 +64,7 @@ from ferrule.operators.operator import Operands, values_of
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
 from ferrule.rendering import one_line
+from ferrule.timing.planned import KernelWork
 
 _Ops = dict[Part, LoweredOp]
 """A stage as C, by its different parts."""
@@ -111,6 +115,7 @@ def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
             *_functions(context, chain, times, stages, fed=payload.fed),
         ),
         blobs=inside.blobs,
+        works=summed((*_works(chain, stages), (KernelWork(kernel="stream", instructions=round(calls_of(times))), 1))),
         scratch_bytes=state + inside.scratch_bytes,
         scratch_alignment=alignment,
         headers=(_HEADER, "ferrule/status.h", *inside.headers),
@@ -123,6 +128,13 @@ def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
         Overlap(output=lines, input=source, distance_bytes=times.lines_distance),
     )
     return replace(op, statements=(Evaluate(call),), overlaps=overlaps)
+
+
+def _works(chain: Chain, stages: Sequence[_Ops]) -> Iterator[tuple[KernelWork, int]]:
+    """Yield what the kernels of the bands do, and for how many bands."""
+    for stage, ops in zip(chain.stages, stages, strict=True):
+        for part, count in Counter(stage.each).items():
+            yield from ((work, count) for work in ops[part].works)
 
 
 def _lowered(context: LoweringContext, chain: Chain, number: int, times: Timeline, lower: Lowering) -> _Ops:
@@ -149,7 +161,7 @@ def _lowered(context: LoweringContext, chain: Chain, number: int, times: Timelin
         op = lower(band) if sums is None else _mean(band, part, sums, chain.graph)
         if op.view_of is not None or op.status is not None:
             raise UnsupportedError(f"layer '{stage.layer.name}' cannot run in bands: it is no plain kernel call")
-        ops[part] = op
+        ops[part] = replace(op, works=planned_work(graph, graph.layers[0], op.kernel, op))
     return ops
 
 
