@@ -30,6 +30,8 @@ GATE = {
     "kws mps3-an547 balanced arm-none-eabi-gcc",
     "kws stm32g0b1 balanced arm-none-eabi-gcc",
     "kws mps2-an386 balanced zig",
+    "kws mps2-an386 time zig",
+    "ad stm32g0b1 time zig",
 }
 ABOVE = {
     "keyword_scrambled": "six layers SVDF of 1,536 to 2,048 products take 2.5 to 3.7 for each",

@@ -28,8 +28,11 @@ BOARDS = {
 }
 """The goals by board."""
 METRICS = ("instructions", "flash", "ram")
+TIMED = tuple(f"{model} {board}" for board in ("mps2-an386", "stm32g0b1") for model in ("kws", "ad"))
+"""The models and boards that have a row of the goal `time`, built by zig, with cycles, too."""
 PUBLIC_METRICS = (*METRICS, "macs", "flash_before")
 """Those of public models: multiply-accumulates, too, and the flash before kernels computed in blocks."""
+_ALL = ("cycles", *PUBLIC_METRICS)
 INT8_LIMIT, FLOAT_LIMIT = 1.5, 3.0
 """Instructions that a public model may take for each multiply-accumulate, in int8 and in float32."""
 INT8_LEAST, FLOAT_LEAST = 10_000, 50_000
@@ -43,6 +46,7 @@ _HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
 # Exact figures of firmware: instructions of an inference (of a Cortex-M55: within 40), bytes of flash, and bytes of RAM
 # without the stacks and the test link's buffers; by version of the toolchain. A test fails if one rises by 0.5 %.
+# Cycles, of the goal `time`, are those of the core's and the board's model.
 # Public models beside those of MLPerf Tiny have their multiply-accumulates, too, and the flash before kernels computed
 # in blocks. Written by `python tests/figures.py --update`.
 """
@@ -88,6 +92,7 @@ ROWS = tuple(
     for goal in goals
     for model in MODELS
 ) + tuple(Row(model=model, board="mps2-an386", goal="speed", toolchain="arm-none-eabi-gcc") for model in PUBLIC)
+ROWS += tuple(Row(model=model, board=board, goal="time", toolchain="zig") for model, board in map(str.split, TIMED))
 
 
 def measured(row: Row, folder: Path) -> tuple[str, Figures]:
@@ -109,7 +114,7 @@ def write(table: Table, path: Path = TABLE) -> None:
     for version, rows in sorted(table.items()):
         lines += ["", f'["{version}"]']
         for name, entry in sorted(rows.items()):
-            values = ", ".join(f"{metric} = {entry[metric]}" for metric in PUBLIC_METRICS if metric in entry)
+            values = ", ".join(f"{metric} = {entry[metric]}" for metric in _ALL if metric in entry)
             lines.append(f'"{name}" = {{ {values} }}')
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -117,7 +122,8 @@ def write(table: Table, path: Path = TABLE) -> None:
 def entry_of(row: Row, figures: Figures) -> dict[str, int]:
     """Return a row's entry, without what it was before."""
     metrics = PUBLIC_METRICS[:-1] if row.model in PUBLIC else METRICS
-    return {metric: getattr(figures, metric) for metric in metrics}
+    found = {metric: getattr(figures, metric) for metric in metrics}
+    return found if figures.cycles is None else {"cycles": figures.cycles, **found}
 
 
 def above(rows: Mapping[str, Entry]) -> set[str]:
@@ -157,8 +163,8 @@ def rises(row: Row, known: Entry, found: Entry) -> list[str]:
     """Return a line for each figure that has risen by half a percent or more."""
     return [
         f"{row}: {metric} rose from {known[metric]:,} to {found[metric]:,} ({found[metric] / known[metric] - 1:+.2%})"
-        for metric in METRICS
-        if 1000 * (found[metric] - known[metric]) >= RISE * known[metric] > 0
+        for metric in ("cycles", *METRICS)
+        if metric in known and 1000 * (found[metric] - known[metric]) >= RISE * known[metric] > 0
     ]
 
 
@@ -192,5 +198,6 @@ def main(description: str, arguments: Sequence[str] | None = None) -> int:
 def _changes(known: Entry | None, found: Entry) -> list[str]:
     return [
         f"{metric} {found[metric]:,}" + ("" if known is None else f" ({found[metric] / known[metric] - 1:+.2%})")
-        for metric in METRICS
+        for metric in ("cycles", *METRICS)
+        if metric in found
     ]

@@ -10,6 +10,7 @@ from public_models import COLLECTION, FURTHER, collection, located
 
 import ferrule
 from ferrule._frozen import frozen
+from ferrule.emulation import Clock
 
 MODELS = {
     "ic": "pretrainedResnet_quant",
@@ -108,6 +109,8 @@ class Figures:
     workspace: int
     layers: tuple[Layer, ...]
     macs: int = 0
+    cycles: int | None = None
+    """With the goal `time`: those of the core's and the board's model."""
 
 
 def file_of(folder: Path, model: str) -> Path | None:
@@ -145,4 +148,7 @@ def measure(firmware: ferrule.Firmware) -> Figures:
             for each in report.layers
         ),
         macs=report.model.macs,
+        cycles=firmware.run(engine="unicorn", clock=Clock.CYCLES).count.per_inference
+        if firmware.job.goal == "time"
+        else None,
     )

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from corpus_shapes import KINDS
+from corpus_shapes import KINDS, corpus
 from mobilenet_v2 import mobilenet_v2
 from needs import require_module
-from planned_table import GOALS, chosen_kernels, compare, write
+from planned_table import GOALS, chosen_kernels, compare, compiled, layers_of, write
 
 from ferrule.timing.planned import FOLDER, kernel_timings, read_kernel_timings
 
@@ -40,6 +40,20 @@ def test_a_network_that_no_table_is_fitted_to_takes_what_was_planned(core: str) 
     require_module("unicorn", "pip install 'ferrule[run]'")
     found = compare("small", mobilenet_v2(32, 0.35, classes=10, blocks=3), core, "zig", held_out=True)
     assert abs(found.ratio - 1) < CLOSE, f"{found}: {UPDATE}"
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m0plus"])
+def test_the_goal_time_takes_fewer_cycles_by_more_instructions(core: str) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    network = corpus("int8", ("fc_1024_10",))
+    speed, time = (layers_of(compiled(network, core, "zig", goal))[1][0] for goal in ("speed", "time"))
+    assert speed.work.instructions is not None
+    assert time.work.instructions is not None
+    assert time.work.instructions > speed.work.instructions, "as estimated"
+    assert time.cycles < speed.cycles
 
 
 def test_a_table_is_written_as_it_is_read(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -81,7 +81,7 @@ class BoardUse:
 
 def board_use(artifact: Artifact, board: Board, usage: Usage) -> BoardUse:
     """Return what an inference of a model takes of a board; the layers are to be generated for its core."""
-    known = [record.work.instructions for record in artifact.operators if record.work is not None]
+    known = [work.instructions for record in artifact.operators for work in record.works]
     stated = [each for each in known if each is not None]
     plan = planned_time(artifact, board)
     rate = "" if usage.rate is None else str(usage.rate)
@@ -140,7 +140,7 @@ def _energy(plan: PlannedTime, artifact: Artifact, board: Board, error: Range) -
     """Return the energy of a planned inference, in which the core sleeps while it waits for devices."""
     on_core, devices = 0, dict[str, int]()
     for record, layer in zip(artifact.operators, plan.layers, strict=True):
-        if record.work is not None:
+        if record.works:
             on_core += layer.cycles
         elif layer.cycles:
             devices[record.device] = devices.get(record.device, 0) + layer.cycles

@@ -95,6 +95,9 @@ def test_cycles_stand_for_instructions_where_time_is_minimised() -> None:
     )
     assert preferred(Price(), many, few) == "few"
     assert preferred(Price(), many, few, pace=Pace(timings=timings)) == "many"
+    assert preferred(Price(), many, kernel("few", 720), pace=Pace(timings=timings)) == "few", (
+        "they are as good as equal"
+    )
     assert preferred(Price(ram=1), many, kernel("tight", 700, SPARE + 600), pace=Pace(timings=timings)) == "many"
 
 

@@ -27,6 +27,8 @@ from ferrule.timing.planned import KernelWork
 
 _CODE_BYTES = 2000
 """The code of a kernel, on average of those for layers with weights."""
+_CLOSE = 1.02
+"""Planned cycles that differ by less than this are equal: layers of one kernel differ by more from their table."""
 SLOWER_WITHOUT_DSP = "the kernel for cores without the DSP extension takes fewer instructions"
 """A kernel's reason not to run a layer on a core without the DSP extension."""
 
@@ -233,10 +235,15 @@ def _cheapest(candidates: Sequence[Candidate] | str, context: LoweringContext) -
     if isinstance(candidates, str) or not candidates:
         return str(candidates)
     price, spare, codes = context.target.price, context.spare_bytes, context.codes
-    return min(
-        candidates,
-        key=lambda each: (each.costs.at(price, spare, codes), each.instructions, each.weight_bytes, each.scratch_bytes),
-    )
+    costs = [each.costs.at(price, spare, codes) for each in candidates]
+    if context.target.clocked is not None:  # what the table cannot tell apart, instructions do
+        least = _CLOSE * min(costs)
+        costs = [max(cost, least) for cost in costs]
+    ordered = [
+        (cost, each.instructions, each.weight_bytes, each.scratch_bytes)
+        for cost, each in zip(costs, candidates, strict=True)
+    ]
+    return candidates[ordered.index(min(ordered))]
 
 
 def _considered(row: Row, found: Candidate | str, best: Candidate | str, context: LoweringContext) -> Considered:
