@@ -13,7 +13,7 @@ from ferrule.boards import load_board
 from ferrule.codegen import Artifact
 from ferrule.codegen.artifact import VIEW
 from ferrule.firmware import Job, PlannedTime, emit, planned_time
-from ferrule.timing.memory_timing import BoardTiming
+from ferrule.timing.memory_timing import BoardTiming, MemoryTiming
 from ferrule.timing.planned import KernelTimings
 
 KERNEL = "fully_connected_octet_s8"
@@ -62,6 +62,14 @@ def test_a_board_without_timing_is_taken_to_have_no_waits_and_says_so() -> None:
     found = planned_time(emit(dense(), Job(board=board)), board)
     assert found is not None
     assert found.assumed == ("board mps2-an386 states no timing of its memories: no access waits",)
+
+
+def test_waits_that_were_not_counted_are_named() -> None:
+    waiting = BoardTiming(source="made up", memories={BOARD.placement.code: MemoryTiming(wait_states=2)})
+    board = replace(BOARD, timing=waiting)
+    found = planned_time(emit(dense(), Job(board=board)), board)
+    assert found is not None
+    assert found.assumed == ("accesses to memories are not counted on cortex-m4: none waits",)
 
 
 def test_what_was_not_measured_is_named() -> None:

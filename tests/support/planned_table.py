@@ -48,6 +48,7 @@ FLOATS = {
 """The float32 networks of MLPerf Tiny, which the tables are not fitted to."""
 _WITHOUT_FPU = ("ad_f32",)
 """Those that also run on cores without floating point."""
+_TIMEOUT_S = 900.0
 _WAITING = {
     "narrow": "wait_states = 1\nwidth_bytes = 4",
     "wide": "wait_states = 1\nwidth_bytes = 16",
@@ -57,13 +58,8 @@ _WAITING = {
 """The memories in which accesses are counted, by name: all code stays in the cache of the last."""
 _NARROW, _WIDE = 4, 16
 """Bytes that the first two deliver at once."""
-_WAITING_MODELS = ("kws", "ad")
-_WAITING_SHAPES = {
-    "int8": ("c3x3_16_32", "c3x3_group4", "c1x1_16_64", "dw3x3_s2_32", "dw5x5_s1_32", "add", "avgpool_2x2", "softmax"),
-    "int16": ("c1x1_16_64", "dw3x3_s1_32"),
-    "f32": ("c3x3_3ch_s2", "fc_256_128"),
-}
-"""The layers whose accesses are counted, which takes ten times as long as their cycles alone."""
+_WAITING_MODELS = ("ad", "kws")
+"""The networks in which accesses are counted, which takes ten times as long as their cycles alone."""
 KIN = {"cortex-m0": "cortex-m0plus", "cortex-m7": "cortex-m4", "cortex-m33": "cortex-m4"}
 """Cores that run the kernels of another one, whose accesses are taken for theirs."""
 _FOLDER = TemporaryDirectory()
@@ -73,7 +69,7 @@ _HEADER = """\
 # What kernels take on a {core} in memories without wait states, in cycles: for each instruction of their estimate, or
 # for each element of the layer's largest tensor. The mean over layers of the shapes of tests/corpus.py and of the
 # MLPerf Tiny models in int8, built by zig, the models by arm-none-eabi-gcc, too, in the embedded engine with the clock
-# `cycles`. [accesses] are those to the memories of code and weights, counted on some of these layers{kin}.
+# `cycles`. [accesses] are those to the memories of code and weights, counted in kws and ad{kin}.
 # Written by `python benchmarks/planned_time.py {core} --update`.
 """
 
@@ -162,7 +158,7 @@ def compiled(network: Network | Path, core: str, toolchain: str, goal: str, wait
 
 def layers_of(firmware: ferrule.Firmware) -> tuple[int, list[Measured]]:
     """Run a firmware; return the cycles of an inference, and its layers on the core."""
-    report = firmware.run(engine="unicorn", clock=Clock.CYCLES)
+    report = firmware.run(engine="unicorn", clock=Clock.CYCLES, timeout_s=_TIMEOUT_S)
     assert report.verdict.agrees, f"{firmware}: the outputs differ from the reference"
     records = {record.layer: record for record in firmware.artifact.operators}
     elements = {tensor.info.name: tensor.info.elements for tensor in firmware.artifact.graph.tensors}
@@ -214,8 +210,7 @@ def measured(core: str) -> Iterator[Measured]:
 
 def counted(core: str) -> dict[str, Accesses]:
     """Return the accesses of kernels on a core, from what their layers wait for memories with one wait state."""
-    networks: list[Network | Path] = [path for name, path in fitted_networks() if name in _WAITING_MODELS]
-    networks += [corpus(kind, words) for kind, words in _WAITING_SHAPES.items()]
+    networks = [path for name, path in fitted_networks() if name in _WAITING_MODELS]
     found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     """By kernel: the cycles in each memory, and the units of work."""
     for network in networks:

@@ -201,6 +201,20 @@ class LoweredOp:
     """Instructions that the best kernels known take at least for such a layer; None if none are known. A report marks a
     layer that takes much more, and says why from `considered`."""
 
+    def planned_works(self, graph: Graph, layer: Layer, kernel: str = "") -> tuple[KernelWork, ...]:
+        """Return what kernels on the core do for its layer in one inference; `kernel` replaces the name."""
+        if self.works:
+            return self.works
+        costs = next((each.costs for each in self.considered if each.chosen), None)
+        tensors = map(graph.tensor, (*layer.present_inputs, *layer.outputs))
+        work = KernelWork(
+            kernel=kernel or self.kernel,
+            instructions=None if costs is None else costs.instructions,
+            elements=max((each.info.elements for each in tensors if not each.is_constant), default=0),
+            weight_bytes=sum(blob.data.nbytes for blob in self.blobs),
+        )
+        return (work,)
+
 
 @frozen
 class LoweringContext:

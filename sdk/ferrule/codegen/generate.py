@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
-from ferrule.backends.planned_work import planned_work
 from ferrule.codegen.artifact import VIEW, Artifact, OperatorRecord, ScratchCopy
 from ferrule.codegen.crossings import crossings
 from ferrule.codegen.device_order import with_copies_close
@@ -206,7 +205,7 @@ def _record(storage: StoragePlan, item: LoweredLayer, step: ScheduledStep) -> Op
         constant_bytes=sum(blob.data.nbytes for blob in item.op.blobs),
         scratch_bytes=sum(each.size_bytes for each in scratches(item).values()),
         cycles=item.op.cycles,
-        works=() if item.call is not None or kernel == VIEW else planned_work(graph, layer, kernel, item.op),
+        works=() if item.call is not None or kernel == VIEW else item.op.planned_works(graph, layer, kernel),
         device_calls=step.calls,
         considered=item.op.considered,
         bound=item.op.bound,

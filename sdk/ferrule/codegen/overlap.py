@@ -13,7 +13,6 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from ferrule._frozen import frozen
-from ferrule.backends.planned_work import planned_work
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
 from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.interface import option
@@ -327,7 +326,7 @@ def _cycles(lowered: LoweredGraph, item: LoweredLayer) -> int:
         copied = sum(info.size_bytes for info in lowered.graph.output_infos(item.layer))
         return max(copied // _BYTES_PER_CYCLE, 1)
     pace = lowered.plan.targets[item.layer.name].pace
-    works = planned_work(lowered.graph, item.layer, item.op.kernel, item.op)
+    works = item.op.planned_works(lowered.graph, item.layer)
     if pace is not None and item.call is None and all(map(pace.knows, works)):
         return sum(map(pace.cycles, works))
     return core_cycles(lowered.graph, item.layer, pace)

@@ -63,6 +63,8 @@ def planned_time(artifact: Artifact, board: Board) -> PlannedTime | None:
     assumed = tuple(f"layer '{each.layer}': {each.assumed}" for each in layers if each.assumed)
     if board.timing is None:
         assumed = (*assumed, f"board {board.name} states no timing of its memories: no access waits")
+    elif pace.waits and not pace.timings.accesses:
+        assumed = (*assumed, f"accesses to memories are not counted on {pace.timings.core}: none waits")
     cycles = _total(artifact, layers)
     return PlannedTime(
         board=board.name,

@@ -86,7 +86,7 @@ class KernelTimings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     per_output: _Cycles
     """For each element that such a layer writes."""
     accesses: dict[str, Accesses] = {}
-    """By kernel; for one that is not here, the median of each rate."""
+    """By kernel; one that is not here has the median of each rate for a cycle."""
 
     def unit(self, work: KernelWork) -> float:
         """Return the cycles of an instruction or element of a kernel; the median of all kernels if it is unknown."""
@@ -95,13 +95,15 @@ class KernelTimings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def accesses_of(self, work: KernelWork) -> Accesses | None:
         """Return the accesses of a kernel for a unit of work; None if those of no kernel were measured."""
-        if work.kernel in self.accesses or not self.accesses:
+        if work.kernel in self.accesses or not self.accesses.keys() & {*self.per_instruction, *self.per_element}:
             return self.accesses.get(work.kernel)
+        units = {**self.per_element, **self.per_instruction}
+        known = {kernel: each for kernel, each in self.accesses.items() if kernel in units}
         rates = {
-            name: _median({kernel: getattr(each, name) for kernel, each in self.accesses.items()})
+            name: _median({kernel: getattr(each, name) / units[kernel] for kernel, each in known.items()})
             for name in Accesses.__struct_fields__
         }
-        return Accesses(**rates)
+        return Accesses(**{name: rate * self.unit(work) for name, rate in rates.items()})
 
     def knows(self, work: KernelWork) -> bool:
         """Return whether the work's kernel was measured."""
@@ -124,6 +126,11 @@ class Pace:
     code: MemoryTiming = _NO_WAITS
     weights: MemoryTiming = _NO_WAITS
 
+    @property
+    def waits(self) -> bool:
+        """Whether accesses to code or weights wait."""
+        return self.code.waits or self.weights.waits
+
     def cycles(self, work: KernelWork) -> int:
         """Return the planned cycles of a layer, at least 1; `knows` tells whether the kernel was measured."""
         units = work.elements if work.instructions is None else work.instructions
@@ -136,7 +143,7 @@ class Pace:
     def _waits(self, work: KernelWork) -> float:
         """Return the cycles that a unit of work waits for memories."""
         accesses = self.timings.accesses_of(work)
-        if accesses is None or not (self.code.waits or self.weights.waits):
+        if accesses is None or not self.waits:
             return 0.0
         fetches, wait = accesses.fetches(self.code), self.code.wait_states
         waits = wait * fetches

@@ -18,7 +18,6 @@ from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, data_in
 from ferrule.backends.cpu_acc.streaming.cost import calls_of
 from ferrule.backends.cpu_acc.streaming.timeline import Buffer, Timeline, timeline
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, struct_value
-from ferrule.backends.planned_work import planned_work, summed
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -115,7 +114,7 @@ def lower_stream(context: LoweringContext, lower: Lowering) -> LoweredOp:
             *_functions(context, chain, times, stages, fed=payload.fed),
         ),
         blobs=inside.blobs,
-        works=summed((*_works(chain, stages), (KernelWork(kernel="stream", instructions=round(calls_of(times))), 1))),
+        works=_summed((*_works(chain, stages), (KernelWork(kernel="stream", instructions=round(calls_of(times))), 1))),
         scratch_bytes=state + inside.scratch_bytes,
         scratch_alignment=alignment,
         headers=(_HEADER, "ferrule/status.h", *inside.headers),
@@ -135,6 +134,23 @@ def _works(chain: Chain, stages: Sequence[_Ops]) -> Iterator[tuple[KernelWork, i
     for stage, ops in zip(chain.stages, stages, strict=True):
         for part, count in Counter(stage.each).items():
             yield from ((work, count) for work in ops[part].works)
+
+
+def _summed(works: Iterable[tuple[KernelWork, int]]) -> tuple[KernelWork, ...]:
+    """Return works that are done so often, as one for each kernel."""
+    found: dict[tuple[str, bool], KernelWork] = {}
+    for work, count in works:
+        key = work.kernel, work.instructions is None
+        before = found.get(key, KernelWork(kernel=work.kernel, instructions=None if key[1] else 0))
+        found[key] = replace(
+            before,
+            instructions=None
+            if before.instructions is None or work.instructions is None
+            else before.instructions + count * work.instructions,
+            elements=before.elements + count * work.elements,
+            weight_bytes=max(before.weight_bytes, work.weight_bytes),
+        )
+    return tuple(found.values())
 
 
 def _lowered(context: LoweringContext, chain: Chain, number: int, times: Timeline, lower: Lowering) -> _Ops:
@@ -161,7 +177,7 @@ def _lowered(context: LoweringContext, chain: Chain, number: int, times: Timelin
         op = lower(band) if sums is None else _mean(band, part, sums, chain.graph)
         if op.view_of is not None or op.status is not None:
             raise UnsupportedError(f"layer '{stage.layer.name}' cannot run in bands: it is no plain kernel call")
-        ops[part] = replace(op, works=planned_work(graph, graph.layers[0], op.kernel, op))
+        ops[part] = replace(op, works=op.planned_works(graph, graph.layers[0]))
     return ops
 
 
