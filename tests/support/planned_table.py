@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import statistics
@@ -24,7 +25,8 @@ from ferrule.boards import Board, load_board
 from ferrule.emulation import Clock
 from ferrule.firmware import Job, emit, planned_time
 from ferrule.network import Network
-from ferrule.timing.planned import FOLDER, Accesses, KernelTimings, KernelWork
+from ferrule.timing import timed_cores
+from ferrule.timing.planned import FOLDER, Accesses, KernelTimings, KernelWork, kernel_timings
 
 TOOLCHAINS = ("arm-none-eabi-gcc", "zig")
 CORPUS_TOOLCHAIN = "zig"
@@ -277,3 +279,33 @@ def write(timings: KernelTimings, folder: Path = FOLDER) -> None:
         values = (f"{name} = {getattr(rates, name)}" for name in Accesses.__struct_fields__)
         lines.append(f'"{kernel}" = {{ {", ".join(values)} }}')
     (folder / f"{timings.core}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main(description: str, arguments: Sequence[str] | None = None) -> int:
+    """Measure tables if asked, and compare planned with emulated times."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cores", nargs="*", metavar="CORE", help="by default all with a model")
+    parser.add_argument("--update", action="store_true", help="measure the tables of the cores anew, and write them")
+    parser.add_argument("--accesses", action="store_true", help="with --update: also count accesses, which takes long")
+    parser.add_argument("--toolchain", action="append", choices=TOOLCHAINS, help="compare with these alone")
+    options = parser.parse_args(arguments)
+    cores = options.cores or [core for core in timed_cores() if core in BOARDS]
+    for core in cores:
+        if options.update:
+            known, kin = kernel_timings(core), KIN.get(core)
+            known = known if kin is None else kernel_timings(kin)
+            accesses = {} if known is None else known.accesses
+            if options.accesses and kin is None:
+                accesses = counted(core)
+            write(fitted(core, [*measured(core)], accesses))
+            kernel_timings.cache_clear()
+        ratios = []
+        print(f"{core}: network, toolchain, planned, emulated, planned / emulated", flush=True)
+        networks = [(*each, False) for each in fitted_networks()] + [(*each, True) for each in other_networks(core)]
+        for name, network, held_out in networks:
+            for toolchain in options.toolchain or TOOLCHAINS:
+                found = compare(name, network, core, toolchain, held_out=held_out)
+                ratios.append(abs(found.ratio - 1))
+                print(f"  {found}", flush=True)
+        print(f"  at most {max(ratios):.1%} off, median {statistics.median(ratios):.1%}", flush=True)
+    return 0
