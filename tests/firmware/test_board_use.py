@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an inference takes of boards, from planned costs. The tables and currents of these boards are made up."""
+"""What an inference takes of boards, from planned costs. The times and currents of these boards are made up."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import small_networks
 
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
+from ferrule.codegen.artifact import VIEW
 from ferrule.firmware import Job, emit
 from ferrule.firmware.arena import ArenaPart
 from ferrule.firmware.board_use import NOTHING_ASKED, BoardUse, Usage, board_use
 from ferrule.firmware.fitting import BoardFit, MemoryNeed, RankBy, rank
-from ferrule.timing import planned
+from ferrule.firmware.planned_time import PlannedLayer, PlannedTime
 from ferrule.timing.energy import BoardEnergy, Current, Range
 from ferrule.timing.evidence import MeasuredError
-from ferrule.timing.planned import KernelTimings
 from ferrule.timing.usage import parse_battery, parse_rate
 
 NAME = "mps2-an386"
@@ -28,11 +28,28 @@ def artifact() -> Artifact:
     return emit(small_networks.dense(), Job(board=NAME))
 
 
+def thousands(artifact: Artifact, board: Board) -> PlannedTime:
+    """Return a plan in which each layer with a kernel takes a thousand cycles."""
+    layers = tuple(
+        PlannedLayer(layer=each.layer, kernel=each.kernel, cycles=1_000, milliseconds=1e6 / board.clock_hz)
+        for each in artifact.operators
+        if each.kernel != VIEW
+    )
+    assert len(layers) == len(artifact.operators)
+    return PlannedTime(
+        board=board.name,
+        cycles=1_000 * len(layers),
+        milliseconds=1e6 * len(layers) / board.clock_hz,
+        clock_hz=board.clock_hz,
+        layers=layers,
+        assumed=("a thousand cycles for each layer",),
+    )
+
+
 @pytest.fixture
 def board(monkeypatch: pytest.MonkeyPatch) -> Board:
-    """A board of a core whose kernels take two cycles for each instruction, and whose currents are known."""
-    table = KernelTimings(core="cortex-m4", per_instruction={"any": 2.0}, per_element={"any": 1.0})
-    monkeypatch.setattr(planned, "kernel_timings", lambda _core: table)
+    """A board on which each layer takes a thousand cycles, and whose currents are known."""
+    monkeypatch.setattr("ferrule.firmware.board_use.planned_time", thousands)
     energy = BoardEnergy(
         supply_v=3.0,
         running=Current(ua_per_mhz=(100.0, 100.0), source="run"),
@@ -47,7 +64,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, low: float, high: float) -> None:
 
 
 def test_a_board_without_a_table_has_instructions_only(artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planned, "kernel_timings", lambda _core: None)
+    monkeypatch.setattr("ferrule.firmware.board_use.planned_time", lambda _artifact, _board: None)
     use = board_use(artifact, load_board(NAME), Usage(rate=parse_rate("10/s")))
     assert use.instructions
     assert (use.cycles, use.milliseconds, use.energy_mj, use.busy, use.too_slow) == (None, None, None, None, False)
@@ -61,13 +78,12 @@ def test_time_and_energy_follow_from_planned_cycles(
     monkeypatch.setattr("ferrule.firmware.board_use.measured_error", lambda _core, waits: None)
     use = board_use(artifact, board, NOTHING_ASKED)
     assert use.instructions is not None
-    assert use.cycles is not None
-    assert use.cycles >= 2 * use.instructions
+    assert use.cycles == 1_000 * len(artifact.operators)
     assert use.milliseconds == pytest.approx(1e3 * use.cycles / board.clock_hz)
     assert use.energy_mj == pytest.approx((use.cycles * 3e-7,) * 2)  # 100 uA/MHz are 100 pC for each cycle
     assert use.time_text.endswith(" ms, no measured error")
     assert (use.rate, use.busy, use.rate_text) == ("", None, "")
-    assert any("was not measured" in each for each in use.assumed)
+    assert use.assumed == ("a thousand cycles for each layer",)
 
 
 def test_the_error_counts_against_the_rate(artifact: Artifact, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
