@@ -71,6 +71,7 @@ def fit(
 
     `groups` has the group of each measured program. Memories that hold none of these keep what the board states.
     """
+    progress(Step(phase="fitting"))
     search = _Search(measured, groups, board, predict, progress)
     placement = board.placement
     search.fetch(placement.code)
@@ -124,7 +125,7 @@ class _Search:
 
     def reads(self, name: str, kind: str, *, waits: bool) -> None:
         """Find the data cache of a memory, `flash` or `ram`, and its waits if no code in it has shown them."""
-        only = self._of(Group.FLASH if kind == "flash" else Group.RAM)
+        only = self._of(Group.FLASH if kind == "flash" else Group.RAM, Group.LAYERS)
         sizes = data_cache_sizes(self._measured, self._unwaited, kind)
         memory = self._memories[name]
         if waits:
@@ -238,9 +239,9 @@ class _Search:
         counts = self._measured if memory is None else self._counts(self._memories | {name: memory}, only)
         return np.array([counts[each] for each in only], float)
 
-    def _of(self, group: Group) -> _Names:
-        """Return the programs of a group."""
-        return tuple(name for name in self._measured if self._groups[name] is group)
+    def _of(self, *groups: Group) -> _Names:
+        """Return the programs of some groups."""
+        return tuple(name for name in self._measured if self._groups[name] in groups)
 
     def _counts(self, memories: Mapping[str, MemoryTiming], only: _Names) -> Counts:
         timing = tuple(memories.items())
