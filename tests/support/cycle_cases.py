@@ -34,6 +34,10 @@ CASES: Mapping[str, Case] = {
     "shifted": _case("add r0, r3, r0, lsl #2", 10, 10, 20, 20, cores=_MAIN),
     "shifted_constant": _case("orr r0, r0, #0x1fc0", 10, 10, 20, 10, cores=_MAIN),
     "fields": _case("ubfx r0, r3, #1, #2\nubfx r4, r3, #1, #2", 20, 20, 20, 20, cores=_MAIN),
+    "field_and_shift": _case("ubfx r0, r3, #1, #2\nadd r4, r4, r3, lsl #2", 20, 20, 20, 20, cores=_MAIN),
+    "extension_and_shift": _case("uxtb r0, r3\nadd r4, r4, r3, lsl #2", 20, 20, 20, 10, cores=_MAIN),
+    "sum_and_address": _case("add.w r4, r1, r6\nnop.w\nldr r0, [r4]\nnop.w", 20, cores=("cortex-m7",)),
+    "logic_and_address": _case("eor.w r4, r1, r6\nnop.w\nldr r0, [r4]\nnop.w", 30, cores=("cortex-m7",)),
     # ---- products and divisions
     "products": _case("muls r0, r3, r0\nmuls r4, r3, r4", 20, 20, 20, 20, 40, 20),
     "product_used": _case("mul r0, r3, r3\nadd r4, r0, #1", 20, 20, 30, 20, cores=_MAIN),
@@ -76,6 +80,7 @@ CASES: Mapping[str, Case] = {
     "table": _case("tbb [pc, r6]\n.byte 1\n.byte 0\nnop", 70, 70, 50, 50, cores=_MAIN),
     "unaligned_target": _case("b.w 1f\n.balign 4\nnop\n1: add.w r0, r0, #1", 40, 40, 40, 10, cores=_MAIN),
     "if_then": _case("it eq\naddeq r0, r0, #1", 10, 10, 10, 20, cores=_MAIN),
+    "if_then_taken": _case("cmp r6, #0\nit ne\naddne r4, r4, #1\nbeq 1f\nnop\n1:", 30, cores=("cortex-m33",)),
     "if_then_alone": _case("add.w r4, r4, #1\nit eq\naddeq.w r0, r0, #1", 30, 30, 30, 20, cores=_MAIN),
     # ---- others
     "special": _case("mrs r0, primask", 40, 30, 20, 20, 20, 30),

@@ -96,6 +96,7 @@ static void narrow_data(struct ferrule_operation *found, uint32_t code) /* 0x400
     const bool compares = kind == 8 || kind == 10 || kind == 11; /* TST, CMP, CMN */
     const bool carries = kind == 5 || kind == 6;                 /* ADC, SBC */
     found->kind = kind == 13 ? FERRULE_MULTIPLY : FERRULE_ALU;
+    found->early = (kind >= 2 && kind <= 4) || kind == 7; /* LSL, LSR, ASR, ROR */
     found->reads =
         BIT(source) | (only_source ? 0 : BIT(target)) | (carries ? BIT(FERRULE_FLAGS) : 0);
     found->writes = BIT(FERRULE_FLAGS) | (compares ? 0 : BIT(target));
@@ -107,6 +108,7 @@ static void narrow_high(struct ferrule_operation *found, uint32_t code) /* 0x440
     const uint32_t source = field(code, 3, 4);
     switch (field(code, 8, 2)) {
     case 0: /* ADD */
+        found->early = true;
         found->reads = unless_pc(source) | unless_pc(target);
         found->writes = BIT(target);
         find_jump(found, FERRULE_JUMP_INDIRECT);
@@ -116,6 +118,7 @@ static void narrow_high(struct ferrule_operation *found, uint32_t code) /* 0x440
         found->writes = BIT(FERRULE_FLAGS);
         break;
     case 2: /* MOV */
+        found->early = true;
         found->reads = unless_pc(source);
         found->writes = BIT(target);
         find_jump(found, FERRULE_JUMP_INDIRECT);
@@ -159,6 +162,7 @@ static void narrow_miscellaneous(struct ferrule_operation *found, uint32_t code)
     const uint32_t low = field(code, 0, 3);
     switch (field(code, 8, 4)) {
     case 0x0: /* ADD, SUB of SP */
+        found->early = true;
         found->reads = found->writes = BIT(SP);
         break;
     case 0x1: /* CBZ, CBNZ */
@@ -207,6 +211,7 @@ static void narrow(struct ferrule_operation *found, uint32_t code)
 {
     const uint32_t low = field(code, 0, 3);
     const uint32_t high = field(code, 8, 3);
+    found->early = code >> 11 < 0x08 && code >> 11 != 0x05; /* all but CMP */
     switch (code >> 11) {
     case 0x00: /* LSL, LSR, ASR */
     case 0x01:
@@ -243,9 +248,11 @@ static void narrow(struct ferrule_operation *found, uint32_t code)
         narrow_indexed(found, code);
         break;
     case 0x14: /* ADR */
+        found->early = true;
         found->writes = BIT(high);
         break;
     case 0x15: /* ADD of SP */
+        found->early = true;
         found->reads = BIT(SP);
         found->writes = BIT(high);
         break;
@@ -328,6 +335,7 @@ static void wide_register(struct ferrule_operation *found, uint32_t first, uint3
         found->shifted = BIT(other);
     } else {
         found->reads |= BIT(other);
+        found->early = operation == 8 || operation == 13 || (moves && operation == 2);
     }
 }
 
@@ -342,10 +350,12 @@ static void wide_constant(struct ferrule_operation *found, uint32_t first, uint3
         compare_or_write(found, operation, (first & 0x0010u) != 0, target);
         found->kind = shifted ? FERRULE_SHIFTED : FERRULE_ALU;
         found->reads |= unless_pc(one);
+        found->early = !shifted && (operation == 2 || operation == 8 || operation == 13);
         return;
     }
     const uint32_t kind = field(first, 4, 5);
     found->writes = BIT(target);
+    found->early = kind < 16;
     if (kind == 4 || kind == 12) { /* MOVW, MOVT */
         found->reads = kind == 12 ? BIT(target) : 0;
     } else if (kind < 16) { /* ADDW, SUBW, ADR */
@@ -417,14 +427,17 @@ static void wide_extended(struct ferrule_operation *found, uint32_t first, uint3
     if ((first & 0x0080u) == 0 && (second & 0x00F0u) == 0) { /* shifts by a register */
         found->reads = BIT(one) | BIT(field(second, 0, 4));
         found->writes |= (first & 0x0010u) != 0 ? BIT(FERRULE_FLAGS) : 0;
+        found->early = true;
         return;
     }
+    const bool extends = (first & 0x0080u) == 0;
+    const bool reverses = (first & 0x00F0u) == 0x0090u && (second & 0x00C0u) == 0x0080u;
     found->kind = FERRULE_FIELD;
-    if ((first & 0x0080u) == 0 && one == PC) { /* SXTB, ... */
-        found->reads = BIT(field(second, 0, 4));
-    } else if ((first & 0x0080u) == 0) { /* SXTAB, ... */
+    if ((extends && one != PC) || reverses) { /* SXTAB, ...; REV, ... */
         found->shifted = BIT(field(second, 0, 4));
-        found->reads = BIT(one);
+        found->reads = extends ? BIT(one) : 0;
+    } else if (extends) { /* SXTB, ... */
+        found->reads = BIT(field(second, 0, 4));
     } else {
         found->reads = unless_pc(one) | BIT(field(second, 0, 4));
     }

@@ -84,6 +84,7 @@ struct ferrule_operation {
     uint8_t count;        /* words of a multiple access; instructions of an IT block */
     uint8_t bytes;        /* of the instruction */
     bool conditional;     /* a jump that may not be taken, even outside an IT block */
+    bool early;           /* a sum, move or plain shift: an early unit may do it, if there is one */
     int16_t offset;       /* of an address from its base in bytes, if that is constant */
     uint8_t base;         /* FERRULE_PLACES: there is no constant offset from one base register */
 };

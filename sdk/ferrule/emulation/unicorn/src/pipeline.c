@@ -240,19 +240,23 @@ static bool is_memory(uint32_t kind)
 
 static bool conflict(uint32_t first, uint32_t second) /* both need a unit that exists once */
 {
-    const bool shift_first = first == FERRULE_SHIFTED || first == FERRULE_FIELD;
-    const bool shift_second = second == FERRULE_SHIFTED || second == FERRULE_FIELD;
     const bool float_first = ferrule_operation_is_float(first) || first == FERRULE_FLOAT_MOVE;
     const bool float_second = ferrule_operation_is_float(second) || second == FERRULE_FLOAT_MOVE;
     const bool fused = first == FERRULE_FLOAT_ACCUMULATE || first == FERRULE_FLOAT_FUSED;
     const bool product = ferrule_operation_is_product(first);
     const bool other_product = ferrule_operation_is_product(second);
-    return (shift_first && shift_second) || second == FERRULE_FIELD ||
+    return second == FERRULE_FIELD ||
            (product && (other_product || ferrule_operation_is_store(second))) ||
            (other_product && ferrule_operation_is_store(first)) ||
            (ferrule_operation_is_store(first) && ferrule_operation_is_store(second)) ||
            (float_first && float_second) || (fused && is_memory(second)) ||
            (first == FERRULE_BRANCH && second == FERRULE_BRANCH);
+}
+
+/* Whether an instruction needs the shifter that is before the unit of the arithmetic. */
+static bool shifts(const struct ferrule_operation *operation)
+{
+    return operation->kind == FERRULE_SHIFTED || operation->shifted != 0;
 }
 
 /* Whether an instruction may begin in the same cycle as the one before it. */
@@ -268,7 +272,7 @@ static bool pairs(const struct ferrule_core_timing *core, const struct ferrule_p
                pipeline->kind != FERRULE_NOP && (kind == FERRULE_NOP || kind == FERRULE_BRANCH);
     }
     if (core->issue != 2 || is_single(kind) || is_single(pipeline->kind) ||
-        conflict(pipeline->kind, kind)) {
+        conflict(pipeline->kind, kind) || (pipeline->shifts != 0 && shifts(operation))) {
         return false;
     }
     return !(ferrule_operation_is_load(kind) && ferrule_operation_is_load(pipeline->kind)) ||
@@ -336,7 +340,7 @@ struct ferrule_passage ferrule_pipeline_step(const struct ferrule_core_timing *c
         }
     }
     const bool forward =
-        !together && kind == FERRULE_ALU &&
+        operation->early && !together &&
         wait_for(pipeline, operation->reads | operation->shifted, 0) < most(wait, 0);
     find_passage(core, pipeline, operation, together, in_it, &passage);
     pass(pipeline, cycles);
@@ -347,7 +351,9 @@ struct ferrule_passage ferrule_pipeline_step(const struct ferrule_core_timing *c
     pipeline->kind = (uint8_t)kind;
     pipeline->bytes = (uint8_t)(folds ? 0 : operation->bytes);
     pipeline->alone = (uint8_t)(!together && core->issue != 0);
-    pipeline->sets_flags = (operation->writes >> FERRULE_FLAGS & 1u) != 0;
+    pipeline->shifts = shifts(operation);
+    pipeline->sets_flags = (operation->writes >> FERRULE_FLAGS & 1u) != 0 &&
+                           !(in_it && operation->bytes == 2 && (operation->writes & 0xFFFFu) != 0);
     pipeline->base = is_memory(kind) ? operation->base : FERRULE_PLACES;
     pipeline->offset = (int16_t)(is_memory(kind) ? operation->offset : 0);
     passage.cycles = cycles;

@@ -54,7 +54,7 @@ struct ferrule_pipeline {
     uint8_t sets_flags;
     uint8_t it_left; /* instructions left in an IT block */
     uint8_t base;    /* of its address */
-    uint8_t reserved;
+    uint8_t shifts;  /* it needed the shifter before the arithmetic */
     int16_t offset;
 };
 
