@@ -9,13 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from timed_code import assemble, run
+from timed_code import assemble, board_of, run
 
 from ferrule.boards import load_board
 from ferrule.emulation import Clock, Engine, Machine, engine
 from ferrule.emulation.unicorn.attachment import Attachment
+from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.processor import Processor
+from ferrule.emulation.unicorn.timing import Timing
 from ferrule.errors import FerruleError
+from ferrule.timing import BoardTiming, MemoryTiming, core_timing
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 CORES = ("cortex-m3", "cortex-m4", "cortex-m33", "cortex-m7")
@@ -76,6 +79,35 @@ def test_a_timer_follows_cycles(arm_gcc: str, tmp_path: Path) -> None:
 
     assert run(image, "cortex-m4", "timer", attach=schedule).cycles == 80
     assert seen == [42]  # the end of the block in which it is due, each of which takes two cycles
+
+
+def test_a_core_that_is_awake_waits_for_devices_transfers(arm_gcc: str, tmp_path: Path) -> None:
+    asleep = f"{SYSTICK}movs r0, #7\nstr r0, [r4]\nwfi\nsubs r0, r0, r0"
+    image = assemble(arm_gcc, "cortex-m4", {**PIECES, "asleep": asleep}, tmp_path)
+
+    def transfers(at: int) -> Callable[[Processor], object]:
+        def schedule(processor: Processor) -> object:
+            timer = processor.timer(lambda: processor.contend(7))
+            timer.set(at)
+            return timer
+
+        return schedule
+
+    assert run(image, "cortex-m4", "timer", attach=transfers(41)).cycles == 80 + 7
+    whole = run(image, "cortex-m4", "asleep")
+    assert run(image, "cortex-m4", "asleep", attach=transfers(100_000)).cycles == whole.cycles > 0xFFFFFF
+
+
+@pytest.mark.parametrize(
+    ("offset", "size_bytes", "cycles"), [(0, 16, 2 * 3), (4, 8, 2 * 3), (8, 8, 3), (7, 0, 3), (0x40_0000, 8, 0)]
+)
+def test_each_access_of_a_device_counts(offset: int, size_bytes: int, cycles: int) -> None:
+    memory = MemoryTiming(dma_wait_states=3, width_bytes=8)
+    board = board_of("cortex-m4", BoardTiming(source="a test", memories={"ssram23": memory}))
+    numbers = core_timing("cortex-m4")
+    assert numbers is not None
+    timing = Timing(Guest(board), board, numbers)
+    assert timing.contention(board.memory("ssram23").address + offset, size_bytes) == cycles
 
 
 def words(session_machine: Machine, unicorn: Engine, count: int) -> tuple[tuple[int, ...], int | None, int | None]:

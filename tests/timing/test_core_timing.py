@@ -47,6 +47,7 @@ def test_the_sets_are_all_numbers() -> None:
         ("barrier = 4", "barrier = 4\nalu = 2", "key 'alu' is stated twice, as 1 and as 2"),
         ("alu = 1", "alu = 101", "Expected `int` <= 100"),
         ("alu = 1", "alu = -1", "Expected `int` >= 0"),
+        ("alu = 1", "alu = 1\npredictor_bits = 13\nmispredict = 1", "Expected `int` <= 12"),
         ("alu = 1", "alu = 1.5", "Expected `int`, got `float`"),
         ('basis = "assumed"', 'basis = "guessed"', "Invalid enum value 'guessed'"),
         ("[group.cycles]\nbarrier", "[group.cycle]\nbarrier", "unknown field `cycle`"),

@@ -118,6 +118,7 @@ class MemoryTimingDescription(_Table, frozen=True, kw_only=True):
 
     wait_states: int = 0
     write_wait_states: int = 0
+    dma_wait_states: int = 0
     width_bytes: int = 4
     prefetch: bool = False
     instruction_cache: CacheDescription | None = None

@@ -180,7 +180,7 @@ class CoreTiming:
     """Cycles by which the result of `alu` is there earlier, if its operands were there a cycle before."""
     flags_refill: int = 0
     """What a taken branch takes longer that begins together with the instruction that sets the flags."""
-    predictor_bits: int = 0
+    predictor_bits: Annotated[int, msgspec.Meta(ge=0, le=12)] = 0
     """Bits of a branch's address by which its history of four states is found; 0: branches are not predicted."""
     mispredict: int = 0
     """A conditional branch that was predicted wrongly."""

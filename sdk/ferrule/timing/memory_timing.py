@@ -64,6 +64,9 @@ class MemoryTiming:
     """Cycles that a read or fetch waits which no cache and no prefetch buffer answers."""
     write_wait_states: int = 0
     """Cycles that a write waits."""
+    dma_wait_states: int = 0
+    """Cycles for which a core that is awake waits for each access of `width_bytes` that a device makes to the memory; 0
+    where the two reach it beside each other."""
     width_bytes: int = 4
     """Bytes that the memory delivers at once; a fetch from the same ones does not wait again."""
     prefetch: bool = False
@@ -75,6 +78,7 @@ class MemoryTiming:
     def __post_init__(self) -> None:
         _check("wait_states", self.wait_states, 0, MOST_WAIT_STATES)
         _check("write_wait_states", self.write_wait_states, 0, MOST_WAIT_STATES)
+        _check("dma_wait_states", self.dma_wait_states, 0, MOST_WAIT_STATES)
         _check_size("width_bytes", self.width_bytes)
         for name, cache in (("instruction_cache", self.instruction_cache), ("data_cache", self.data_cache)):
             if cache is not None and cache.line_bytes < self.width_bytes:
@@ -84,7 +88,7 @@ class MemoryTiming:
 
     @property
     def waits(self) -> bool:
-        """Whether any access takes longer than in a memory without wait states."""
+        """Whether any access of the core takes longer than in a memory without wait states."""
         return self.wait_states > 0 or self.write_wait_states > 0
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from ferrule.report.writers.chrome_trace import trace_text
 from ferrule.report.writers.markdown import markdown_text
 from ferrule.running import RunRequest
 from ferrule.running.session import RunningFirmware
-from ferrule.timing import Duration
+from ferrule.timing import BoardTiming, Duration, MemoryTiming
 from ferrule.timing.usage import parse_battery, parse_rate
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
@@ -93,6 +94,20 @@ def test_the_parts_of_a_run_add_up(use_interrupt: int, compiled: Compiled) -> No
         assert [each.index for each in found.steps] == [0, 1, 2]
         assert [each.index for each in found.commands] == [0, 2]
         assert found.steps[1].waited == 0
+
+
+@pytest.mark.parametrize("use_interrupt", [0, 1])
+def test_transfers_of_a_device_keep_the_core_from_its_memory(use_interrupt: int, compiled: Compiled) -> None:
+    firmware, totals = compiled(use_interrupt), []
+    for waits in (0, 50):
+        memories = {firmware.board.placement.workspace: MemoryTiming(dma_wait_states=waits)}
+        board = replace(firmware.board, timing=BoardTiming(source="a test", memories=memories))
+        with RunningFirmware(replace(firmware, board=board), RunRequest(clock=Clock.CYCLES)) as running:
+            running.run([X])
+            assert running.took is not None
+            check(running.took)
+            totals.append(running.took.total)
+    assert totals[1] > totals[0]
 
 
 def test_a_core_sleeps_only_while_it_waits_for_the_interrupt(

@@ -25,7 +25,7 @@ TIMING = BoardTiming(
             instruction_cache=CacheTiming(sets=1, ways=64, line_bytes=16),
             data_cache=CacheTiming(sets=1, ways=8, line_bytes=16),
         ),
-        "sram": MemoryTiming(write_wait_states=1),
+        "sram": MemoryTiming(write_wait_states=1, dma_wait_states=2),
     },
     residual=(-0.02125, 0.030001),
 )

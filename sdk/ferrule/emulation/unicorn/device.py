@@ -26,6 +26,8 @@ class GuestBus(MemoryView):
     """The guest's memory as a bus for DMA, without copies."""
 
     _guest: Guest
+    _contend: Callable[[int, int], None]
+    """Lets the core wait for a transfer of so many bytes at an address."""
 
     @override
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
@@ -35,6 +37,7 @@ class GuestBus(MemoryView):
             raise BusError(str(error), address=address) from error
         if writable and view.readonly:
             raise BusError(f"the memory at {address:#010x} is read-only", address=address)
+        self._contend(address, size_bytes)
         return np.frombuffer(view, np.uint8)
 
 
@@ -53,6 +56,7 @@ class BoardDevice:
         contract: DeviceContract | None,
         ownership: Ownership | None,
         describe: Callable[[int], str],
+        contend: Callable[[int, int], None],
     ) -> None:
         self._device = device
         judge = None if contract is None else contract.judge(device.name, lambda: self.model.cause)
@@ -70,7 +74,7 @@ class BoardDevice:
             ),
         )
         line = None if device.interrupt is None else processor.line(device.interrupt)
-        bus: Bus = GuestBus(guest)
+        bus: Bus = GuestBus(guest, contend)
         model: TimedModel = self.model
         if ownership is not None:
             bus = ownership.bus(bus, device.name, lambda: self.model.cause, judge)

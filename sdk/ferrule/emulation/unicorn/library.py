@@ -79,6 +79,7 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_core_time", U64, (POINTER,)),
     ("ferrule_core_exact_time", U64, (POINTER,)),
     ("ferrule_core_next_event", U64, (POINTER,)),
+    ("ferrule_core_contend", None, (POINTER, U64)),
     ("ferrule_core_set_line", None, (POINTER, U32, U32)),
     ("ferrule_core_is_line_enabled", U32, (POINTER, U32)),
     ("ferrule_core_set_timer", None, (POINTER, U32, U64, EXPIRE, POINTER)),

@@ -128,6 +128,10 @@ class Processor:
         """Set the level of an interrupt line, counted from 0."""
         self._hooks.ferrule_core_set_line(self.core, line, level)
 
+    def contend(self, units: int) -> None:
+        """Let the core wait if it is awake, as for a memory that a device uses."""
+        self._hooks.ferrule_core_contend(self.core, units)
+
     def line(self, number: int) -> InterruptLine:
         """Return the interrupt line with a number, counted from 0."""
         return InterruptLine(self, number)

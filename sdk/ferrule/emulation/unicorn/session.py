@@ -122,7 +122,16 @@ class UnicornSession(EmulatorSession):
         if not machine.contract.unchecked:
             self._contract = DeviceContract(guest, machine.contract, self._place_text, returns)
         self._devices = [
-            BoardDevice(guest, self._processor, device, limit_s, self._contract, self._ownership, self._place_text)
+            BoardDevice(
+                guest,
+                self._processor,
+                device,
+                limit_s,
+                self._contract,
+                self._ownership,
+                self._place_text,
+                self._contend,
+            )
             for device in machine.devices
         ]
         by_name = {each.model.name: each for each in self._devices}
@@ -153,6 +162,13 @@ class UnicornSession(EmulatorSession):
         """Return the model of the core's cycles, if the machine's time is counted in them."""
         core = core_timing(self._board.cpu.type)
         return None if clock is Clock.INSTRUCTIONS or core is None else Timing(self._guest, self._board, core)
+
+    def _contend(self, address: int, size_bytes: int) -> None:
+        """Let the core wait for a device's transfer, if the board states that for the memory."""
+        if self._timing is not None:
+            waits = self._timing.contention(address, size_bytes)
+            if waits:
+                self._processor.contend(waits)
 
     def _place_text(self, address: int) -> str:
         """Return an address with the symbol that it belongs to."""

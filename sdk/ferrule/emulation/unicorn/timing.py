@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ferrule.backends.target import Memory
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.unicorn import layout
@@ -45,6 +46,8 @@ class Timing:
     _core: CoreTiming
     _caches: int = 0
     _state: ctypes.Array[ctypes.c_char] = field(init=False)
+    _shared: Sequence[tuple[Memory, MemoryTiming]] = field(init=False)
+    """The memories for which the core waits while a device uses them."""
 
     def __post_init__(self) -> None:
         """Attach the model to the guest, which has executed nothing yet.
@@ -57,7 +60,18 @@ class Timing:
         hooks.ferrule_timing_set_core(self._state, core_numbers(hooks, self._core))
         memories = {} if self._board.timing is None else self._board.timing.memories
         self._add_memories(memories)
+        self._shared = [(self._board.memory(name), each) for name, each in memories.items() if each.dma_wait_states]
         hooks.ferrule_timing_start(self._state, ctypes.byref(self._guest.state))
+
+    def contention(self, address: int, size_bytes: int) -> int:
+        """Return the cycles for which a device's transfer of bytes at an address keeps an awake core from a memory."""
+        for memory, timing in self._shared:
+            for base in (memory.address, *memory.aliases):
+                if base <= address < base + memory.size_bytes:
+                    last = address + max(size_bytes, 1) - 1
+                    accesses = last // timing.width_bytes - address // timing.width_bytes + 1
+                    return accesses * timing.dma_wait_states
+        return 0
 
     def _add_memories(self, timings: Mapping[str, MemoryTiming]) -> None:
         count = 0

@@ -24,7 +24,7 @@ from ferrule.running.compilation import Firmware
 from ferrule.running.compilation import compile as compile_network
 from ferrule.running.request import DEFAULT_OPTIONS, DEFAULT_TIMEOUT_S, engine_for
 from ferrule.running.session import linked_machine
-from ferrule.timing import BoardTiming
+from ferrule.timing import BoardTiming, MemoryTiming
 
 UNEXPLAINED = 0.25
 """The error of a program from which on a calibration says that no timing explains it."""
@@ -94,13 +94,22 @@ def calibrate(firmware: BuiltFirmware, request: CalibrationRequest | None = None
     found = fit(measured, groups, board, predictor(firmware), request.progress)
     source = f"calibrated on {datetime.now(UTC):%Y-%m-%d} by ferrule {VERSION}, {len(measured)} programs"
     return Calibration(
-        timing=BoardTiming(source=source, memories=found.memories, residual=found.residual),
+        timing=BoardTiming(source=source, memories=_with_dma(found.memories, board.timing), residual=found.residual),
         measured=measured,
         predicted=found.predicted,
         groups={name: groups[name] for name in measured},
         errors=found.errors,
         candidates=found.candidates,
     )
+
+
+def _with_dma(found: Mapping[str, MemoryTiming], stated: BoardTiming | None) -> Mapping[str, MemoryTiming]:
+    """Return the timings with what the board states of devices' accesses, which no program measures."""
+    if stated is None:
+        return found
+    return {
+        name: replace(memory, dma_wait_states=stated.memory(name).dma_wait_states) for name, memory in found.items()
+    }
 
 
 def measured_counts(firmware: BuiltFirmware, request: CalibrationRequest) -> Counts:

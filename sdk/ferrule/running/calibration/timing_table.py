@@ -42,6 +42,8 @@ def _properties(memory: MemoryTiming) -> Iterator[str]:
     yield f"wait_states = {memory.wait_states}"
     if memory.write_wait_states:
         yield f"write_wait_states = {memory.write_wait_states}"
+    if memory.dma_wait_states:
+        yield f"dma_wait_states = {memory.dma_wait_states}"
     yield f"width_bytes = {memory.width_bytes}"
     if memory.prefetch:
         yield "prefetch = true"

@@ -67,6 +67,13 @@ uint64_t ferrule_core_exact_time(const struct ferrule_core *core)
     return core->guest->now + core->slept;
 }
 
+void ferrule_core_contend(struct ferrule_core *core, uint64_t units)
+{
+    if (core->asleep == FERRULE_AWAKE) {
+        core->guest->elapsed += units;
+    }
+}
+
 void ferrule_core_look(struct ferrule_core *core)
 {
     core->masked = 0;

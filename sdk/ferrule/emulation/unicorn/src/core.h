@@ -102,6 +102,9 @@ uint32_t ferrule_core_is_line_enabled(const struct ferrule_core *core, uint32_t 
 void ferrule_core_set_timer(struct ferrule_core *core, uint32_t timer, uint64_t due,
                             void (*expire)(void *context), void *context);
 
+/* Lets a core that is awake wait, as for a memory that a device uses. */
+void ferrule_core_contend(struct ferrule_core *core, uint64_t units);
+
 /* Requests a check before the next block, since an exception may have become possible. */
 void ferrule_core_look(struct ferrule_core *core);
 
