@@ -8,7 +8,7 @@ from pathlib import Path
 import corpus_table
 import pytest
 from corpus_picture import picture
-from corpus_shapes import CASES, KINDS, WITHOUT
+from corpus_shapes import CASES, KINDS, WITHOUT, corpus
 from corpus_table import (
     CORES,
     GROUPS,
@@ -27,6 +27,9 @@ from corpus_table import (
 )
 from needs import require_module, require_program
 
+import ferrule
+from ferrule.emulation import Clock
+
 FEW = ("c3x3_16_32", "c3x3_group4", "dw5x5_s2_32", "fc_odd_77_33", "bmm_4x32x16_qkT", "maxpool_2x2", "softmax_32rows")
 
 
@@ -41,6 +44,20 @@ def check(group: Group, words: tuple[str, ...] = ()) -> None:
 def test_a_few_shapes_take_no_more_instructions(kind: str) -> None:
     require_module("unicorn", "pip install ferrule[run]")
     check(Group(core="m4", kind=kind, toolchain="zig"), FEW)
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize("toolchain", TOOLCHAINS)
+def test_the_clock_changes_no_result(toolchain: str) -> None:
+    """In cycles, where memories wait, hooks see each access, also those of gcc's softmax in IT blocks."""
+    require_module("unicorn", "pip install ferrule[run]")
+    if toolchain != "zig":
+        require_program(toolchain, "apt install gcc-arm-none-eabi")
+    words = ("softmax_32rows", "dw5x5_s2_32", "maxpool_2x2", "add")
+    firmware = ferrule.compile(corpus("int8", words), board="nucleo_l4r5zi", toolchain=toolchain, goal="speed")
+    plain, timed = (firmware.run(engine="unicorn", clock=clock) for clock in (Clock.INSTRUCTIONS, Clock.CYCLES))
+    assert plain.verdict == timed.verdict == "exact"
+    assert timed.count.per_inference > plain.count.per_inference
 
 
 @pytest.mark.nightly
