@@ -54,6 +54,14 @@ def read_toml(path: Path, *, hint: str | None = None) -> dict[str, Any]:
         return found
 
 
+def toml_tables(text: str) -> dict[str, Any] | None:
+    """Return the contents of a TOML text; None if it is not TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+
+
 def convert(where: str, data: object, kind: type[_Kind], *, hint: str | None = None) -> _Kind:
     """Return the contents of a file as a typed value; FerruleError if they violate its schema.
 

@@ -76,6 +76,7 @@ def test_templates_are_rendered_in_two_modules() -> None:
     }
     assert verbatim == {
         "devices/register_source.py",  # register tables as Python and C
+        "firmware/micro_programs.py",  # names and assembly code of its own
         "firmware/mlperf_tiny.py",  # names that it made and numbers
         "firmware/platforms/cmsis.py",  # paths with variables of CMake, all constants
         "codegen/program.py",  # C from the document model

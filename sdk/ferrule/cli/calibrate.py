@@ -131,17 +131,13 @@ def _report(calibration: Calibration, *, programs: bool) -> None:
     listed = list(errors) if programs else sorted(errors, key=lambda name: -abs(errors[name]))[:_WORST]
     low, high = calibration.timing.residual or (0.0, 0.0)
     layers = [error for name, error in errors.items() if name.startswith("layer ")]
-    click.echo(
-        f"{len(errors)} programs, {calibration.candidates} candidates; the error of the prediction: {low:+.1%} to "
-        f"{high:+.1%}, of layers {min(layers):+.1%} to {max(layers):+.1%}",
-        err=True,
-    )
+    tried = f"{len(errors)} programs, {calibration.candidates} candidates"
+    ranges = f"{low:+.1%} to {high:+.1%}, of layers {min(layers):+.1%} to {max(layers):+.1%}"
+    click.echo(f"{tried}; the error of the prediction: {ranges}", err=True)
     for name in listed:
         measured, predicted = calibration.measured[name], calibration.predicted[name]
         click.echo(f"  {name:24} {measured:>10,} measured {predicted:>10,} predicted {errors[name]:+7.1%}", err=True)
     if calibration.unexplained:
-        click.echo(
-            f"note: no candidate explains {len(calibration.unexplained)} programs within 25 %: "
-            f"{', '.join(calibration.unexplained[:_WORST])}; the residual covers them",
-            err=True,
-        )
+        number, worst = len(calibration.unexplained), ", ".join(calibration.unexplained[:_WORST])
+        note = f"note: no candidate explains {number} programs within 25 %: {worst}; the residual covers them"
+        click.echo(note, err=True)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from ferrule._frozen import frozen
 from ferrule.boards import Board
 from ferrule.boards.cores import CORES
+from ferrule.rendering import Verbatim
 
 ALIGNMENT = 64
 """Bytes, the longest line of a cache that a loop can make visible."""
@@ -379,6 +381,11 @@ def _arithmetic(board: Board) -> Iterator[MicroProgram]:
             first=first,
             first_bytes=2 * len(first),
         )
+
+
+def written(program: MicroProgram) -> MicroProgram:
+    """Return a program whose name and lines a template writes as they are: this module made them."""
+    return replace(program, lines=tuple(Verbatim(line) for line in program.lines), name=Verbatim(program.name))
 
 
 def digest(programs: Sequence[MicroProgram]) -> str:

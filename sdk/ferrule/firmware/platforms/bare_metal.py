@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, Contribution
 from ferrule.boards import Board
-from ferrule.firmware.micro_programs import ALIGNMENT, MicroProgram, areas, digest, micro_programs
+from ferrule.firmware.micro_programs import ALIGNMENT, areas, digest, micro_programs, written
 from ferrule.firmware.mlperf_tiny import CALIBRATION_APP, is_runner
 from ferrule.firmware.platforms.freestanding import (
     BOARD_FOLDER,
@@ -22,7 +22,6 @@ from ferrule.firmware.platforms.freestanding import (
 from ferrule.firmware.platforms.library import LOCK, POWER, link_of
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import rendered
-from ferrule.rendering import Verbatim
 
 _PROGRAMS = "micro_programs"
 """The file of a calibration's programs, without its suffix."""
@@ -60,15 +59,11 @@ def _calibration(board: Board) -> dict[str, object]:
     """Return the further values of the templates of a calibration's firmware."""
     programs = micro_programs(board)
     return {
-        "programs": [_written(each) for each in programs],
+        "programs": [written(each) for each in programs],
         "programs_digest": digest(programs),
         "areas": areas(board),
         "alignment": ALIGNMENT,
     }
-
-
-def _written(program: MicroProgram) -> MicroProgram:
-    return replace(program, lines=tuple(Verbatim(line) for line in program.lines), name=Verbatim(program.name))
 
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:

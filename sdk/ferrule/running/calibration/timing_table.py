@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 from ferrule.boards import Board
 from ferrule.boards.catalogue import DESCRIPTION_NAME
+from ferrule.documents import toml_tables
 from ferrule.errors import FerruleError
 from ferrule.reading import is_file, is_folder, read_bytes
 from ferrule.scratch import write_file, writing
@@ -70,20 +70,13 @@ def with_table(text: str, table: str) -> str:
         FerruleError: the table cannot be replaced without a change of something else.
     """
     found = _spliced(text, table)
-    before, after = _read(text), _read(found)
+    before, after = toml_tables(text), toml_tables(found)
     if before is None or after is None or before | {"timing": None} != after | {"timing": None}:
         raise FerruleError(
             f"the table [timing] of a {DESCRIPTION_NAME} cannot be replaced",
             hint="write it to a file of its own, and copy it from there",
         )
     return found
-
-
-def _read(text: str) -> dict[str, object] | None:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
 
 
 def _spliced(text: str, table: str) -> str:
