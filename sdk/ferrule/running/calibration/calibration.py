@@ -14,6 +14,7 @@ from ferrule.errors import FerruleError
 from ferrule.firmware import BuiltFirmware, Job
 from ferrule.firmware.micro_programs import Group
 from ferrule.firmware.mlperf_tiny import CALIBRATION_APP
+from ferrule.interface import name_of
 from ferrule.link import LinkSession, LinkTimeoutError
 from ferrule.progress import Progress, say_nothing
 from ferrule.running.calibration.fit import fit
@@ -127,5 +128,5 @@ def measured_counts(firmware: BuiltFirmware, request: CalibrationRequest) -> Cou
         try:
             return measure(link, firmware, repeats=request.repeats, progress=request.progress)
         except LinkTimeoutError as error:
-            hint = f"{error.hint}; it has to have the firmware that --keep writes" if error.hint else None
+            hint = f"{error.hint}; it has to have the firmware that {name_of('keep')} writes" if error.hint else None
             raise EngineError(str(error), hint=hint, report=session.crash_report(str(error))) from error

@@ -12,6 +12,7 @@ from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.firmware import BuiltFirmware
 from ferrule.firmware.micro_programs import Group, MicroProgram, digest, micro_programs
+from ferrule.interface import name_of
 from ferrule.link import CounterSource, LinkError, LinkSession
 from ferrule.network.samples import pattern_sample
 from ferrule.progress import Progress, Step, say_nothing
@@ -107,5 +108,6 @@ def _plausible(found: Mapping[str, int], groups: Mapping[str, Group]) -> Counts:
 def _other(board: Board) -> FerruleError:
     return FerruleError(
         f"the firmware on board {board.name} is not the one of this calibration",
-        hint="load the firmware that --keep has written; another board, toolchain or version of ferrule needs another",
+        hint=f"load the firmware that {name_of('keep')} has written; another board, toolchain or version of ferrule "
+        "needs another",
     )

@@ -89,7 +89,8 @@ def test_the_npu_works_beside_the_core(board: str, use_interrupt: int) -> None:
     (busy,) = (span for span in report.document.timeline if span.track == "EthosU")
     (core,) = (span for span in report.document.timeline if span.layer == "core0")
     assert busy.layer == layer.name
-    assert core.start <= busy.start < busy.end <= core.end
+    both = min(core.end, busy.end) - max(core.start, busy.start)
+    assert both > (core.end - core.start) * 9 // 10  # the command lasts from its submission to its collection
     assert [each.name for each in report.layers if each.beside] == ["core0", "core1"]
     assert {name for each in report.layers for name in each.beside} == {layer.name}
     waited = sum(each.count for each in report.layers) + busy.end - busy.start

@@ -154,7 +154,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         layer.name for layer in document.layers if layer.device == "Woofles"
     }
     assert sum(span.end - span.start for span in document.timeline if span.track == "core") == sum(
-        layer.count for layer in document.layers
+        layer.elapsed for layer in document.duration.layers
     )
     (region,) = document.plan
     assert region.peak_bytes == document.memory.ram.workspace
