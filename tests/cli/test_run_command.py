@@ -16,8 +16,9 @@ import small_networks
 from ferrule.emulation.qemu.engine import QemuEngine
 from ferrule.firmware import ZigToolchain
 from ferrule.nativelib import RUN_REMEDY
-from ferrule.report import ReportDocument, Verdict, elapsed
+from ferrule.report import ReportDocument, Verdict
 from ferrule.running import run
+from ferrule.timing import evidence
 from ferrule.timing.evidence import MeasuredError
 
 Ferrule = Callable[..., Any]
@@ -76,7 +77,7 @@ class TestRuns:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         found = MeasuredError(low=-0.1, high=0.1, median=0.05, figures=8, sources=3) if measured else None
-        monkeypatch.setattr(elapsed, "measured_error", lambda core, *, waits: found)
+        monkeypatch.setattr(evidence, "measured_error", lambda core, *, waits: found)
         outcome = ferrule("run", dense, "--deadline", deadline)
         assert outcome.code == code
         assert f"deadline: {({0: 'kept', 1: 'missed', 4: 'not proved'})[code]}" in outcome.out

@@ -16,6 +16,7 @@ from ferrule.firmware.arena import ArenaPart
 from ferrule.firmware.board_use import NOTHING_ASKED, BoardUse, Usage, board_use
 from ferrule.firmware.fitting import BoardFit, MemoryNeed, RankBy, rank
 from ferrule.firmware.planned_time import PlannedLayer, PlannedTime
+from ferrule.timing import BoardTiming
 from ferrule.timing.energy import BoardEnergy, Current, Range
 from ferrule.timing.evidence import MeasuredError
 from ferrule.timing.usage import parse_battery, parse_rate
@@ -60,7 +61,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Board:
 
 def measured(monkeypatch: pytest.MonkeyPatch, low: float, high: float) -> None:
     error = MeasuredError(low=low, high=high, median=0.01, figures=9, sources=3)
-    monkeypatch.setattr("ferrule.firmware.board_use.measured_error", lambda _core, waits: None if waits else error)
+    monkeypatch.setattr("ferrule.timing.evidence.measured_error", lambda _core, waits: None if waits else error)
 
 
 def test_a_board_without_a_table_has_instructions_only(artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,7 @@ def test_a_board_without_a_table_has_instructions_only(artifact: Artifact, monke
 def test_time_and_energy_follow_from_planned_cycles(
     artifact: Artifact, board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ferrule.firmware.board_use.measured_error", lambda _core, waits: None)
+    monkeypatch.setattr("ferrule.timing.evidence.measured_error", lambda _core, waits: None)
     use = board_use(artifact, board, NOTHING_ASKED)
     assert use.instructions is not None
     assert use.cycles == 1_000 * len(artifact.operators)
@@ -99,6 +100,11 @@ def test_the_error_counts_against_the_rate(artifact: Artifact, board: Board, mon
     assert use.rate_text == "1.2 times too slow"
     assert use.time_text.endswith(" ms, -10% to +25%")
     assert use.energy_mj == pytest.approx((0.9 * plain.cycles * 3e-7, 1.25 * plain.cycles * 3e-7))
+
+
+def test_the_error_of_a_calibrated_board_is_what_the_calibration_left(artifact: Artifact, board: Board) -> None:
+    calibrated = replace(board, timing=BoardTiming(source="calibrated", memories={}, residual=(-0.2, 0.0)))
+    assert board_use(artifact, calibrated, NOTHING_ASKED).error == pytest.approx((0.0, 0.25))
 
 
 def test_a_battery_lasts_as_the_currents_say(artifact: Artifact, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:

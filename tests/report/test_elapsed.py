@@ -12,14 +12,13 @@ from saved_documents import run_document
 
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
-from ferrule.report import elapsed
 from ferrule.report.base import Case, Outcome, Rule
 from ferrule.report.comparison import compare_documents
 from ferrule.report.duration import DurationPart, Judgement, WaitPart
 from ferrule.report.elapsed import NO_QUESTIONS, Timed, TimeQuestions, duration_part, judged
 from ferrule.report.limits import parse_limits
 from ferrule.report.writers.markdown import markdown_text
-from ferrule.timing import BoardTiming, Duration, Wait
+from ferrule.timing import BoardTiming, Duration, Wait, evidence
 from ferrule.timing.energy import BoardEnergy, Current, DeviceCurrents
 from ferrule.timing.evidence import MeasuredError
 from ferrule.timing.usage import parse_battery, parse_rate
@@ -47,7 +46,7 @@ def board() -> Board:
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the core have a measured error."""
-    monkeypatch.setattr(elapsed, "measured_error", lambda core, *, waits: None if waits else MEASURED)
+    monkeypatch.setattr(evidence, "measured_error", lambda core, *, waits: None if waits else MEASURED)
 
 
 def timed(board: Board, *durations: Duration, unit: str = "cycles") -> Timed:
@@ -140,7 +139,7 @@ def test_the_measured_error_counts_against_a_deadline(
 def test_a_deadline_is_not_proved_without_a_measured_error(
     deadline: str, judgement: Judgement, board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(elapsed, "measured_error", lambda core, *, waits: None)
+    monkeypatch.setattr(evidence, "measured_error", lambda core, *, waits: None)
     part = duration_part(ALONE, timed(board, SLEEPS), asked(deadline))
     assert part.judgement is judgement
     (case,) = part.cases("there")

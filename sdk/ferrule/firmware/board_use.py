@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 from ferrule._frozen import frozen
 from ferrule.boards import Board
@@ -11,7 +11,7 @@ from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
 from ferrule.firmware.planned_time import PlannedTime, planned_time
 from ferrule.timing.energy import NO_ERROR, EnergyRange, Range, battery_life, energy_of, range_text
-from ferrule.timing.evidence import measured_error
+from ferrule.timing.evidence import model_error
 from ferrule.timing.usage import Battery, Rate
 
 
@@ -90,22 +90,19 @@ def board_use(artifact: Artifact, board: Board, usage: Usage) -> BoardUse:
 
 
 def _timed(use: BoardUse, plan: PlannedTime, artifact: Artifact, board: Board, usage: Usage) -> BoardUse:
-    waits = board.timing is not None and board.timing.waits
-    measured = measured_error(board.cpu.type, waits=waits)
+    measured = model_error(board.cpu.type, board.timing)
     error = None if measured is None else (measured.low, measured.high)
     longest = plan.cycles * (1 + (0.0 if error is None else max(error[1], 0.0)))
     energy = _energy(plan, artifact, board, error or NO_ERROR)
     busy = None if usage.rate is None else usage.rate.busy(longest, board.clock_hz)
     lives, unknown = ({}, ()) if busy is None or busy > 1 else _lives(plan, energy, board, usage)
     unstated = () if energy is None else energy.unstated
-    return BoardUse(
-        clock_hz=use.clock_hz,
-        instructions=use.instructions,
+    return replace(
+        use,
         cycles=plan.cycles,
         milliseconds=plan.milliseconds,
         error=error,
         energy_mj=None if energy is None else (energy.low_mj, energy.high_mj),
-        rate=use.rate,
         busy=busy,
         battery_hours=lives,
         assumed=(

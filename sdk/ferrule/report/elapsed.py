@@ -25,7 +25,7 @@ from ferrule.report.duration import (
 from ferrule.report.energy import BatteryPart, EnergyPart
 from ferrule.timing import Duration, core_timing
 from ferrule.timing.energy import NO_ERROR, battery_life, energy_of
-from ferrule.timing.evidence import measured_error
+from ferrule.timing.evidence import model_error
 from ferrule.timing.usage import Battery, Rate
 
 CYCLES = "cycles"
@@ -139,12 +139,7 @@ def _elapsed(artifact: Artifact, timed: Timed) -> DurationPart:
 
 def _error(board: Board) -> ErrorPart | None:
     """Return the error of the model's cycles on a board."""
-    timing = board.timing
-    if timing is not None and timing.residual is not None:
-        # what the model takes beyond the board becomes what the board takes beyond the model
-        high, low = (1 / (1 + each) - 1 for each in timing.residual)
-        return ErrorPart(low=low, high=high, median=max(-low, high), figures=0, sources=0)
-    found = measured_error(board.cpu.type, waits=timing is not None and timing.waits)
+    found = model_error(board.cpu.type, board.timing)
     return None if found is None else part_of(ErrorPart, found)
 
 

@@ -87,7 +87,7 @@ class Figure:
 
 @frozen
 class MeasuredError:
-    """The error of a core's model, measured on held-out figures."""
+    """The error of a core's model: measured on held-out figures, or left by the calibration of a board."""
 
     low: float
     """The least that a chip took beyond the model, as a fraction of the model's cycles: below 0 where it took fewer."""
@@ -95,8 +95,9 @@ class MeasuredError:
     median: float
     """The median of the absolute values of the errors."""
     figures: int
+    """0 for a calibrated board."""
     sources: int
-    """How many publications the figures are from."""
+    """How many publications the figures are from; 0 for a calibrated board."""
 
 
 class _Waits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,6 +185,15 @@ def measured_error(core: str, *, waits: bool) -> MeasuredError | None:
     None if it was not measured: there are fewer than 8 held-out figures, or they are from fewer than 3 sources.
     """
     return error_of(each for each in evidence().get(core, ()) if (each.timing is not None) == waits)
+
+
+def model_error(core: str, timing: BoardTiming | None) -> MeasuredError | None:
+    """Return the error of the model's cycles on a board: what its calibration left, or else the measured one."""
+    if timing is None or timing.residual is None:
+        return measured_error(core, waits=timing is not None and timing.waits)
+    # what the model takes beyond the board becomes what the board takes beyond the model
+    high, low = (1 / (1 + each) - 1 for each in timing.residual)
+    return MeasuredError(low=low, high=high, median=max(-low, high), figures=0, sources=0)
 
 
 def error_of(figures: Iterable[Figure]) -> MeasuredError | None:

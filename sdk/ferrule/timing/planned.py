@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Annotated
 
 import msgspec
@@ -91,7 +92,7 @@ class KernelTimings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def unit(self, work: KernelWork) -> float:
         """Return the cycles of an instruction or element of a kernel; the median of all kernels if it is unknown."""
         known = self._known(work)
-        return known.get(work.kernel) or _median(known)
+        return known.get(work.kernel) or median(known.values())
 
     def accesses_of(self, work: KernelWork) -> Accesses | None:
         """Return the accesses of a kernel for a unit of work; None if those of no kernel were measured."""
@@ -100,7 +101,7 @@ class KernelTimings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         units = {**self.per_element, **self.per_instruction}
         known = {kernel: each for kernel, each in self.accesses.items() if kernel in units}
         rates = {
-            name: _median({kernel: getattr(each, name) / units[kernel] for kernel, each in known.items()})
+            name: median(getattr(each, name) / units[kernel] for kernel, each in known.items())
             for name in Accesses.__struct_fields__
         }
         return Accesses(**{name: rate * self.unit(work) for name, rate in rates.items()})
@@ -111,11 +112,6 @@ class KernelTimings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _known(self, work: KernelWork) -> Mapping[str, float]:
         return self.per_element if work.instructions is None else self.per_instruction
-
-
-def _median(values: Mapping[str, float]) -> float:
-    ordered = sorted(values.values())
-    return (ordered[len(ordered) // 2] + ordered[(len(ordered) - 1) // 2]) / 2
 
 
 @frozen
