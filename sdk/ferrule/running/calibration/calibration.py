@@ -14,12 +14,11 @@ from ferrule.errors import FerruleError
 from ferrule.firmware import BuiltFirmware, Job
 from ferrule.firmware.micro_programs import Group
 from ferrule.firmware.mlperf_tiny import CALIBRATION_APP
-from ferrule.interface import name_of
 from ferrule.link import LinkSession, LinkTimeoutError
 from ferrule.progress import Progress, say_nothing
 from ferrule.running.calibration.fit import fit
 from ferrule.running.calibration.layers import calibration_network
-from ferrule.running.calibration.measurement import Counts, Programs, measure
+from ferrule.running.calibration.measurement import THE_FIRMWARE, Counts, Programs, measure
 from ferrule.running.calibration.prediction import predictor, require_model
 from ferrule.running.compilation import Firmware
 from ferrule.running.compilation import compile as compile_network
@@ -128,5 +127,5 @@ def measured_counts(firmware: BuiltFirmware, request: CalibrationRequest) -> Cou
         try:
             return measure(link, firmware, repeats=request.repeats, progress=request.progress)
         except LinkTimeoutError as error:
-            hint = f"{error.hint}; it has to have the firmware that {name_of('keep')} writes" if error.hint else None
+            hint = f"{error.hint}; it has to have {THE_FIRMWARE}" if error.hint else None
             raise EngineError(str(error), hint=hint, report=session.crash_report(str(error))) from error

@@ -12,7 +12,7 @@ from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.firmware import BuiltFirmware
 from ferrule.firmware.micro_programs import Group, MicroProgram, digest, micro_programs
-from ferrule.interface import name_of
+from ferrule.interface import either
 from ferrule.link import CounterSource, LinkError, LinkSession
 from ferrule.network.samples import pattern_sample
 from ferrule.progress import Progress, Step, say_nothing
@@ -20,6 +20,8 @@ from ferrule.running import claims
 
 LEAST_CYCLES = 200
 """Cycles of the shortest layer that is compared: of a shorter one, the reading of the counter is a part."""
+THE_FIRMWARE = f"the firmware that {either('--keep', 'calibration_firmware')} has written"
+"""Of a hint: what the board has to run."""
 Counts = Mapping[str, int]
 """Cycles by program."""
 
@@ -108,6 +110,5 @@ def _plausible(found: Mapping[str, int], groups: Mapping[str, Group]) -> Counts:
 def _other(board: Board) -> FerruleError:
     return FerruleError(
         f"the firmware on board {board.name} is not the one of this calibration",
-        hint=f"load the firmware that {name_of('keep')} has written; another board, toolchain or version of ferrule "
-        "needs another",
+        hint=f"load {THE_FIRMWARE}; another board, toolchain or version of ferrule needs another",
     )
