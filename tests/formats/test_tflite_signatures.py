@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import pytest
 from flatbuffer_tree import write
+from needs import require_module
 from signature_models import two
 
 import ferrule
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
+from ferrule.formats import to_tflite
 
 
 def test_a_subgraph_without_a_signature_never_runs() -> None:
@@ -50,3 +52,18 @@ def test_a_signature_of_a_subgraph_that_does_not_exist_is_none() -> None:
     assert ferrule.load(data).signatures == ("first",)
     with pytest.raises(FerruleError, match="there is no signature 'second'"):
         ferrule.load(data, signature="second")
+
+
+def test_a_written_file_has_the_signature_of_its_network() -> None:
+    network = ferrule.load(write(two({"first": 0, "second": 1})), signature="second")
+    assert ferrule.load(to_tflite(network)).signatures == ("second",)
+    built = ferrule.Network("built")
+    built.add_input(ferrule.TensorInfo("x", (1, 4), ferrule.DataType.FLOAT32))
+    built.set_outputs([built.add_relu_layer("x", name="y")])
+    data = to_tflite(built)
+    assert ferrule.load(data).signatures == ("serving_default",)
+    require_module("ai_edge_litert", "pip install ai-edge-litert")
+    from ai_edge_litert.interpreter import Interpreter
+
+    signatures = Interpreter(model_content=data).get_signature_list()
+    assert signatures == {"serving_default": {"inputs": ["x"], "outputs": ["y"]}}

@@ -70,6 +70,8 @@ class ModelContent:
 
     description: str
     subgraphs: tuple[SubgraphContent, ...]
+    signature: str
+    """The key of the first subgraph's signature, whose names are those of the tensors."""
 
 
 def write_model(record: ModelContent) -> bytes:
@@ -94,6 +96,7 @@ class _Writer:
         offsets = [self._operator_code(*code) for code in codes]
         numbers = {code: number for number, code in enumerate(codes)}
         subgraphs = [self._subgraph(graph, places, numbers) for graph in record.subgraphs]
+        signature = self._signature(record.signature, record.subgraphs[0])
         model = self._table(
             "Model",
             Version=SCHEMA_VERSION,
@@ -101,6 +104,7 @@ class _Writer:
             Subgraphs=self._offsets(subgraphs),
             Description=self._string(record.description),
             Buffers=self._offsets(buffers),
+            SignatureDefs=self._offsets([signature]),
         )
         self._builder.Finish(model, FILE_IDENTIFIER)
         return bytes(self._builder.Output())
@@ -109,10 +113,7 @@ class _Writer:
         self, graph: SubgraphContent, places: Mapping[bytes, int], codes: Mapping[tuple[str, str, int], int]
     ) -> int:
         """Write a subgraph, given the numbers of the buffers by content and of the operator codes."""
-        indices = {
-            name: index
-            for index, name in enumerate([*(tensor.info.name for tensor in graph.tensors), *graph.resources])
-        }
+        indices = _indices(graph)
         empty = {name for operator in graph.operators for name in operator.intermediates}
         tensors = [
             self._tensor(t, places[_bytes(t)], t.info.name in graph.variables, empty=t.info.name in empty)
@@ -127,6 +128,19 @@ class _Writer:
             Outputs=self._integers([indices[name] for name in graph.outputs]),
             Operators=self._offsets(operators),
             Name=self._string(graph.name),
+        )
+
+    def _signature(self, key: str, graph: SubgraphContent) -> int:
+        """Write the signature of the first subgraph."""
+        indices = _indices(graph)
+        inputs, outputs = (
+            self._offsets(
+                [self._table("TensorMap", Name=self._string(name), TensorIndex=indices[name]) for name in names]
+            )
+            for names in (graph.inputs, graph.outputs)
+        )
+        return self._table(
+            "SignatureDef", Inputs=inputs, Outputs=outputs, SignatureKey=self._string(key), SubgraphIndex=0
         )
 
     def _buffers(self, tensors: Sequence[Tensor]) -> tuple[list[int], dict[bytes, int]]:
@@ -232,6 +246,12 @@ class _Writer:
         for offset in reversed(offsets):
             self._builder.PrependUOffsetTRelative(offset)
         return int(self._builder.EndVector())
+
+
+def _indices(graph: SubgraphContent) -> dict[str, int]:
+    """Return the numbers of a subgraph's tensors in the file, by name."""
+    names = [*(tensor.info.name for tensor in graph.tensors), *graph.resources]
+    return {name: index for index, name in enumerate(names)}
 
 
 def _bytes(tensor: Tensor) -> bytes:

@@ -12,10 +12,13 @@ from ferrule.formats.tflite.states import WrittenStates
 from ferrule.formats.tflite.unsigned import with_unsigned_convolutions
 from ferrule.graph import Graph, Layer, LayerType, Rounding, SubgraphView
 from ferrule.interface import either, option
+from ferrule.network import Network
 from ferrule.network.rounding import with_rounding
 
 _MAX_BYTES = 2**31 - 1
 """Offsets in flatbuffers are limited to 31 bits."""
+_SIGNATURE = "serving_default"
+"""The key of a signature that TensorFlow gives, and that its tools look for first."""
 
 
 def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None) -> bytes:
@@ -26,7 +29,8 @@ def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None
     Padding that is neither SAME nor VALID becomes a PAD before the layer. Convolutions whose weights have a zero point
     are written in uint8, between two QUANTIZE. Tensor names are kept; the format cannot store layer names, nor the
     rules by which layers round: only those with the TFLM rule are written. With `rounding` TFLM, layers of other rules
-    are given that one, which changes some of their results; `ferrule convert` counts them.
+    are given that one, which changes some of their results; `ferrule convert` counts them. The file has one signature:
+    it has the name of the network's own, or else "serving_default", and its inputs and outputs have their own names.
 
     Raises:
         UnsupportedError: TensorFlow Lite cannot express a part of the network, or its constants take 2 GiB or more.
@@ -37,6 +41,7 @@ def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None
         if rounding is not Rounding.TFLM:
             raise FerruleError(f"the rule is '{rounding}', expected '{Rounding.TFLM}', the one that such files have")
         network = with_rounding(network, rounding)
+    signature = _signature(network)
     network = without_periods(network)
     size_bytes = sum(tensor.data.nbytes for tensor in network.tensors if tensor.data is not None)
     if size_bytes > _MAX_BYTES:
@@ -45,7 +50,14 @@ def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None
         )
     file = _File()
     file.write(network)
-    return write_model(ModelContent(description="Written by Ferrule.", subgraphs=file.subgraphs()))
+    content = ModelContent(description="Written by Ferrule.", subgraphs=file.subgraphs(), signature=signature)
+    return write_model(content)
+
+
+def _signature(network: Graph) -> str:
+    """Return the key of a network's signature, by default that of TensorFlow."""
+    names = network.signatures if isinstance(network, Network) else ()
+    return names[0] if names else _SIGNATURE
 
 
 class _File:
