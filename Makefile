@@ -25,7 +25,7 @@ JOBS ?= 0
 # Modules are compiled once, even where the environment says otherwise: the tests start Python hundreds of times.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal
 # The extras for the linters and tests.
-DEV = run,demo,oracle,dev,gpu,hdf5,onnx,data,cluster,tables,rdl,ethos-u
+DEV = run,demo,oracle,quantize,dev,gpu,hdf5,onnx,data,cluster,tables,rdl,ethos-u
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 demo: $(VENV)/demo

@@ -47,6 +47,7 @@ NAMES = {
     "Job",
     "Network",
     "Quantization",
+    "QuantizedModel",
     "RunReport",
     "TensorInfo",
     "Verdict",
@@ -61,6 +62,7 @@ NAMES = {
     "limits",
     "load",
     "override",
+    "quantize",
 }
 MODULES = {
     "ferrule",

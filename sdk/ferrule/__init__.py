@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ferrule.formats import load
     from ferrule.graph import DataType, Quantization, TensorInfo
     from ferrule.network import Network
+    from ferrule.quantization import QuantizedModel, quantize
     from ferrule.report import RunReport, Verdict
     from ferrule.running import Firmware, compile, generate, generate_acl, inspect  # noqa: A004
 
@@ -39,6 +40,7 @@ __all__ = [
     "Job",
     "Network",
     "Quantization",
+    "QuantizedModel",
     "RunReport",
     "TensorInfo",
     "Verdict",
@@ -53,6 +55,7 @@ __all__ = [
     "limits",
     "load",
     "override",
+    "quantize",
 ]
 
 _HOMES = {
@@ -62,6 +65,7 @@ _HOMES = {
     "Job": "ferrule.firmware",
     "Network": "ferrule.network",
     "Quantization": "ferrule.graph",
+    "QuantizedModel": "ferrule.quantization",
     "RunReport": "ferrule.report",
     "TensorInfo": "ferrule.graph",
     "Verdict": "ferrule.report",
@@ -75,6 +79,7 @@ _HOMES = {
     "limits": "ferrule.budget",
     "load": "ferrule.formats",
     "override": "ferrule._typing",
+    "quantize": "ferrule.quantization",
 }
 __getattr__ = lazily(__name__, _HOMES)
 

@@ -51,6 +51,7 @@ _COMMANDS = {
     "init": "Create the folder of a project: a model, a Zephyr application or an accelerator.",
     "inspect": "Show a model's layers, shapes, quantisation, MACs, weights and arena.",
     "new": "Create a working skeleton of a backend, a board or a device model.",
+    "quantize": "Turn a float32 model into one of integers, by your data.",
     "registers": "Show the registers of a device, or write them as SVD, C or Markdown.",
     "report": "Write a saved document in another format.",
     "serve-accelerator": "Serve the model of an accelerator over a serial line.",

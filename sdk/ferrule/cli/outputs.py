@@ -46,18 +46,18 @@ _CHECKED = frozenset({"run", "evaluation", "sweep", "comparison"})
 _FORMS = (
     _Form(
         "html",
-        _CHECKED | {"inspection"},
+        _CHECKED | {"inspection", "quantization"},
         "Write a page to look at, in one file that needs no network.",
         failures=True,
     ),
     _Form(
         "csv",
-        _CHECKED | {"inspection"},
+        _CHECKED | {"inspection", "quantization"},
         "Write a table: a row per layer, metric, run of a sweep, or change; - for stdout.",
     ),
     _Form(
         "markdown",
-        _CHECKED | {"inspection"},
+        _CHECKED | {"inspection", "quantization"},
         "Write a summary as Markdown; - for stdout.",
         failures=True,
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ferrule.report.base import Document
 from ferrule.report.evaluation_document import EvaluationDocument
+from ferrule.report.quantization_document import QuantizationDocument
 from ferrule.report.run_document import ReportDocument
 
 
@@ -20,7 +21,7 @@ def shared_name(path: Path) -> str:
 def of_file(document: Document, file: str) -> Document:
     """Return a document that names its model's file; those without a place for it are returned as they are."""
     match document:
-        case ReportDocument() | EvaluationDocument():
+        case ReportDocument() | EvaluationDocument() | QuantizationDocument():
             return replace(document, model=replace(document.model, file=file))
         case _:
             return document

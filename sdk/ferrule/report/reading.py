@@ -17,6 +17,7 @@ from ferrule.report.comparison_document import Comparison
 from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.failure_document import FailureDocument
 from ferrule.report.inspection import Inspection
+from ferrule.report.quantization_document import QuantizationDocument
 from ferrule.report.run_document import ReportDocument
 from ferrule.report.sweep_document import SweepDocument
 from ferrule.report.sweep_rows import has_rows, sweep_of_rows
@@ -25,11 +26,19 @@ _HELD_PER_BYTE = 12
 """The most bytes of memory that a byte of a document takes once it is read; a sweep of 100,000 runs has about 60 MB."""
 _KINDS: dict[str, tuple[type[Document], int]] = {
     each.__dataclass_fields__["kind"].default: (each, each.__dataclass_fields__["schema_version"].default)
-    for each in (ReportDocument, Inspection, EvaluationDocument, SweepDocument, Comparison, FailureDocument)
+    for each in (
+        ReportDocument,
+        Inspection,
+        EvaluationDocument,
+        QuantizationDocument,
+        SweepDocument,
+        Comparison,
+        FailureDocument,
+    )
 }
 _HINT = either(
-    "ferrule run, inspect, evaluate, sweep and compare write documents with --json",
-    "documents are what ferrule run, inspect, evaluate, sweep and compare write as JSON",
+    "ferrule run, inspect, evaluate, quantize, sweep and compare write documents with --json",
+    "documents are what ferrule run, inspect, evaluate, quantize, sweep and compare write as JSON",
 )
 
 

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a float model to integers: ranges by the user's data, the integers themselves, and what each layer loses."""
+
+from __future__ import annotations
+
+from ferrule.quantization.model import QuantizedModel, quantize
+
+__all__ = ["QuantizedModel", "quantize"]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantises layers by ai-edge-quantizer, which gets the ranges from us."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ferrule.child_process import CommandError, run
+from ferrule.errors import FerruleError, MissingToolError
+from ferrule.formats import load, to_tflite
+from ferrule.graph import LayerType
+from ferrule.interface import name_of
+from ferrule.network import Network
+from ferrule.quantization.precision import Precision
+from ferrule.quantization.ranges import Range
+from ferrule.scratch import ScratchFolder
+
+_CHILD = Path(__file__).with_name("library_child.py")
+_LIMIT_S = 600.0
+_NAMES = {LayerType.TRANSPOSE_CONV: "CONV_2D_TRANSPOSE"}
+"""The library's names of operators that differ from TensorFlow Lite's."""
+
+
+def with_integers(
+    network: Network, ranges: Mapping[str, Range], precisions: Mapping[str, Precision], *, io: Precision
+) -> Network:
+    """Return a float network with the layers quantised that the library can quantise; the others stay in float32.
+
+    `precisions` are those of the layers by name, `io` is that of the network's own inputs and outputs.
+
+    Raises:
+        MissingToolError: the library is not installed.
+        FerruleError: the library refuses the model.
+    """
+    check_installed()
+    layers = [
+        (_scope(layer.outputs), _NAMES.get(layer.type, str(layer.type)), precisions[layer.name].bits)
+        for layer in network.layers
+        if precisions[layer.name] is not Precision.FLOAT
+    ]
+    ends = [
+        (_scope((info.name,)), kind, io.bits)
+        for kind, infos in (("INPUT", network.inputs), ("OUTPUT", network.outputs))
+        for info in infos
+        if io is not Precision.FLOAT and info.name in ranges
+    ]
+    limits = {name: (range_.quantizable.low, range_.quantizable.high) for name, range_ in ranges.items()}
+    with ScratchFolder() as scratch:
+        folder = scratch.path
+        (folder / "model.tflite").write_bytes(to_tflite(network))
+        request = {"layers": layers, "ends": ends, "ranges": limits}
+        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        try:
+            run([sys.executable, "-P", "-W", "ignore", str(_CHILD), str(folder)], _LIMIT_S)
+        except CommandError as error:
+            refusal = folder / "error.txt"
+            why = refusal.read_text(encoding="utf-8") if refusal.exists() else str(error)
+            raise FerruleError(
+                f"ai-edge-quantizer refuses '{network.name}': {why}",
+                hint=f"a layer that it names can stay in float32: {name_of('keep')}",
+            ) from error
+        return load((folder / "result.tflite").read_bytes(), network.name)
+
+
+def check_installed() -> None:
+    """Raise MissingToolError unless the library is installed."""
+    if importlib.util.find_spec("ai_edge_quantizer") is None:
+        raise MissingToolError(
+            "the Python package ai-edge-quantizer is not installed, which writes the integers",
+            hint="pip install 'ferrule[quantize]'",
+        )
+
+
+def _scope(outputs: tuple[str, ...]) -> str:
+    """Return the expression by which the library finds an operator: each of its outputs with a semicolon."""
+    return f"^{re.escape(''.join(f'{name};' for name in outputs))}$"

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantises a float model by the user's data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+
+from ferrule._frozen import frozen
+from ferrule._typing import override
+from ferrule._version import VERSION
+from ferrule.budget import begun
+from ferrule.codegen.digest import digest
+from ferrule.errors import FerruleError
+from ferrule.evaluation.data import DataSet, DataSettings, open_data
+from ferrule.formats import ModelFile, load, to_tflite
+from ferrule.graph import DataType, Graph, Rounding
+from ferrule.interface import name_of
+from ferrule.network import Network
+from ferrule.network.copying import network_of as network_from
+from ferrule.network.rounding import with_rounding
+from ferrule.progress import Progress, Step, say_nothing
+from ferrule.quantization.library import check_installed, with_integers
+from ferrule.quantization.losses import layer_losses
+from ferrule.quantization.observation import observed_ranges
+from ferrule.quantization.own import CONVERSIONS, with_names, with_own_integers
+from ferrule.quantization.precision import SCHEMES, Keep, Precision, carried_over, precisions
+from ferrule.quantization.ranges import Range, RangeRule
+from ferrule.report.base import part_of
+from ferrule.report.document import ModelPart
+from ferrule.report.quantization_document import FloatLayerPart, QuantizationDocument
+from ferrule.report.surroundings import environment
+from ferrule.running.networks import network_of
+
+COMPARED = 16
+"""The samples by which losses are measured unless more are asked for: the numpy kernels are slow."""
+
+
+@frozen
+class QuantizedModel(QuantizationDocument):
+    """The results of a quantisation: what its JSON has, by the same names, and the model in integers."""
+
+    network: Network = field(repr=False)
+    float_network: Network = field(repr=False)
+    """The float model as it was quantised, whose tensors have the same names."""
+    observed: Mapping[str, Range] = field(repr=False)
+    """The range of each float tensor, by name."""
+
+    @property
+    @override
+    def document(self) -> QuantizationDocument:
+        """The quantisation without the networks."""
+        return part_of(QuantizationDocument, self)
+
+    @property
+    def tflite(self) -> bytes:
+        """The model as a TensorFlow Lite file."""
+        return to_tflite(self.network)
+
+    __repr__ = QuantizationDocument.__repr__
+
+
+@begun()
+def quantize(
+    model: Network | ModelFile,
+    data: str | Sequence[str] | DataSet,
+    *,
+    scheme: str = "int8",
+    io: str | None = None,
+    ranges: str = "minmax",
+    keep: Sequence[str] = (),
+    settings: DataSettings | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    compared: int = COMPARED,
+    progress: Progress = say_nothing,
+) -> QuantizedModel:
+    """Return a float32 model with activations in integers and weights in int8, per channel, and what it loses.
+
+    `data` has the samples, as for `evaluate`: real values as the model was trained with, without labels. With `limit`,
+    that many of them are drawn with `seed`. `scheme` is "int8" or "int16", the type of activations. `io` is the type of
+    the model's inputs and outputs: the scheme's, the default, or "float". `ranges` says how the range of a tensor
+    follows from its values in all samples: "minmax", "mse" (the least mean squared error), "percentile" or
+    "percentile=99.9". Each of `keep` is NAME or NAME=PRECISION: layers, or kinds of layers, that stay in "float", or
+    have another precision than the scheme. Losses are measured on `compared` samples, the first of the data.
+
+    Raises:
+        InputError: the data cannot be read, does not fit the model, or gives values that are not finite.
+        FerruleError: the model is quantised already, an option is wrong, or the library refuses the model.
+        UnsupportedError: the model cannot be expressed in TensorFlow Lite.
+        MissingToolError: the package ai-edge-quantizer is not installed.
+    """
+    wanted, outside, rule = _scheme(scheme), _io(io, scheme), RangeRule.parse(ranges)
+    if compared < 0:
+        raise FerruleError(f"{name_of('compared')} is {compared}, expected a number from 0 on")
+    check_installed()
+    network = network_of(model)
+    _check_float(network)
+    given = precisions(network, wanted, [Keep.parse(text) for text in keep])
+    normal = load(to_tflite(with_rounding(network, Rounding.TFLM)), network.name)
+    if not isinstance(data, DataSet):
+        settings = settings or DataSettings()
+        data = open_data(data, None, normal.inputs, normal.outputs, settings, limit, seed=seed)
+    own = carried_over(network, given, normal)
+    names = {name: layer.name for layer in network.layers for name in layer.outputs}
+    observed = observed_ranges(normal, data, rule, own, names, progress)
+    progress(Step(phase="quantising the layers"))
+    integers = with_integers(normal, observed, own, io=outside)
+    by_tensor = {name: own[layer.name] for layer in normal.layers for name in layer.outputs}
+    integers, reasons = with_own_integers(integers, observed, by_tensor)
+    integers.validate()
+    ends = zip(integers.outputs, normal.outputs, strict=True)
+    result = network_from(with_names(integers, {own.name: its.name for own, its in ends if own.name != its.name}))
+    return QuantizedModel(
+        ferrule_version=VERSION,
+        model=ModelPart(name=network.name, digest=digest(network), macs=network.macs()),
+        data=data.part,
+        scheme=wanted,
+        io=outside,
+        ranges=ranges,
+        keep=tuple(keep),
+        layers=len(result.layers),
+        float_bytes=_constant_bytes(network),
+        integer_bytes=_constant_bytes(result),
+        floats=tuple(_float_layers(integers, names, reasons)),
+        compared=min(compared, len(data)),
+        losses=layer_losses(integers, normal, names, data, compared, progress),
+        environment=environment(),
+        network=result,
+        float_network=normal,
+        observed=observed,
+    )
+
+
+def _check_float(network: Graph) -> None:
+    """Raise FerruleError unless a network is one of float32 that can be calibrated."""
+    for tensor in network.tensors:
+        if tensor.info.quantization is not None:
+            raise FerruleError(
+                f"'{network.name}' is quantised already: tensor '{tensor.info.name}' is {tensor.info.dtype} with "
+                f"{tensor.info.quantization}",
+                hint="give the float32 model from before its quantisation",
+            )
+    if not any(info.dtype is DataType.FLOAT32 for info in network.inputs):
+        kinds = ", ".join(f"'{info.name}' {info.dtype}" for info in network.inputs)
+        raise FerruleError(f"'{network.name}' has the inputs {kinds}, expected one in float32 to calibrate with")
+
+
+def _scheme(text: str) -> Precision:
+    if text not in SCHEMES:
+        raise FerruleError(f"{name_of('scheme')} is '{text}', expected {' or '.join(SCHEMES)}")
+    return Precision(text)
+
+
+def _io(text: str | None, scheme: str) -> Precision:
+    if text not in {None, scheme, Precision.FLOAT}:
+        raise FerruleError(f"{name_of('io')} is '{text}', expected {scheme}, as the scheme, or {Precision.FLOAT}")
+    return Precision(scheme if text is None else text)
+
+
+def _constant_bytes(graph: Graph) -> int:
+    return sum(tensor.data.nbytes for tensor in graph.tensors if tensor.data is not None)
+
+
+def _float_layers(network: Network, names: Mapping[str, str], reasons: Mapping[str, str]) -> Iterator[FloatLayerPart]:
+    """Yield the layers that compute in float32, by their names in the float model, which `names` has by tensor."""
+    for layer in network.layers:
+        tensor = layer.outputs[0]
+        if layer.type not in CONVERSIONS and network.info(tensor).dtype is DataType.FLOAT32:
+            name = names.get(tensor, layer.name)
+            yield FloatLayerPart(name=name, type=str(layer.type), reason=reasons.get(tensor, ""))

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a float network on all samples and observes the values of its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ferrule.errors import InputError
+from ferrule.evaluation.data import DataSet
+from ferrule.evaluation.host import HostRuns, compile_kernels
+from ferrule.evaluation.on_board import beginnings
+from ferrule.graph import Array, DataType, Graph
+from ferrule.network import Network
+from ferrule.network.copying import network_of
+from ferrule.progress import Progress, Step
+from ferrule.quantization.precision import Precision
+from ferrule.quantization.ranges import Histogram, Range, RangeRule
+
+_CHUNK_BYTES = 1 << 26
+"""The values that are held at a time."""
+
+
+def observed_tensors(graph: Graph) -> tuple[str, ...]:
+    """Return the names of the float tensors that a run computes or gets."""
+    return tuple(
+        tensor.info.name for tensor in graph.tensors if tensor.data is None and tensor.info.dtype is DataType.FLOAT32
+    )
+
+
+def observed_ranges(
+    network: Network,
+    data: DataSet,
+    rule: RangeRule,
+    precisions: Mapping[str, Precision],
+    names: Mapping[str, str],
+    progress: Progress,
+) -> dict[str, Range]:
+    """Return the range of each float tensor by name, which does not depend on the order of the samples.
+
+    `precisions` are those of the layers by name, which decide the step of the method MSE. `names` has the names that
+    users know of layers, by the tensor that they write.
+
+    Raises:
+        InputError: there is no sample, or a value of a tensor is not finite; the message names the sample and layer.
+    """
+    if not len(data):
+        raise InputError("the data has no sample, expected at least one")
+    found: dict[str, Range] = {}
+    for values, labels in _values(network, data, progress, "observing the ranges of tensors"):
+        for name, array in values.items():
+            _check_finite(network, name, array, labels, names)
+            range_ = Range.spanning(float(array.min()), float(array.max()))
+            found[name] = range_.joined(found[name]) if name in found else range_
+    if not rule.needs_counts:
+        return found
+    histograms = {name: Histogram(range_) for name, range_ in found.items()}
+    for values, _ in _values(network, data, progress, "counting the values of tensors"):
+        for name, array in values.items():
+            histograms[name].add(array)
+    return {
+        name: histogram.chosen(rule, _precision(network, name, precisions)) for name, histogram in histograms.items()
+    }
+
+
+def _precision(graph: Graph, tensor: str, precisions: Mapping[str, Precision]) -> Precision:
+    """Return the precision that a tensor is quantised to; int8 for an input and for what stays in float."""
+    writer = graph.producer(tensor)
+    found = Precision.INT8 if writer is None else precisions[writer.name]
+    return Precision.INT8 if found is Precision.FLOAT else found
+
+
+def _values(
+    network: Network, data: DataSet, progress: Progress, phase: str
+) -> Iterator[tuple[dict[str, Array], tuple[str, ...]]]:
+    """Yield the values of all float tensors by name, for some samples at a time, with the samples' names."""
+    names = observed_tensors(network)
+    whole = network_of(network)
+    given = {info.name for info in network.inputs}
+    whole.set_outputs(name for name in names if name not in given)
+    compile_kernels(progress)
+    sample_bytes = sum(network.info(name).size_bytes for name in names)
+    progress(Step(phase=phase))
+    done = 0
+    with HostRuns(whole) as host:
+        for chunk in data.chunks(max(1, _CHUNK_BYTES // max(1, sample_bytes))):
+            count = len(chunk.names)
+            answers = host.run(chunk.inputs, beginnings(data, range(done, done + count)))
+            values = {info.name: array for info, array in zip(whole.outputs, answers, strict=True)}
+            values |= {
+                info.name: array
+                for info, array in zip(network.inputs, chunk.inputs, strict=True)
+                if info.dtype is DataType.FLOAT32
+            }
+            yield values, chunk.names
+            done += count
+            progress(Step(phase=phase, done=done, total=len(data)))
+
+
+def _check_finite(graph: Graph, tensor: str, values: Array, samples: tuple[str, ...], names: Mapping[str, str]) -> None:
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    place = int(np.argmin(finite.reshape(len(samples), -1).all(axis=1)))
+    writer = graph.producer(tensor)
+    where = f"input '{tensor}'"
+    if writer is not None:
+        where = f"the output of layer '{names.get(tensor, writer.name)}' {writer.type}"
+    raise InputError(
+        f"sample '{samples[place]}': {where} has the value {values[~finite].flat[0]}, expected finite numbers",
+        hint="remove the sample, or repair it" if writer is None else "a tensor with such values has no range",
+    )

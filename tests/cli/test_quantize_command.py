@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule quantize`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from float_networks import convolutions, samples
+from needs import require_module
+
+import ferrule as package
+from ferrule.formats import to_tflite
+from ferrule.report.quantization_document import QuantizationDocument
+from ferrule.report.reading import read_document
+
+Ferrule = Callable[..., Any]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    require_module("ai_edge_quantizer", "pip install 'ferrule[quantize]'")
+    network = convolutions()
+    samples(network, tmp_path)
+    path = tmp_path / "own.tflite"
+    path.write_bytes(to_tflite(network))
+    return path
+
+
+def test_a_model_becomes_integers(ferrule: Ferrule, model: Path, tmp_path: Path) -> None:
+    out, report, page = tmp_path / "out.tflite", tmp_path / "report.json", tmp_path / "page.html"
+    options = ("--out", out, "--keep", "SOFTMAX", "--json", report, "--html", page)
+    done = ferrule("quantize", model, "--data", tmp_path / "cal.npy", *options)
+    assert done.code == 0, done.err
+    assert "layers that stay in float32" in done.out
+    assert "it is kept in float32" in done.out
+    network = package.load(out)
+    assert str(network.inputs[0].dtype) == "int8"
+    assert f"out.tflite: {len(network.layers)} layers, {out.stat().st_size:,} B" in done.out
+    document = read_document(report)
+    assert isinstance(document, QuantizationDocument)
+    assert document.keep == ("SOFTMAX",)
+    assert document.data.samples == 12
+    assert document.model.file == "own.tflite"
+    assert "SQNR" in page.read_text(encoding="utf-8")
+
+
+def test_the_file_is_named_by_the_scheme(
+    ferrule: Ferrule, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = ferrule("quantize", model, "--data", "cal.npy", "--scheme", "int16", "--limit", "5", "-q")
+    assert (done.code, done.out) == (0, ""), done.err
+    assert str(package.load(tmp_path / "own_int16.tflite").inputs[0].dtype) == "int16"
+
+
+def test_nothing_is_written_if_it_fails(ferrule: Ferrule, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.tflite"
+    done = ferrule("quantize", model, "--data", tmp_path / "cal.npy", "--out", out, "--keep", "leeky")
+    assert done.code == 2
+    assert "there is no layer 'leeky' in 'own'" in done.err
+    done = ferrule("quantize", model, "--data", tmp_path / "cal.npy", "--out", tmp_path / "out.onnx")
+    assert "has the suffix '.onnx', expected '.tflite'" in done.err
+    done = ferrule("quantize", model, "--data", tmp_path / "missing.npy", "--out", out, "--markdown", tmp_path / "m.md")
+    assert done.code == 2
+    assert not out.exists()
+    assert not list(tmp_path.glob("*.onnx"))
+
+
+def test_the_losses_as_json(ferrule: Ferrule, model: Path, tmp_path: Path) -> None:
+    done = ferrule("quantize", model, "--data", tmp_path / "cal.npy", "--out", tmp_path / "o.tflite", "--json", "-")
+    losses = json.loads(done.out)["losses"]
+    assert [each["type"] for each in losses][:3] == ["input", "CONV_2D", "LEAKY_RELU"]
+    assert all(0 <= each["unused"] < 1 for each in losses)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float models that become integers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_networks
+from float_networks import FLOAT32, convolutions, random, samples
+from needs import require_module
+
+import ferrule
+from ferrule.errors import FerruleError, InputError, MissingToolError
+from ferrule.graph import LayerType
+from ferrule.quantization import QuantizedModel, library
+
+
+@pytest.fixture(autouse=True)
+def quantizer() -> None:
+    require_module("ai_edge_quantizer", "pip install 'ferrule[quantize]'")
+
+
+def types(done: QuantizedModel) -> list[str]:
+    """Return the type of each layer's output."""
+    return [f"{layer.type} {done.network.info(layer.outputs[0]).dtype}" for layer in done.network.layers]
+
+
+@pytest.mark.parametrize("scheme", ["int8", "int16"])
+def test_all_layers_become_integers(tmp_path: Path, scheme: str) -> None:
+    network = convolutions()
+    done = ferrule.quantize(network, str(samples(network, tmp_path)), scheme=scheme)
+    assert types(done) == [
+        f"{name} {scheme}" for name in ("CONV_2D", "LEAKY_RELU", "CONV_2D", "MEAN", "FULLY_CONNECTED", "SOFTMAX")
+    ]
+    assert done.floats == ()
+    assert [info.name for info in (*done.network.inputs, *done.network.outputs)] == ["x", "y"]
+    assert [each.name for each in done.losses] == ["x", "first", "leaky", "second", "mean", "dense", "y"]
+    given = random(1, 8, 8, 3, seed=9)
+    wanted, found = network.run([given])[0], done.network.run([given], real=True)[0]
+    assert np.max(np.abs(wanted - found)) < 0.05
+    assert ferrule.load(done.tflite).run([given], real=True)[0].tolist() == found.tolist()
+
+
+def test_int16_loses_less_than_int8(tmp_path: Path) -> None:
+    network = convolutions()
+    data = str(samples(network, tmp_path))
+    narrow, wide = (ferrule.quantize(network, data, scheme=scheme).losses for scheme in ("int8", "int16"))
+    own = {each.name: each.own_db or 0.0 for each in wide}
+    assert own["leaky"] > 80  # a layer without weights
+    assert [each.name for each in narrow if (each.own_db or 0.0) > own[each.name]] == []
+
+
+def test_layers_that_are_kept(tmp_path: Path) -> None:
+    network = convolutions()
+    data = str(samples(network, tmp_path))
+    done = ferrule.quantize(network, data, keep=["second=int16", "SOFTMAX"])
+    assert types(done) == [
+        *("CONV_2D int8", "LEAKY_RELU int8", "QUANTIZE int16", "CONV_2D int16", "QUANTIZE int8", "MEAN int8"),
+        *("FULLY_CONNECTED int8", "DEQUANTIZE float32", "SOFTMAX float32", "QUANTIZE int8"),
+    ]
+    assert [(each.name, each.type, each.reason) for each in done.floats] == [("y", "SOFTMAX", "it is kept in float32")]
+
+
+def test_inputs_and_outputs_in_float(tmp_path: Path) -> None:
+    network = convolutions()
+    done = ferrule.quantize(network, str(samples(network, tmp_path)), io="float")
+    assert [str(info.dtype) for info in (*done.network.inputs, *done.network.outputs)] == ["float32", "float32"]
+    assert [info.name for info in (*done.network.inputs, *done.network.outputs)] == ["x", "y"]
+    assert {layer.type for layer in done.network.layers} >= {LayerType.QUANTIZE, LayerType.DEQUANTIZE}
+    assert done.floats == ()
+
+
+@pytest.mark.parametrize("ranges", ["minmax", "mse", "percentile=99"])
+def test_the_order_of_the_samples_does_not_matter(tmp_path: Path, ranges: str) -> None:
+    network = convolutions()
+    path = samples(network, tmp_path, 40)
+    first = ferrule.quantize(network, str(path), ranges=ranges, compared=0).tflite
+    np.save(path, np.load(path)[::-1])
+    assert ferrule.quantize(network, str(path), ranges=ranges, compared=0).tflite == first
+    np.save(path, np.load(path)[:20])
+    assert ferrule.quantize(network, str(path), ranges=ranges, compared=0).tflite != first
+
+
+def test_our_own_integers_equal_the_interpreter(tmp_path: Path) -> None:
+    """Layers that the library leaves in float32."""
+    network = ferrule.Network("own")
+    network.add_input(ferrule.TensorInfo("x", (1, 4, 4, 8), FLOAT32))
+    prelu = network.add_prelu_layer("x", random(1, 1, 8), name="prelu")
+    least = network.add_minimum_layer(prelu, "x", name="least")
+    first = network.add_conv2d_layer(least, random(8, 1, 1, 8), random(8), name="conv")
+    network.set_outputs([network.add_leaky_relu_layer(first, alpha=0.2, name="y")])
+    done = ferrule.quantize(network, str(samples(network, tmp_path)))
+    assert {name.rpartition(" ")[2] for name in types(done)} == {"int8"}
+    given = random(1, 4, 4, 8, seed=11)
+    assert np.max(np.abs(network.run([given])[0] - done.network.run([given], real=True)[0])) < 0.3
+
+
+def test_what_has_no_integers_stays_in_float_by_name(tmp_path: Path) -> None:
+    network = ferrule.Network("waves")
+    network.add_input(ferrule.TensorInfo("x", (1, 16), FLOAT32))
+    dense = network.add_fully_connected_layer("x", random(16, 16), random(16), name="dense")
+    sine = network.add_elementwise_unary_layer(LayerType.SIN, dense, name="sine")
+    network.set_outputs([network.add_fully_connected_layer(sine, random(4, 16), random(4), name="y")])
+    done = ferrule.quantize(network, str(samples(network, tmp_path)))
+    (left,) = done.floats
+    assert (left.name, left.type) == ("sine", "SIN")
+    assert "int8" in left.reason
+    assert types(done)[1:3] == ["DEQUANTIZE float32", "SIN float32"]
+
+
+def test_models_that_cannot_be_quantised(tmp_path: Path) -> None:
+    quantised = small_networks.dense()
+    with pytest.raises(FerruleError, match=r"'dense' is quantised already: tensor '.*' is int8 with scale") as caught:
+        ferrule.quantize(quantised, "none.npy")
+    assert caught.value.hint == "give the float32 model from before its quantisation"
+    network = convolutions()
+    for asked, message in (
+        ({"scheme": "int4"}, "scheme is 'int4', expected int8 or int16"),
+        ({"io": "int16"}, "io is 'int16', expected int8, as the scheme, or float"),
+        ({"compared": -1}, "compared is -1, expected a number from 0 on"),
+    ):
+        with pytest.raises(FerruleError, match=message):
+            ferrule.quantize(network, str(samples(network, tmp_path)), **asked)  # type: ignore[arg-type]
+
+
+def test_data_that_is_wrong(tmp_path: Path) -> None:
+    network = convolutions()
+    path = samples(network, tmp_path)
+    values = np.load(path)
+    values[3, 1, 2, 0] = np.nan
+    np.save(path, values)
+    with pytest.raises(InputError, match=r"row 3 has a value that is not a number \(NaN\)"):
+        ferrule.quantize(network, str(path))
+    np.save(path, random(4, 8, 8, 2))
+    with pytest.raises(InputError, match=r"shape"):
+        ferrule.quantize(network, str(path))
+    np.save(path, np.full((4, 8, 8, 3), 3e38, np.float32))
+    with pytest.raises(InputError, match="sample '0': the output of layer 'mean' MEAN has the value -inf"):
+        ferrule.quantize(network, str(path))
+
+
+def test_one_sample_and_constant_channels(tmp_path: Path) -> None:
+    network = convolutions()
+    path = samples(network, tmp_path, 1)
+    assert ferrule.quantize(network, str(path)).data.samples == 1
+    np.save(path, np.zeros((3, 8, 8, 3), np.float32))
+    done = ferrule.quantize(network, str(path))
+    assert done.network.inputs[0].scale == np.float32(1 / 255)
+    assert done.losses[0].sqnr_db is None
+
+
+def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingToolError, match="ai-edge-quantizer is not installed") as caught:
+        ferrule.quantize(convolutions(), str(tmp_path))
+    assert caught.value.hint == "pip install 'ferrule[quantize]'"
