@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import pty
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,9 @@ from needs import require_module
 import ferrule
 import ferrule.link
 from ferrule.boards import Board, load_board
-from ferrule.emulation import Clock, EngineError, EngineOptions, engine
+from ferrule.emulation import Clock, EngineError, EngineOptions, Machine, engine
 from ferrule.emulation.unicorn import session as unicorn_session
+from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.errors import FerruleError
 from ferrule.interface import command_line
 from ferrule.link import CounterSource, LinkSession
@@ -115,9 +116,11 @@ def test_a_hidden_timing_is_found(
     assert np.abs(ratios - 1).max() < 0.03
 
 
-def test_an_effect_that_the_model_lacks_is_in_the_residual(
-    firmware: ferrule.Firmware, held_out: ferrule.Firmware, monkeypatch: pytest.MonkeyPatch
-) -> None:
+Effect = Callable[[pytest.MonkeyPatch], None]
+"""Gives the boards of other threads than the main one an effect that no timing states."""
+
+
+def longer_refill(monkeypatch: pytest.MonkeyPatch) -> None:
     """The board's flash needs two more cycles after each taken branch, as one whose prefetch has to begin anew."""
 
     def other(core: str) -> CoreTiming | None:
@@ -128,6 +131,33 @@ def test_an_effect_that_the_model_lacks_is_in_the_residual(
         return replace(timing, **{name: getattr(timing, name) + 2 for name in later})
 
     monkeypatch.setattr(unicorn_session, "core_timing", other)
+
+
+def refresh_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code and data lie in one DRAM; every 195 cycles (7.8 us at 25 MHz) the core waits 12 for a refresh."""
+    start = UnicornSession.__init__
+
+    def refreshed(session: UnicornSession, machine: Machine) -> None:
+        start(session, machine)
+        if threading.current_thread() is threading.main_thread():
+            return
+        processor = session._processor
+
+        def refresh() -> None:
+            processor.contend(12)
+            timer.set(processor.now + 195 - 12)
+
+        timer = processor.timer(refresh)
+        timer.set(195)
+
+    monkeypatch.setattr(UnicornSession, "__init__", refreshed)
+
+
+@pytest.mark.parametrize("effect", [longer_refill, refresh_stalls])
+def test_an_effect_that_the_model_lacks_is_in_the_residual(
+    firmware: ferrule.Firmware, held_out: ferrule.Firmware, monkeypatch: pytest.MonkeyPatch, effect: Effect
+) -> None:
+    effect(monkeypatch)
     hidden = with_timing(MemoryTiming(wait_states=1))
     found = calibrated(firmware, hidden)
     low, high = found.timing.residual or (0.0, 0.0)
