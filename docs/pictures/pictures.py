@@ -43,22 +43,28 @@ class Picture:
     name: str
     arguments: tuple[str, ...]
     """Of `ferrule run`."""
-    top: int
-    bottom: int
-    """In pixels from the top of the page."""
+    spans: tuple[tuple[int, int], ...]
+    """What it shows of the page: from and to which pixel from the top."""
     code: int = 0
     """The exit code of the command."""
     dark: bool = False
+    settings: str = ""
+    """The text of ferrule.toml; empty for none."""
 
 
 PICTURES = (
-    Picture(name="run", arguments=("kws_ref_model.tflite", *BOARD), top=0, bottom=1340),
-    Picture(name="pictures", arguments=("kws_ref_model.tflite", *BOARD), top=1680, bottom=2640, dark=True),
+    Picture(name="run", arguments=("kws_ref_model.tflite", *BOARD), spans=((0, 1395),)),
+    Picture(name="pictures", arguments=("kws_ref_model.tflite", *BOARD), spans=((2634, 3594),), dark=True),
+    Picture(
+        name="time",
+        arguments=("kws_ref_model.tflite", *BOARD, "--clock", "cycles"),
+        spans=((0, 422), (1860, 2492)),
+        settings='[devices.npu0]\nbackend = "Woofles"\nbinding = { use_interrupt = 1 }\n',
+    ),
     Picture(
         name="failure",
         arguments=("kws_ref_model.tflite", *BOARD, "--fault", "Woofles:bus-error@3"),
-        top=0,
-        bottom=598,
+        spans=((0, 598),),
         code=2,
     ),
 )
@@ -66,6 +72,8 @@ PICTURES = (
 
 def take(picture: Picture, folder: Path) -> None:
     """Run the command in a folder, and write the picture of its page."""
+    if picture.settings:
+        (folder / "ferrule.toml").write_text(picture.settings, encoding="utf-8")
     command = [sys.executable, "-m", "ferrule", "run", *picture.arguments, "--quiet", "--html", "report.html"]
     done = subprocess.run(command, cwd=folder, check=False, stderr=subprocess.DEVNULL)
     if done.returncode != picture.code:
@@ -76,14 +84,17 @@ def take(picture: Picture, folder: Path) -> None:
         *OPTIONS,
         f"--blink-settings=preferredColorScheme={int(not picture.dark)}",
         f"--user-data-dir={folder / 'profile'}",
-        f"--window-size={WIDTH},{picture.bottom}",
+        f"--window-size={WIDTH},{max(bottom for _, bottom in picture.spans)}",
         f"--screenshot={taken}",
         (folder / "report.html").as_uri(),
     ]
     subprocess.run(browser, check=True, stderr=subprocess.DEVNULL)
+    shown, filled = Image.new("RGB", (WIDTH, sum(bottom - top for top, bottom in picture.spans))), 0
     with Image.open(taken) as whole:
-        part = whole.convert("RGB").crop((0, picture.top, WIDTH, picture.bottom))
-        part.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE).save(FOLDER / f"{picture.name}.png", optimize=True)
+        for top, bottom in picture.spans:
+            shown.paste(whole.convert("RGB").crop((0, top, WIDTH, bottom)), (0, filled))
+            filled += bottom - top
+    shown.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE).save(FOLDER / f"{picture.name}.png", optimize=True)
 
 
 def main() -> None:

@@ -16,7 +16,9 @@ from ferrule.report.base import Case, Outcome, Rule
 from ferrule.report.comparison import compare_documents
 from ferrule.report.duration import DurationPart, Judgement, WaitPart
 from ferrule.report.elapsed import NO_QUESTIONS, Timed, TimeQuestions, duration_part, judged
+from ferrule.report.html import html_page
 from ferrule.report.limits import parse_limits
+from ferrule.report.sections import Picture, Strip
 from ferrule.report.writers.markdown import markdown_text
 from ferrule.timing import BoardTiming, Duration, Wait, evidence
 from ferrule.timing.energy import BoardEnergy, Current, DeviceCurrents
@@ -74,9 +76,29 @@ def test_milliseconds_follow_from_the_cycles_and_their_error(board: Board, measu
     assert part.range_ms == (0.04 * 0.9375, 0.04 * 1.125)
     assert part.text == "0.04 ms at 25 MHz, -7 % to +13 %"
     elapsed_, error = part.facts()
-    assert elapsed_.value + elapsed_.note == "1,000 cycles = 0.04 ms at 25 MHz, -7 % to +13 %"
+    assert elapsed_.value + elapsed_.note == "0.04 ms = 1,000 cycles at 25 MHz, -7 % to +13 %"
     assert "core at work 600 (60.0%), waiting for npu0 400 (40.0%)" in elapsed_.more
     assert error.note == ", median 4 %, of 9 public measurements in 3 sources"
+
+
+def test_a_page_draws_the_parts_of_the_time(board: Board) -> None:
+    slept = Duration(total=1_100, work=600, asleep=100, waits=SLEEPS.waits)
+    (picture,) = duration_part(ALONE, timed(board, slept)).sections()
+    assert isinstance(picture, Picture)
+    assert isinstance(picture.data, Strip)
+    assert picture.data.unit == "cycles"
+    assert picture.data.parts == {
+        "core at work": 600,
+        "core asleep": 100,
+        "waiting for npu0, awake": 50,
+        "waiting for npu0, asleep": 350,
+    }
+    assert list(duration_part(ALONE, timed(board, Duration(total=9, work=9, asleep=0, waits=()))).sections()) == []
+    page = html_page(replace(run_document(), duration=duration_part(ALONE, timed(board, slept))))
+    assert "Elapsed: 1,100 cycles" in page
+    assert 'title="core asleep: 100 cycles"' in page
+    assert 'title="code: ' in page
+    assert "cycles" not in page.split('title="code: ')[1].split('"')[0]
 
 
 def test_a_core_without_evidence_has_no_measured_error(board: Board) -> None:

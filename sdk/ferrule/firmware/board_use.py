@@ -11,7 +11,7 @@ from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
 from ferrule.firmware.planned_time import PlannedTime, planned_time
 from ferrule.timing.energy import NO_ERROR, EnergyRange, Range, battery_life, energy_of, range_text
-from ferrule.timing.evidence import model_error
+from ferrule.timing.evidence import error_text, model_error
 from ferrule.timing.usage import Battery, Rate
 
 
@@ -62,8 +62,7 @@ class BoardUse:
             return "" if self.instructions is None else f"{self.instructions:,} instructions"
         if self.error is None:
             return f"{self.milliseconds:.3g} ms, no measured error"
-        low, high = self.error
-        return f"{self.milliseconds:.3g} ms, {low:+.0%} to {high:+.0%}"
+        return f"{self.milliseconds:.3g} ms, {error_text(*self.error)}"
 
     @property
     def energy_text(self) -> str:
@@ -76,7 +75,7 @@ class BoardUse:
         if self.busy is None:
             return "not known: no planned time" if self.rate else ""
         hours = (f"{range_text((low / 24, high / 24))} days {way}" for way, (low, high) in self.battery_hours.items())
-        return "\n".join((f"{self.busy:.2g} times too slow" if self.too_slow else f"{self.busy:.0%} busy", *hours))
+        return "\n".join((f"{self.busy:.3g} times too slow" if self.too_slow else f"{self.busy:.0%} busy", *hours))
 
 
 def board_use(artifact: Artifact, board: Board, usage: Usage) -> BoardUse:

@@ -14,7 +14,20 @@ from ferrule.graph import Rounding
 from ferrule.link import CounterSource
 from ferrule.report.estimates import EstimatePart
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
-from ferrule.report.sections import Fact, State, Table, Text, joined, names, numbers, plural, runner, share
+from ferrule.report.sections import (
+    Conclusion,
+    Fact,
+    Only,
+    State,
+    Table,
+    Text,
+    joined,
+    names,
+    numbers,
+    plural,
+    runner,
+    share,
+)
 
 
 class Verdict(StrEnum):
@@ -292,12 +305,17 @@ class DevicePart:
         took = took_text(self.layers, self.count, self.share, unit)
         return Fact(f"device {self.name}", self.backend, f", {took}{memory}", more)
 
-    def remarks(self) -> Iterator[Text]:
-        """Yield what was remarkable, and the registers then."""
+    def conclusion(self) -> Conclusion:
+        """Return that it has notes, which a verdict on the outputs does not say."""
+        sentences = "; ".join(self.notes)
+        return Conclusion(f"look at device {self.name}", State.WARN, f"{sentences[0].upper()}{sentences[1:]}.", "note")
+
+    def remarks(self, *, only: Only | None = None) -> Iterator[Text]:
+        """Yield what was remarkable, for some readers or all, and the registers then."""
         from ferrule.devices.register_text import registers_text
 
         for note in self.notes:
-            yield Text(f"device {self.name}: {note}", "note")
+            yield Text(f"device {self.name}: {note}", "note", State.WARN, only=only)
         if self.registers:
             yield Text(registers_text(self.registers), f"registers of {self.name}")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from math import ceil, floor
 
 from ferrule._frozen import frozen
 from ferrule.interface import option, spelled
@@ -17,7 +16,10 @@ from ferrule.report.sections import (
     Conclusion,
     Fact,
     Only,
+    Picture,
+    Section,
     State,
+    Strip,
     Table,
     Text,
     joined,
@@ -26,6 +28,7 @@ from ferrule.report.sections import (
     plural,
     share,
 )
+from ferrule.timing.evidence import error_text
 
 
 @frozen
@@ -105,7 +108,7 @@ class ErrorPart:
     @property
     def text(self) -> str:
         """The range in words, rounded outwards."""
-        return f"{floor(100 * self.low):+d} % to {ceil(100 * self.high):+d} %"
+        return error_text(self.low, self.high)
 
     @property
     def origin(self) -> str:
@@ -239,14 +242,24 @@ class DurationPart:
 
     def facts(self) -> Iterator[Fact]:
         """Yield the elapsed time and its division, if it says more than the count of instructions does."""
-        if self.elapsed is None or not (self.text or self.waits or self.asleep):
+        elapsed = self.elapsed_fact()
+        if elapsed is None:
             return
-        value = f"{self.elapsed:,} {self.unit}"
-        yield Fact("elapsed", value, f" = {self.text}" if self.text else "", tuple(self._division()))
+        yield elapsed
         if self.error is not None:
             yield Fact("measured error", self.error.text, self.error.origin)
         if self.energy is not None:
             yield from self.energy.facts()
+
+    def elapsed_fact(self) -> Fact | None:
+        """Return the elapsed time and its division; None if it says no more than the count of instructions."""
+        if self.elapsed is None or not (self.text or self.waits or self.asleep):
+            return None
+        count, more = f"{self.elapsed:,} {self.unit}", tuple(self._division())
+        if self.milliseconds is None:
+            return Fact("elapsed", count, "", more)
+        value = milliseconds(self.milliseconds)
+        return Fact("elapsed", value, f" = {count}{self.text.removeprefix(value)}", more)
 
     def _division(self) -> Iterator[str]:
         whole = max(self.elapsed or 0, 1)
@@ -258,12 +271,23 @@ class DurationPart:
             if each.asleep and each.awake:
                 yield f"of the wait for {each.device}: awake {each.awake:,}, asleep {each.asleep:,}"
 
-    def tables(self) -> Iterator[Table]:
+    def sections(self) -> Iterator[Section]:
         """Yield the times of layers, where they are not those of the counts alone, and those of commands."""
+        if self.elapsed is not None and (self.waits or self.asleep):
+            yield Picture("strip", Strip("Elapsed", self._parts(), self.unit))
         if self.layers and self.elapsed is not None:
             yield self._layer_table(self.elapsed)
         if self.commands:
+            yield Text("From the start of the inference, the commands of devices:", only=Only.PAGES)
             yield self._command_table()
+
+    def _parts(self) -> dict[str, int]:
+        """Return the parts that add up to the elapsed time, by their names."""
+        parts = {"core at work": self.work, "core asleep": self.asleep}
+        for each in self.waits:
+            parts[f"waiting for {each.device}, awake"] = each.awake
+            parts[f"waiting for {each.device}, asleep"] = each.asleep
+        return {name: part for name, part in parts.items() if part}
 
     def _layer_table(self, elapsed: int) -> Table:
         inside = [sum(getattr(each, name) for each in self.layers) for name in ("elapsed", "work", "asleep", "waited")]

@@ -299,11 +299,16 @@ class ProofPart:
         if self.different:
             yield Text(", ".join(map(str, self.different)), "samples that differ")
         duration = self.report.duration
-        if duration.text and duration.elapsed is not None:
-            yield Text(f"{duration.elapsed:,} {duration.unit} = {duration.text}", "elapsed")
+        elapsed = duration.elapsed_fact()
+        if elapsed is not None and duration.text:
+            yield Text(f"{elapsed.value}{elapsed.note}", elapsed.label)
         yield from duration.remarks()
+        noted = self.report.noted()
+        for device in noted:
+            yield from device.remarks(only=Only.TERMINAL)
         yield Text(self.evidence.text, "compared")
         yield from duration.conclusions()
+        yield from (device.conclusion() for device in noted)
         board, samples = self.report.build.board, plural(len(self.samples), "sample")
         paths = f"on {samples}, the fast path, {board} and the numpy reference"
         sentence = f"Proved on {board} by {self.report.engine}: {paths} agree."

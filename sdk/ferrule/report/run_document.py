@@ -45,6 +45,7 @@ from ferrule.report.sections import (
     Part,
     Picture,
     Section,
+    Strip,
     Table,
     Text,
     group_colours,
@@ -210,12 +211,13 @@ class ReportDocument(Document):
             (
                 part("Layers", self._layers(), *copies),
                 self._devices(),
-                part("Elapsed time", *self.duration.tables()),
+                part("Elapsed time", *self.duration.sections()),
                 estimates_part(self.estimates),
                 self._trace(),
                 Facts(tuple(self._totals()), large=True),
                 *self._remarks(),
                 *self.duration.conclusions(),
+                *(each.conclusion() for each in self.noted()),
                 self._conclusion(),
                 page_part("Memory", *self._memory()),
                 *self._explained(),
@@ -234,6 +236,11 @@ class ReportDocument(Document):
             Verdict.DIFFERENT: f"{wrong:,} of {samples} differ{'s' * (wrong == 1)} from the numpy reference.",
         }[self.verdict]
         return Conclusion(self.verdict.words, self.verdict.state, sentence)
+
+    def noted(self) -> tuple[DevicePart, ...]:
+        """Return the devices whose notes are a conclusion: all with notes but those that are late, which is one."""
+        late = {each.device for each in self.duration.waits if each.limited}
+        return tuple(each for each in self.devices if each.notes and each.name not in late)
 
     def _layers(self) -> Table:
         ruled = any(layer.rounding != Rounding.TFLM for layer in self.layers)
@@ -347,8 +354,9 @@ class ReportDocument(Document):
         if self.contract is not None and self.contract.unchecked:
             yield Text(f"not checked, since {self.contract.unchecked}", "contract of the devices")
         yield from self.duration.remarks()
+        noted = self.noted()
         for device in self.devices:
-            yield from device.remarks()
+            yield from device.remarks(only=Only.TERMINAL if device in noted else None)
         yield from (Text(fault, "injected") for fault in self.faults)
         if self.first_difference is not None:
             yield Text(self.first_difference.text, "first difference")
@@ -381,9 +389,8 @@ class ReportDocument(Document):
     def _memory(self) -> Iterator[Section]:
         flash, ram = self.memory.flash, self.memory.ram
         if flash is not None:
-            yield Picture(
-                "strip", ("Flash", {"code": flash.code, "constants": flash.constants, "weights": flash.weights})
-            )
+            sizes = {"code": flash.code, "constants": flash.constants, "weights": flash.weights}
+            yield Picture("strip", Strip("Flash", sizes))
         if ram.total is not None:
             parts = {
                 "workspace": ram.workspace,
@@ -392,7 +399,7 @@ class ReportDocument(Document):
                 "fault stack": ram.fault_stack,
                 "other": ram.other,
             }
-            yield Picture("strip", ("RAM", {name: size or 0 for name, size in parts.items()}))
+            yield Picture("strip", Strip("RAM", {name: size or 0 for name, size in parts.items()}))
 
     def _explained(self) -> Iterator[Part | None]:
         """Yield the parts that only pages show: the plan, the division among backends, the timeline, and the build."""

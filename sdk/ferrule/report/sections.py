@@ -200,6 +200,15 @@ class Picture(Section):
 
 
 @positional
+class Strip:
+    """The data of the picture "strip": parts that add up to a whole."""
+
+    title: str
+    parts: Mapping[str, int]
+    unit: str = "B"
+
+
+@positional
 class Part(Section):
     """Sections below a heading; on a terminal, their titles are enough. A document is one part."""
 

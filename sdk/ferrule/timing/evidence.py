@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
+from math import ceil, floor
 from pathlib import Path
 from statistics import median
 from typing import Annotated
@@ -179,6 +180,11 @@ def evidence() -> Mapping[str, tuple[Figure, ...]]:
 
 
 @cache
+def error_text(low: float, high: float) -> str:
+    """Return the range of an error in words, rounded outwards to whole per cents."""
+    return f"{floor(100 * low):+d} % to {ceil(100 * high):+d} %"
+
+
 def measured_error(core: str, *, waits: bool) -> MeasuredError | None:
     """Return the measured error of a core's model, in memories with or without wait states.
 

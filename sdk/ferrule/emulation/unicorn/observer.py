@@ -84,7 +84,8 @@ class Observer:
             notes, model = [], self._devices[name].model
             if name in self._masked:
                 what = "masked and not enabled again" if name in self._enabled else "never enabled"
-                notes.append(f"interrupt {line} was {what}; the device has raised it {model.rises:,} times")
+                rises = "once" if model.rises == 1 else f"{model.rises:,} times"
+                notes.append(f"interrupt {line} was {what}; the device has raised it {rises}")
             late = self._late.get(name, [])
             if late:
                 waits = "1 wait" if len(late) == 1 else f"{len(late):,} waits"
