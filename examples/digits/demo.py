@@ -14,13 +14,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from quantization import quantized_network
 from rich.console import Console
 from training import accuracy, forward, load_digits, train
 
 import ferrule
 from ferrule.formats import to_tflite
 from ferrule.report import print_report
+from quantization import quantized_network
 
 
 def main() -> int:
