@@ -28,7 +28,7 @@ CASES: Mapping[str, Case] = {
     # ---- data processing
     "sum": _case("adds r0, r0, #1", 10, 10, 10, 10, 10, 10),
     "sums": _case("adds r0, r0, #1\nadds r4, r4, #1", 20, 20, 20, 20, 20, 10),
-    "nops": _case("nop\nnop", 20, 20, 20, 20, 20, 10),
+    "nops": _case("nop\nnop", 20, 20, 20, 20, 10, 10),
     "extension": _case("uxtb r0, r0", 10, 10, 10, 10, 10, 10),
     "reversals": _case("rev r0, r0", 10, 10, 10, 10, 10, 20),
     "shifted": _case("add r0, r3, r0, lsl #2", 10, 10, 20, 20, cores=_MAIN),
@@ -104,7 +104,7 @@ CASES: Mapping[str, Case] = {
     ),
     "float_division": _case("vdiv.f32 s0, s1, s2", 140, 140, 160, cores=_FLOAT),
     "float_root": _case("vsqrt.f32 s0, s1", 140, 140, 140, cores=_FLOAT),
-    "float_division_aside": _case("vdiv.f32 s0, s1, s2\n.rept 20\nnop\n.endr", 210, 210, 255, cores=_FLOAT),
+    "float_division_aside": _case("vdiv.f32 s0, s1, s2\n.rept 20\nnop.w\n.endr", 210, 210, 255, cores=_FLOAT),
     "float_moves": _case("vmov.f32 s0, s1", 10, 10, 10, cores=_FLOAT),
     "float_move": _case("vmov.f32 s0, s0", 10, 10, 30, cores=_FLOAT),
     "float_transfer": _case("vmov s0, r0\nvmov r0, s0", 20, 20, 60, cores=_FLOAT),

@@ -269,7 +269,7 @@ static bool pairs(const struct ferrule_core_timing *core, const struct ferrule_p
     }
     if (core->issue == 1) {
         return pipeline->bytes == 2 && operation->bytes == 2 && pipeline->kind != FERRULE_BRANCH &&
-               pipeline->kind != FERRULE_NOP && (kind == FERRULE_NOP || kind == FERRULE_BRANCH);
+               (kind == FERRULE_NOP || (kind == FERRULE_BRANCH && pipeline->kind != FERRULE_NOP));
     }
     if (core->issue != 2 || is_single(kind) || is_single(pipeline->kind) ||
         conflict(pipeline->kind, kind) || (pipeline->shifts != 0 && shifts(operation))) {
