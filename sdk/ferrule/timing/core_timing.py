@@ -172,8 +172,8 @@ class CoreTiming:
     double_multiply_latency: int = 0
     double_accumulate_latency: int = 0
     issue: int = 0
-    """1: a NOP or branch of 16 bits begins with another instruction of 16 bits; 2: two instructions begin together
-    unless both need the same unit, or one is of those that begin alone."""
+    """1: a NOP or branch of 16 bits begins with another instruction of 16 bits, also a NOP with a NOP; 2: two
+    instructions begin together unless both need the same unit, or one is of those that begin alone."""
     pair_loads: int = 0
     """1: two loads begin together if they are known to be of an even and an odd word; 2: also if nothing is known."""
     alu_forward: int = 0
