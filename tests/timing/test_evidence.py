@@ -185,8 +185,10 @@ def test_the_figures_are_consistent() -> None:
     [
         ("cortex-m0plus", False, 0.01, 0.001),
         ("cortex-m3", False, 0.08, 0.04),
+        ("cortex-m33", False, 0.12, 0.04),
         ("cortex-m4", False, 0.08, 0.04),
         ("cortex-m4", True, 0.15, 0.08),
+        ("cortex-m7", False, 0.25, 0.08),
     ],
 )
 def test_the_models_are_as_good_as_they_were_meant_to_be(core: str, waits: bool, most: float, median: float) -> None:
