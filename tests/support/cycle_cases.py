@@ -86,7 +86,7 @@ CASES: Mapping[str, Case] = {
     "special": _case("mrs r0, primask", 40, 30, 20, 20, 20, 30),
     "state": _case("cpsie i", 10, 10, 10, 10, 10, 30),
     "barrier": _case("dsb", 40, 30, 10, 10, 20, 30),
-    "exception": _case("svc 0\nnop", 330, 310, 250, 250, 250, 260),
+    "exception": _case("svc 0\nnop", 330, 310, 250, 250, 240, 260),
     "exceptions": _case(
         "ldr r4, =0xE000ED04\nldr r0, =0x14000000\nstr r0, [r4]\nisb\nnop", 510, 470, 360, 360, 360, 380
     ),
