@@ -38,8 +38,9 @@ QUEUE_HEAD = TABLE.register("QUEUE_HEAD").offset
 def digits(monkeypatch: pytest.MonkeyPatch) -> tuple[ferrule.Network, list[Array]]:
     """Return the demo's network, barely trained, and the first of its images."""
     monkeypatch.syspath_prepend(str(DEMO))
-    from quantization import quantized_network
     from training import load_digits, train
+
+    from quantization import quantized_network
 
     data = load_digits()
     network = quantized_network(train(data, epochs=1), data.train_images)
