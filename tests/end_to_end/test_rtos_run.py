@@ -60,7 +60,7 @@ def test_keyword_spotting_with_woofles_by_interrupt(platform: str, models: Path)
     assert flash is not None
     assert ram.total is not None
     assert (flash.total, ram.total) == (firmware.image.flash_bytes, firmware.image.ram_bytes)
-    assert flash.weights in range(29_000, 32_000)  # by the layout that the kernels of this core take
+    assert flash.weights in range(29_000, 33_000)  # by the layout that the kernels of this core take
     assert 0 < ram.stack_used < ram.stack_reserved
 
 
