@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -11,7 +10,8 @@ from pathlib import Path
 import pytest
 from children import ran
 from fake_signatures import HEADERS, real_include_dirs, signature_check
-from needs import require_cc, require_module, require_program, require_variable
+from needs import require_cc, require_module, require_variable
+from zephyr_tree import zephyr_tree
 
 from ferrule import resources
 from ferrule.errors import FerruleError
@@ -133,12 +133,7 @@ def test_against_cmsis(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1700)
 def test_against_zephyr(tmp_path: Path) -> None:
-    zephyr = require_variable("ZEPHYR_BASE")
-    cmake = require_program("cmake", "apt-get install cmake")
-    ninja = require_program("ninja", "apt-get install ninja-build", rare=True)
-    numbers = dict(re.findall(r"^(VERSION_M\w+) = (\d+)$", (zephyr / "VERSION").read_text(), re.MULTILINE))
-    version = (int(numbers["VERSION_MAJOR"]), int(numbers["VERSION_MINOR"]))
-    board = "native_sim/native/64" if version >= (3, 7) else "native_sim_64"
+    tree = zephyr_tree()
     root = resources.root()
     adapter = root / "platforms" / "zephyr"
     elsewhere = {"accelerator.c", "uart_polling.c"}  # these need a devicetree, and another configuration
@@ -152,10 +147,7 @@ def test_against_zephyr(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text("int main(void)\n{\n    return 0;\n}\n")
     (tmp_path / "signatures.c").write_text(signature_check("zephyr"))
     build = tmp_path / "build"
-    environment = {**os.environ, "ZEPHYR_BASE": str(zephyr), "ZEPHYR_TOOLCHAIN_VARIANT": "host"}
-    for argv in (
-        [cmake, "-GNinja", "-S", str(tmp_path), "-B", str(build), f"-DBOARD={board}", "-DCMAKE_BUILD_TYPE="],
-        [ninja, "-C", str(build), "app"],
-    ):
-        done = ran(argv, env=environment, timeout=BUILD_TIMEOUT_S)
+    (_, configure), (_, compile_all) = tree.source.steps(tmp_path, build, tree.native_board, "-DCMAKE_BUILD_TYPE=")
+    for argv in (configure, (*compile_all, "--target", "app")):
+        done = ran(argv, timeout=BUILD_TIMEOUT_S)
         assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
