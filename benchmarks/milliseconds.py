@@ -24,6 +24,7 @@ from firmware_figures import MODELS, build
 
 from ferrule.boards import Board
 from ferrule.emulation import Clock
+from ferrule.timing.energy import digits_text
 
 BOARDS = {
     "stm32g0b1": ("M0+", "m0plus"),
@@ -55,8 +56,8 @@ class Timed:
     @property
     def cell(self) -> str:
         """The time beside the published one, for a page."""
-        own = _digits(self.milliseconds(self.cycles))
-        return own if self.record is None else f"{own} / {_digits(self.milliseconds(1e6 * self.record))}"
+        own = digits_text(self.milliseconds(self.cycles))
+        return own if self.record is None else f"{own} / {digits_text(self.milliseconds(1e6 * self.record))}"
 
     @property
     def text(self) -> str:
@@ -67,11 +68,6 @@ class Timed:
             f"({self.cycles / self.instructions:.2f} each), {self.milliseconds(self.cycles):.2f} ms, {self.error}; "
             f"than the best published: {record}"
         )
-
-
-def _digits(value: float) -> str:
-    """Return a number with three digits, or all before the point."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -198,11 +198,12 @@ def _life(
 
 def range_text(values: Range) -> str:
     """Return a range with three significant digits, such as "1.23 to 1.41"; a single value if both read the same."""
-    low, high = (_digits(value) for value in values)
+    low, high = map(digits_text, values)
     return low if low == high else f"{low} to {high}"
 
 
-def _digits(value: float) -> str:
+def digits_text(value: float) -> str:
+    """Return a number with three significant digits, or with all before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
