@@ -4,10 +4,14 @@
 The firmware repeats an int8 dot product of 4096 elements (tests/emulation/firmware/dot_product.c), built by
 arm-none-eabi-gcc. SysTick interrupts it a thousand times per second of the board's clock. Times are CPU times of the
 process, on one core. Run it from a checkout: python benchmarks/emulation_speed.py [board ...]
+
+With --model, it runs inferences of a model with random inputs instead: with time in instructions, with time in cycles
+and each wait for data measured, and with time in cycles and waits that inferences repeat, as a run does.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import time
@@ -18,14 +22,19 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
+import numpy as np
 from guest import build_guest
 
+import ferrule
 from ferrule.boards import load_board
 from ferrule.emulation import Clock, Machine
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.session import UnicornSession
+from ferrule.emulation.unicorn.timing import Timing
 from ferrule.firmware import read_image
-from ferrule.timing import BoardTiming, CacheTiming, MemoryTiming
+from ferrule.running import RunRequest
+from ferrule.running.session import RunningFirmware
+from ferrule.timing import BoardTiming, CacheTiming, DataWaits, MemoryTiming
 
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 REPEATS = 5
@@ -73,9 +82,48 @@ def speed(instructions: int, seconds: float) -> str:
     return f"{instructions / seconds / 1e6:.0f} million/s"
 
 
+def inferences(firmware: ferrule.Firmware, clock: Clock, number: int) -> tuple[float, list[int], dict[str, int]]:
+    """Run a model with random inputs; return the seconds, the times, and where their waits for data come from."""
+    random = np.random.default_rng(0)
+    inputs = firmware.network.inputs
+    samples = [[random.integers(-128, 128, each.shape).astype(np.int8) for each in inputs] for _ in range(number)]
+    with RunningFirmware(firmware, RunRequest(engine="unicorn", clock=clock)) as running:
+        took, start = [], time.process_time()
+        for sample in samples:
+            running.run(sample)
+            took.append(0 if running.took is None else running.took.total)
+        seconds = time.process_time() - start
+        return seconds, took, {each.value: running.data_waits[each] for each in DataWaits}
+
+
+def compare_inferences(model: str, boards: Sequence[str], number: int) -> None:
+    """Print the processor time of inferences with each clock."""
+    for board in boards:
+        firmware = ferrule.compile(ferrule.load(model), board=board)
+        plain, _, _ = inferences(firmware, Clock.INSTRUCTIONS, number)
+        with patch.object(Timing, "repeat"):
+            measured, exact, _ = inferences(firmware, Clock.CYCLES, number)
+        repeated, cycles, origins = inferences(firmware, Clock.CYCLES, number)
+        said = ", ".join(f"{count} {what}" for what, count in origins.items())
+        differs = max(abs(one - other) / one for one, other in zip(exact, cycles, strict=True))
+        print(
+            f"{board}: {number} inferences, {1e3 * plain / number:.1f} ms of processor time each; "
+            f"{measured / plain:.1f} times with time in cycles and each wait measured, {repeated / plain:.1f} times as "
+            f"a run does it ({said}), whose cycles differ by at most {1e6 * differs:.1f} ppm"
+        )
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("boards", nargs="*", default=BOARDS, metavar="board")
+    parser.add_argument("--model", help="an int8 model, to run inferences of it")
+    parser.add_argument("--inferences", type=int, default=20)
+    options = parser.parse_args()
+    if options.model is not None:
+        compare_inferences(options.model, options.boards, options.inferences)
+        return
     with tempfile.TemporaryDirectory() as folder:
-        for name in sys.argv[1:] or BOARDS:
+        for name in options.boards:
             board = load_board(name)
             tick = f"-DTICK={board.clock_hz // TICKS_PER_S}"
             plain = build_guest("arm-none-eabi-gcc", "dot_product", board, Path(folder) / f"{name}.elf")

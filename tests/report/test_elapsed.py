@@ -20,7 +20,7 @@ from ferrule.report.html import html_page
 from ferrule.report.limits import parse_limits
 from ferrule.report.sections import Picture, Strip
 from ferrule.report.writers.markdown import markdown_text
-from ferrule.timing import BoardTiming, Duration, Wait, evidence
+from ferrule.timing import BoardTiming, DataWaits, Duration, Wait, evidence
 from ferrule.timing.energy import BoardEnergy, Current, DeviceCurrents
 from ferrule.timing.evidence import MeasuredError
 from ferrule.timing.usage import parse_battery, parse_rate
@@ -66,6 +66,15 @@ def timed(board: Board, *durations: Duration, unit: str = "cycles") -> Timed:
 def asked(milliseconds: str) -> TimeQuestions:
     """Return the question for a deadline."""
     return TimeQuestions(deadline_s=Fraction(milliseconds) / 1000)
+
+
+def test_a_report_says_which_waits_are_repeated(board: Board) -> None:
+    measured, repeated, estimated = (replace(SLEEPS, data_waits=each) for each in DataWaits)
+    assert not duration_part(ALONE, timed(board, measured, measured)).note
+    same = "the waits for data of 2 of 3 inferences are those of a measured one, with which they agree"
+    assert duration_part(ALONE, timed(board, measured, repeated, repeated)).note == same
+    other = "the waits for data of 2 of 2 inferences are those of a measured one; 1 of them differ from it, so that"
+    assert duration_part(ALONE, timed(board, repeated, estimated)).note == f"{other} their times are estimates"
 
 
 def test_milliseconds_follow_from_the_cycles_and_their_error(board: Board, measured: None) -> None:

@@ -7,11 +7,11 @@ import atexit
 import multiprocessing
 import os
 import signal
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ferrule.network.samples import split
 from ferrule.progress import Step, say_nothing
 from ferrule.running import Firmware, RunRequest
 from ferrule.running.session import RunningFirmware
+from ferrule.timing import DataWaits
 
 PIECE = 32
 """The most samples that a process runs at a time, except for sequences, which are not divided."""
@@ -91,6 +92,8 @@ class Ran:
     """Processor seconds."""
     longest: int | None
     """The most time of an inference, in units of the clock; None if the engine cannot tell."""
+    data_waits: Mapping[DataWaits, int] = field(default_factory=dict)
+    """The number of inferences by where their waits for data come from."""
 
 
 def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -> Ran:
@@ -113,16 +116,18 @@ def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -
             for first, end in pieces(data, jobs):
                 results.append(_run_piece(running, *_piece(data, first, end)))
                 progress(Step(phase=phase, done=end, total=len(data)))
-            longest = running.longest
-        return Ran(joined_rows(results), cpu_s() - before, longest)
+            longest, told = running.longest, running.data_waits
+        return Ran(joined_rows(results), cpu_s() - before, longest, told)
     spent: dict[int, float] = {}
     times: list[int] = []
+    origins: dict[int, Mapping[DataWaits, int]] = {}
     waiting: deque[tuple[int, Future[_Answer]]] = deque()
 
     def collect() -> None:
         end, future = waiting.popleft()
         answer = future.result()
         spent[answer.process] = answer.cpu_s
+        origins[answer.process] = answer.data_waits
         times.extend([] if answer.longest is None else [answer.longest])
         results.append(answer.result())
         progress(Step(phase=phase, done=end, total=len(data)))
@@ -142,7 +147,8 @@ def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -
             ) from error
         finally:
             pool.shutdown(cancel_futures=True)
-    return Ran(joined_rows(results), sum(spent.values()), max(times, default=None))
+    together = sum(map(Counter, origins.values()), Counter[DataWaits]())
+    return Ran(joined_rows(results), sum(spent.values()), max(times, default=None), together)
 
 
 def _piece(data: DataSet, first: int, end: int) -> tuple[Chunk, list[bool]]:
@@ -179,6 +185,8 @@ class _Answer:
     outputs: list[Array] | None
     longest: int | None = None
     """The most time of an inference of the process."""
+    data_waits: Mapping[DataWaits, int] = field(default_factory=dict)
+    """The number of its inferences by where their waits for data come from."""
     error: str = ""
     """Why there are no outputs."""
     hint: str | None = None
@@ -215,5 +223,5 @@ def _work(chunk: Chunk, begins: Sequence[bool]) -> _Answer:
         outputs = _run_piece(_Worker.running, chunk, begins)
     except FerruleError as error:
         report = error.report if isinstance(error, EngineError) else None
-        return _Answer(os.getpid(), cpu_s(), None, None, str(error), error.hint, report)
-    return _Answer(os.getpid(), cpu_s(), outputs, _Worker.running.longest)
+        return _Answer(os.getpid(), cpu_s(), None, error=str(error), hint=error.hint, report=report)
+    return _Answer(os.getpid(), cpu_s(), outputs, _Worker.running.longest, Counter(_Worker.running.data_waits))

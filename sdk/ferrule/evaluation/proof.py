@@ -15,7 +15,7 @@ from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.network.samples import Sample, split
 from ferrule.report.document import Verdict
-from ferrule.report.elapsed import judged
+from ferrule.report.elapsed import judged, waits_note
 from ferrule.report.evaluation_document import PathPart, ProofPart
 from ferrule.report.evidence import Evidence, evidence_of
 from ferrule.report.verdicts import compare, worst
@@ -82,7 +82,8 @@ def all_on_board(
     evidence = sum(map(evidence_of, boards, hosts), Evidence(layers=part.evidence.layers))
     report = part.report
     if ran.longest is not None:
-        report = replace(report, duration=judged(report.duration, request.run.questions, ran.longest))
+        duration = judged(report.duration, request.run.questions, ran.longest)
+        report = replace(report, duration=replace(duration, note=waits_note(ran.data_waits) or duration.note))
     part = replace(part, report=report)
     return board, replace(part, verdict=verdict, evidence=evidence, different=tuple(different), whole=True)
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -23,7 +24,8 @@ from ferrule.report.duration import (
     WaitPart,
 )
 from ferrule.report.energy import BatteryPart, EnergyPart
-from ferrule.timing import Duration, core_timing
+from ferrule.report.sections import plural
+from ferrule.timing import DataWaits, Duration, core_timing
 from ferrule.timing.energy import NO_ERROR, battery_life, energy_of
 from ferrule.timing.evidence import model_error
 from ferrule.timing.usage import Battery, Rate
@@ -94,6 +96,17 @@ def judged(part: DurationPart, questions: TimeQuestions, longest: int | None = N
     return replace(part, deadlines=tuple(_judged(part, name, limit_s) for name, limit_s in questions.limits()))
 
 
+def waits_note(numbers: Mapping[DataWaits, int]) -> str:
+    """Return what is to be said of where the waits for data of so many inferences come from; empty if nothing is."""
+    repeated, estimated = (numbers.get(each, 0) for each in (DataWaits.REPEATED, DataWaits.ESTIMATED))
+    if not repeated + estimated:
+        return ""
+    measured = f"the waits for data of {repeated + estimated} of {plural(sum(numbers.values()), 'inference')} are"
+    if not estimated:
+        return f"{measured} those of a measured one, with which they agree"
+    return f"{measured} those of a measured one; {estimated} of them differ from it, so that their times are estimates"
+
+
 def _elapsed(artifact: Artifact, timed: Timed) -> DurationPart:
     """Return the times in units of the clock."""
     found = timed.durations
@@ -120,6 +133,7 @@ def _elapsed(artifact: Artifact, timed: Timed) -> DurationPart:
             longest=max(totals),
             longest_sample=totals.index(max(totals)),
             has_model=core_timing(timed.board.cpu.type) is not None,
+            note=waits_note(Counter(each.data_waits for each in found)),
         )
     if timed.unit == CYCLES and not timed.modelled and not artifact.devices and timed.counted[0]:
         longest = max(timed.counted)

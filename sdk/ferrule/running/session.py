@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -22,7 +23,7 @@ from ferrule.network.samples import Sample
 from ferrule.report.tracing import explained
 from ferrule.running import claims
 from ferrule.running.request import RunRequest
-from ferrule.timing import Duration
+from ferrule.timing import DataWaits, Duration
 
 
 class RunningFirmware(Closing):
@@ -57,6 +58,8 @@ class RunningFirmware(Closing):
         """The time of the last inference of `run`; None if the engine cannot tell."""
         self.longest: int | None = None
         """The most time that an inference of `run` took, in units of the clock; None if the engine cannot tell."""
+        self.data_waits: Counter[DataWaits] = Counter()
+        """The number of inferences of `run` by where their waits for data come from."""
 
     @property
     def network(self) -> Network:
@@ -76,6 +79,7 @@ class RunningFirmware(Closing):
         self.took = next(iter(self.session.durations() or ()), None)
         if self.took is not None:
             self.longest = max(self.took.total, self.longest or 0)
+            self.data_waits[self.took.data_waits] += 1
         return list(result.outputs)
 
     @contextmanager

@@ -7,7 +7,20 @@ each layer, add up to its total.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from ferrule._frozen import frozen
+
+
+class DataWaits(Enum):
+    """Where the core's waits for the data of memories come from, in the order of `enum ferrule_waits_origin`."""
+
+    MEASURED = "measured"
+    """Each access was followed, or no memory lets the core wait."""
+    REPEATED = "repeated"
+    """They are those of the last inference that was measured, with which this one agrees."""
+    ESTIMATED = "estimated"
+    """As above, but then the inference turned out to differ."""
 
 
 @frozen
@@ -90,6 +103,7 @@ class Duration:
     """Each wait."""
     commands: tuple[Command, ...] = ()
     """In the order of their starts."""
+    data_waits: DataWaits = DataWaits.MEASURED
 
     @property
     def waited(self) -> int:

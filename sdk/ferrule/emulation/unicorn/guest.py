@@ -88,6 +88,7 @@ class Guest:
             ("read_register", "uc_reg_read"),
             ("write_register", "uc_reg_write"),
             ("add_hook", "uc_hook_add"),
+            ("delete_hook", "uc_hook_del"),
             ("control", "uc_ctl"),
             ("protect_memory", "uc_mem_protect"),
         ):
@@ -141,10 +142,6 @@ class Guest:
         error = self._library.uc_hook_add(self._handle, hook, kind, callback, state, *everywhere)
         self.check(error, f"add {function}")
 
-    def watch_accesses(self, function: str) -> None:
-        """Call a function of the C hooks at each access of the core to a memory, which makes accesses slow."""
-        self._add_hook(self._unicorn.UC_HOOK_MEM_READ | self._unicorn.UC_HOOK_MEM_WRITE, function)
-
     def load(self, image: Image) -> None:
         """Write a firmware's segments to the board's memories."""
         for segment in image.segments:
@@ -182,7 +179,7 @@ class Guest:
         self.engine.ctl_flush_tb()
         ctypes.memset(self.state.cache, 0, ctypes.sizeof(self.state.cache))
         if self.state.timing:
-            self.hooks.ferrule_timing_forget(self.state.timing)
+            self.hooks.ferrule_timing_forget(self.state.timing, ctypes.byref(self.state))
         return True
 
     def memory_view(self, address: int, size_bytes: int) -> memoryview:

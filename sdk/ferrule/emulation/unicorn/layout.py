@@ -95,6 +95,7 @@ class GuestState(ctypes.Structure):
             "read_register",
             "write_register",
             "add_hook",
+            "delete_hook",
             "control",
             "protect_memory",
             "engine",
@@ -155,6 +156,7 @@ class TimedMemory(ctypes.Structure):
     _fields_ = (
         *_each(U64, "address", "bytes"),
         *_each(U32, "wait_states", "write_wait_states", "width_bytes", "prefetch", "code_cache", "data_cache"),
+        *_each(U32, "width_shift", "line_shift"),
     )
 
 

@@ -19,7 +19,8 @@ SOURCE_FOLDER = Path(__file__).parent / "src"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
     *("alignment", "guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
-    *("ownership", "owned_layers", "operation", "pipeline", "timing", "uart", "uart_nrf", "uart_stm32", "uart_stm32f7"),
+    *("ownership", "owned_layers", "operation", "pipeline", "waits", "timing"),
+    *("uart", "uart_nrf", "uart_stm32", "uart_stm32f7"),
 )
 SOURCES = (*HEADERS, "run")
 
@@ -71,7 +72,11 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_timing_set_cache", None, (POINTER, U32, U32, U32, U32)),
     ("ferrule_timing_add_memory", None, (POINTER, _TIMED_MEMORY)),
     ("ferrule_timing_start", None, (POINTER, _GUEST)),
-    ("ferrule_timing_forget", None, (POINTER,)),
+    ("ferrule_timing_forget", None, (POINTER, _GUEST)),
+    ("ferrule_timing_repeat", None, (POINTER,)),
+    ("ferrule_timing_begin", None, (POINTER,)),
+    ("ferrule_timing_end", U32, (POINTER, _GUEST)),
+    ("ferrule_timing_watches", U32, (POINTER,)),
     ("ferrule_guest_allow_code", ctypes.c_bool, (_GUEST, U32)),
     ("ferrule_core_bytes", U64, ()),
     ("ferrule_core_reset", None, (POINTER, _GUEST, _CONFIG)),

@@ -136,7 +136,11 @@ class UnicornSession(EmulatorSession):
         ]
         by_name = {each.model.name: each for each in self._devices}
         self._observer = Observer(guest, self._processor, machine.contract, by_name, returns, machine.clock.value)
-        self._stopwatch = Stopwatch(guest, self._processor, machine.durations, by_name, returns, self._observer)
+        self._stopwatch = Stopwatch(
+            guest, self._processor, machine.durations, by_name, returns, self._observer, self._timing
+        )
+        if self._timing is not None and machine.options.gdb is None:
+            self._timing.repeat()
         self._wires = [
             UartWire(
                 self._uart(wire.uart, f"for device {wire.name} "),

@@ -15,7 +15,8 @@ from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.observer import Observer
 from ferrule.emulation.unicorn.processor import Processor
-from ferrule.timing import Command, Duration, Pause, Step, Wait
+from ferrule.emulation.unicorn.timing import Timing
+from ferrule.timing import Command, DataWaits, Duration, Pause, Step, Wait
 
 MOST_RUNS = 1024
 """The most runs that are kept until they are taken; of more, the first ones are dropped."""
@@ -104,6 +105,7 @@ class Stopwatch:
         devices: Mapping[str, BoardDevice],
         returns: Returns,
         observer: Observer,
+        timing: Timing | None = None,
     ) -> None:
         self._guest = guest
         self._processor = processor
@@ -111,6 +113,7 @@ class Stopwatch:
         self._devices = devices
         self._returns = returns
         self._observer = observer
+        self._timing = timing
         self._run: _Run | None = None
         self._ended: list[Duration] = []
         for addresses, call in (
@@ -142,13 +145,16 @@ class Stopwatch:
             device.worked()
         start = self._at(address)
         self._run = _Run(start=start, changed=start, late=self._observer.late())
+        if self._timing is not None:
+            self._timing.begin()
         self._then(self._leave)
 
     def _leave(self, now: Moment) -> None:
         run = self._run
         assert run is not None
         run.settle(now)
-        self._ended = [*self._ended[1 - MOST_RUNS :], self._duration(run, now)]
+        origin = DataWaits.MEASURED if self._timing is None else self._timing.end()
+        self._ended = [*self._ended[1 - MOST_RUNS :], self._duration(run, now, origin)]
         self._run = None
 
     def _next(self, address: int) -> None:
@@ -206,7 +212,7 @@ class Stopwatch:
 
     # ---- the result
 
-    def _duration(self, run: _Run, end: Moment) -> Duration:
+    def _duration(self, run: _Run, end: Moment, origin: DataWaits) -> Duration:
         begin = run.start.now
         return Duration(
             total=end.now - begin,
@@ -216,6 +222,7 @@ class Stopwatch:
             steps=tuple(_steps(run)),
             pauses=tuple(Pause(device=name, start=at - begin, end=to - begin) for name, at, to in run.pauses),
             commands=tuple(self._commands(run, end)),
+            data_waits=origin,
         )
 
     def _waits(self, run: _Run) -> list[Wait]:

@@ -12,7 +12,7 @@ from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.unicorn import layout
 from ferrule.emulation.unicorn.guest import Guest
-from ferrule.timing import CacheTiming, CoreTiming, MemoryTiming
+from ferrule.timing import CacheTiming, CoreTiming, DataWaits, MemoryTiming
 from ferrule.timing.core_timing import PARAMETERS
 
 _NAME_ENCODING = "ascii"
@@ -63,6 +63,24 @@ class Timing:
         self._shared = [(self._board.memory(name), each) for name, each in memories.items() if each.dma_wait_states]
         hooks.ferrule_timing_start(self._state, ctypes.byref(self._guest.state))
 
+    def repeat(self) -> None:
+        """Let inferences repeat the waits for data of earlier ones, once two have agreed."""
+        self._guest.hooks.ferrule_timing_repeat(self._state)
+
+    def begin(self) -> None:
+        """Note that the block that the core has entered is the first one of an inference."""
+        self._guest.hooks.ferrule_timing_begin(self._state)
+
+    def end(self) -> DataWaits:
+        """Note that the block that the core has entered is the first one behind the inference; return what it is."""
+        origin: int = self._guest.hooks.ferrule_timing_end(self._state, ctypes.byref(self._guest.state))
+        return tuple(DataWaits)[origin]
+
+    @property
+    def watches(self) -> bool:
+        """Whether accesses to memory have a hook, which makes them slow."""
+        return bool(self._guest.hooks.ferrule_timing_watches(self._state))
+
     def contention(self, address: int, size_bytes: int) -> int:
         """Return the cycles for which a device's transfer of bytes at an address keeps an awake core from a memory."""
         for memory, timing in self._shared:
@@ -96,8 +114,6 @@ class Timing:
                     data_cache=data,
                 )
                 self._guest.hooks.ferrule_timing_add_memory(self._state, ctypes.byref(found))
-        if count:
-            self._guest.watch_accesses("ferrule_timing_on_access")
 
     def _add_cache(self, cache: CacheTiming | None) -> int:
         """Return the number of a new cache; that of none if there is none."""

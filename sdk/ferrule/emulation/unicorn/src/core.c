@@ -6,6 +6,7 @@
 
 #include "system_control.h"
 #include "systick.h"
+#include "timing.h"
 
 #define XPSR_EXCEPTION   0x1FFu
 #define CONTROL_NPRIV    1u
@@ -206,7 +207,7 @@ bool ferrule_core_wants_pause(struct ferrule_guest *guest)
 {
     struct ferrule_core *core = guest->core;
     if (guest->stop != FERRULE_GUEST_RUNS || guest->entered >= guest->budget ||
-        guest->traps != guest->wants_traps ||
+        guest->traps != guest->wants_traps || ferrule_timing_wants_switch(guest->timing) ||
         ferrule_core_time(core) >= ferrule_core_next_event(core)) {
         return true;
     }

@@ -153,7 +153,7 @@ void ferrule_guest_rewind(struct ferrule_guest *guest, uint32_t program_counter)
     guest->elapsed = ferrule_guest_elapsed(guest, program_counter);
     guest->entered = ferrule_guest_executed(guest, program_counter);
     if (code != NULL && program_counter - address < bytes) {
-        ferrule_timing_rewind(guest->timing, code, program_counter);
+        ferrule_timing_rewind(guest->timing, guest, code, program_counter);
     }
 }
 
@@ -466,6 +466,9 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
     if (protection && window_of(self, (uint32_t)address, 1) == NULL &&
         ferrule_core_permits(self, (uint32_t)address) &&
         accepts(self, type, address, bytes, value)) {
+        if (self->timing != NULL) {
+            ferrule_waits_interrupt(&self->timing->waits, self);
+        }
         ferrule_guest_clear_it_state(self);
         return true;
     }

@@ -107,6 +107,7 @@ struct ferrule_guest {
     int (*write_register)(void *engine, int id, const void *value);
     int (*add_hook)(void *engine, uintptr_t *hook, int type, void *callback, void *user_data,
                     uint64_t begin, uint64_t end, ...);
+    int (*delete_hook)(void *engine, uintptr_t hook);
     int (*control)(void *engine, int what, ...);
     int (*protect_memory)(void *engine, uint64_t address, uint64_t bytes, uint32_t permissions);
     void *engine;

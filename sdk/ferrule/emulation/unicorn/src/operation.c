@@ -25,6 +25,12 @@ static uint8_t ones(uint32_t value)
     return found;
 }
 
+bool ferrule_operation_accesses(uint32_t kind)
+{
+    return (kind >= FERRULE_LOAD && kind <= FERRULE_STORE_MULTIPLE) || kind == FERRULE_TABLE ||
+           (kind >= FERRULE_FLOAT_LOAD && kind <= FERRULE_FLOAT_STORE_MULTIPLE);
+}
+
 bool ferrule_operation_is_load(uint32_t kind)
 {
     return kind == FERRULE_LOAD || kind == FERRULE_LOAD_NARROW || kind == FERRULE_FLOAT_LOAD ||

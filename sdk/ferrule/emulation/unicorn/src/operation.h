@@ -92,6 +92,7 @@ struct ferrule_operation {
 /* Decodes an instruction; `second` is its second halfword, or 0 if it has only one. */
 struct ferrule_operation ferrule_operation_of(uint32_t first, uint32_t second);
 
+bool ferrule_operation_accesses(uint32_t kind); /* it reads or writes memory */
 bool ferrule_operation_is_load(uint32_t kind);
 bool ferrule_operation_is_store(uint32_t kind);
 bool ferrule_operation_is_product(uint32_t kind);

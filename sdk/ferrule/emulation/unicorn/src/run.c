@@ -9,7 +9,7 @@
 #include "timing.h"
 
 /* Values of unicorn's enums uc_err and uc_mem_type, and its exception numbers. */
-enum { UC_ERR_OK = 0, UC_ERR_INSN_INVALID = 10 };
+enum { UC_ERR_OK = 0, UC_ERR_INSN_INVALID = 10, UC_ERR_RESOURCE = 20 };
 enum { UC_MEM_FETCH_UNMAPPED = 21, UC_MEM_FETCH_PROT = 24 };
 enum {
     TRAP_SWI = 2,
@@ -88,6 +88,9 @@ static void nap(struct ferrule_core *core)
         core->asleep = FERRULE_AWAKE;
     } else if (next != FERRULE_NEVER) {
         core->slept += next - ferrule_core_time(core);
+        if (core->guest->timing != NULL) {
+            ferrule_waits_interrupt(&core->guest->timing->waits, core->guest);
+        }
     } else if (core->asleep == FERRULE_SLEEPS_FOR_EVENT) {
         core->asleep = FERRULE_AWAKE;
     } else {
@@ -131,6 +134,9 @@ static void handle_invalid(struct ferrule_core *core, uint32_t address)
     } else if (ends_with(guest, address, WFE_NARROW, WFE_WIDE)) {
         core->event |= has_sent_event(guest);
         core->asleep = FERRULE_SLEEPS_FOR_EVENT;
+        if (guest->timing != NULL) {
+            ferrule_timing_arrive(guest->timing, guest, address);
+        }
     } else if (!ends_with(guest, address, YIELD_NARROW, YIELD_WIDE)) {
         ferrule_guest_rewind(guest, address);
         ferrule_exception_fault(core, FERRULE_USAGE_FAULT, FERRULE_CFSR_UNDEFINSTR, 0);
@@ -250,6 +256,13 @@ static int emulate(struct ferrule_core *core, uint64_t count)
         guest->block_bytes = 0;
         guest->aligned = 0;
         ferrule_guest_set_traps(guest);
+        if (ferrule_timing_wants_switch(guest->timing) &&
+            !ferrule_waits_switch(&guest->timing->waits, guest)) {
+            guest->error = UC_ERR_RESOURCE;
+            guest->paused = FERRULE_GUEST_PAUSES;
+            ferrule_guest_stop(guest, FERRULE_GUEST_ERROR);
+            return UC_ERR_OK;
+        }
         ferrule_core_set_limit(core);
         error = guest->start_emulation(guest->engine, ferrule_guest_read(guest, FERRULE_PC) | thumb,
                                        0, 0, count);
@@ -336,6 +349,7 @@ enum ferrule_guest_stop ferrule_core_step(struct ferrule_core *core)
         ferrule_exception_enter(core, exception);
     } else {
         if (guest->timing != NULL) {
+            ferrule_waits_stop(&guest->timing->waits, guest);
             guest->timing->steps = 1;
         }
         execute(core, 1);

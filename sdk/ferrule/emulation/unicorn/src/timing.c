@@ -33,10 +33,26 @@ void ferrule_timing_set_core(struct ferrule_timing *timing, const struct ferrule
     timing->core = *core;
 }
 
+/* Returns the logarithm of a power of 2. */
+static uint32_t logarithm(uint32_t power)
+{
+    uint32_t bits = 0;
+    for (; power > 1; power /= 2) {
+        ++bits;
+    }
+    return bits;
+}
+
 void ferrule_timing_add_memory(struct ferrule_timing *timing,
                                const struct ferrule_memory_timing *memory)
 {
-    timing->memories[timing->memory_count++] = *memory;
+    struct ferrule_memory_timing *added = &timing->memories[timing->memory_count++];
+    *added = *memory;
+    added->width_shift = logarithm(memory->width_bytes);
+    if (memory->code_cache < FERRULE_TIMED_CACHES) {
+        added->line_shift =
+            logarithm(timing->caches[memory->code_cache].line_bytes) - added->width_shift;
+    }
 }
 
 void ferrule_timing_set_cache(struct ferrule_timing *timing, uint32_t cache, uint32_t sets,
@@ -47,11 +63,40 @@ void ferrule_timing_set_cache(struct ferrule_timing *timing, uint32_t cache, uin
     timing->caches[cache].line_bytes = line_bytes;
 }
 
-void ferrule_timing_forget(struct ferrule_timing *timing)
+static void forget_blocks(struct ferrule_timing *timing)
 {
     timing->kept = *timing->last;
     timing->last = &timing->kept;
     memset(timing->blocks, 0, sizeof timing->blocks);
+}
+
+void ferrule_timing_forget(struct ferrule_timing *timing, struct ferrule_guest *guest)
+{
+    forget_blocks(timing);
+    timing->kept.waits = 0;
+    if (timing->waits.count != 0) {
+        ferrule_waits_forget(&timing->waits, guest);
+    }
+}
+
+void ferrule_timing_repeat(struct ferrule_timing *timing)
+{
+    ferrule_waits_repeat(&timing->waits);
+}
+
+void ferrule_timing_begin(struct ferrule_timing *timing)
+{
+    ferrule_waits_begin(&timing->waits);
+}
+
+uint32_t ferrule_timing_end(struct ferrule_timing *timing, struct ferrule_guest *guest)
+{
+    return ferrule_waits_end(&timing->waits, guest);
+}
+
+uint32_t ferrule_timing_watches(const struct ferrule_timing *timing)
+{
+    return timing->waits.watched;
 }
 
 void ferrule_timing_start(struct ferrule_timing *timing, struct ferrule_guest *guest)
@@ -62,6 +107,9 @@ void ferrule_timing_start(struct ferrule_timing *timing, struct ferrule_guest *g
     timing->last = &timing->kept;
     timing->fetched_memory = FERRULE_TIMED_MEMORIES;
     guest->timing = timing;
+    if (timing->memory_count != 0) {
+        ferrule_waits_start(&timing->waits);
+    }
 }
 
 static uint32_t halfword(const uint8_t *code)
@@ -89,16 +137,18 @@ static uint16_t number_of(struct ferrule_timing *timing, const struct ferrule_pi
     return (uint16_t)timing->state_count++;
 }
 
-/* Makes room for more states: if there is none, all are forgotten but those of the present, with
- * the blocks that refer to them. */
+/* Makes room for more states and fetches: if there is none, all are forgotten but the states of the
+ * present, with the blocks that refer to them. */
 static void make_room(struct ferrule_timing *timing)
 {
-    if (timing->state_count + 4 <= FERRULE_TIMED_STATES) {
+    if (timing->state_count + 4 <= FERRULE_TIMED_STATES &&
+        timing->crossing_count + FERRULE_TIMED_FETCHES <= FERRULE_TIMED_CROSSINGS) {
         return;
     }
     const struct ferrule_pipeline state = timing->states[timing->state];
     const struct ferrule_pipeline entry = timing->states[timing->last->entry];
-    ferrule_timing_forget(timing);
+    forget_blocks(timing);
+    timing->crossing_count = 0;
     timing->state_count = 1;
     timing->state = number_of(timing, &state);
     timing->kept.entry = number_of(timing, &entry);
@@ -115,13 +165,13 @@ static uint32_t memory_of(const struct ferrule_timing *timing, uint32_t address)
     return FERRULE_TIMED_MEMORIES;
 }
 
-/* Executes a block's instructions up to an offset. Notes in `crossed` the cycles before each
- * instruction that needs other bytes than those that a memory has delivered with the ones before.
- */
+/* Executes a block's instructions up to an offset. Notes in `crossed`, if that is not NULL, the
+ * cycles before each instruction that needs other bytes than those that a memory has delivered with
+ * the ones before. */
 static struct ferrule_passage execute(const struct ferrule_timing *timing,
                                       struct ferrule_pipeline *pipeline,
                                       struct ferrule_timed_block *block, const uint8_t *code,
-                                      uint32_t until, uint16_t *crossed, uint32_t room)
+                                      uint32_t until, uint16_t *crossed)
 {
     struct ferrule_passage passage = {0};
     const bool waits = block->memory < FERRULE_TIMED_MEMORIES;
@@ -133,7 +183,7 @@ static struct ferrule_passage execute(const struct ferrule_timing *timing,
     for (uint32_t at = 0; at < until;) {
         const struct ferrule_operation operation = operation_at(code, block->bytes, at);
         for (; delivered < (block->address + at + operation.bytes - 1) / width; ++delivered) {
-            if (noted < room) {
+            if (crossed != NULL && noted < FERRULE_TIMED_FETCHES) {
                 crossed[noted++] = block->cycles;
             }
         }
@@ -141,9 +191,20 @@ static struct ferrule_passage execute(const struct ferrule_timing *timing,
         block->cycles = (uint16_t)(block->cycles + passage.cycles);
         block->jump_at = passage.jumps ? block->address + at : 0;
         block->it = block->it != 0 || operation.kind == FERRULE_IT;
+        block->accesses = block->accesses != 0 || ferrule_operation_accesses(operation.kind);
         at += operation.bytes;
     }
     return passage;
+}
+
+/* Counts the fetches of a block in a memory that waits. */
+static void count_fetches(const struct ferrule_timing *timing, struct ferrule_timed_block *block)
+{
+    const uint32_t shift = timing->memories[block->memory].width_shift;
+    const uint32_t others =
+        ((block->address + block->bytes - 1) >> shift) - (block->address >> shift);
+    block->first = block->address >> shift;
+    block->fetches = (uint16_t)(others < FERRULE_TIMED_FETCHES ? others : FERRULE_TIMED_FETCHES);
 }
 
 static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *block,
@@ -157,30 +218,31 @@ static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *bl
         .memory = (uint8_t)memory_of(timing, address),
         .wide = halfword(code) >= 0xE800u && (address & 2u) != 0,
         .it = pipeline.it_left != 0,
+        .crossed = timing->crossing_count,
     };
     const struct ferrule_passage passage =
-        execute(timing, &pipeline, block, code, bytes, block->crossed, FERRULE_TIMED_CROSSINGS);
+        execute(timing, &pipeline, block, code, bytes, timing->crossings + block->crossed);
     const uint32_t mask = ((1u << timing->core.predictor_bits) - 1u) & (FERRULE_TIMED_BRANCHES - 1);
     block->branch = (uint16_t)(block->jump_at >> 1 & mask);
     block->conditional = passage.conditional;
     block->refill = (uint16_t)passage.refill;
+    if (timing->waits.count != 0) {
+        block->waits = ferrule_waits_number(&timing->waits, address, bytes, block->accesses != 0);
+    }
+    if (block->memory < FERRULE_TIMED_MEMORIES) {
+        count_fetches(timing, block);
+    }
     block->exit = number_of(timing, &pipeline);
     ferrule_pipeline_pass(&pipeline, passage.refill);
     pipeline.it_left = 0;
     block->jumped = number_of(timing, &pipeline);
 }
 
-/* Looks for a line, which is in the cache afterwards; returns whether it was before. */
-static bool look_up(struct ferrule_cache_timing *cache, uint32_t line)
+/* Looks for a line where the hint does not lead, and replaces the oldest one if it is not found. */
+static bool search(struct ferrule_cache_timing *cache, uint32_t line, uint16_t *hint)
 {
     const uint32_t first = (line & (cache->sets - 1)) * cache->ways;
-    uint16_t *hint = &cache->hints[line & (FERRULE_TIMED_HINTS - 1)];
     uint32_t oldest = first;
-    ++cache->uses;
-    if (cache->lines[*hint] == line && cache->used[*hint] != 0) {
-        cache->used[*hint] = cache->uses;
-        return true;
-    }
     for (uint32_t i = first; i < first + cache->ways; ++i) {
         if (cache->lines[i] == line && cache->used[i] != 0) {
             cache->used[i] = cache->uses;
@@ -197,6 +259,18 @@ static bool look_up(struct ferrule_cache_timing *cache, uint32_t line)
     return false;
 }
 
+/* Looks for a line, which is in the cache afterwards; returns whether it was before. */
+static inline bool look_up(struct ferrule_cache_timing *cache, uint32_t line)
+{
+    uint16_t *hint = &cache->hints[line & (FERRULE_TIMED_HINTS - 1)];
+    ++cache->uses;
+    if (cache->lines[*hint] == line && cache->used[*hint] != 0) {
+        cache->used[*hint] = cache->uses;
+        return true;
+    }
+    return search(cache, line, hint);
+}
+
 /* Returns the cycles that a fetch waits, which begins at a time of `pace`. */
 static uint32_t fetch(struct ferrule_timing *timing, uint32_t index, uint32_t piece,
                       uint64_t begins)
@@ -211,7 +285,7 @@ static uint32_t fetch(struct ferrule_timing *timing, uint32_t index, uint32_t pi
     bool follows = next && memory->prefetch != 0;
     if (memory->code_cache < FERRULE_TIMED_CACHES) {
         struct ferrule_cache_timing *cache = &timing->caches[memory->code_cache];
-        const uint32_t line = piece / (cache->line_bytes / memory->width_bytes);
+        const uint32_t line = piece >> memory->line_shift;
         const bool fills = next && timing->filling == line + 1;
         waits = !look_up(cache, line) || fills;
         follows = follows || fills;
@@ -230,25 +304,13 @@ static uint32_t fetch(struct ferrule_timing *timing, uint32_t index, uint32_t pi
 }
 
 /* Returns the cycles that the fetches of a block wait. */
-static uint32_t fetch_block(struct ferrule_timing *timing, const struct ferrule_timed_block *block,
-                            const uint8_t *code)
+static uint32_t fetch_block(struct ferrule_timing *timing, const struct ferrule_timed_block *block)
 {
-    enum { MOST = 1 << 9 };
-    const uint32_t width = timing->memories[block->memory].width_bytes;
-    const uint32_t first = block->address / width;
-    const uint32_t last = (block->address + block->bytes - 1) / width;
-    const uint16_t *crossed = block->crossed;
-    uint16_t all[MOST];
-    uint32_t waited = fetch(timing, block->memory, first, timing->pace);
-    if (last - first > FERRULE_TIMED_CROSSINGS) {
-        struct ferrule_pipeline pipeline = timing->states[block->entry];
-        struct ferrule_timed_block again = *block;
-        memset(all, 0, sizeof all);
-        (void)execute(timing, &pipeline, &again, code, block->bytes, all, MOST);
-        crossed = all;
-    }
-    for (uint32_t i = 0; i < last - first && i < MOST; ++i) {
-        waited += fetch(timing, block->memory, first + 1 + i, timing->pace + crossed[i] + waited);
+    const uint16_t *crossed = timing->crossings + block->crossed;
+    uint32_t waited = fetch(timing, block->memory, block->first, timing->pace);
+    for (uint32_t i = 0; i < block->fetches; ++i) {
+        waited +=
+            fetch(timing, block->memory, block->first + 1 + i, timing->pace + crossed[i] + waited);
     }
     return waited;
 }
@@ -351,12 +413,16 @@ bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *g
         make_room(timing);
         block = fixed ? ferrule_timing_slot(timing, address) : &timing->kept;
         decode(timing, block, code, address, bytes);
+        timing->crossing_count += fixed ? block->fetches : 0;
+    }
+    if (ferrule_timing_lacks_waits(timing, block)) {
+        ferrule_waits_lose(&timing->waits, guest);
+        return false;
     }
     if ((timing->jumped & block->wide) != 0) {
         ferrule_timing_spend(timing, guest, timing->core.refill_unaligned);
     }
-    const uint32_t waited =
-        block->memory < FERRULE_TIMED_MEMORIES ? fetch_block(timing, block, code) : 0;
+    const uint32_t waited = block->memory < FERRULE_TIMED_MEMORIES ? fetch_block(timing, block) : 0;
     ferrule_timing_spend(timing, guest, block->cycles + waited);
     timing->last = block;
     timing->settled = 0;
@@ -370,7 +436,7 @@ static uint32_t execute_part(const struct ferrule_timing *timing, const uint8_t 
     struct ferrule_timed_block part = *timing->last;
     part.memory = FERRULE_TIMED_MEMORIES;
     *pipeline = timing->states[part.entry];
-    (void)execute(timing, pipeline, &part, code, program_counter - part.address, NULL, 0);
+    (void)execute(timing, pipeline, &part, code, program_counter - part.address, NULL);
     return part.cycles;
 }
 
@@ -381,11 +447,12 @@ uint32_t ferrule_timing_left(const struct ferrule_timing *timing, const uint8_t 
     return timing->last->cycles - execute_part(timing, code, program_counter, &pipeline);
 }
 
-void ferrule_timing_rewind(struct ferrule_timing *timing, const uint8_t *code,
-                           uint32_t program_counter)
+void ferrule_timing_rewind(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                           const uint8_t *code, uint32_t program_counter)
 {
     struct ferrule_pipeline pipeline;
     const uint32_t cycles = execute_part(timing, code, program_counter, &pipeline);
+    ferrule_waits_break(&timing->waits, guest);
     timing->pace -= timing->last->cycles - cycles;
     make_room(timing);
     timing->state = number_of(timing, &pipeline);
@@ -396,7 +463,11 @@ void ferrule_timing_rewind(struct ferrule_timing *timing, const uint8_t *code,
 void ferrule_timing_drain(struct ferrule_timing *timing, struct ferrule_guest *guest,
                           uint32_t cycles)
 {
+    if (timing->settled == 0 && timing->waits.count != 0) { /* a block that ends by returning */
+        guest->elapsed += ferrule_waits_pass(&timing->waits, timing->last->waits);
+    }
     ferrule_timing_spend(timing, guest, cycles);
+    ferrule_waits_interrupt(&timing->waits, guest);
     timing->state = 0;
     timing->settled = 1;
     timing->jumped = 0;
@@ -434,10 +505,10 @@ void ferrule_timing_on_access(void *engine, int type, uint64_t address, int byte
     struct ferrule_timing *timing = self->timing;
     (void)engine;
     (void)value;
-    if (is_unaligned(address, bytes)) {
-        self->elapsed += timing->core.unaligned;
-    }
-    self->elapsed += wait_for_data(timing, (uint32_t)address, type == UC_MEM_WRITE);
+    const uint32_t waits = wait_for_data(timing, (uint32_t)address, type == UC_MEM_WRITE) +
+                           (is_unaligned(address, bytes) ? timing->core.unaligned : 0);
+    self->elapsed += waits;
+    timing->waits.current += waits;
     if (timing->last->it != 0) { /* unicorn has restored ITSTATE for this hook */
         ferrule_guest_clear_it_state(self);
     }

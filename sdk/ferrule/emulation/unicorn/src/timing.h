@@ -7,8 +7,11 @@
 #ifndef FERRULE_EMULATION_TIMING_H
 #define FERRULE_EMULATION_TIMING_H
 
+#include <stddef.h>
+
 #include "guest.h"
 #include "pipeline.h"
+#include "waits.h"
 
 enum {
     FERRULE_TIMED_BLOCKS = 1 << 14,
@@ -17,7 +20,8 @@ enum {
     FERRULE_TIMED_CACHES = 8,
     FERRULE_TIMED_LINES = 1 << 12, /* lines of a cache */
     FERRULE_TIMED_HINTS = 1 << 10,
-    FERRULE_TIMED_CROSSINGS = 8,       /* fetches of a block whose times are kept */
+    FERRULE_TIMED_FETCHES = 1 << 9,    /* the most fetches of a block */
+    FERRULE_TIMED_CROSSINGS = 1 << 17, /* fetches of all blocks */
     FERRULE_TIMED_DIVISIONS = 1 << 12, /* slots for divisions with a hook */
     FERRULE_TIMED_BRANCHES = 1 << 12,  /* largest table of the branch predictor */
     FERRULE_TAKEN_LEAST = 2,           /* the least history that predicts that a branch jumps */
@@ -46,6 +50,8 @@ struct ferrule_memory_timing {
     uint32_t prefetch;
     uint32_t code_cache; /* its index; FERRULE_TIMED_CACHES: none */
     uint32_t data_cache;
+    uint32_t width_shift; /* its logarithm; set by ferrule_timing_add_memory(), as is the next */
+    uint32_t line_shift;  /* logarithm of the widths in a line of the code's cache */
 };
 
 struct ferrule_timed_block {
@@ -61,8 +67,12 @@ struct ferrule_timed_block {
     uint8_t wide;        /* 1: the first instruction has 32 bits and is at no multiple of 4 */
     uint8_t memory;      /* where it lies, FERRULE_TIMED_MEMORIES if that does not wait */
     uint8_t it;          /* nonzero: instructions of it are in an IT block */
+    uint8_t accesses;    /* nonzero: instructions of it access memory */
     uint16_t branch;     /* where the predictor keeps the jump's history */
-    uint16_t crossed[FERRULE_TIMED_CROSSINGS]; /* cycles before each fetch but the first */
+    uint16_t waits;      /* its number among the blocks that wait for data */
+    uint32_t first;      /* its first fetch, as a multiple of the memory's width */
+    uint16_t fetches;    /* the number of the others */
+    uint32_t crossed;    /* where `crossings` has the cycles before each of them */
 };
 
 struct ferrule_timing {
@@ -77,6 +87,7 @@ struct ferrule_timing {
     uint32_t fetched; /* what was fetched last, as a multiple of the memory's width */
     uint32_t filling; /* the cache's line that is being filled; 0: none */
     uint32_t state_count;
+    uint32_t crossing_count;
     uint64_t pace; /* cycles without waits for data, in which fetches are measured */
     uint64_t fetch_began;
     uint32_t division_count;
@@ -85,8 +96,10 @@ struct ferrule_timing {
     struct ferrule_timed_block blocks[FERRULE_TIMED_BLOCKS];
     struct ferrule_timed_block kept; /* the last block, if it is not among those */
     struct ferrule_cache_timing caches[FERRULE_TIMED_CACHES];
+    uint16_t crossings[FERRULE_TIMED_CROSSINGS];
     uint32_t divisions[FERRULE_TIMED_DIVISIONS]; /* with bit 0 set; 0: free */
     uint8_t taken[FERRULE_TIMED_BRANCHES];       /* of the predictor: 0 to 3 */
+    struct ferrule_waits waits;
 };
 
 uint64_t ferrule_timing_bytes(void);
@@ -103,7 +116,15 @@ void ferrule_timing_set_cache(struct ferrule_timing *timing, uint32_t cache, uin
                               uint32_t ways, uint32_t line_bytes);
 
 /* Forgets all blocks, since code has changed. */
-void ferrule_timing_forget(struct ferrule_timing *timing);
+void ferrule_timing_forget(struct ferrule_timing *timing, struct ferrule_guest *guest);
+
+/* Let inferences repeat the waits for data of earlier ones; tell when one begins and has ended. The
+ * last returns an enum ferrule_waits_origin. */
+void ferrule_timing_repeat(struct ferrule_timing *timing);
+void ferrule_timing_begin(struct ferrule_timing *timing);
+uint32_t ferrule_timing_end(struct ferrule_timing *timing, struct ferrule_guest *guest);
+/* Returns whether accesses to memory have a hook now. */
+uint32_t ferrule_timing_watches(const struct ferrule_timing *timing);
 
 /* Adds what the last block's conditional jump takes by the branch predictor, which learns. */
 void ferrule_timing_predict(struct ferrule_timing *timing, struct ferrule_guest *guest, bool jumps);
@@ -112,7 +133,7 @@ void ferrule_timing_predict(struct ferrule_timing *timing, struct ferrule_guest 
 uint32_t ferrule_timing_step_bytes(const uint8_t *code, uint32_t bytes);
 
 /* Enters a block and adds its cycles; `fixed`: the code cannot change. Returns false, and adds
- * nothing, if a division lacks its hook. */
+ * nothing, if a division or an access to memory lacks its hook. */
 bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *guest,
                           const uint8_t *code, uint32_t address, uint32_t bytes, bool fixed);
 /* Adds the hooks that a block lacks; returns false if unicorn does not. */
@@ -123,8 +144,8 @@ bool ferrule_timing_add_hooks(struct ferrule_timing *timing, struct ferrule_gues
 uint32_t ferrule_timing_left(const struct ferrule_timing *timing, const uint8_t *code,
                              uint32_t program_counter);
 /* Takes the block's instructions back from one on, whose cycles are no longer counted. */
-void ferrule_timing_rewind(struct ferrule_timing *timing, const uint8_t *code,
-                           uint32_t program_counter);
+void ferrule_timing_rewind(struct ferrule_timing *timing, struct ferrule_guest *guest,
+                           const uint8_t *code, uint32_t program_counter);
 
 /* Adds the cycles of an exception's entry or return, after which the pipeline is empty. */
 void ferrule_timing_drain(struct ferrule_timing *timing, struct ferrule_guest *guest,
@@ -139,6 +160,20 @@ static inline void ferrule_timing_spend(struct ferrule_timing *timing, struct fe
 {
     guest->elapsed += cycles;
     timing->pace += cycles;
+}
+
+/* Whether the hook of accesses to memory is to be added or removed. */
+static inline bool ferrule_timing_wants_switch(const struct ferrule_timing *timing)
+{
+    return timing != NULL && timing->waits.watched != timing->waits.wants_watch;
+}
+
+/* Whether the waits of a block for data are not known, and accesses have no hook. */
+static inline bool ferrule_timing_lacks_waits(const struct ferrule_timing *timing,
+                                              const struct ferrule_timed_block *block)
+{
+    return timing->waits.watched == 0 && timing->waits.count != 0 &&
+           !ferrule_waits_knows(&timing->waits, block->waits);
 }
 
 static inline struct ferrule_timed_block *ferrule_timing_slot(struct ferrule_timing *timing,
@@ -164,6 +199,9 @@ static inline void ferrule_timing_arrive(struct ferrule_timing *timing, struct f
     } else if (jumps) {
         ferrule_timing_spend(timing, guest, last->refill);
     }
+    if (timing->waits.count != 0) {
+        guest->elapsed += ferrule_waits_pass(&timing->waits, last->waits);
+    }
     timing->state = jumps ? last->jumped : last->exit;
     timing->jumped = jumps;
     timing->settled = 1;
@@ -176,7 +214,7 @@ static inline bool ferrule_timing_enter_known(struct ferrule_timing *timing,
 {
     struct ferrule_timed_block *block = ferrule_timing_slot(timing, address);
     if (block->address != address || block->bytes != bytes || block->entry != timing->state ||
-        block->memory < FERRULE_TIMED_MEMORIES) {
+        block->memory < FERRULE_TIMED_MEMORIES || ferrule_timing_lacks_waits(timing, block)) {
         return false;
     }
     ferrule_timing_spend(timing, guest,
