@@ -26,6 +26,7 @@ INTERNAL = (
     "emulation_speed.py",
     "ethos_u.py",
     "evaluate.py",
+    "milliseconds.py",
     "runtime_overhead.py",
     "scale.py",
     "timing_evidence.py",
