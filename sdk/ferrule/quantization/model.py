@@ -20,11 +20,12 @@ from ferrule.network import Network
 from ferrule.network.copying import network_of as network_from
 from ferrule.network.rounding import with_rounding
 from ferrule.progress import Progress, Step, say_nothing
+from ferrule.quantization.folding import folded
 from ferrule.quantization.library import check_installed, with_integers
 from ferrule.quantization.losses import layer_losses
 from ferrule.quantization.observation import observed_ranges
 from ferrule.quantization.own import CONVERSIONS, with_names, with_own_integers
-from ferrule.quantization.precision import SCHEMES, Keep, Precision, carried_over, precisions
+from ferrule.quantization.precision import SCHEMES, Keep, Precision, carried_over, precisions, rewritten
 from ferrule.quantization.ranges import Range, RangeRule
 from ferrule.report.base import part_of
 from ferrule.report.document import ModelPart
@@ -97,12 +98,13 @@ def quantize(
     network = network_of(model)
     _check_float(network)
     given = precisions(network, wanted, [Keep.parse(text) for text in keep])
-    normal = load(to_tflite(with_rounding(network, Rounding.TFLM)), network.name)
+    simple = folded(with_rounding(network, Rounding.TFLM))
+    normal = load(to_tflite(simple), network.name)
     if not isinstance(data, DataSet):
         settings = settings or DataSettings()
         data = open_data(data, None, normal.inputs, normal.outputs, settings, limit, seed=seed)
-    own = carried_over(network, given, normal)
-    names = {name: layer.name for layer in network.layers for name in layer.outputs}
+    own = carried_over(simple, rewritten(network, given, simple), normal)
+    names = {name: layer.name for layer in simple.layers for name in layer.outputs}
     observed = observed_ranges(normal, data, rule, own, names, progress)
     progress(Step(phase="quantising the layers"))
     integers = with_integers(normal, observed, own, io=outside)

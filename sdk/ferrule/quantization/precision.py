@@ -85,6 +85,16 @@ def precisions(graph: Graph, scheme: Precision, keep: Sequence[Keep]) -> dict[st
     return found
 
 
+def rewritten(graph: Graph, given: Mapping[str, Precision], other: Graph) -> dict[str, Precision]:
+    """Return the precisions of a graph after passes: of a layer that has kept its name, or which writes the tensor."""
+    found = {}
+    for layer in other.layers:
+        writer = graph.producer(layer.outputs[0])
+        behind = Precision.FLOAT if writer is None else given[writer.name]
+        found[layer.name] = given.get(layer.name, behind)
+    return found
+
+
 def carried_over(graph: Graph, given: Mapping[str, Precision], other: Graph) -> dict[str, Precision]:
     """Return the precisions of another form of a graph: of the layers that write the same tensors.
 

@@ -29,7 +29,7 @@ def fuse_activations(editor: GraphEditor, layer: Layer) -> None:
         return
     if editor.only_consumer(before.outputs[0]) is not layer:
         return
-    descriptor = _with_activation(before.descriptor, activation)
+    descriptor = with_activation(before.descriptor, activation)
     if descriptor is not None and _accepts(editor, replace(before, descriptor=descriptor)):
         editor.remove_layer(layer.name)
         editor.replace_layer(replace(before, descriptor=descriptor, outputs=layer.outputs))
@@ -53,7 +53,8 @@ def fold_pads(editor: GraphEditor, layer: Layer) -> None:
             editor.replace_layer(changed)
 
 
-def _with_activation(descriptor: Any, activation: Activation) -> Descriptor | None:  # noqa: ANN401 any operator's
+def with_activation(descriptor: Any, activation: Activation) -> Descriptor | None:  # noqa: ANN401 any operator's
+    """Return a descriptor with an activation; None if it has another one."""
     if fused_activation(descriptor) not in {Activation.NONE, activation}:
         return None
     return cast(Descriptor, replace(descriptor, activation=activation))
