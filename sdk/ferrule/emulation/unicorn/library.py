@@ -22,7 +22,7 @@ HEADERS = (
     *("ownership", "owned_layers", "operation", "pipeline", "waits", "timing"),
     *("uart", "uart_nrf", "uart_stm32", "uart_stm32f7"),
 )
-SOURCES = (*HEADERS, "run")
+SOURCES = (*HEADERS, "narrow", "wide", "floating", "run")
 
 
 def compiled_hooks() -> Path:
@@ -32,7 +32,7 @@ def compiled_hooks() -> Path:
         title="unicorn hooks",
         purpose=PURPOSE,
         sources=tuple(SOURCE_FOLDER / f"{name}.c" for name in SOURCES),
-        headers=tuple(SOURCE_FOLDER / f"{name}.h" for name in HEADERS),
+        headers=tuple(SOURCE_FOLDER / f"{name}.h" for name in (*HEADERS, "decoding")),
         flags=FLAGS,
         facts=(importlib.metadata.version("unicorn"),),
     ).file()

@@ -128,16 +128,24 @@ uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_co
            ferrule_guest_count(guest, guest->block_address, offset);
 }
 
+/* Returns the code of the current block if an instruction lies in it whose time is in cycles;
+ * otherwise NULL. */
+static const uint8_t *timed_code(const struct ferrule_guest *guest, uint32_t program_counter)
+{
+    const uint32_t bytes = guest->block_bytes;
+    const bool inside = program_counter - guest->block_address < bytes;
+    return guest->timing != NULL && inside ? code_of(guest, guest->block_address, bytes) : NULL;
+}
+
 /* Returns how many units of time the current block takes from an instruction on. */
 static uint64_t time_left(struct ferrule_guest *guest, uint32_t program_counter)
 {
-    const uint32_t address = guest->block_address;
-    const uint32_t bytes = guest->block_bytes;
-    const uint8_t *code = guest->timing == NULL ? NULL : code_of(guest, address, bytes);
-    if (guest->timing == NULL || program_counter - address >= bytes) {
-        return guest->entered - ferrule_guest_executed(guest, program_counter);
+    const uint8_t *code = timed_code(guest, program_counter);
+    if (code != NULL) {
+        return ferrule_timing_left(guest->timing, code, program_counter);
     }
-    return code == NULL ? 0 : ferrule_timing_left(guest->timing, code, program_counter);
+    return guest->timing != NULL ? 0
+                                 : guest->entered - ferrule_guest_executed(guest, program_counter);
 }
 
 uint64_t ferrule_guest_elapsed(struct ferrule_guest *guest, uint32_t program_counter)
@@ -147,12 +155,10 @@ uint64_t ferrule_guest_elapsed(struct ferrule_guest *guest, uint32_t program_cou
 
 void ferrule_guest_rewind(struct ferrule_guest *guest, uint32_t program_counter)
 {
-    const uint32_t address = guest->block_address;
-    const uint32_t bytes = guest->block_bytes;
-    const uint8_t *code = guest->timing == NULL ? NULL : code_of(guest, address, bytes);
+    const uint8_t *code = timed_code(guest, program_counter);
     guest->elapsed = ferrule_guest_elapsed(guest, program_counter);
     guest->entered = ferrule_guest_executed(guest, program_counter);
-    if (code != NULL && program_counter - address < bytes) {
+    if (code != NULL) {
         ferrule_timing_rewind(guest->timing, guest, code, program_counter);
     }
 }
