@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What onnxruntime's optimiser does with operators between conversions, in the configuration of docs/onnx.md.
 
-It moves conversions over operators that only move elements, turns int8 tensors between a QuantizeLinear and its only
-DequantizeLinear into uint8, and fuses an operator with the conversions round it if all of them have the same type.
+It makes the zeros of a Pad part of the operator behind it, moves conversions over operators that only move elements,
+turns int8 tensors between a QuantizeLinear and its only DequantizeLinear into uint8, and fuses an operator with the
+conversions round it if all of them have the same type.
 Everything here was measured with onnxruntime 1.32.0: `tests/support/onnx_fusion.py` compares it on random graphs.
 """
 
@@ -23,11 +24,14 @@ from ferrule.graph.real_values import saturated
 
 FUSED: Mapping[str, int] = {"Add": 2, "AveragePool": 1, "GlobalAveragePool": 1, "Mul": 2, "Softmax": 1}
 """The operators whose results depend on whether they are fused, and the number of their inputs."""
+_PADDED = frozenset({"AveragePool", "Conv"})
+"""The operators that take over the zeros of a Pad before them."""
 WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm"})
 """The operators whose float32 weights are quantised if they stand between conversions."""
 MOVING = frozenset({"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 """The operators over which conversions are moved."""
-_CLAMPS = frozenset({"Relu", "Clip"})
+CLAMPS = frozenset({"Relu", "Clip"})
+"""The operators that only limit elements."""
 _NARROW = (-64, 63)
 """int8 constants within these limits do not become uint8."""
 _NEAR = float(np.finfo(np.float32).eps)
@@ -48,7 +52,7 @@ class _Step:
 
 _Edge = tuple[_Step, int]
 """A reader of a tensor, and the position of the input; -1 for a graph inside of the reader."""
-_QUANTIZE, _DEQUANTIZE = "Q", "DQ"
+_QUANTIZE, _DEQUANTIZE, _PAD = "Q", "DQ", "Pad"
 
 
 @frozen
@@ -64,6 +68,7 @@ class Fusions:
 def fusions(nodes: Sequence[Node], constants: Mapping[str, Array], outputs: frozenset[str]) -> Fusions:
     """Return what becomes of the nodes of a graph, of which no two do the same."""
     graph = _Graph(nodes, constants, outputs)
+    graph.merge_padding()
     graph.separate()
     graph.move_forward()
     graph.move_backward()
@@ -91,6 +96,8 @@ class _Graph:
     def _take(self, node: Node) -> None:
         kind = _QUANTIZE if node.key in QUANTIZE else _DEQUANTIZE if node.key in DEQUANTIZE else node.key
         kept = 1 if node.key in QUANTIZE | DEQUANTIZE else len(node.inputs)
+        if kind == _PAD and not self._is_zero_padding(node):
+            kind = "Pad of other values"
         step = _Step(kind, list(node.inputs[:kept]), node.output, tuple(node.inputs[kept:]))
         data = self._constants.get(node.source) if kind == _QUANTIZE else None
         if data is not None and self._is_constant(step):
@@ -102,6 +109,10 @@ class _Graph:
         for graph in node.graphs.values():
             for name in outer_names(graph):
                 self._readers[name].append((step, -1))
+
+    def _is_zero_padding(self, node: Node) -> bool:
+        value = self._constants.get(node.inputs[2]) if node.has_input(2) else np.zeros(1)
+        return node.text("mode", "constant") == "constant" and value is not None and not value.any()
 
     def _quantised(self, step: _Step, data: Array) -> Array:
         scale, zero = self._parameters(step)
@@ -135,6 +146,18 @@ class _Graph:
 
     def _zero_point(self, step: _Step) -> Array | None:
         return self._constants.get(step.parameters[1]) if len(step.parameters) > 1 else None
+
+    def merge_padding(self) -> None:
+        """Let operators with padding of their own read what a Pad reads."""
+        for step in [each for each in self.steps if each.op == _PAD]:
+            edge = self._only_edge(step.output)
+            if edge is not None and edge[0].op in _PADDED and edge[1] == 0:
+                reader, source = edge[0], step.inputs[0]
+                reader.inputs[0] = source
+                self._readers[source] = [each for each in self._readers[source] if each[0] is not step]
+                self._readers[source].append(edge)
+                self._readers[step.output].clear()
+                self.steps.remove(step)
 
     # conversions move
 
@@ -221,7 +244,7 @@ class _Graph:
             step = edge[0]
             if step.op == _QUANTIZE:
                 return step, clamps
-            if step.op not in _CLAMPS or step in clamps:
+            if step.op not in CLAMPS or step in clamps:
                 break
             clamps.append(step)
         return None, clamps

@@ -46,14 +46,51 @@ def moves(node: Node) -> bool:
     return node.key in _MOVING or (node.key == "Resize" and node.text("mode", "nearest") == "nearest")
 
 
+def moves_all(node: Node) -> bool:
+    """Whether the only result of an operator has elements of its first input alone, and perhaps a constant round it."""
+    return sum(map(bool, node.outputs)) == 1 and (
+        moves(node) or (node.key == "Pad" and node.text("mode", "constant") == "constant")
+    )
+
+
+def joins(node: Node) -> bool:
+    """Whether the result of an operator has the elements of several inputs."""
+    return node.key in _JOINING
+
+
+def joined(node: Node) -> tuple[str, ...]:
+    """Return the inputs of an operator that joins, whose elements its result has."""
+    return node.inputs[_JOINING[node.key] :]
+
+
 def _rectify(node: Node, tensors: Integers) -> bool:
     """Clamp integers in place of real numbers: rounding does not change which is larger."""
     source = node.source
     bounds = tensors.bounds(node)
-    target = None if bounds is None else tensors.target(node.output, *bounds)
-    if target is None or source not in tensors.reals:
+    held = tensors.reals.get(source)
+    if bounds is None or held is None:
         return False
-    tensors.finish(target, tensors.converted(source, target.encoding))
+    target = tensors.target(node.output, *bounds)
+    if target is not None:
+        tensors.finish(target, tensors.converted(source, target.encoding))
+        return True
+    return held.data is None and _clamp(node.output, held, bounds, tensors)
+
+
+def _clamp(output: str, held: Held, bounds: tuple[float, float], tensors: Integers) -> bool:
+    """Clamp integers that nothing quantises again; return False unless integers stand for the limits exactly."""
+    encoding = held.encoding
+    if not encoding.is_byte:
+        return False
+    low, high = encoding.quantised(np.array(bounds, np.float32)).tolist()
+    first, last = encoding.dequantised(np.array([low, high], encoding.type)).tolist()
+    least, most = encoding.limits
+    exact_low = first == bounds[0] or (low == least and bounds[0] < first)
+    exact_high = last == bounds[1] or (high == most and bounds[1] > last)
+    if not (exact_low and exact_high):
+        return False
+    target = Target(output=tensors.new(f"{output}_int8"), encoding=encoding, low=low, high=high, absorbed=frozenset())
+    tensors.reals[output] = Held(tensors.clamped(held.name, target), encoding)
     return True
 
 

@@ -8,9 +8,10 @@ from typing import TypeGuard
 
 import numpy as np
 
+from ferrule.formats.onnx import moved
 from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
 from ferrule.formats.onnx.folding import Folding
-from ferrule.formats.onnx.fusion import MOVING
+from ferrule.formats.onnx.fusion import CLAMPS, MOVING
 from ferrule.formats.onnx.integers import names_of
 from ferrule.formats.onnx.node import GraphRecord, Node, single_readers
 from ferrule.graph import Array
@@ -43,7 +44,8 @@ class Rewriting:
         found: dict[str, tuple[str, ...]] = {}
         for node in self.nodes:
             if node.key in QUANTIZE and self._has_one_scale(node):
-                found.update(dict.fromkeys(self._before(node, single), node.inputs[1:]))
+                for name in self._before(node.source, single):
+                    found.setdefault(name, node.inputs[1:])
         made: list[Node] = []
         renamed: dict[str, str] = {}
         for node in self.nodes:
@@ -58,18 +60,38 @@ class Rewriting:
         found = [self._constants.get(name) for name in node.inputs[1:3] if name]
         return bool(found) and all(each is not None and each.size == 1 for each in found)
 
-    def _before(self, node: Node, single: Mapping[str, Node]) -> list[str]:
-        """Return the tensors before the operators that move the elements which a QuantizeLinear reads."""
+    def _before(self, name: str, single: Mapping[str, Node]) -> list[str]:
+        """Return the tensors before the operators that move the elements of a tensor that is quantised.
+
+        Clamps may stand among these operators: rounding does not change which number is larger.
+        """
         found: list[str] = []
-        name = node.source
-        while name in single and (maker := self._makers.get(name)) is not None and maker.key in MOVING:
+        clamped = False
+        while name in single and (maker := self._makers.get(name)) is not None:
+            if moved.joins(maker):
+                return found + self._before_join(maker, single)
+            clamps, moves = maker.key in CLAMPS, maker.key in MOVING or moved.moves_all(maker)
+            if not (clamps or moves) or name != maker.output:
+                break
             name = maker.source
             source = self._makers.get(name)
             if source is None or name not in single or name in found or name != source.output:
                 return found
+            clamped |= clamps
             if source.key in DEQUANTIZE:
-                return []
-            found.append(name)
+                return found if clamped else []
+            if moves:
+                found.append(name)
+        return found
+
+    def _before_join(self, node: Node, single: Mapping[str, Node]) -> list[str]:
+        """Return the tensors before an operator that moves the elements of several, and those before these."""
+        found: list[str] = []
+        for name in moved.joined(node):
+            source = self._makers.get(name)
+            if source is None or name not in single or name != source.output or source.key in DEQUANTIZE:
+                continue
+            found += [name, *self._before(name, single)]
         return found
 
     # weights and biases of float32
