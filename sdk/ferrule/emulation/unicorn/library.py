@@ -18,7 +18,7 @@ PURPOSE = "the unicorn engine"
 SOURCE_FOLDER = Path(__file__).parent / "src"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
-    *("alignment", "guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
+    *("alignment", "guest", "checks", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
     *("ownership", "owned_layers", "operation", "pipeline", "waits", "timing"),
     *("uart", "uart_nrf", "uart_stm32", "uart_stm32f7"),
 )

@@ -26,6 +26,13 @@ struct ferrule_alignment {
     uint16_t gained; /* aligned at the block's end, if those needed are at its start */
 };
 
+/* A halfword that begins with 0b11101, 0b11110 or 0b11111 is the first of two (Armv7-M ARM, A5.1).
+ */
+static inline uint32_t ferrule_code_width(const uint8_t *code)
+{
+    return code[1] >= 0xE8 ? 4u : 2u;
+}
+
 /* Decodes an instruction; `second` is its second halfword, or 0 if it has only one. `traps`:
  * CCR.UNALIGN_TRP is set, so that all accesses to halfwords and words must be aligned. */
 struct ferrule_site ferrule_site_of(uint32_t first, uint32_t second, uint32_t traps);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "checks.h"
 #include "core.h"
 #include "ownership.h"
 #include "timing.h"
@@ -22,38 +23,16 @@ uint64_t ferrule_guest_bytes(void)
     return sizeof(struct ferrule_guest);
 }
 
-/* A page without memory, to which an instruction with an unaligned address is diverted. */
-#define NOWHERE 0xFFFFF000u
-
-/* Values of unicorn's enums uc_err and uc_hook_type, and of UC_CTL_WRITE(UC_CTL_TB_REMOVE_CACHE,
- * 2). */
-enum { UC_ERR_RESOURCE = 20, UC_HOOK_CODE = 4, REMOVE_BLOCKS = 9 | 2 << 26 | 1 << 30 };
-
 /* Values of unicorn's enum uc_prot, UC_CTL_WRITE(UC_CTL_TLB_FLUSH, 0), and its smallest page. */
 enum { UC_PROT_ALL = 7, FLUSH_TRANSLATIONS = 11 | 1 << 30, PAGE = 1024 };
-
-/* A halfword that begins with 0b11101, 0b11110 or 0b11111 is the first of two (Armv7-M ARM, A5.1).
- */
-static uint32_t width_of(const uint8_t *code)
-{
-    return code[1] >= 0xE8 ? 4u : 2u;
-}
 
 static uint32_t decode(const uint8_t *code, uint32_t bytes)
 {
     uint32_t instructions = 0;
     for (uint32_t at = 0; at < bytes; ++instructions) {
-        at += width_of(code + at);
+        at += ferrule_code_width(code + at);
     }
     return instructions;
-}
-
-static struct ferrule_site site_at(const struct ferrule_guest *guest, const uint8_t *code,
-                                   uint32_t bytes)
-{
-    const bool wide = width_of(code) == 4 && bytes >= 4;
-    const uint32_t second = wide ? code[2] | (uint32_t)code[3] << 8 : 0u;
-    return ferrule_site_of(code[0] | (uint32_t)code[1] << 8, second, guest->traps);
 }
 
 static const struct ferrule_guest_window *window_of(const struct ferrule_guest *guest,
@@ -68,41 +47,13 @@ static const struct ferrule_guest_window *window_of(const struct ferrule_guest *
     return NULL;
 }
 
-static struct ferrule_guest_block *slot_of(struct ferrule_guest *guest, uint32_t address)
-{
-    return &guest->cache[((address >> 1) ^ (address >> 15)) & (FERRULE_GUEST_CACHE - 1)];
-}
-
-/* Returns ITSTATE, which is not 0 if the next block begins within an IT block. */
-static uint32_t it_state(struct ferrule_guest *guest)
+uint32_t ferrule_guest_it_state(struct ferrule_guest *guest)
 {
     return ferrule_guest_read(guest, FERRULE_CPSR) & ITSTATE;
 }
 
-/* Returns the slot of a checked instruction, or a free one. */
-static uint32_t *site_slot(struct ferrule_guest *guest, uint32_t address)
-{
-    for (uint32_t i = address >> 1;; ++i) {
-        uint32_t *slot = &guest->sites[i % FERRULE_GUEST_SITES];
-        if (*slot == 0 || *slot == (address | 1u)) {
-            return slot;
-        }
-    }
-}
-
-struct place {
-    struct ferrule_guest *guest;
-    uint32_t address;
-};
-
-static uint32_t is_checked(const void *context, uint32_t offset)
-{
-    const struct place *place = context;
-    return *site_slot(place->guest, place->address + offset) != 0;
-}
-
-/* Returns the code of a block, or NULL if it does not lie in a memory. */
-static const uint8_t *code_of(const struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
+const uint8_t *ferrule_guest_code(const struct ferrule_guest *guest, uint32_t address,
+                                  uint32_t bytes)
 {
     const struct ferrule_guest_window *window = window_of(guest, address, bytes);
     return window == NULL ? NULL : window->data + (address - window->address);
@@ -110,11 +61,11 @@ static const uint8_t *code_of(const struct ferrule_guest *guest, uint32_t addres
 
 uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes)
 {
-    const struct ferrule_guest_block *cached = slot_of(guest, address);
+    const struct ferrule_guest_block *cached = ferrule_guest_slot(guest, address);
     if (cached->address == address && cached->bytes == bytes) {
         return cached->instructions;
     }
-    const uint8_t *code = code_of(guest, address, bytes);
+    const uint8_t *code = ferrule_guest_code(guest, address, bytes);
     return code == NULL ? 0 : decode(code, bytes);
 }
 
@@ -134,7 +85,8 @@ static const uint8_t *timed_code(const struct ferrule_guest *guest, uint32_t pro
 {
     const uint32_t bytes = guest->block_bytes;
     const bool inside = program_counter - guest->block_address < bytes;
-    return guest->timing != NULL && inside ? code_of(guest, guest->block_address, bytes) : NULL;
+    return guest->timing != NULL && inside ? ferrule_guest_code(guest, guest->block_address, bytes)
+                                           : NULL;
 }
 
 /* Returns how many units of time the current block takes from an instruction on. */
@@ -222,20 +174,6 @@ bool ferrule_guest_allow_code(struct ferrule_guest *guest, uint32_t address)
     return guest->control(guest->engine, FLUSH_TRANSLATIONS) == 0;
 }
 
-/* Returns whether registers are aligned. */
-static bool are_aligned(struct ferrule_guest *guest, uint32_t registers)
-{
-    uint32_t bits = 0;
-    for (uint32_t i = 0; registers >> i != 0; ++i) {
-        if ((registers >> i & 1u) != 0) {
-            uint32_t value = 0;
-            (void)guest->read_register(guest->engine, guest->core->register_ids[i], &value);
-            bits |= value;
-        }
-    }
-    return bits % 4 == 0;
-}
-
 static void pause(struct ferrule_guest *guest, enum ferrule_guest_pause reason)
 {
     guest->paused = reason;
@@ -246,16 +184,14 @@ static void pause(struct ferrule_guest *guest, enum ferrule_guest_pause reason)
 static bool decode_block(struct ferrule_guest *guest, uint32_t address, uint32_t bytes,
                          struct ferrule_guest_block *block)
 {
-    const struct place place = {.guest = guest, .address = address};
-    const uint8_t *code = code_of(guest, address, bytes);
+    const uint8_t *code = ferrule_guest_code(guest, address, bytes);
     *block = (struct ferrule_guest_block){.address = address, .bytes = (uint16_t)bytes};
     if (code == NULL) {
         return true;
     }
     block->instructions = (uint16_t)decode(code, bytes);
     return guest->core == NULL ||
-           ferrule_alignment_decode(code, bytes, guest->traps, it_state(guest), is_checked, &place,
-                                    &block->alignment) == bytes;
+           ferrule_checks_decode(guest, code, address, bytes, &block->alignment) == bytes;
 }
 
 /* Called before a block of which the cache has nothing; returns NULL if it pauses. */
@@ -269,7 +205,7 @@ static const struct ferrule_guest_block *decode_anew(struct ferrule_guest *guest
         return NULL;
     }
     if (window != NULL && window->constant != 0 && bytes != 0 && bytes <= UINT16_MAX) {
-        *slot_of(guest, address) = *block;
+        *ferrule_guest_slot(guest, address) = *block;
     }
     return block;
 }
@@ -312,7 +248,7 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     }
     self->block_address = (uint32_t)address;
     self->block_bytes = bytes;
-    const struct ferrule_guest_block *block = slot_of(self, (uint32_t)address);
+    const struct ferrule_guest_block *block = ferrule_guest_slot(self, (uint32_t)address);
     if (block->address != (uint32_t)address || block->bytes != bytes) {
         block = decode_anew(self, (uint32_t)address, bytes, &anew);
         if (block == NULL) {
@@ -320,7 +256,8 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
         }
     }
     const uint32_t needed = block->alignment.needed;
-    if ((needed & ~self->aligned) != 0 && !are_aligned(self, needed & ~self->aligned)) {
+    if ((needed & ~self->aligned) != 0 &&
+        !ferrule_checks_are_aligned(self, needed & ~self->aligned)) {
         pause(self, FERRULE_GUEST_DISTRUSTS);
         return;
     }
@@ -335,102 +272,6 @@ void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void
     if (self->ownership != NULL) {
         ferrule_ownership_on_block(self->ownership, (uint32_t)address);
     }
-}
-
-/* An instruction with an unaligned address is diverted to a page without memory, since unicorn can
- * end an IT block only by a refused access. */
-static void on_site(void *engine, uint64_t address, uint32_t bytes, void *guest)
-{
-    struct ferrule_guest *self = guest;
-    const uint8_t *code = code_of(self, (uint32_t)address, bytes);
-    if (code == NULL || self->unaligned != 0) {
-        return;
-    }
-    const struct ferrule_site site = site_at(self, code, bytes);
-    const int id = self->core->register_ids[site.base];
-    uint32_t value = 0;
-    uint32_t index = 0;
-    (void)self->read_register(engine, id, &value);
-    if (site.index != FERRULE_NO_INDEX) {
-        (void)self->read_register(engine, self->core->register_ids[site.index], &index);
-    }
-    const uint32_t distance = site.offset + (index << site.shift);
-    if (((value + distance) & site.mask) != 0) {
-        const uint32_t nowhere = NOWHERE - (index << site.shift);
-        self->unaligned = (uint32_t)address | 1u;
-        self->base = site.base;
-        self->base_value = value;
-        self->base_mask = site.mask;
-        self->unaligned_address = value + distance;
-        (void)self->write_register(engine, id, &nowhere);
-    }
-}
-
-void ferrule_guest_restore_base(struct ferrule_guest *guest)
-{
-    if (guest->unaligned != 0) {
-        const int id = guest->core->register_ids[guest->base];
-        (void)guest->write_register(guest->engine, id, &guest->base_value);
-        guest->unaligned = 0;
-    }
-}
-
-static void add_check(struct ferrule_guest *guest, uint32_t address)
-{
-    uint32_t *slot = site_slot(guest, address);
-    uintptr_t hook = 0;
-    if (*slot != 0) {
-        return;
-    }
-    if (guest->site_count >= FERRULE_GUEST_SITES / 2 ||
-        guest->add_hook(guest->engine, &hook, UC_HOOK_CODE, (void *)on_site, guest, address,
-                        address) != 0) {
-        guest->error = UC_ERR_RESOURCE;
-        ferrule_guest_stop(guest, FERRULE_GUEST_ERROR);
-        return;
-    }
-    *slot = address | 1u;
-    ++guest->site_count;
-}
-
-void ferrule_guest_set_traps(struct ferrule_guest *guest)
-{
-    if (guest->traps != guest->wants_traps) {
-        guest->traps = guest->wants_traps;
-        memset(guest->cache, 0, sizeof guest->cache);
-    }
-}
-
-void ferrule_guest_add_checks(struct ferrule_guest *guest)
-{
-    const uint32_t address = guest->block_address;
-    const uint32_t bytes = guest->block_bytes;
-    const struct place place = {.guest = guest, .address = address};
-    const uint8_t *code = code_of(guest, address, bytes);
-    struct ferrule_alignment alignment;
-    if (guest->paused == FERRULE_GUEST_DISTRUSTS) {
-        for (uint32_t at = 0; at < bytes; at += width_of(code + at)) {
-            if (site_at(guest, code + at, bytes - at).mask != 0) {
-                add_check(guest, address + at);
-            }
-        }
-        slot_of(guest, address)->bytes = 0;
-    }
-    for (uint32_t at = 0; at < bytes && guest->stop == FERRULE_GUEST_RUNS;) {
-        at = ferrule_alignment_decode(code, bytes, guest->traps, it_state(guest), is_checked,
-                                      &place, &alignment);
-        if (at < bytes) {
-            add_check(guest, address + at);
-        }
-    }
-    if (guest->timing != NULL && code != NULL &&
-        !ferrule_timing_add_hooks(guest->timing, guest, code, address, bytes)) {
-        guest->error = UC_ERR_RESOURCE;
-        ferrule_guest_stop(guest, FERRULE_GUEST_ERROR);
-    }
-    /* unicorn translates the block again, with the new hooks */
-    (void)guest->control(guest->engine, REMOVE_BLOCKS, (uint64_t)address,
-                         (uint64_t)address + bytes);
 }
 
 void ferrule_guest_clear_it_state(struct ferrule_guest *guest)

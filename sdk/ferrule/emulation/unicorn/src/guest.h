@@ -154,6 +154,17 @@ struct ferrule_guest {
 
 uint64_t ferrule_guest_bytes(void);
 
+/* Returns the code at an address, or NULL if it does not lie in a memory. */
+const uint8_t *ferrule_guest_code(const struct ferrule_guest *guest, uint32_t address,
+                                  uint32_t bytes);
+
+/* Returns where the cache has the block at an address, if it has it. */
+static inline struct ferrule_guest_block *ferrule_guest_slot(struct ferrule_guest *guest,
+                                                             uint32_t address)
+{
+    return &guest->cache[((address >> 1) ^ (address >> 15)) & (FERRULE_GUEST_CACHE - 1)];
+}
+
 uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes);
 /* Lets unicorn execute a RAM from which the core has tried to fetch; returns false if it may do so
  * already, or if it is no RAM. Until then, unicorn makes the writes to it without a check. */
@@ -177,18 +188,12 @@ bool ferrule_guest_store(struct ferrule_guest *guest, uint32_t address, uint32_t
 /* Ends the run before the next block with a reason, unless it has one already. */
 void ferrule_guest_stop(struct ferrule_guest *guest, enum ferrule_guest_stop reason);
 
-/* Adds the checks that the next block lacks, before which ferrule_guest_on_block() paused. */
-void ferrule_guest_add_checks(struct ferrule_guest *guest);
-
-/* Applies a change of CCR.UNALIGN_TRP while the guest is stopped. */
-void ferrule_guest_set_traps(struct ferrule_guest *guest);
+/* Returns ITSTATE, which is not 0 if the next block begins within an IT block. */
+uint32_t ferrule_guest_it_state(struct ferrule_guest *guest);
 
 /* Clears ITSTATE, which unicorn restores before a hook of memory and for a read of the program
  * counter, and which would affect the next block. */
 void ferrule_guest_clear_it_state(struct ferrule_guest *guest);
-
-/* Restores the base register of an instruction whose address was found to be unaligned. */
-void ferrule_guest_restore_base(struct ferrule_guest *guest);
 
 /* Callbacks; `guest` is the user data given to unicorn. */
 void ferrule_guest_on_block(void *engine, uint64_t address, uint32_t bytes, void *guest);

@@ -2,6 +2,7 @@
 /* Runs the core: unicorn executes instructions, and this file does everything in between. */
 #include <stddef.h>
 
+#include "checks.h"
 #include "core.h"
 #include "exceptions.h"
 #include "system_control.h"
@@ -255,7 +256,7 @@ static int emulate(struct ferrule_core *core, uint64_t count)
         guest->paused = FERRULE_GUEST_GOES_ON;
         guest->block_bytes = 0;
         guest->aligned = 0;
-        ferrule_guest_set_traps(guest);
+        ferrule_checks_set_traps(guest);
         if (ferrule_timing_wants_switch(guest->timing) &&
             !ferrule_waits_switch(&guest->timing->waits, guest)) {
             guest->error = UC_ERR_RESOURCE;
@@ -269,7 +270,7 @@ static int emulate(struct ferrule_core *core, uint64_t count)
         if (guest->paused < FERRULE_GUEST_LACKS_CHECKS) {
             return error;
         }
-        ferrule_guest_add_checks(guest);
+        ferrule_checks_add(guest);
         if (guest->stop != FERRULE_GUEST_RUNS) {
             return error;
         }
@@ -283,7 +284,7 @@ static void execute(struct ferrule_core *core, uint64_t count)
     guest->exception = 0;
     guest->fault.type = 0;
     const int error = emulate(core, count);
-    ferrule_guest_restore_base(guest);
+    ferrule_checks_restore_base(guest);
     const uint32_t address = ferrule_guest_read(guest, FERRULE_PC);
     if (guest->fault.type != 0) {
         handle_refusal(core);
