@@ -51,6 +51,8 @@ class Network(
         """The number of layers for which a run was compared with a budget, and that budget's limits."""
         self.signatures: tuple[str, ...] = ()
         """The names of the signatures of the file, the network's own first; empty if it has none."""
+        self.notes: tuple[str, ...] = ()
+        """What the reader made of the file that the layers do not show, such as old forms of operators."""
 
     def validate(self) -> None:
         """Check every layer; UnsupportedError or ModelError names every invalid layer and the reason."""

@@ -33,6 +33,7 @@ def inspect_network(graph: Graph) -> Inspection:
         inputs=tuple(info.name for info in graph.inputs),
         outputs=tuple(info.name for info in graph.outputs),
         signatures=graph.signatures if isinstance(graph, Network) else (),
+        notes=graph.notes if isinstance(graph, Network) else (),
         tensors=tuple(_tensor(tensor.info, constant=tensor.is_constant) for tensor in graph.tensors),
         layers=layers,
         macs=sum(layer.macs for layer in layers),

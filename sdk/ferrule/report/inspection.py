@@ -82,6 +82,8 @@ class Inspection(Document):
     """The firmware's memory plan; without `arena`, that of the network's own activations alone."""
     signatures: tuple[str, ...] = ()
     """The signatures of the model's file, the network's own first; empty if it has none."""
+    notes: tuple[str, ...] = ()
+    """What the reader made of the model's file that the layers do not show."""
     environment: EnvironmentPart | None = None
 
     @property
@@ -140,6 +142,7 @@ class Inspection(Document):
         if len(self.signatures) > 1:
             own, *others = self.signatures
             yield Text(spelled(f"signature '{own}'; the others: {', '.join(others)} ({name_of('signature')})"))
+        yield from map(Text, self.notes)
         known = {tensor.name: tensor.text for tensor in self.tensors}
         for kind, ends in (("input", self.inputs), ("output", self.outputs)):
             yield from (Text(f"{kind} '{name}': {known.get(name, 'not described')}") for name in ends)

@@ -9,6 +9,7 @@ from functools import reduce
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx import shapes
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout
 from ferrule.formats.onnx.node import elements
@@ -22,13 +23,19 @@ def _broadcast(call: Call) -> list[Value]:
     The order of axes is that of the largest input that is computed at run time.
     """
     positions = range(len(call.node.inputs))
-    shapes = [call.shape(position) for position in positions]
+    given = [_shape(call, position) for position in positions]
     try:
-        shape = tuple(np.broadcast_shapes(*shapes))
+        shape = tuple(np.broadcast_shapes(*given))
     except ValueError:
-        raise ModelError(f"its inputs have the shapes {', '.join(map(str, map(list, shapes)))}") from None
+        raise ModelError(f"its inputs have the shapes {', '.join(map(str, map(list, given)))}") from None
     frame = _frame(call, positions, shape)
     return [_in_frame(call, position, frame).ordered(frame) for position in positions]
+
+
+def _shape(call: Call, position: int) -> Shape:
+    """Return the shape with which an input broadcasts."""
+    shape = call.shape(position)
+    return shapes.suffixed(call.node, call.rank(), shape) if position == 1 else shape
 
 
 def _frame(call: Call, positions: Sequence[int], shape: Shape) -> Layout:
@@ -54,10 +61,11 @@ def _frame(call: Call, positions: Sequence[int], shape: Shape) -> Layout:
 def _in_frame(call: Call, position: int, frame: Layout) -> Value:
     data = call.constant(position)
     if data is not None:
-        return call.variant(position, _constant_in(data, frame), ("frame", frame), axis=0)
+        shape = _shape(call, position)
+        return call.variant(position, _constant_in(data.reshape(shape), frame), ("frame", frame, shape), axis=0)
     if frame.is_pending:
         return call.value(position)
-    shape = call.shape(position)
+    shape = _shape(call, position)
     full = (1,) * (len(frame.order) - len(shape)) + shape
     return call.tensor(position, frame.order, full)
 
@@ -141,12 +149,21 @@ def _where(call: Call) -> Value:
     return condition.select(chosen, other)
 
 
+_SPATIAL = 9
+"""The opset from which on the numbers of a batch normalisation are always those of channels."""
+
+
 def _batch_normalization(call: Call) -> Value:
     """Add MUL and ADD with a factor and an addend per channel."""
     node = call.node
     call.refuse_outputs()
     if node.integer("training_mode", 0):
         raise UnsupportedError("its attribute 'training_mode' is 1, expected 0", hint="export the model with eval()")
+    if not node.flag("spatial", default=True) and node.version < _SPATIAL:
+        raise UnsupportedError(
+            "its attribute 'spatial' is 0, expected 1: one mean and variance for each channel",
+            hint="export the model with opset 9 or newer",
+        )
     arrays = [call.parameter(index, role) for index, role in enumerate(("scale", "offset", "mean", "variance"), 1)]
     channels = call.shape()[1] if call.rank() > 1 else 1
     with np.errstate(all="ignore"):

@@ -51,8 +51,11 @@ class _Inputs:
 
     def broadcast(self) -> Sequence[Any]:
         """Return all inputs after a check of their common shape."""
-        self.check(np.broadcast_shapes(*(each.shape for each in self.arrays)))
-        return self.arrays
+        arrays = list(self.arrays)
+        if len(arrays) == 2:
+            arrays[1] = arrays[1].reshape(shapes.suffixed(self.node, arrays[0].ndim, arrays[1].shape))
+        self.check(np.broadcast_shapes(*(each.shape for each in arrays)))
+        return arrays
 
 
 Fold = Callable[[_Inputs], Any]

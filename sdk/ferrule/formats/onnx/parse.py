@@ -20,7 +20,8 @@ from ferrule.graph import Array, DataType
 from ferrule.graph.tensor import read_only
 from ferrule.reading import open_file
 
-OLDEST_OPSET = 13
+_OLD_IR = 3
+"""The version of the format that brought operator sets: older models have set 1, and state none."""
 _DEEPEST = 8
 """The most graphs inside of one another."""
 
@@ -45,7 +46,7 @@ _WIDENED: Mapping[int, str] = {16: "float32", 21: "uint8", 22: "int8", 25: "uint
 """Types of constants that are read as wider ones: bfloat16, uint4, int4, uint2, int2."""
 
 
-_NAMES = {
+_NAMES: Mapping[int, str] = {
     8: "string",
     14: "complex64",
     15: "complex128",
@@ -55,11 +56,13 @@ _NAMES = {
     25: "uint2",
     26: "int2",
 }
+DATA_TYPES: Mapping[int, str] = {**NUMPY_TYPES, **_NAMES}
+"""The names of the numbers of the enum TensorProto.DataType, such as float64."""
 
 
 def type_name(number: int) -> str:
     """Return the name of a number of the enum TensorProto.DataType, such as float64."""
-    return {**NUMPY_TYPES, **_NAMES}.get(number, f"the type number {number}")
+    return DATA_TYPES.get(number, f"the type number {number}")
 
 
 def parse(data: bytes, folder: Path | None) -> GraphRecord:
@@ -89,18 +92,20 @@ def parse(data: bytes, folder: Path | None) -> GraphRecord:
 
 
 def _opsets(model: Any, newest: int) -> dict[str, int]:  # noqa: ANN401
-    """Return the opsets that the model imports, by domain; UnsupportedError for one that is too old or too new."""
+    """Return the opsets that the model imports, by domain; UnsupportedError for one of ONNX that is not known."""
     found: dict[str, int] = {}
     for each in model.opset_import:
         found["" if each.domain == "ai.onnx" else printable(each.domain)] = each.version
+    if not found and model.ir_version < _OLD_IR:
+        found[""] = 1
     version = found.get("")
     if version is None and MICROSOFT not in found:
         raise ModelError("the model imports no operator set of ONNX, expected one")
-    if version is not None and not OLDEST_OPSET <= version <= newest:
-        hint = f"onnx.version_converter.convert_version(model, {OLDEST_OPSET if version < OLDEST_OPSET else newest})"
+    if version is not None and not 1 <= version <= newest:
         raise UnsupportedError(
-            f"the model has opset {version}, expected {OLDEST_OPSET} to {newest}",
-            hint=f"export the model with another opset_version, or convert it: {hint}",
+            f"the model has opset {version}, expected 1 to {newest}",
+            hint="export the model with another opset_version, or convert it: "
+            f"onnx.version_converter.convert_version(model, {newest})",
         )
     return found
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.control import chosen, with_constants
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.folding import FOLDS, Folding, shape_of
+from ferrule.formats.onnx.legacy import READ_AS, modern, old_nodes
 from ferrule.formats.onnx.node import (
     GraphRecord,
     Node,
@@ -65,7 +66,19 @@ def read_onnx(
         MissingToolError: the package `onnx` is not installed.
     """
     options = _Options(folding=Folding(), max_iterations=max_iterations, arithmetic=arithmetic)
-    return with_affine_folded(_Reader(parse(data, folder), name, options).network())
+    record = parse(data, folder)
+    network = with_affine_folded(_Reader(modern(record), name, options).network())
+    network.notes = tuple(_notes(record))
+    return network
+
+
+def _notes(record: GraphRecord) -> Iterator[str]:
+    """Yield what the reader made of a file that the layers do not show."""
+    old = old_nodes(record)
+    if old:
+        version = max(node.version for node in record.nodes if not node.domain)
+        found = ", ".join(f"{count} {op}" for op, count in sorted(old.items()))
+        yield f"opset {version}: {found} of a form older than that of opset {READ_AS}, read with its old meaning"
 
 
 @frozen

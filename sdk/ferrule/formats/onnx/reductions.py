@@ -13,6 +13,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.limits import front_axis
 from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout, identity, without
+from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axes, reduced
 from ferrule.graph import Array, DataType, LayerType
@@ -23,14 +24,28 @@ from ferrule.operators.reductions.cumsum import CumsumDescriptor
 from ferrule.operators.reductions.layer_normalization import normalization_of
 from ferrule.operators.reductions.reduce import ReduceDescriptor
 
+_ONE_AXIS = 13
+"""The opset from which on Softmax and LogSoftmax are along one axis; earlier, that and all behind it are one."""
+
 
 def _along(type_: LayerType) -> Row:
     """Return the row of an operator along one axis, which the layer needs last."""
 
     def emit(call: Call) -> Value:
-        return _with_last(call, call.axis(-1)).then(type_)
+        joins = call.node.version < _ONE_AXIS and call.node.op != "LpNormalization"
+        axis = call.axis(1 if joins else -1)
+        if joins and call.shape()[axis + 1 :].count(1) != call.rank() - axis - 1:
+            return _over_rows(call, axis, type_)
+        return _with_last(call, axis).then(type_)
 
     return Row(emit, layer=type_)
+
+
+def _over_rows(call: Call, axis: int, type_: LayerType) -> Value:
+    """Return the layer over all axes from one on, as one."""
+    shape = call.shape()
+    rows = elements(shape[:axis]), elements(shape[axis:])
+    return call.tensor(0).reshaped(rows).then(type_).ordered(Layout(order=(0, 1), split=rows, shape=shape))
 
 
 def _lp_normalization(call: Call) -> Value | None:

@@ -110,6 +110,25 @@ def static(values: Sequence[int]) -> Shape:
     return tuple(values)
 
 
+_NUMPY = 7
+"""The opset from which on operators of two inputs broadcast as numpy does."""
+
+
+def suffixed(node: Node, rank: int, shape: Shape) -> Shape:
+    """Return the shape of the second input of a node, with which it broadcasts with a first one of `rank` axes.
+
+    Before opset 7, the attribute `axis` names the axis of the first input with which the second one's axes begin, and
+    a PRelu has one slope for each channel.
+    """
+    if node.version >= _NUMPY or not shape:
+        return shape
+    axis = node.integer("axis", 1 if node.op == "PRelu" and len(shape) == 1 < rank else rank - len(shape))
+    behind = rank - len(shape) - (axis + rank if axis < 0 else axis)
+    if not 0 <= behind <= rank - len(shape):
+        raise ModelError(f"its attribute 'axis' is {axis}, and its inputs have {rank} and {len(shape)} axes")
+    return (*shape, *(1,) * behind)
+
+
 def reduced(node: Node, axes: Sequence[int] | None, rank: int) -> tuple[int, ...] | None:
     """Return the axes that a reduction is over, given its second input; None if it is over none, and does nothing."""
     chosen = front_axes(node.integers("axes", ()) if axes is None else axes, rank)

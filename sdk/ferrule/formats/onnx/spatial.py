@@ -22,6 +22,11 @@ from ferrule.operators.movement.transpose import TransposeDescriptor
 from ferrule.operators.spatial.resize import ResizeDescriptor, float_taps, nearest_pixels
 
 _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
+_OTHERS = ("tf_half_pixel_for_nn",)
+"""Of opset 11 alone."""
+_TRANSFORMED = 11
+"""The opset from which on attributes choose pixels; earlier, onnxruntime takes the one at or before a place of an image
+that grows, and the one at or behind a place of one that shrinks."""
 _NEAREST: Mapping[str, Callable[[Array], Array]] = {
     "round_prefer_floor": lambda places: np.ceil(places - 0.5),
     "round_prefer_ceil": lambda places: np.floor(places + 0.5),
@@ -38,7 +43,10 @@ _TOLERANCE = 1e-4
 def _resize(call: Call) -> Value:
     node = call.node
     mode = node.choice("mode", "nearest", ("nearest", "linear"), "resize with mode='nearest' or 'linear'")
-    coordinates = node.choice("coordinate_transformation_mode", "half_pixel", _COORDINATES)
+    is_old = node.version < _TRANSFORMED
+    coordinates = node.choice(
+        "coordinate_transformation_mode", "asymmetric" if is_old else "half_pixel", [*_COORDINATES, *_OTHERS]
+    )
     if node.flag("antialias") or node.flag("exclude_outside"):
         raise UnsupportedError(
             "its attribute 'antialias' or 'exclude_outside' is 1, expected 0", hint="resize with antialias=False"
@@ -60,10 +68,11 @@ def _resize(call: Call) -> Value:
     ]
     if mode == "linear":
         return as_input(_linear(x, resizes, places))
-    nearest = _NEAREST[node.choice("nearest_mode", "round_prefer_floor", [*_NEAREST])]
+    nearest = node.choice("nearest_mode", "round_prefer_floor", [*_NEAREST])
+    modes = [("floor" if factor >= 1 else "ceil") if is_old else nearest for factor in factors]
     pixels = [  # a position that is an integer or a half is one, whatever float32 made of it
-        np.clip(nearest(np.round(place, 6)), 0, extent - 1).astype(np.int64)
-        for place, extent in zip(places, old, strict=True)
+        np.clip(_NEAREST[mode](np.round(place, 6)), 0, extent - 1).astype(np.int64)
+        for mode, place, extent in zip(modes, places, old, strict=True)
     ]
     return as_input(_nearest(x, resizes, pixels))
 
@@ -106,6 +115,8 @@ def _positions(coordinates: str, extent: int, count: int, factor: float) -> Arra
         scale, shift, offset = (extent - 1) / max(count - 1, 1), 0, 0
     elif coordinates == "asymmetric":
         shift = offset = 0
+    elif coordinates == "tf_half_pixel_for_nn":
+        offset = 0
     elif coordinates == "pytorch_half_pixel" and count == 1:
         scale = shift = offset = 0
     elif coordinates == "half_pixel_symmetric":
