@@ -35,14 +35,15 @@ class ReadingOptions:
     states: tuple[str, ...]
     signature: str | None
     onnx_arithmetic: str | None
+    shapes: tuple[str, ...] = ()
     rounding: str | None = None
 
     def load(self, models: Sequence[Path], names: Sequence[str] = ()) -> list[Network]:
         """Return the networks of model files, with names if they are given.
 
         Raises:
-            FerruleError: there is not one name for each model, a file or standard input cannot be read, or no model has
-                an input or output of --state.
+            FerruleError: there is not one name for each model, a file or standard input cannot be read, no model has
+                an input or output of --state, or a model has no input of --shape.
         """
         from ferrule import formats
 
@@ -51,6 +52,7 @@ class ReadingOptions:
         if models.count(STANDARD_INPUT) > 1:
             raise FerruleError("standard input (-) has one model, and is given several times")
         given: Sequence[str | None] = names or [None] * len(models)
+        shapes = _shapes(self.shapes)
         networks = [
             formats.load(
                 _from_standard_input() if model == STANDARD_INPUT else model,
@@ -60,6 +62,7 @@ class ReadingOptions:
                 rounding=self.rounding,
                 signature=self.signature,
                 onnx_arithmetic=self.onnx_arithmetic,
+                shapes=shapes,
             )
             for model, name in zip(models, given, strict=True)
         ]
@@ -77,6 +80,28 @@ def _from_standard_input() -> bytes:
         return read_standard_input(current().limits[Resource.BYTES])
     except OSError as error:
         raise FerruleError(f"-: {error.strerror}", hint="ferrule inspect - < model.tflite") from error
+
+
+def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of several --shape by name."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, extents in map(_shape, given):
+        if name in shapes:
+            raise FerruleError(f"--shape gives the shape of '{name}' several times, expected once")
+        shapes[name] = extents
+    return shapes
+
+
+def _shape(given: str) -> tuple[str, tuple[int, ...]]:
+    """Return the name and the extents of a --shape."""
+    name, separator, extents = given.rpartition("=")
+    try:
+        numbers = tuple(map(int, extents.split(",")))
+    except ValueError:
+        numbers = ()
+    if not (name and separator and numbers):
+        raise FerruleError(f"--shape {given}: expected NAME=EXTENTS, such as image=1,3,32,32")
+    return name, numbers
 
 
 def _keep(state: str, networks: Sequence[Network]) -> None:
@@ -117,6 +142,12 @@ def reading_options(*, rounding: bool = True) -> Option:
             "How operators of an ONNX model between DequantizeLinear and QuantizeLinear compute: as onnxruntime "
             "does after its optimiser (the default), or in float32, as the file has it (docs/onnx.md).",
             kind=ARITHMETICS,
+        ),
+        several(
+            "--shape",
+            "NAME=EXTENTS",
+            "The shape of an input of an ONNX model, such as image=1,3,32,32, if the file leaves extents open.",
+            "shapes",
         ),
         several(
             "--state",

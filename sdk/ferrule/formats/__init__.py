@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from ferrule._frozen import frozen
 from ferrule.budget import begun, held
 from ferrule.errors import FerruleError, ModelError, place, unknown_name
 from ferrule.formats.tflite import read_tflite, to_tflite
+from ferrule.interface import either
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.reading import near_names, read_bytes
@@ -39,6 +40,8 @@ class ReadingOptions:
     """How operators between conversions compute; None for what the format says."""
     signature: str | None = None
     """The signature that the network computes; None for the file's only one."""
+    shapes: Mapping[str, Sequence[int]] | None = None
+    """The shapes of inputs, by name, whose extents the file leaves open."""
 
 
 @frozen
@@ -64,6 +67,11 @@ def _read_tflite(data: bytes, name: str, options: ReadingOptions) -> Network:
         raise FerruleError(
             f"the arithmetic '{options.onnx_arithmetic}' is one for ONNX models, and this is a TensorFlow Lite model",
             hint="leave the arithmetic out; the rounding of a TensorFlow Lite model can be chosen",
+        )
+    if options.shapes:
+        raise FerruleError(
+            "shapes of inputs are given, and a TensorFlow Lite model states them all",
+            hint=f"leave {either('--shape', 'shapes')} out",
         )
     return read_tflite(
         data,
@@ -91,7 +99,7 @@ def _read_onnx(data: bytes, name: str, options: ReadingOptions) -> Network:
     wanted = options.onnx_arithmetic or Arithmetic.OPTIMISED
     if wanted not in set(Arithmetic):
         raise unknown_name("arithmetic", wanted, list(Arithmetic))
-    return read_onnx(data, name, options.folder, options.max_iterations, Arithmetic(wanted))
+    return read_onnx(data, name, options.folder, options.max_iterations, Arithmetic(wanted), options.shapes)
 
 
 FORMATS: Sequence[Format] = (
@@ -122,6 +130,7 @@ def load(
     rounding: str | None = None,
     signature: str | None = None,
     onnx_arithmetic: str | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Network:
     """Return the network of a model, given the path or the bytes of its file.
 
@@ -149,13 +158,17 @@ def load(
     fuses them, and in float32 elsewhere; but a LayerNormalization computes in integers, without the conversions among
     its operators. With "as-written", all compute in float32, as without the optimiser.
 
+    An ONNX file may leave extents of its inputs open; `shapes` has them by the name of the input, such as
+    {"image": (1, 3, 32, 32)}. An open extent with a name has the same number in all inputs, and an open first extent is
+    1 by default.
+
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
         UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
         BudgetError: reading it takes more memory or work than the present budget has (`ferrule.limits`).
         MissingToolError: the file is ONNX, and the package `onnx` is not installed.
         FerruleError: `source` is neither a path nor bytes, or `rounding`, `signature` or `onnx_arithmetic` is unknown,
-            or not one for the format.
+            or not one for the format, or `shapes` does not fit the inputs.
     """
     with recording() as read, begun():
         data, label, found, formats, folder = _source(source, name)
@@ -166,6 +179,7 @@ def load(
             rounding=rounding,
             signature=signature,
             onnx_arithmetic=onnx_arithmetic,
+            shapes=shapes,
         )
         with place(label), held(len(data), "the file"):
             network = _recognised(data, formats).read(data, found, options)

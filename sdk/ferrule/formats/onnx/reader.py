@@ -15,6 +15,7 @@ from ferrule.formats.onnx.affine import with_affine_folded
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.control import chosen, with_constants
 from ferrule.formats.onnx.emission import Emission
+from ferrule.formats.onnx.extents import Shapes, notes, with_shapes
 from ferrule.formats.onnx.folding import FOLDS, Folding, shape_of
 from ferrule.formats.onnx.legacy import READ_AS, modern, old_nodes
 from ferrule.formats.onnx.node import (
@@ -27,17 +28,18 @@ from ferrule.formats.onnx.node import (
 )
 from ferrule.formats.onnx.normalise import Normalised, computed, normalised
 from ferrule.formats.onnx.operators import OPERATORS
+from ferrule.formats.onnx.order import early_nodes, in_order
 from ferrule.formats.onnx.parse import TYPES, parse, type_name
 from ferrule.formats.onnx.qlinear import EXPANSIONS
 from ferrule.formats.onnx.quantised import Arithmetic, quantised
 from ferrule.formats.onnx.refusals import unsupported
 from ferrule.graph import Rounding, Shape
+from ferrule.interface import either
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 
-_FIXED = (
-    "export the model with inputs of fixed shapes, or fix them: "
-    "python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param NAME --dim_value N model.onnx fixed.onnx"
+_FIXED = "export the model with inputs of fixed shapes, or give the shape of each input that is left open: " + either(
+    "--shape NAME=1,3,32,32", 'shapes={"NAME": (1, 3, 32, 32)}'
 )
 _CONTRADICTION = (
     "the file contradicts itself: infer its shapes anew (onnx.shape_inference.infer_shapes); or a first extent that is "
@@ -51,15 +53,17 @@ def read_onnx(
     folder: Path | None = None,
     max_iterations: int = DEFAULT_ITERATIONS,
     arithmetic: Arithmetic = Arithmetic.OPTIMISED,
+    shapes: Shapes | None = None,
 ) -> Network:
     """Return the network of an ONNX model.
 
     The names of tensors are kept. Inputs and outputs have the model's order of axes; images have their channels last
     inside. A first extent that is unknown is read as 1. A network that is returned is valid (`Network.validate`).
     `folder` is that of the file, in which further files may have data. `max_iterations` is the limit of each loop.
-    `arithmetic` is that of operators between conversions.
+    `arithmetic` is that of operators between conversions. `shapes` has the extents of inputs that the file leaves open.
 
     Raises:
+        FerruleError: the shapes do not fit the inputs.
         ModelError: the file is malformed; the message names the place.
         UnsupportedError: the model uses features that networks do not support; the message names every node that is
             refused, and the reason.
@@ -67,13 +71,17 @@ def read_onnx(
     """
     options = _Options(folding=Folding(), max_iterations=max_iterations, arithmetic=arithmetic)
     record = parse(data, folder)
-    network = with_affine_folded(_Reader(modern(record), name, options).network())
-    network.notes = tuple(_notes(record))
+    shaped = with_shapes(record, shapes or {})
+    network = with_affine_folded(_Reader(in_order(modern(shaped)), name, options).network())
+    network.notes = (*notes(record, shaped), *_notes(record))
     return network
 
 
 def _notes(record: GraphRecord) -> Iterator[str]:
-    """Yield what the reader made of a file that the layers do not show."""
+    """Yield what the reader made of a file's nodes that the layers do not show."""
+    early = early_nodes(record)
+    if early:
+        yield f"{early} of {len(record.nodes)} nodes stand before one whose result they read: read in another order"
     old = old_nodes(record)
     if old:
         version = max(node.version for node in record.nodes if not node.domain)
