@@ -80,7 +80,7 @@ def drawn(network: Network, seed: int = 0) -> dict[str, Array]:
     return arrays
 
 
-_LESS_ONE = {"Celu", "Elu", "Gelu", "Selu"}
+_LESS_ONE = {"BiasGelu", "Celu", "Elu", "Gelu", "Selu"}
 """Operators in which onnxruntime takes 1 off a number near it, or adds it, which leaves an error of the size of 1."""
 
 

@@ -75,6 +75,7 @@ RUN: Mapping[str, Any] = {
         coordinate_transformation_mode="tf_half_pixel_for_nn",
         nearest_mode="floor",
     ),
+    "TopK": one(9, "TopK", k=3, axis=2, outputs="y z"),
     "Dropout": one(10, "Dropout", ratio=0.3),
     "BatchNormalization": one(8, "BatchNormalization", PER_CHANNEL, epsilon=0.01),
     "Gemm": one(9, "Gemm", {"w": floats(5, 3), "c": floats(3)}, shape=(2, 5)),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,10 @@ class Case:
     opset: int = OPSET
     kinds: tuple[str, ...] = ("float32", "float32", "float32")
     draw: Callable[[Array], Array] = lambda array: array
+
+    def with_outputs(self, count: int) -> Case:
+        """Return the case with several outputs."""
+        return replace(self, outputs=count)
 
     @property
     def name(self) -> str:
@@ -106,6 +110,10 @@ def near(array: Array) -> Array:
 
 FUNCTIONS = [
     *map(of, ["Abs", "Ceil", "Cos", "Exp", "Floor", "HardSwish", "Neg", "Relu", "Sigmoid", "Sign", "Sin", "Tanh"]),
+    of("com.microsoft::Gelu"),
+    with_constants("com.microsoft::BiasGelu", floats(5)),
+    of("com.microsoft::FastGelu"),
+    with_constants("com.microsoft::FastGelu", floats(5)),
     *map(of, ["Elu", "Selu", "Celu", "Softplus", "Softsign", "Mish", "LeakyRelu", "HardSigmoid", "Identity", "IsNaN"]),
     Case("Log", draw=near),
     Case("Sqrt", draw=near),
@@ -145,6 +153,23 @@ PAIRS = [
     *(with_constants("Pow", np.float32(exponent)) for exponent in (1, 2, 3, -1)),
     Case("Pow", (IMAGE,), {1: np.float32(0.5)}, draw=near),
     Case("Pow", (IMAGE,), {1: np.float32(-0.5)}, draw=near),
+    *(with_constants("Pow", np.float32(exponent)) for exponent in (4, 7, -2, -3)),
+    *(
+        Case("Pow", (IMAGE,), {1: np.float32(exponent)}, draw=near)
+        for exponent in (0.25, 0.75, 1.5, 2.25, 3.75, -0.75, -1.5, 0.3, -2.7, 80)
+    ),
+    Case("Mod", ((3, 4),), {1: np.array([3, -2, 5, 0.7], np.float32)}, {"fmod": 1}, draw=lambda array: array * 9),
+    of("Mod", (3, 4), (4,), fmod=1),
+    *(
+        of("LRN", shape, size=size, alpha=0.5, beta=beta)
+        for shape, size, beta in (
+            (IMAGE, 3, 0.75),
+            (IMAGE, 1, 0.5),
+            (IMAGE, 9, 1.0),
+            ((2, 5, 3, 1), 7, 0.3),
+        )
+    ),
+    Case("LRN", ((2, 6, 3, 2),), attributes={"size": 5}),
     Case("Mod", ((3, 4),), {1: np.array([3, -2, 5, 7], np.int32)}, kinds=("int32",), draw=lambda array: array * 9),
     Case("Div", ((3, 4),), {1: np.array([3, -2, 5, 7], np.int32)}, kinds=("int32",), draw=lambda array: array * 9),
     Case("BitwiseXor", ((3, 4), (4,)), kinds=("int32", "int32"), draw=lambda array: array * 1e9),
@@ -199,6 +224,21 @@ POOLS = [
     of("AveragePool", kernel_shape=[3, 2], pads=[1, 1, 1, 1], count_include_pad=1),
     of("AveragePool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
     of("AveragePool", (1, 4, 9), kernel_shape=[3], strides=[2], auto_pad="VALID"),
+    *(
+        of("MaxPool", kernel_shape=[2, 3], dilations=dilations, **more)
+        for dilations in ([2, 1], [1, 2], [3, 2])
+        for more in ({}, {"pads": [1, 1, 1, 2], "strides": [2, 1]}, {"strides": [1, 2], "ceil_mode": 1})
+    ),
+    of("MaxPool", (1, 4, 9), kernel_shape=[3], dilations=[2], pads=[2, 1]),
+    of("AveragePool", kernel_shape=[2, 3], dilations=[3, 2]),
+    of("AveragePool", kernel_shape=[2, 2], dilations=[2, 1], pads=[1, 0, 1, 1], count_include_pad=1, strides=[2, 1]),
+    *(
+        of("LpPool", kernel_shape=[3, 2], p=p, **more)
+        for p in (1, 2)
+        for more in ({}, {"pads": [1, 0, 1, 1], "strides": [2, 1]}, {"dilations": [2, 3]}, {"auto_pad": "SAME_UPPER"})
+    ),
+    of("LpPool", (1, 4, 9), kernel_shape=[3]),
+    *(of("GlobalLpPool", p=p) for p in (1, 2)),
     of("GlobalAveragePool"),
     of("GlobalAveragePool", (1, 4, 9)),
     of("GlobalMaxPool"),
@@ -208,6 +248,24 @@ POOLS = [
         for mode, more in RESIZES
     ),
     with_constants("Resize", None, np.array([1, 1, 2, 2], np.float32), mode="nearest"),
+    *(
+        with_constants("Resize", None, np.array([1, 1, *scales], np.float32), mode="linear", **more)
+        for scales in ((1.3, 2.6), (0.7, 0.45), (1, 1.7))
+        for more in (
+            {},
+            {"coordinate_transformation_mode": "asymmetric"},
+            {"coordinate_transformation_mode": "pytorch_half_pixel"},
+            {"coordinate_transformation_mode": "align_corners"},
+        )
+    ),
+    with_constants(
+        "Resize",
+        None,
+        None,
+        np.array([1, 4, 3, 5]),
+        mode="linear",
+        coordinate_transformation_mode="half_pixel_symmetric",
+    ),
     with_constants("Resize", None, np.array([2, 1.5], np.float32), mode="nearest", axes=[2, 3]),
     of("DepthToSpace", blocksize=2),
     of("DepthToSpace", (1, 8, 2, 3), blocksize=2, mode="CRD"),
@@ -260,6 +318,21 @@ MOVEMENT = [
     with_constants("Pad", np.array([0, 1, 0, 2, 0, 0, 1, 0])),
     with_constants("Pad", np.array([1, 2]), np.float32(1.5), np.array([2])),
     with_constants("Pad", np.array([0, 0, 2, 2, 0, 0, 1, 3]), mode="reflect"),
+    *(
+        with_constants("Pad", np.array(pads), mode=mode)
+        for mode in ("edge", "wrap")
+        for pads in (
+            [0, 1, 0, 2, 0, 0, 1, 0],
+            [0, 0, 2, 2, 0, 0, 1, 3],
+            [0, 0, 0, 0, 0, 0, 0, 0],
+            [0, 0, -2, 1, 0, 0, 1, -1],
+        )
+    ),
+    *(
+        with_constants("Pad", np.array([0, -1, 1, 2, 0, 0, -2, -1]), *value, mode=mode)
+        for mode, value in (("constant", ()), ("constant", (np.float32(1.5),)), ("reflect", ()))
+    ),
+    with_constants("Pad", np.array([0, 0, 0, -3, 0, -2, -1, 0])),
     with_constants("Expand", np.array([2, 1, 6, 5])),
     with_constants("Expand", np.array([2, 3, 1, 4]), shape=(3, 1, 1)),
     with_constants("Tile", np.array([1, 2, 1, 3])),
@@ -279,7 +352,42 @@ MOVEMENT = [
     ),
     with_constants("GatherND", np.array([[0, 1], [0, -2]])),
 ]
-FAMILIES = [*FUNCTIONS, *PAIRS, *WEIGHTED, *POOLS, *REDUCTIONS, *MOVEMENT]
+CHOSEN = [
+    *(
+        with_constants("TopK", np.array([k]), axis=axis, largest=largest).with_outputs(2)
+        for k, axis, largest in ((1, 1, 1), (3, 1, 0), (5, -1, 1), (2, 2, 0))
+    ),
+    Case("TopK", ((3, 7),), {1: np.array([4])}, outputs=2, draw=np.round),
+    Case("TopK", ((3, 7),), {1: np.array([4])}, {"largest": 0}, outputs=2, draw=np.round),
+]
+PRODUCTS = [
+    *(
+        of("Einsum", *shapes, equation=equation)
+        for equation, shapes in {
+            "ij,jk->ik": ((3, 4), (4, 5)),
+            "ij,jk": ((3, 4), (4, 5)),
+            "ij,kj->ki": ((3, 4), (5, 4)),
+            "bhwc,hkc->bhwk": ((2, 3, 4, 5), (3, 6, 5)),
+            "bhqd,bhkd->bhqk": ((1, 2, 3, 4), (1, 2, 5, 4)),
+            "bqhd , bkhd -> bhqk": ((1, 3, 2, 4), (1, 5, 2, 4)),
+            "nctkv,kvw->nctw": ((1, 2, 3, 2, 4), (2, 4, 5)),
+            "i,j->ij": ((3,), (4,)),
+            "i,i->": ((3,), (3,)),
+            "ij,ij->i": ((3, 4), (3, 4)),
+            "ij,k->i": ((3, 4), (5,)),
+            "...ij,...jk->...ik": ((2, 3, 4), (2, 4, 5)),
+            "ij,...j->...i": ((3, 4), (2, 5, 4)),
+            "abcd->dcba": (IMAGE,),
+            "abcd->ac": (IMAGE,),
+            "ba": ((3, 4),),
+            "...a->...": ((2, 3, 4),),
+            "ij,jk,kl->il": ((2, 3), (3, 4), (4, 5)),
+            "Ab,bC->AC": ((2, 3), (3, 4)),
+        }.items()
+    ),
+    with_constants("Einsum", floats(4, 3), shape=(2, 4), equation="bi,io->bo"),
+]
+FAMILIES = [*CHOSEN, *PRODUCTS, *FUNCTIONS, *PAIRS, *WEIGHTED, *POOLS, *REDUCTIONS, *MOVEMENT]
 
 
 @pytest.mark.parametrize("case", FAMILIES, ids=lambda case: case.name)

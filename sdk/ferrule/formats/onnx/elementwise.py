@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from operator import mul
 
 import numpy as np
 
@@ -14,7 +16,11 @@ from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
+from ferrule.formats.onnx.windows import MAX_EXTENT
 from ferrule.graph import Array, LayerType, Rounding, Shape
+from ferrule.operators.arithmetic.window import NO_PADDING
+from ferrule.operators.movement.pad import PadDescriptor
+from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 
 
 def _broadcast(call: Call) -> list[Value]:
@@ -96,6 +102,12 @@ def binary(type_: LayerType, *, most: int = 2) -> Row:
     return Row(emit, 2, layer=type_) if most == 2 else Row(emit, 1, most)
 
 
+def added(call: Call) -> Value:
+    """Return the sum of two inputs that broadcast."""
+    first, second = _broadcast(call)
+    return first + second
+
+
 def _is_repeated_first(call: Call) -> bool:
     """Whether an addition of integers begins with its second input, as onnxruntime's does if the first is repeated.
 
@@ -115,33 +127,82 @@ def _mean(call: Call) -> Value:
 
 
 def _mod(call: Call) -> Value | None:
-    if call.node.flag("fmod"):
-        raise UnsupportedError(
-            "its attribute 'fmod' is 1, expected 0: the result has the sign of the divisor",
-            hint="export the model with torch.remainder in place of torch.fmod",
-        )
-    return binary(LayerType.FLOOR_MOD).emit(call)
+    if not call.node.flag("fmod"):
+        return binary(LayerType.FLOOR_MOD).emit(call)
+    first, second = _broadcast(call)  # the remainder has the sign of the first one
+    rest = abs(first).then(LayerType.FLOOR_MOD, abs(second))
+    return first.then(LayerType.LESS, 0).select(rest.then(LayerType.NEG), rest)
 
 
 _POWERS: Mapping[float | None, Callable[[Value], Value]] = {
-    2: lambda x: x.then(LayerType.SQUARE),
-    3: lambda x: x.then(LayerType.SQUARE) * x,
     1: lambda x: x,
     0.5: lambda x: x.then(LayerType.SQRT),
     -0.5: lambda x: x.then(LayerType.RSQRT),
     -1: lambda x: 1 / x,
 }
+_LARGEST_POWER = 64
+"""The largest exponent that becomes products."""
 
 
 def _pow(call: Call) -> Value:
     exponent = call.scalar(1, "exponent")
-    power = _POWERS.get(exponent)
-    if power is None:
+    if exponent is None or not math.isfinite(exponent) or exponent == 0:
+        raise UnsupportedError(f"its exponent is {exponent}, expected a finite number other than 0")
+    if not call.dtype().is_float and exponent not in {1, 2, 3}:
+        raise UnsupportedError(f"its exponent is {exponent} and its data are integers, expected 1, 2 or 3")
+    return power(call.value(), exponent)
+
+
+def power(x: Value, exponent: float) -> Value:
+    """Return a power with an exponent other than 0.
+
+    Whole exponents are products, those with a fraction of 0.25, 0.5 or 0.75 have square roots, too, and others are
+    exp(exponent * log(x)).
+    """
+    if exponent in _POWERS:
+        return _POWERS[exponent](x)
+    size = abs(exponent)
+    if size > _LARGEST_POWER or size % 0.25:
+        return (x.then(LayerType.LOG) * exponent).then(LayerType.EXP)
+    factors = _whole_powers(x, int(size))
+    fraction = size % 1
+    if fraction:
+        root = x.then(LayerType.SQRT)
+        factors += [root] if fraction != 0.25 else []
+        factors += [root.then(LayerType.SQRT)] if fraction != 0.5 else []
+    result = reduce(mul, factors)
+    return 1 / result if exponent < 0 else result
+
+
+def _whole_powers(x: Value, exponent: int) -> list[Value]:
+    """Return factors whose product is a power: x, its square, the square of that and so on, of which some are taken."""
+    factors = []
+    while exponent:
+        if exponent & 1:
+            factors.append(x)
+        exponent >>= 1
+        if exponent:
+            x = x.then(LayerType.SQUARE)
+    return factors
+
+
+def _local_response_normalization(call: Call) -> Value:
+    """Add x / (bias + alpha * average of the squares of neighbouring channels) ^ beta, with zeros beyond the ends."""
+    node, rank = call.node, call.rank()
+    size, beta = node.integer("size"), node.number("beta", 0.75)
+    if rank != 4:
+        raise UnsupportedError(f"its input has shape {list(call.shape())}, expected 4 axes as onnxruntime does")
+    if size % 2 == 0 or not 1 <= size <= MAX_EXTENT or beta == 0:
         raise UnsupportedError(
-            f"its exponent is {exponent}, expected {', '.join(map(str, [*_POWERS][:-1]))} or {[*_POWERS][-1]}",
-            hint="write the power as products",
+            f"its size is {size} and its beta {beta}, expected an odd size up to {MAX_EXTENT} and a beta other than 0"
         )
-    return power(call.value())
+    x = call.tensor(0, (0, *range(2, rank), 1))
+    *pixels, channels = x.shape
+    rows = x.then(LayerType.SQUARE).reshaped((1, math.prod(pixels), channels, 1))
+    padded = rows.then(PadDescriptor(before=(0, 0, size // 2, 0), after=(0, 0, size // 2, 0)))
+    pool = Pool2dDescriptor(pool_h=1, pool_w=size, stride_h=1, stride_w=1, padding=NO_PADDING)
+    means = padded.then(LayerType.AVERAGE_POOL_2D, pool).reshaped(x.shape, x.order)
+    return x * power(means * node.number("alpha", 1e-4) + node.number("bias", 1.0), -beta)
 
 
 def _where(call: Call) -> Value:
@@ -203,6 +264,7 @@ _LAYERS: Mapping[str, LayerType] = {
 ROWS: Mapping[str, Row] = {
     **{op: binary(type_) for op, type_ in _LAYERS.items()},
     "BatchNormalization": Row(_batch_normalization, 5, outputs=5),
+    "LRN": Row(_local_response_normalization),
     "Max": binary(LayerType.MAXIMUM, most=MANY),
     "Mean": Row(_mean, 1, MANY),
     "Min": binary(LayerType.MINIMUM, most=MANY),

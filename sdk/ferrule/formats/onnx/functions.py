@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call, Value
-from ferrule.formats.onnx.elementwise import binary
+from ferrule.formats.onnx.elementwise import added, binary
 from ferrule.formats.onnx.node import MICROSOFT
 from ferrule.formats.onnx.parse import TYPES, type_name
 from ferrule.formats.onnx.rows import Row
@@ -90,9 +90,19 @@ def _erf(x: Value) -> Value:
 
 
 def _gelu(call: Call) -> Value:
-    """Add max(x, 0) - |x| / 2 * erfc(|x| / sqrt(2)), or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
-    x = call.value()
-    if call.node.choice("approximate", "none", ("none", "tanh")) == "none":
+    is_exact = call.node.choice("approximate", "none", ("none", "tanh")) == "none"
+    return _gelu_of(call.value(), is_exact=is_exact)
+
+
+def _biased_gelu(call: Call) -> Value:
+    """Add the function of the sum with a bias, which FastGelu may lack."""
+    exact = call.node.op == "BiasGelu"
+    return _gelu_of(added(call) if call.node.has_input(1) else call.value(), is_exact=exact)
+
+
+def _gelu_of(x: Value, *, is_exact: bool) -> Value:
+    """Return max(x, 0) - |x| / 2 * erfc(|x| / sqrt(2)), or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+    if is_exact:
         size = abs(x)
         rest = size * _erfc_of(size, math.sqrt(0.5), 0.5)
         return x.then(LayerType.RELU) - rest
@@ -217,5 +227,8 @@ ROWS: Mapping[str, Row] = {
     "Swish": function(_swish, alpha=1.0),
     "Tan": function(lambda x: x.then(LayerType.SIN) / x.then(LayerType.COS)),
     "ThresholdedRelu": function(_thresholded_relu, alpha=1.0),
+    f"{MICROSOFT}::BiasGelu": Row(_biased_gelu, 2),
+    f"{MICROSOFT}::FastGelu": Row(_biased_gelu, 1, 2),
+    f"{MICROSOFT}::Gelu": Row(_gelu),
     f"{MICROSOFT}::QuickGelu": function(_swish, alpha=1.702),
 }

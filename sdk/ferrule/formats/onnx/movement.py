@@ -103,33 +103,56 @@ def _slice(call: Call) -> Value:
     return x.then(StridedSliceDescriptor(begin=begin, end=end, strides=strides, end_mask=mask))
 
 
-_PAD_HINT = "pad with a constant or by reflection, or run this step outside of the model"
+_PAD_MODES = ("constant", "reflect", "edge", "wrap")
 
 
 def _pad(call: Call) -> Value:
-    mode = call.node.choice("mode", "constant", ("constant", "reflect"), _PAD_HINT)
+    mode = call.node.choice("mode", "constant", _PAD_MODES)
     rank, pads, axes = call.rank(), call.integers(1, "pads") or (), call.integers(3, "axes")
     chosen = identity(rank) if axes is None else shapes.front_axes(axes, rank)
     if len(pads) != 2 * len(chosen):
         raise ModelError(f"it has {len(pads)} pads for {len(chosen)} axes, expected two for each")
-    if min(pads, default=0) < 0:
-        raise UnsupportedError(f"its pads are {list(pads)}, expected numbers of 0 or more", hint="use Slice")
-    if max(pads, default=0) > MAX_EXTENT:
-        raise UnsupportedError(f"its pads are {list(pads)}, expected at most {MAX_EXTENT}")
+    if max(map(abs, pads), default=0) > MAX_EXTENT:
+        raise UnsupportedError(f"its pads are {list(pads)}, expected numbers from -{MAX_EXTENT} to {MAX_EXTENT}")
     if not any(pads):
         return call.value()
     sides = dict(zip(chosen, zip(pads, pads[len(chosen) :], strict=False), strict=True))
     x = call.ordered()
     before, after = zip(*(sides.get(axis, (0, 0)) for axis in x.order), strict=True)
+    if min(pads) < 0:
+        x = _cropped(x, before, after)
+        before, after = (tuple(max(each, 0) for each in side) for side in (before, after))
+        if not any(before) and not any(after):
+            return x
     value = call.scalar(2, "value")
     quantization, is_float = x.info.quantization, x.dtype.is_float
     if value is not None and not is_float and not math.isfinite(value):
         raise ModelError(f"its value is {value}, expected an integer")
+    if mode in {"edge", "wrap"}:
+        return _repeated(x, before, after, mode)
     if mode == "reflect":
         return x.then(MirrorPadDescriptor(before=before, after=after, reflect=True))
     if value is None or value == (quantization.zero_point if quantization else 0):
         return x.then(PadDescriptor(before=before, after=after))
     return x.then(PadV2Descriptor(before=before, after=after, value=value if is_float else int(value)))
+
+
+def _cropped(x: Value, before: Sequence[int], after: Sequence[int]) -> Value:
+    """Return a tensor without the elements that negative pads take away at the ends of each axis."""
+    begin = tuple(max(-each, 0) for each in before)
+    size = [extent - first - max(-last, 0) for extent, first, last in zip(x.shape, begin, after, strict=True)]
+    return x.then(SliceDescriptor(begin=begin, size=shapes.static(size)))
+
+
+def _repeated(x: Value, before: Sequence[int], after: Sequence[int], mode: str) -> Value:
+    """Return a tensor with its outermost elements, or those of the other end, repeated along each axis."""
+    for axis, (first, last) in enumerate(zip(before, after, strict=True)):
+        extent = x.shape[axis]
+        places = np.arange(-first, extent + last, dtype=np.int32)
+        places = np.clip(places, 0, extent - 1) if mode == "edge" else places % extent
+        if first or last:
+            x = x.then(GatherDescriptor(axis=axis), x.call.array(places.astype(np.int32), f"places_{axis}"))
+    return x
 
 
 def _expand(call: Call) -> Value:

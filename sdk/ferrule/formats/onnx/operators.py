@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ferrule.formats.onnx import (
     control,
+    einsum,
     elementwise,
     functions,
     movement,
@@ -21,6 +22,7 @@ from ferrule.formats.onnx.rows import Row
 
 OPERATORS: Mapping[str, Row] = {
     **control.ROWS,
+    **einsum.ROWS,
     **elementwise.ROWS,
     **functions.ROWS,
     **movement.ROWS,

@@ -21,12 +21,10 @@ _REMEDIES: Mapping[str, str] = {
     f"{MICROSOFT}::DynamicQuantizeLSTM": _STATIC,
     f"{MICROSOFT}::DynamicQuantizeMatMul": _STATIC,
     f"{MICROSOFT}::MatMulIntegerToFloat": _STATIC,
-    "Einsum": "write the product as MatMul, with Transpose and Reshape (torch.matmul)",
     "NonMaxSuppression": _ELSEWHERE,
     "NonZero": _ELSEWHERE,
     "RandomNormal": _ELSEWHERE,
     "RandomUniform": _ELSEWHERE,
-    "TopK": "export the scores, and select the best of them outside of the model; ArgMax is supported",
     "Unique": _ELSEWHERE,
 }
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of operators that select elements by constants: masks, and an index for each element."""
+"""Rows of operators that select elements: by masks, by an index for each element, and the largest ones."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,11 +11,14 @@ import numpy as np
 from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.limits import front_axis
-from ferrule.formats.onnx.call import Call, Value
+from ferrule.formats.onnx.call import Call, Value, joined
 from ferrule.formats.onnx.movement import check_indices, gathered
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.graph import Array, DataType, LayerType
+from ferrule.operators.movement.join import ConcatenationDescriptor
+from ferrule.operators.reductions.arg_select import ArgSelectDescriptor
+from ferrule.operators.reductions.reduce import ReduceDescriptor
 
 _INDEX_BYTES = 32
 """Of each element of a mask while it is made: two indices and their difference, of 64 bits."""
@@ -67,8 +71,50 @@ def _one_hot(call: Call) -> Value:
     return either.select(on, off)
 
 
+_MOST = 32
+"""The most elements that TopK may choose, each of which is a few layers."""
+
+
+def _top_k(call: Call) -> None:
+    """Take the largest or smallest element along an axis, put a number beyond all others in its place, and so on."""
+    counts, axis, is_largest = call.integers(1, "k"), call.axis(-1), call.node.flag("largest", default=True)
+    extent = call.shape()[axis]
+    if counts is None or len(counts) != 1 or not 1 <= counts[0] <= extent:
+        raise ModelError(f"its k is {counts}, expected one number from 1 to {extent}")
+    if counts[0] > _MOST:
+        raise UnsupportedError(
+            f"its k is {counts[0]}, expected at most {_MOST}: each element is a few layers",
+            hint="export the scores, and select the best of them outside of the model",
+        )
+    x = call.ordered()
+    if x.dtype is not DataType.FLOAT32:
+        raise UnsupportedError(f"its data is {x.dtype}, expected float32", hint="export the scores in float32")
+    place, order = x.order.index(axis), x.order
+    reduction = ReduceDescriptor(axes=(place,), keep_dims=True)
+    choose, find = (
+        (LayerType.REDUCE_MAX, LayerType.ARG_MAX) if is_largest else (LayerType.REDUCE_MIN, LayerType.ARG_MIN)
+    )
+    numbers = call.array(np.arange(extent, dtype=np.int32).reshape(-1, *(1,) * (len(order) - 1 - place)), "numbers")
+    kept = tuple(1 if each == place else size for each, size in enumerate(x.shape))
+    values, indices = [], []
+    for index in range(counts[0]):
+        values.append(x.then(choose, reduction))
+        found = x.then(find, ArgSelectDescriptor(axis=place)).reshaped(kept)
+        indices.append(found)
+        if index < counts[0] - 1:
+            taken = found.then(LayerType.EQUAL, numbers)
+            x = taken.select(x.number(-math.inf if is_largest else math.inf), x)
+    many = ConcatenationDescriptor(axis=place)
+    results = [
+        each[0] if len(each) == 1 else joined(many, each)
+        for each in (values, [each.cast(DataType.INT64) for each in indices])
+    ]
+    call.declare_all(each.ordered(order) for each in results[: len(call.node.outputs)])
+
+
 ROWS: Mapping[str, Row] = {
     "GatherElements": Row(_gather_elements, 2),
     "OneHot": Row(_one_hot, 3),
+    "TopK": Row(_top_k, 2, outputs=2, first_is_optional=True),
     "Trilu": Row(_trilu, 1, 2),
 }

@@ -99,7 +99,7 @@ def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
     for axis, value in zip(axes, given, strict=True):
         if not math.isfinite(value) or value <= 0 or value > MAX_EXTENT:
             raise ModelError(f"its scales or sizes are {given}, expected positive numbers up to {MAX_EXTENT}")
-        sizes[axis] = int(value) if wanted is not None else math.floor(shape[axis] * value)
+        sizes[axis] = int(value) if wanted is not None else int(np.float32(shape[axis]) * np.float32(value))
         factors[axis] = sizes[axis] / shape[axis] if wanted is not None else float(value)
     if any(size > MAX_EXTENT and size != extent for size, extent in zip(sizes, shape, strict=True)):
         raise UnsupportedError(f"its output has shape {sizes}, which is too large")
@@ -139,15 +139,35 @@ def _nearest(x: Value, resizes: Iterable[ResizeDescriptor], pixels: Sequence[Arr
 
 
 def _linear(x: Value, resizes: Iterable[ResizeDescriptor], places: Sequence[Array]) -> Value:
-    """Return the RESIZE_BILINEAR that interpolates at these places."""
+    """Return the RESIZE_BILINEAR that interpolates at these places, or for float32 the sums of weighted pixels."""
     old = x.shape[1:3]
     for descriptor in resizes:
         if all(_interpolates(descriptor, extent, place) for extent, place in zip(old, places, strict=True)):
             return x.then(LayerType.RESIZE_BILINEAR, descriptor)
+    if x.dtype.is_float:
+        return _interpolated(x, places)
     raise UnsupportedError(
         f"no RESIZE_BILINEAR interpolates {list(old)} to {[place.size for place in places]} pixels as it does",
         hint="resize by sizes, with half_pixel, align_corners or asymmetric coordinates",
     )
+
+
+def _interpolated(x: Value, places: Sequence[Array]) -> Value:
+    """Return the weighted sum of the two pixels round each place, along rows and along columns."""
+    for axis, place in enumerate(places, 1):
+        extent = x.shape[axis]
+        inside = np.clip(place, 0, extent - 1)
+        lower = np.floor(inside)
+        weight = (inside - lower).astype(np.float32).reshape(-1, *(1,) * (3 - axis))
+        if place.size == extent and np.array_equal(inside, np.arange(extent)):
+            continue
+        below, above = (
+            x.then(GatherDescriptor(axis=axis), x.call.array(np.minimum(each, extent - 1).astype(np.int32), "pixels"))
+            for each in (lower, lower + 1)
+        )
+        below *= x.call.array(1 - weight, "weights")
+        x = below + above * x.call.array(weight, "weights")
+    return x
 
 
 def _interpolates(descriptor: ResizeDescriptor, extent: int, places: Array) -> bool:

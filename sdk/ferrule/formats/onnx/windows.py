@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from ferrule._frozen import frozen
 from ferrule.errors import ModelError, UnsupportedError
@@ -13,7 +16,8 @@ from ferrule.formats.onnx.layout import NHWC, Layout
 from ferrule.formats.onnx.rows import Row
 from ferrule.graph import ONNX_ROUNDINGS, Descriptor, LayerType, Rounding, Shape
 from ferrule.operators.arithmetic.window import NO_PADDING, Padding, same_padding
-from ferrule.operators.movement.pad import PadDescriptor
+from ferrule.operators.movement.gather import GatherDescriptor
+from ferrule.operators.movement.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.reductions.reduce import ReduceDescriptor
 from ferrule.operators.spatial.pool2d import Pool2dDescriptor
 
@@ -58,6 +62,11 @@ class Slide:
     """The padding, if the file states it, or none."""
     auto: str
     """How the file states the padding; "NOTSET" and "VALID" for `before` and `after`."""
+
+    @property
+    def span(self) -> int:
+        """The pixels from the first to the last of the window."""
+        return (self.extent - 1) * self.dilation + 1
 
     def sides(self, length: int, *, ceil: bool = False) -> tuple[int, int]:
         """Return the padding of an image; with `ceil`, windows that begin inside it or its padding all count."""
@@ -137,12 +146,9 @@ def _pool(window: Window, padding: Padding) -> Pool2dDescriptor:
 
 
 def _check_pool(window: Window, stored: Shape) -> None:
-    """Refuse a pool with dilations, or one whose windows begin at places of which runtimes think differently."""
-    dilations = [slide.dilation for slide in window]
-    if dilations != [1, 1]:
-        raise UnsupportedError(f"its attribute 'dilations' is {dilations}, expected 1 along each axis")
+    """Refuse a pool whose windows begin at places of which runtimes think differently."""
     for slide, length in zip(window, stored[1:3], strict=True):
-        left_out = length - (-(-length // slide.stride) - 1) * slide.stride - slide.extent
+        left_out = length - (-(-length // slide.stride) - 1) * slide.stride - slide.span
         if slide.auto in _SAME and left_out > 1:
             raise UnsupportedError(
                 f"its attribute 'auto_pad' is {slide.auto}, and windows of {slide.extent} pixels every {slide.stride} "
@@ -164,11 +170,66 @@ def _pooled(call: Call) -> tuple[Value, Window, Padding]:
 def _max_pool(call: Call) -> Value:
     call.refuse_outputs()
     x, window, padding = _pooled(call)
-    return as_input(x.then(LayerType.MAX_POOL_2D, _pool(window, padding)))
+    if not _is_dilated(window):
+        return as_input(x.then(LayerType.MAX_POOL_2D, _pool(window, padding)))
+    if padding != NO_PADDING:
+        lowest = np.finfo(np.float32).min if x.dtype.is_float else np.iinfo(x.dtype.numpy).min
+        value = float(lowest) if x.dtype.is_float else int(lowest)
+        before, after = _sides(padding)
+        x = x.then(PadV2Descriptor(before=before, after=after, value=value))
+    for axis, slide in enumerate(window, 1):
+        alone = [Slide(auto="VALID"), Slide(auto="VALID")]
+        x, alone[axis - 1] = _gathered(x, axis, slide)
+        x = x.then(LayerType.MAX_POOL_2D, _pool((alone[0], alone[1]), NO_PADDING))
+    return as_input(x)
+
+
+def _is_dilated(window: Window) -> bool:
+    return any(slide.dilation > 1 for slide in window)
+
+
+def _sides(padding: Padding) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the padding of an image before and behind each axis."""
+    return (0, padding.top, padding.left, 0), (0, padding.bottom, padding.right, 0)
+
+
+def _gathered(x: Value, axis: int, slide: Slide) -> tuple[Value, Slide]:
+    """Return an image in which the pixels of each window lie side by side along an axis, and the window there."""
+    if slide.dilation == 1:
+        return x, replace(slide, before=0, after=0, auto="VALID")
+    if slide.span > x.shape[axis]:
+        raise ModelError(f"a window of {slide.span} pixels does not fit into {x.shape[axis]} padded ones")
+    count = (x.shape[axis] - slide.span) // slide.stride + 1
+    places = np.arange(count)[:, np.newaxis] * slide.stride + np.arange(slide.extent) * slide.dilation
+    data = places.reshape(-1).astype(np.int32)
+    gathered = x.then(GatherDescriptor(axis=axis), x.call.array(data, f"pixels_{axis}"))
+    return gathered, Slide(extent=slide.extent, stride=slide.extent, auto="VALID")
+
+
+def _undilated(x: Value, window: Window, padding: Padding) -> tuple[Value, Window]:
+    """Return a padded float32 image, and a window without dilations that has the same pixels of it."""
+    if not x.dtype.is_float:
+        raise UnsupportedError(
+            f"its attribute 'dilations' is {[each.dilation for each in window]} and its data are integers, expected 1",
+            hint="leave the pool in float32 when the model is quantised (nodes_to_exclude)",
+        )
+    if padding != NO_PADDING:
+        before, after = _sides(padding)
+        x = x.then(PadDescriptor(before=before, after=after))
+    x, rows = _gathered(x, 1, window[0])
+    x, columns = _gathered(x, 2, window[1])
+    return x, (rows, columns)
 
 
 def _average_pool(call: Call) -> Value:
     x, window, padding = _pooled(call)
+    if _is_dilated(window):
+        if padding != (padding_of(window, x.shape) if call.node.flag("count_include_pad") else NO_PADDING):
+            raise UnsupportedError(
+                "it has dilations, and padding that does not count", hint="export the pool with count_include_pad=True"
+            )
+        x, window = _undilated(x, window, padding)
+        return as_input(x.then(LayerType.AVERAGE_POOL_2D, _pool(window, NO_PADDING)))
     descriptor, rounding = _average(call, window, padding, x.shape)
     if call.node.flag("count_include_pad") and padding != NO_PADDING:
         if padding != padding_of(window, x.shape):
@@ -176,10 +237,37 @@ def _average_pool(call: Call) -> Value:
                 "its attributes count_include_pad and ceil_mode are both set, and windows exceed the padded image",
                 hint="export the pool with ceil_mode=False or count_include_pad=False",
             )
-        x = x.then(PadDescriptor(before=(0, padding.top, padding.left, 0), after=(0, padding.bottom, padding.right, 0)))
+        before, after = _sides(padding)
+        x = x.then(PadDescriptor(before=before, after=after))
         descriptor = _pool(window, NO_PADDING)
     type_ = LayerType.MEAN if isinstance(descriptor, ReduceDescriptor) else LayerType.AVERAGE_POOL_2D
     return as_input(x.then(type_, descriptor, rounding=rounding))
+
+
+def _power_of(call: Call) -> int:
+    """Return the attribute `p`, which is a float before opset 2."""
+    power = call.node.number("p", 2)
+    if power not in {1, 2}:
+        raise UnsupportedError(f"its attribute 'p' is {power:g}, expected 1 or 2")
+    return int(power)
+
+
+def _lp_pool(call: Call) -> Value:
+    """Add the average of the absolute values, or the root of that of squares, times the size of the window."""
+    x, window, padding = _pooled(call)
+    size, power = math.prod(slide.extent for slide in window), _power_of(call)
+    x, window = _undilated(x, window, padding)
+    if power == 1:
+        return as_input(abs(x).then(LayerType.AVERAGE_POOL_2D, _pool(window, NO_PADDING)) * size)
+    return as_input(x.then(LayerType.L2_POOL_2D, _pool(window, NO_PADDING)) * math.sqrt(size))
+
+
+def _global_lp_pool(call: Call) -> Value:
+    x = call.ordered()
+    reduce = x.over(range(2, call.rank()))
+    if _power_of(call) == 1:
+        return abs(x).then(LayerType.SUM, reduce)
+    return x.then(LayerType.SQUARE).then(LayerType.SUM, reduce).then(LayerType.SQRT)
 
 
 def _average(call: Call, window: Window, padding: Padding, image: Shape) -> tuple[Descriptor, Rounding | None]:
@@ -217,5 +305,7 @@ ROWS: Mapping[str, Row] = {
     "AveragePool": Row(_average_pool, layer=LayerType.AVERAGE_POOL_2D),
     "GlobalAveragePool": _global_pool(LayerType.MEAN, layer=LayerType.MEAN),
     "GlobalMaxPool": _global_pool(LayerType.REDUCE_MAX),
+    "GlobalLpPool": Row(_global_lp_pool),
+    "LpPool": Row(_lp_pool),
     "MaxPool": Row(_max_pool, outputs=2),
 }
