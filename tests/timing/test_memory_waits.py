@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pytest
 from timed_code import assemble, run
 
+from ferrule.emulation.unicorn.processor import Processor
 from ferrule.firmware import Image
 from ferrule.timing import BoardTiming, CacheTiming, MemoryTiming
 
@@ -26,6 +28,11 @@ PIECES = {
     "if_then": "movs r4, #4\nmovs r5, #0\n1: adds r5, #8\ncmp r4, #0\nit pl\nldrpl r0, [r1]\n"
     "subs r4, #1\nbeq 2f\ncmp r4, #100\nb 1b\n2: subs r5, #1\nbgt 2b",
     "division": "udiv r0, r7, r12\nldr r0, [r1]\nadds r0, r0, #1",
+    # functions of one to three pieces, called from several places, in a loop that takes one of two ways
+    "calls": "movs r4, #20\n1: bl 4f\ntst r4, #1\nbeq 2f\nbl 5f\nb 3f\n2: bl 6f\nbl 4f\n3: subs r4, #1\nbne 1b\nb 7f\n"
+    "4: bx lr\n.balign 16\n5:\n.rept 20\nnop\n.endr\nbx lr\n6:\n.rept 9\nnop\n.endr\nbx lr\n7: nop",
+    # more blocks, each at the end of another piece, than states of fetches have numbers
+    "many": "movs r4, #3\nb 1f\n.balign 16\n1:\n.rept 9000\nb . + 16\n.balign 16\n.endr\nsubs r4, #1\nbne.w 1b",
 }
 
 
@@ -66,6 +73,52 @@ SMALL = CacheTiming(sets=1, ways=4, line_bytes=16)
 )
 def test_fetches_wait(image: Image, piece: str, more: Mapping[str, object], cycles: int) -> None:
     assert added(image, piece, **flash(5, **more)) == cycles
+
+
+@dataclass
+class Fetches:
+    """The lines that a piece executes, each instruction in turn; a line is what a fetch delivers."""
+
+    lines: list[int] = field(default_factory=list)
+
+    def attach(self, processor: Processor) -> object:
+        import unicorn
+
+        def note(_engine: object, address: int, bytes_: int, _data: object) -> None:
+            self.lines += range(address // 16, (address + bytes_ - 1) // 16 + 1)
+
+        return processor.guest.engine.hook_add(unicorn.UC_HOOK_CODE, note)
+
+    def missed(self, sets: int, ways: int) -> int:
+        """Return how many fetches a cache does not have that replaces the line that was used longest ago."""
+        cache: list[list[int]] = [[] for _ in range(sets)]
+        missed = 0
+        for line, before in zip(self.lines, [None, *self.lines[:-1]], strict=True):
+            if line != before:
+                held = cache[line % sets]
+                missed += line not in held
+                cache[line % sets] = [line, *(each for each in held if each != line)][:ways]
+        return missed
+
+
+@pytest.mark.parametrize("piece", ["calls", "long_loop"])
+@pytest.mark.parametrize(("sets", "ways"), [(1, 0), (1, 1), (1, 2), (2, 1), (2, 2), (4, 1), (1, 4), (4, 2)])
+def test_a_fetch_waits_if_the_cache_lacks_its_line(image: Image, piece: str, sets: int, ways: int) -> None:
+    # caches of up to four lines have numbers for their states; those with more are followed
+    fetches = Fetches()
+    run(image, CORE, piece, attach=fetches.attach)
+    cache = CacheTiming(sets=sets, ways=ways, line_bytes=16) if ways else None
+    memories = flash(5, instruction_cache=cache)
+    assert added(image, piece, **memories) == 5 * fetches.missed(sets, ways)
+
+
+def test_states_of_fetches_are_forgotten_when_there_are_too_many(image: Image) -> None:
+    fetches = Fetches()
+    plain = run(image, CORE, "many", attach=fetches.attach)
+    for ways in (2, 4):
+        memories = flash(5, instruction_cache=CacheTiming(sets=1, ways=ways, line_bytes=16))
+        waiting = run(image, CORE, "many", board=BoardTiming(source="a test", memories=memories))
+        assert waiting.cycles - plain.cycles == 5 * fetches.missed(1, ways) > 3 * 9000 * 5
 
 
 def test_a_prefetch_is_not_waited_for_twice(image: Image) -> None:

@@ -179,12 +179,12 @@ def evidence() -> Mapping[str, tuple[Figure, ...]]:
     return {path.stem: read_figures(path) for path in sorted(FOLDER.glob("*.toml"))}
 
 
-@cache
 def error_text(low: float, high: float) -> str:
     """Return the range of an error in words, rounded outwards to whole per cents."""
     return f"{floor(100 * low):+d} % to {ceil(100 * high):+d} %"
 
 
+@cache
 def measured_error(core: str, *, waits: bool) -> MeasuredError | None:
     """Return the measured error of a core's model, in memories with or without wait states.
 

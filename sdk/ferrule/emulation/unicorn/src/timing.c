@@ -99,19 +99,6 @@ uint32_t ferrule_timing_watches(const struct ferrule_timing *timing)
     return timing->waits.watched;
 }
 
-void ferrule_timing_start(struct ferrule_timing *timing, struct ferrule_guest *guest)
-{
-    ferrule_pipeline_clear(&timing->states[0]);
-    timing->state_count = 1;
-    timing->settled = 1;
-    timing->last = &timing->kept;
-    timing->fetched_memory = FERRULE_TIMED_MEMORIES;
-    guest->timing = timing;
-    if (timing->memory_count != 0) {
-        ferrule_waits_start(&timing->waits);
-    }
-}
-
 static uint32_t halfword(const uint8_t *code)
 {
     return code[0] | (uint32_t)code[1] << 8;
@@ -137,13 +124,89 @@ static uint16_t number_of(struct ferrule_timing *timing, const struct ferrule_pi
     return (uint16_t)timing->state_count++;
 }
 
+/* Returns the sum of the lines of the caches of code. */
+static uint32_t code_lines(const struct ferrule_timing *timing)
+{
+    uint32_t lines = 0;
+    for (uint32_t i = 0; i < FERRULE_TIMED_CACHES; ++i) {
+        if (timing->holds_code[i] != 0) {
+            lines += timing->caches[i].sets * timing->caches[i].ways;
+        }
+    }
+    return lines;
+}
+
+/* Returns what was fetched last and the lines of the caches of code. */
+static struct ferrule_fetched take_fetches(const struct ferrule_timing *timing)
+{
+    struct ferrule_fetched fetched = {.memory = timing->fetched_memory, .piece = timing->fetched};
+    uint32_t *lines = fetched.lines;
+    for (uint32_t i = 0; i < FERRULE_TIMED_CACHES; ++i) {
+        const struct ferrule_cache_timing *cache = &timing->caches[i];
+        const uint32_t count = timing->holds_code[i] != 0 ? cache->sets * cache->ways : 0;
+        for (uint32_t at = 0; at < count; ++at) { /* behind those of its set that were used later */
+            const uint32_t first = at - at % cache->ways;
+            uint32_t rank = first;
+            for (uint32_t other = first; other < first + cache->ways; ++other) {
+                rank += cache->used[other] > cache->used[at];
+            }
+            if (cache->used[at] != 0) {
+                lines[rank] = cache->lines[at] + 1;
+            }
+        }
+        lines += count;
+    }
+    return fetched;
+}
+
+/* Brings what was fetched last and the caches of code up to date. */
+static void put_fetches(struct ferrule_timing *timing)
+{
+    const struct ferrule_fetched *fetched = &timing->numbers[timing->fetches];
+    const uint32_t *lines = fetched->lines;
+    timing->fetched_memory = fetched->memory;
+    timing->fetched = fetched->piece;
+    for (uint32_t i = 0; i < FERRULE_TIMED_CACHES; ++i) {
+        struct ferrule_cache_timing *cache = &timing->caches[i];
+        const uint32_t count = timing->holds_code[i] != 0 ? cache->sets * cache->ways : 0;
+        cache->uses += count;
+        for (uint32_t at = 0; at < count; ++at, ++lines) {
+            cache->lines[at] = *lines - 1;
+            cache->used[at] = *lines != 0 ? cache->uses - at % cache->ways : 0;
+        }
+    }
+}
+
+/* Returns the number of the present state of the fetches, which is kept. */
+static uint16_t number_of_fetches(struct ferrule_timing *timing)
+{
+    const struct ferrule_fetched fetched = take_fetches(timing);
+    for (uint32_t i = (fetched.piece * 0x9E5u) ^ (fetched.lines[1] * 0x2F35u);; ++i) {
+        uint16_t *place = &timing->places[i % FERRULE_TIMED_PLACES];
+        if (*place == 0) {
+            timing->numbers[timing->fetched_count] = fetched;
+            *place = (uint16_t)++timing->fetched_count;
+        }
+        if (memcmp(&timing->numbers[*place - 1], &fetched, sizeof fetched) == 0) {
+            return (uint16_t)(*place - 1);
+        }
+    }
+}
+
 /* Makes room for more states and fetches: if there is none, all are forgotten but the states of the
  * present, with the blocks that refer to them. */
 static void make_room(struct ferrule_timing *timing)
 {
     if (timing->state_count + 4 <= FERRULE_TIMED_STATES &&
-        timing->crossing_count + FERRULE_TIMED_FETCHES <= FERRULE_TIMED_CROSSINGS) {
+        timing->crossing_count + FERRULE_TIMED_FETCHES <= FERRULE_TIMED_CROSSINGS &&
+        timing->fetched_count + 2 <= FERRULE_TIMED_FETCHED) {
         return;
+    }
+    if (timing->numbered != 0) {
+        put_fetches(timing);
+        memset(timing->places, 0, sizeof timing->places);
+        timing->fetched_count = 0;
+        timing->fetches = number_of_fetches(timing);
     }
     const struct ferrule_pipeline state = timing->states[timing->state];
     const struct ferrule_pipeline entry = timing->states[timing->last->entry];
@@ -152,6 +215,36 @@ static void make_room(struct ferrule_timing *timing)
     timing->state_count = 1;
     timing->state = number_of(timing, &state);
     timing->kept.entry = number_of(timing, &entry);
+}
+
+/* Gives numbers to the states of the fetches, if none depends on when it begins, and the caches are
+ * so small that few states occur. */
+static void number_fetches(struct ferrule_timing *timing)
+{
+    bool timeless = true;
+    for (uint32_t i = 0; i < timing->memory_count; ++i) {
+        const struct ferrule_memory_timing *memory = &timing->memories[i];
+        timeless = timeless && memory->prefetch == 0 && memory->line_shift == 0;
+        if (memory->code_cache < FERRULE_TIMED_CACHES) {
+            timing->holds_code[memory->code_cache] = 1;
+        }
+    }
+    timing->numbered = timeless && code_lines(timing) <= FERRULE_NUMBERED_LINES;
+    timing->fetches = timing->numbered != 0 ? number_of_fetches(timing) : 0;
+}
+
+void ferrule_timing_start(struct ferrule_timing *timing, struct ferrule_guest *guest)
+{
+    ferrule_pipeline_clear(&timing->states[0]);
+    timing->state_count = 1;
+    timing->settled = 1;
+    timing->last = &timing->kept;
+    timing->fetched_memory = FERRULE_TIMED_MEMORIES;
+    guest->timing = timing;
+    if (timing->memory_count != 0) {
+        ferrule_waits_start(&timing->waits);
+        number_fetches(timing);
+    }
 }
 
 static uint32_t memory_of(const struct ferrule_timing *timing, uint32_t address)
@@ -215,6 +308,8 @@ static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *bl
         .address = address,
         .bytes = (uint16_t)bytes,
         .entry = (uint16_t)timing->state,
+        .begin = (uint16_t)timing->fetches,
+        .end = (uint16_t)timing->fetches,
         .memory = (uint8_t)memory_of(timing, address),
         .wide = halfword(code) >= 0xE800u && (address & 2u) != 0,
         .it = pipeline.it_left != 0,
@@ -231,6 +326,7 @@ static void decode(struct ferrule_timing *timing, struct ferrule_timed_block *bl
     }
     if (block->memory < FERRULE_TIMED_MEMORIES) {
         count_fetches(timing, block);
+        block->follows = timing->numbered == 0;
     }
     block->exit = number_of(timing, &pipeline);
     ferrule_pipeline_pass(&pipeline, passage.refill);
@@ -406,7 +502,8 @@ bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *g
                           const uint8_t *code, uint32_t address, uint32_t bytes, bool fixed)
 {
     struct ferrule_timed_block *block = ferrule_timing_slot(timing, address);
-    if (block->address != address || block->bytes != bytes || block->entry != timing->state) {
+    if (block->address != address || block->bytes != bytes || block->entry != timing->state ||
+        block->begin != timing->fetches) {
         if (lacks_hooks(timing, code, address, bytes)) {
             return false;
         }
@@ -414,6 +511,11 @@ bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *g
         block = fixed ? ferrule_timing_slot(timing, address) : &timing->kept;
         decode(timing, block, code, address, bytes);
         timing->crossing_count += fixed ? block->fetches : 0;
+        if (block->memory < FERRULE_TIMED_MEMORIES && timing->numbered != 0) {
+            put_fetches(timing);
+            block->waited = (uint16_t)fetch_block(timing, block);
+            block->end = number_of_fetches(timing);
+        }
     }
     if (ferrule_timing_lacks_waits(timing, block)) {
         ferrule_waits_lose(&timing->waits, guest);
@@ -422,8 +524,9 @@ bool ferrule_timing_enter(struct ferrule_timing *timing, struct ferrule_guest *g
     if ((timing->jumped & block->wide) != 0) {
         ferrule_timing_spend(timing, guest, timing->core.refill_unaligned);
     }
-    const uint32_t waited = block->memory < FERRULE_TIMED_MEMORIES ? fetch_block(timing, block) : 0;
+    const uint32_t waited = block->follows != 0 ? fetch_block(timing, block) : block->waited;
     ferrule_timing_spend(timing, guest, block->cycles + waited);
+    timing->fetches = block->end;
     timing->last = block;
     timing->settled = 0;
     return true;

@@ -20,6 +20,9 @@ enum {
     FERRULE_TIMED_CACHES = 8,
     FERRULE_TIMED_LINES = 1 << 12, /* lines of a cache */
     FERRULE_TIMED_HINTS = 1 << 10,
+    FERRULE_TIMED_FETCHED = 1 << 13,   /* numbered states of fetches */
+    FERRULE_TIMED_PLACES = 1 << 14,    /* where their numbers are found */
+    FERRULE_NUMBERED_LINES = 4,        /* the most lines of caches whose states are numbered */
     FERRULE_TIMED_FETCHES = 1 << 9,    /* the most fetches of a block */
     FERRULE_TIMED_CROSSINGS = 1 << 17, /* fetches of all blocks */
     FERRULE_TIMED_DIVISIONS = 1 << 12, /* slots for divisions with a hook */
@@ -54,11 +57,23 @@ struct ferrule_memory_timing {
     uint32_t line_shift;  /* logarithm of the widths in a line of the code's cache */
 };
 
+/* What decides which fetches of the next blocks wait, if none depends on when it begins. */
+struct ferrule_fetched {
+    uint32_t memory; /* where the last fetch was, as in `fetched_memory` and `fetched` below */
+    uint32_t piece;
+    uint32_t lines[FERRULE_NUMBERED_LINES]; /* of the caches, each set from the line used last on;
+                                               plus 1; 0: empty */
+};
+
 struct ferrule_timed_block {
     uint32_t address;
     uint32_t jump_at; /* the last instruction, if it may jump; otherwise 0 */
     uint16_t bytes;
     uint16_t entry;  /* states of the pipeline, by number: that for which the rest holds */
+    uint16_t begin;  /* the same for the state of the fetches, 0 if they have no numbers */
+    uint16_t end;    /* the state of the fetches behind the block */
+    uint16_t waited; /* cycles that its fetches wait, if their states have numbers */
+    uint8_t follows; /* nonzero: its fetches are followed at each execution */
     uint16_t exit;   /* if the block ends without a jump */
     uint16_t jumped; /* the same if it jumps */
     uint16_t cycles;
@@ -88,6 +103,11 @@ struct ferrule_timing {
     uint32_t filling; /* the cache's line that is being filled; 0: none */
     uint32_t state_count;
     uint32_t crossing_count;
+    uint32_t numbered; /* nonzero: states of the fetches have numbers, and what is above, like the
+                          caches, is behind; ferrule_timing_enter() brings it up to date */
+    uint32_t fetches;  /* the number of the present one */
+    uint8_t holds_code[FERRULE_TIMED_CACHES]; /* nonzero: a cache of code */
+    uint32_t fetched_count;
     uint64_t pace; /* cycles without waits for data, in which fetches are measured */
     uint64_t fetch_began;
     uint32_t division_count;
@@ -97,6 +117,8 @@ struct ferrule_timing {
     struct ferrule_timed_block kept; /* the last block, if it is not among those */
     struct ferrule_cache_timing caches[FERRULE_TIMED_CACHES];
     uint16_t crossings[FERRULE_TIMED_CROSSINGS];
+    struct ferrule_fetched numbers[FERRULE_TIMED_FETCHED];
+    uint16_t places[FERRULE_TIMED_PLACES];       /* numbers by content, plus 1; 0: free */
     uint32_t divisions[FERRULE_TIMED_DIVISIONS]; /* with bit 0 set; 0: free */
     uint8_t taken[FERRULE_TIMED_BRANCHES];       /* of the predictor: 0 to 3 */
     struct ferrule_waits waits;
@@ -179,7 +201,8 @@ static inline bool ferrule_timing_lacks_waits(const struct ferrule_timing *timin
 static inline struct ferrule_timed_block *ferrule_timing_slot(struct ferrule_timing *timing,
                                                               uint32_t address)
 {
-    const uint32_t place = (address >> 1) ^ (address >> 15) ^ timing->state * 0x9E5u;
+    const uint32_t place =
+        (address >> 1) ^ (address >> 15) ^ timing->state * 0x9E5u ^ timing->fetches * 0x2F35u;
     return &timing->blocks[place & (FERRULE_TIMED_BLOCKS - 1)];
 }
 
@@ -214,13 +237,15 @@ static inline bool ferrule_timing_enter_known(struct ferrule_timing *timing,
 {
     struct ferrule_timed_block *block = ferrule_timing_slot(timing, address);
     if (block->address != address || block->bytes != bytes || block->entry != timing->state ||
-        block->memory < FERRULE_TIMED_MEMORIES || ferrule_timing_lacks_waits(timing, block)) {
+        block->begin != timing->fetches || block->follows != 0 ||
+        ferrule_timing_lacks_waits(timing, block)) {
         return false;
     }
-    ferrule_timing_spend(timing, guest,
-                         (timing->jumped & block->wide) != 0
-                             ? block->cycles + timing->core.refill_unaligned
-                             : block->cycles);
+    const uint32_t cycles = (uint32_t)block->cycles + block->waited;
+    ferrule_timing_spend(
+        timing, guest,
+        (timing->jumped & block->wide) != 0 ? cycles + timing->core.refill_unaligned : cycles);
+    timing->fetches = block->end;
     timing->last = block;
     timing->settled = 0;
     return true;
