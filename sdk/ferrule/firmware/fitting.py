@@ -134,16 +134,29 @@ def fits(network: Network, job: Job, usage: Usage = NOTHING_ASKED) -> tuple[Boar
             return BoardFit(board=board.name, fits=False, problem=str(error))
         if not program.devices:  # whose places and memories are the board's
             programs[key] = program
-        needs = _needs(program, board)
-        return BoardFit(
-            board=board.name,
-            fits=not any(need.missing_bytes for need in needs),
-            memories=needs,
-            arena=arena_of(program.artifacts[0], replace(job, board=board)),
-            use=board_use(program.artifacts[0], board, usage),
-        )
+        return _fit(program, job, board, usage)
 
     return tuple(map(fit, known if given.name in board_names() else [given, *known]))
+
+
+def board_fit(network: Network, job: Job) -> BoardFit:
+    """Return whether a firmware of this network fits the job's board, and what an inference takes there, as planned.
+
+    Raises:
+        FerruleError: there is no firmware for the job.
+    """
+    return _fit(emit_program([network], job, limited=False), job, job.load_board(), NOTHING_ASKED)
+
+
+def _fit(program: Program, job: Job, board: Board, usage: Usage) -> BoardFit:
+    needs = _needs(program, board)
+    return BoardFit(
+        board=board.name,
+        fits=not any(need.missing_bytes for need in needs),
+        memories=needs,
+        arena=arena_of(program.artifacts[0], replace(job, board=board)),
+        use=board_use(program.artifacts[0], board, usage),
+    )
 
 
 def roomier_boards(networks: Sequence[Network], job: Job) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from ferrule.codegen.digest import digest
 from ferrule.errors import FerruleError
 from ferrule.evaluation.data import DataSet, DataSettings, open_data
 from ferrule.formats import ModelFile, load, to_tflite
-from ferrule.graph import DataType, Graph, Rounding
+from ferrule.graph import DataType, Graph, Rounding, TensorInfo
 from ferrule.interface import name_of
 from ferrule.network import Network
 from ferrule.network.copying import network_of as network_from
@@ -61,6 +61,58 @@ class QuantizedModel(QuantizationDocument):
     __repr__ = QuantizationDocument.__repr__
 
 
+@frozen
+class FloatForm:
+    """A float network in the forms that a quantisation needs."""
+
+    simple: Network
+    """Simplified, with the layers' own names."""
+    normal: Network
+    """The same as a TensorFlow Lite file has it: with the same tensors, and layers that the format can express."""
+
+    @classmethod
+    def of(cls, network: Network) -> FloatForm:
+        """Return the forms of a network.
+
+        Raises:
+            FerruleError: it is quantised already, or has no input to calibrate with.
+            UnsupportedError: it cannot be expressed in TensorFlow Lite.
+        """
+        _check_float(network)
+        simple = network_from(folded(with_rounding(network, Rounding.TFLM)))
+        return cls(simple=simple, normal=load(to_tflite(simple), network.name))
+
+    @property
+    def inputs(self) -> Sequence[TensorInfo]:
+        """The network's inputs."""
+        return self.normal.inputs
+
+    @property
+    def outputs(self) -> Sequence[TensorInfo]:
+        """The network's outputs."""
+        return self.normal.outputs
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names that users know of layers, by the tensor that they write."""
+        return {name: layer.name for layer in self.simple.layers for name in layer.outputs}
+
+    def quantized(
+        self, ranges: Mapping[str, Range], own: Mapping[str, Precision], io: Precision
+    ) -> tuple[Network, dict[str, str]]:
+        """Return the network with the precisions of the layers of `normal`, and why layers stay in float, by tensor."""
+        integers = with_integers(self.normal, ranges, own, io=io)
+        by_tensor = {name: own[layer.name] for layer in self.normal.layers for name in layer.outputs}
+        integers, reasons = with_own_integers(integers, ranges, by_tensor)
+        integers.validate()
+        return integers, reasons
+
+    def with_own_outputs(self, integers: Network) -> Network:
+        """Return a quantised network whose outputs have the names of the float network's."""
+        ends = zip(integers.outputs, self.outputs, strict=True)
+        return network_from(with_names(integers, {own.name: its.name for own, its in ends if own.name != its.name}))
+
+
 @begun()
 def quantize(
     model: Network | ModelFile,
@@ -96,23 +148,16 @@ def quantize(
         raise FerruleError(f"{name_of('compared')} is {compared}, expected a number from 0 on")
     check_installed()
     network = network_of(model)
-    _check_float(network)
     given = precisions(network, wanted, [Keep.parse(text) for text in keep])
-    simple = folded(with_rounding(network, Rounding.TFLM))
-    normal = load(to_tflite(simple), network.name)
+    form = FloatForm.of(network)
     if not isinstance(data, DataSet):
         settings = settings or DataSettings()
-        data = open_data(data, None, normal.inputs, normal.outputs, settings, limit, seed=seed)
-    own = carried_over(simple, rewritten(network, given, simple), normal)
-    names = {name: layer.name for layer in simple.layers for name in layer.outputs}
-    observed = observed_ranges(normal, data, rule, own, names, progress)
+        data = open_data(data, None, form.inputs, form.outputs, settings, limit, seed=seed)
+    own = carried_over(form.simple, rewritten(network, given, form.simple), form.normal)
+    observed = observed_ranges(form.normal, data, rule, own, form.names, progress)
     progress(Step(phase="quantising the layers"))
-    integers = with_integers(normal, observed, own, io=outside)
-    by_tensor = {name: own[layer.name] for layer in normal.layers for name in layer.outputs}
-    integers, reasons = with_own_integers(integers, observed, by_tensor)
-    integers.validate()
-    ends = zip(integers.outputs, normal.outputs, strict=True)
-    result = network_from(with_names(integers, {own.name: its.name for own, its in ends if own.name != its.name}))
+    integers, reasons = form.quantized(observed, own, outside)
+    result = form.with_own_outputs(integers)
     return QuantizedModel(
         ferrule_version=VERSION,
         model=ModelPart(name=network.name, digest=digest(network), macs=network.macs()),
@@ -124,12 +169,12 @@ def quantize(
         layers=len(result.layers),
         float_bytes=_constant_bytes(network),
         integer_bytes=_constant_bytes(result),
-        floats=tuple(_float_layers(integers, names, reasons)),
+        floats=tuple(_float_layers(integers, form.names, reasons)),
         compared=min(compared, len(data)),
-        losses=layer_losses(integers, normal, names, data, compared, progress),
+        losses=layer_losses(integers, form.normal, form.names, data, compared, progress),
         environment=environment(),
         network=result,
-        float_network=normal,
+        float_network=form.normal,
         observed=observed,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Protocol
 
@@ -57,12 +57,17 @@ class _OneThread:
 _ONE_THREAD = _OneThread()
 
 
+def one_thread() -> AbstractContextManager[None]:
+    """Return a block in which linear algebra runs on one thread: for many small problems, further ones only wait."""
+    return _ONE_THREAD.hold()
+
+
 def matrix_product(left: Array, right: Array) -> Array:
     """Return `left @ right`, computed on one thread if the package threadpoolctl is installed (extra `run`)."""
     if left.size * right.shape[-1] <= _SMALL:
         product: Array = left @ right
         return product
-    with _ONE_THREAD.hold():
+    with one_thread():
         return left @ right
 
 

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses the settings that are tried: one after the other by what the earlier ones have shown.
+
+First come the uniform settings, and those that differ from the first of them in one place. Then, in each round, linear
+models of the objectives (`surrogate`) are fitted to what was tried; settings near the front and near the best of random
+weightings of the models are collected, and those are tried next that are expected to improve most on the front.
+All is determined by the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ferrule.operators.arithmetic.blas import one_thread
+from ferrule.quantization.search.pareto import Points, front, gain, margins
+from ferrule.quantization.search.surrogate import Surrogate
+
+Setting = tuple[int, ...]
+"""The number of the level of each place."""
+Evaluate = Callable[[Sequence[Setting]], Sequence[Sequence[float] | None]]
+"""Returns the objectives of settings, each to be small; None for one that cannot be tried."""
+_BATCH = 2
+_WHOLE = 4096
+"""Of a space with at most so many settings, each is guessed at; of a larger one, those near the best."""
+_COMPARED = 12
+"""The settings of which the gain in hypervolume is computed."""
+_REFERENCE = 1.1
+"""The reference of hypervolumes, where 0 is the least and 1 the largest value of an objective so far."""
+_WEIGHTINGS = 24
+"""Random weightings of the objectives in each round."""
+_STEPS = 3
+"""Passes over all places in which the best level is chosen by a weighting."""
+
+
+def explore(places: int, levels: int, evaluate: Evaluate, most: int, seed: int) -> dict[Setting, tuple[float, ...]]:
+    """Return the objectives of the settings that were tried, at most so many of them, in the order of their trials.
+
+    `places` is the number of entries of a setting, each of which has one of `levels`. If there are no more settings
+    than `most`, all are tried.
+    """
+    found: dict[Setting, tuple[float, ...]] = {}
+    tried: set[Setting] = set()
+    random = np.random.default_rng(seed)
+
+    def attempt(settings: Sequence[Setting]) -> None:
+        fresh = [setting for setting in dict.fromkeys(settings) if setting not in tried][: most - len(tried)]
+        tried.update(fresh)
+        for setting, values in zip(fresh, evaluate(fresh) if fresh else (), strict=True):
+            if values is not None:
+                found[setting] = tuple(values)
+
+    if levels**places <= most:
+        attempt([tuple(each) for each in np.ndindex(*([levels] * places))])
+        return found
+    attempt(list(_first(places, levels)))
+    while len(tried) < most:
+        count = min(_BATCH, most - len(tried))
+        with one_thread():
+            proposed = _proposed(found, tried, places, levels, random) if found else []
+        chosen = proposed[:count] or list(_random(tried, places, levels, random, count))
+        if not chosen:
+            break
+        attempt(chosen)
+    return found
+
+
+def _first(places: int, levels: int) -> Iterator[Setting]:
+    """Yield the uniform settings, and those that differ from the first one in one place."""
+    for level in range(levels):
+        yield (level,) * places
+    for level in range(1, levels):
+        for place in range(places):
+            yield tuple(level if index == place else 0 for index in range(places))
+
+
+def _random(
+    tried: set[Setting], places: int, levels: int, random: np.random.Generator, count: int
+) -> Iterator[Setting]:
+    """Yield settings that were not tried, as far as a few draws find any."""
+    seen = set(tried)
+    for _ in range(100 * count):
+        setting = tuple(int(each) for each in random.integers(levels, size=places))
+        if setting not in seen:
+            seen.add(setting)
+            yield setting
+            if len(seen) == len(tried) + count:
+                return
+
+
+def _proposed(
+    found: dict[Setting, tuple[float, ...]],
+    tried: set[Setting],
+    places: int,
+    levels: int,
+    random: np.random.Generator,
+) -> list[Setting]:
+    """Return settings that were not tried, those first that are expected to improve most on the front."""
+    settings, raw = list(found), np.asarray(list(found.values()), np.float64)
+    low, high = raw.min(axis=0), raw.max(axis=0)
+    points = (raw - low) / np.where(high > low, high - low, 1.0)
+    model = Surrogate(settings, points, levels)
+    best = [setting for setting, kept in zip(settings, front(points), strict=True) if kept]
+    if levels**places <= _WHOLE:
+        pool = dict.fromkeys(tuple(map(int, each)) for each in np.ndindex(*([levels] * places)))
+    else:
+        pool = dict.fromkeys(near for setting in best for near in _neighbours(setting, levels))
+        weights = np.concatenate([np.eye(points.shape[1]), random.dirichlet(np.ones(points.shape[1]), _WEIGHTINGS)])
+        starts = [best[int(index)] for index in random.integers(len(best), size=len(weights))]
+        pool |= dict.fromkeys(_descents(starts, weights, levels, model.predict))
+    candidates = [setting for setting in pool if setting not in tried]
+    if not candidates:
+        return []
+    return list(_most_gaining(candidates, model.predict(candidates), points[front(points)]))
+
+
+def _most_gaining(candidates: list[Setting], values: Points, known: Points) -> Iterator[Setting]:
+    """Yield the candidates that are expected to add most to the front's hypervolume, each beside those before it."""
+    reference = [_REFERENCE] * values.shape[1]
+    for _ in range(min(_BATCH, len(candidates))):
+        order = np.argsort(-margins(values, known), kind="stable")[:_COMPARED]
+        gains = [gain(values[index], known, reference) for index in order]
+        index = int(order[int(np.argmax(gains))])  # the first of equal ones, whose margin is the largest
+        yield candidates[index]
+        known = np.concatenate([known, values[index : index + 1]])
+        values[index] = np.inf
+
+
+def _neighbours(setting: Setting, levels: int) -> Iterator[Setting]:
+    """Yield the settings that differ in one place."""
+    for place, own in enumerate(setting):
+        for level in range(levels):
+            if level != own:
+                yield (*setting[:place], level, *setting[place + 1 :])
+
+
+def _descents(
+    starts: Sequence[Setting], weights: Points, levels: int, expected: Callable[[Sequence[Setting]], Points]
+) -> Iterator[Setting]:
+    """Yield the settings on the ways from each start to a local minimum of its weighting, place by place."""
+    current = list(starts)
+    for _ in range(_STEPS):
+        for place in range(len(starts[0])):
+            options = [(*each[:place], level, *each[place + 1 :]) for each in current for level in range(levels)]
+            values = expected(options).reshape(len(current), levels, -1)
+            chosen = np.argmin(np.einsum("slk,sk->sl", values, weights), axis=1)
+            current = [options[index * levels + int(level)] for index, level in enumerate(chosen)]
+        yield from current

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search over settings, on problems whose fronts are known."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ferrule.quantization.search.explore import Evaluate, Setting, explore
+from ferrule.quantization.search.pareto import Points, front, hypervolume, margins
+from ferrule.quantization.search.surrogate import Surrogate
+
+LEVELS = 3
+
+
+class Problem:
+    """Layers with random costs, and losses that do not quite add up, as those of a network."""
+
+    def __init__(self, places: int, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        self.places = places
+        self._noise = random.lognormal(0, 1.5, places)[:, None] * np.array([1.0, 2e-3, 0.0])
+        self._time = random.lognormal(0, 1, places)[:, None] * np.array([1.0, 1.6, 4.0])
+        self._size = random.lognormal(0, 1, places)[:, None] * np.array([1.0, 1.05, 4.0])
+        self._pairs = random.lognormal(-2, 1, places - 1)
+        self._joint = random.uniform(-0.3, 0.3, (places, places))
+        self.calls = 0
+
+    def objectives(self, setting: Setting) -> tuple[float, float, float]:
+        self.calls += 1
+        index = np.arange(self.places), np.asarray(setting)
+        noise = self._noise[index]
+        total = noise.sum() + np.sqrt(noise) @ self._joint @ np.sqrt(noise)
+        conversions = sum(
+            cost for cost, (one, two) in zip(self._pairs, itertools.pairwise(setting), strict=True) if one != two
+        )
+        return (
+            float(np.log10(max(total, 0) + 1e-3)),
+            float(self._time[index].sum() + conversions),
+            float(self._size[index].sum()),
+        )
+
+    def evaluate(self, settings: Sequence[Setting]) -> list[Sequence[float] | None]:
+        return [self.objectives(setting) for setting in settings]
+
+    def by_sensitivity(self) -> Points:
+        """Return the points of the greedy choice: from the least precision on, the layer next that gains most."""
+        setting, zero = [0] * self.places, (0,) * self.places
+        start = self.objectives(zero)[0]
+        gains = []
+        for place in range(self.places):
+            changed = (*zero[:place], 1, *zero[place + 1 :])
+            gains.append(start - self.objectives(changed)[0])
+        points = [self.objectives(zero)]
+        for place in np.argsort(gains)[::-1]:
+            setting[place] = 1
+            points.append(self.objectives(tuple(setting)))
+        return np.asarray(points)
+
+
+def reference(points: Points) -> list[float]:
+    return [float(each) for each in points.max(axis=0) + 0.1 * np.ptp(points, axis=0)]
+
+
+def test_fronts() -> None:
+    points = np.array([[1.0, 4.0], [2.0, 2.0], [2.0, 3.0], [4.0, 1.0], [1.0, 4.0], [5.0, 5.0]])
+    assert front(points).tolist() == [True, True, False, True, True, False]
+
+
+def test_hypervolumes() -> None:
+    assert hypervolume(np.array([[1.0]]), [3.0]) == 2.0
+    assert hypervolume(np.array([[1.0, 2.0], [2.0, 1.0]]), [3.0, 3.0]) == 3.0
+    assert hypervolume(np.array([[3.0, 0.0], [0.0, 4.0]]), [3.0, 3.0]) == 0.0
+    random = np.random.default_rng(0).random((12, 3))
+    grid = np.random.default_rng(1).random((200_000, 3))
+    covered = np.zeros(len(grid), bool)
+    for point in random:
+        covered |= (grid >= point).all(axis=1)
+    assert hypervolume(random, [1.0, 1.0, 1.0]) == pytest.approx(covered.mean(), abs=0.005)
+
+
+def test_margins_tell_improvements() -> None:
+    known = np.array([[1.0, 4.0], [4.0, 1.0]])
+    points = np.array([[2.0, 2.0], [1.0, 4.0], [5.0, 5.0], [0.0, 0.0]])
+    assert margins(points, known).tolist() == [2.0, 0.0, -1.0, 4.0]
+
+
+def test_a_surrogate_finds_additive_costs() -> None:
+    problem, random = Problem(6, 3), np.random.default_rng(0)
+    settings = [tuple(int(each) for each in random.integers(LEVELS, size=6)) for _ in range(60)]
+    values = np.array([problem.objectives(setting)[1:] for setting in settings])
+    model = Surrogate(settings[:40], values[:40], LEVELS)
+    assert np.allclose(model.predict(settings[40:]), values[40:], rtol=0.01)
+
+
+def test_each_setting_is_tried_once_and_in_the_same_order() -> None:
+    def recorded(problem: Problem, into: list[Setting]) -> Evaluate:
+        def evaluate(settings: Sequence[Setting]) -> list[Sequence[float] | None]:
+            into.extend(settings)
+            return problem.evaluate(settings)
+
+        return evaluate
+
+    runs: list[list[Setting]] = [[], []]
+    for run in runs:
+        explore(8, LEVELS, recorded(Problem(8, 1), run), 50, seed=5)
+    assert runs[0] == runs[1]
+    assert len(runs[0]) == len(set(runs[0])) == 50
+
+
+def test_a_small_space_is_tried_in_whole() -> None:
+    problem = Problem(3, 0)
+    assert len(explore(3, LEVELS, problem.evaluate, 27, seed=0)) == problem.calls == 27
+
+
+def test_settings_that_cannot_be_tried_count_but_are_left_out() -> None:
+    problem = Problem(6, 2)
+
+    def evaluate(settings: Sequence[Setting]) -> list[Sequence[float] | None]:
+        return [None if setting[0] == 2 else problem.objectives(setting) for setting in settings]
+
+    found = explore(6, LEVELS, evaluate, 60, seed=0)
+    assert found
+    assert all(setting[0] != 2 for setting in found)
+    assert explore(6, LEVELS, lambda settings: [None] * len(settings), 40, seed=0) == {}
+
+
+def test_five_layers_in_sixty_trials() -> None:
+    """All 243 settings are known, with three objectives, fronts of 23 to 41 points, and noise that does not add up."""
+    shares = []
+    for seed in range(8):
+        problem = Problem(5, seed)
+        every = np.asarray([problem.objectives(setting) for setting in itertools.product(range(LEVELS), repeat=5)])
+        found = np.asarray(list(explore(5, LEVELS, problem.evaluate, 60, seed=0).values()))
+        limit = reference(every)
+        shares.append(hypervolume(found, limit) / hypervolume(every, limit))
+    assert min(shares) >= 0.95
+    assert np.mean(shares) >= 0.98
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_twenty_layers_reach_the_greedy_choice(seed: int) -> None:
+    """Each point of the front of a choice by sensitivity is dominated by one that was found, or as good as one."""
+    problem = Problem(20, seed)
+    greedy = problem.by_sensitivity()
+    found = np.asarray(list(explore(20, LEVELS, problem.evaluate, 200, seed=0).values()))
+    limit = reference(np.concatenate([greedy, found]))
+    assert hypervolume(found, limit) >= hypervolume(greedy, limit)
